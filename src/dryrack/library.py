@@ -81,8 +81,10 @@ def lint(*paths: str | Path) -> tuple[Finding, ...]:
     ()
     """
     from dryrack.linter import lint as lint_files
+    from dryrack.scenario import scenario_problems
 
-    return lint_files([(str(path), Path(path).read_bytes()) for path in paths])
+    files = [(str(path), Path(path).read_bytes()) for path in paths]
+    return lint_files(files, scenario_problems)
 
 
 @asynccontextmanager

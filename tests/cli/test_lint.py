@@ -143,6 +143,24 @@ def test_a_custom_kind_is_told_and_no_error(tmp_path: Path) -> None:
     assert "DR007" in explained
 
 
+def test_a_scenario_is_checked_as_the_command_that_runs_it_does(tmp_path: Path) -> None:
+    """A Scenario is no custom kind: its mistakes are errors with file and line, else silence."""
+    right = "apiVersion: dryrack.dev/v1alpha1\nkind: Scenario\nsteps:\n- apply: [pods.yaml]\n"
+    write(tmp_path, POD, "pods.yaml")
+    clean = run(write(tmp_path, right))
+    _, refused, _ = run(write(tmp_path, right.replace("pods.", "gone."), "b.yaml"))
+    _, old, _ = run(write(tmp_path, right.replace("v1alpha1", "v1"), "c.yaml"))
+    _, mixed, _ = run(write(tmp_path, join(right, POD), "d.yaml"), "-o", "json")
+
+    assert clean == (0, "", "nothing found in 1 file\n")
+    assert refused == (
+        f"{tmp_path}/b.yaml:4: error DR008 steps[0].apply[0]: 'gone.yaml': "
+        f"no such file or directory; files are looked for in {tmp_path}\n"
+    )
+    assert ":2: error DR008 not a scenario but dryrack.dev/v1 Scenario; write " in old
+    assert json.loads(mixed)["findings"][0]["code"] == "DR008"
+
+
 def test_windows_line_ends_change_nothing(tmp_path: Path) -> None:
     """A file with CRLF has the same findings at the same lines."""
     unix, windows = (

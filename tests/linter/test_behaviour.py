@@ -551,7 +551,7 @@ def test_devices_that_differ_in_what_nobody_reads_are_one_shape() -> None:
         for n in range(100)
     )
     text = join(SLICE[: SLICE.index("  devices:")] + "  devices:\n" + serials, CLASS, CLAIM)
-    world = read_world([("a.yaml", text.encode())])
+    world = read_world([("a.yaml", text.encode())], lambda *_: ())
 
     assert len(world.devices) == 100
     assert len(world.selection.everything.shapes) == 1

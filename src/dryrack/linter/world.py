@@ -175,6 +175,7 @@ class World:
     replaced: tuple[Entry[KubernetesObject], ...] = ()
     replaced_pods: tuple[PodEntry, ...] = ()
     faults: tuple[Fault, ...] = ()
+    scenario_faults: tuple[Fault, ...] = ()
     mismatches: tuple[tuple[Document, Mismatch], ...] = ()
     unknown_fields: tuple[UnknownField, ...] = ()
     contents: Mapping[str, bytes] = field(default_factory=dict)
@@ -376,6 +377,11 @@ class World:
         if self.nodes:
             return tuple(each.value.metadata.name for each in self.nodes)
         return tuple(dict.fromkeys(name for each in self.devices if (name := each.node_name)))
+
+
+def is_scenario(document: Document) -> bool:
+    """Whether it is the kind of dryrack's own, of whatever version."""
+    return document.kind == "Scenario" and document.api_version.startswith("dryrack.dev/")
 
 
 def _bare(name: str) -> str:

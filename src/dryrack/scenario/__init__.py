@@ -26,7 +26,13 @@ if TYPE_CHECKING:
         packaged_file,
         packaged_names,
     )
-    from dryrack.scenario.reading import LoadedScenario, ScenarioError, load_scenario, read_scenario
+    from dryrack.scenario.reading import (
+        LoadedScenario,
+        ScenarioError,
+        load_scenario,
+        read_scenario,
+        scenario_problems,
+    )
     from dryrack.scenario.replay.anonymity import anonymous
     from dryrack.scenario.replay.comparison import Comparison, compare
     from dryrack.scenario.replay.placements import PodPlacement
@@ -44,7 +50,7 @@ else:
             "model": "Step",
             "outcome": "Outcome StepOutcome Verdict",
             "packaged": "DEMOS SCHEMA load_packaged packaged_file packaged_names",
-            "reading": "LoadedScenario ScenarioError load_scenario read_scenario",
+            "reading": "LoadedScenario ScenarioError load_scenario read_scenario scenario_problems",
             "replay.anonymity": "anonymous",
             "replay.comparison": "Comparison compare",
             "replay.placements": "PodPlacement",
@@ -85,6 +91,7 @@ __all__ = [
     "run_in_real_time",
     "run_in_virtual_time",
     "run_on_cluster",
+    "scenario_problems",
     "title_of",
     "with_fleet",
     "with_objects",

@@ -8,6 +8,7 @@ are read here, too: from beside it, or else from the manifests that come with dr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,7 +25,6 @@ from dryrack.scenario.problems import NAME_IT, NO_OBJECT, is_file, is_object, pr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.raw import Raw
@@ -96,6 +96,15 @@ def read_scenario(data: bytes | str, file: str, *, name: str, folder: Path) -> L
     if wrong:
         raise ScenarioError(sorted(wrong, key=lambda each: (each.file != file, each.line)))
     return LoadedScenario(name, scenario, files)
+
+
+def scenario_problems(data: bytes, file: str) -> tuple[Problem, ...]:
+    """All that is wrong with the scenario of a file that was read already."""
+    try:
+        read_scenario(data, file, name=file, folder=Path(file).parent)
+    except ScenarioError as error:
+        return error.problems
+    return ()
 
 
 def _bytes(path: Path) -> bytes:

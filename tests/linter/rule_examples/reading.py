@@ -27,4 +27,8 @@ EXAMPLES = {
         "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata:\n  name: driver\n",
         ("coordination.k8s.io", "coordination.k8s.com"),
     ),
+    "DR008": broken(
+        "apiVersion: dryrack.dev/v1alpha1\nkind: Scenario\nsteps: [{wait: 1m}]\n",
+        ("wait: 1m", "wiat: 1m"),
+    ),
 }

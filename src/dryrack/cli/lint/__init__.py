@@ -18,6 +18,8 @@ from dryrack.linter import Finding, Severity, lint
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dryrack.kinds.documents import Problem
+
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
@@ -25,7 +27,7 @@ def run(names: Sequence[str], form: LintFormat) -> bool:
     """Prints the findings; whether there is no error among them."""
     sources = read_sources(names)
     with without_pauses():
-        findings = lint([(source.name, source.content) for source in sources])
+        findings = lint([(each.name, each.content) for each in sources], _scenario_problems)
     if form is LintFormat.TABLE:
         for finding in findings:
             sys.stdout.write(_line(finding) + "\n")
@@ -35,6 +37,13 @@ def run(names: Sequence[str], form: LintFormat) -> bool:
     else:
         _report(findings, [source.name for source in sources], form)
     return not any(finding.severity is Severity.ERROR for finding in findings)
+
+
+def _scenario_problems(content: bytes, file: str) -> tuple[Problem, ...]:
+    # What runs scenarios is loaded for the few who lint one.
+    from dryrack.scenario import scenario_problems
+
+    return scenario_problems(content, file)
 
 
 def _report(findings: Sequence[Finding], files: Sequence[str], form: LintFormat) -> None:

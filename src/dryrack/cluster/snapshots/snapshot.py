@@ -90,7 +90,10 @@ MODELS: Mapping[Endpoint, type[KubernetesObject]] = {
     REPLICA_SETS: PodOwner,
     STATEFUL_SETS: PodOwner,
 }
-GROUP_KINDS = (POD_GROUPS, POD_GROUPS_V1BETA1, WORKLOADS_V1ALPHA1, COSCHEDULING_POD_GROUPS)
+GROUP_KINDS: tuple[Endpoint, ...] = (
+    *(POD_GROUPS, POD_GROUPS_V1BETA1, WORKLOADS_V1ALPHA1),
+    COSCHEDULING_POD_GROUPS,
+)
 # Namespaces, volumes and owners of pods matter to few of them.
 _FACTS = (
     NAMESPACES,

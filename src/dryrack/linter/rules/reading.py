@@ -15,11 +15,12 @@ from dryrack.kinds.other_kinds import Mistaken, Standing, standing
 from dryrack.kinds.text.source_positions import Tree, parse_path, spot
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.registry import Registry
-from dryrack.linter.world import Entry
+from dryrack.linter.world import Entry, is_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dryrack.kinds.documents import Problem as Fault
     from dryrack.linter.world import World
 
 RULES = Registry()
@@ -42,9 +43,12 @@ def file_unreadable(world: World) -> Iterator[Problem]:
     value it gets is left to chance. Text after the end of a document, such as a second `{…}`
     without a line `---` before it, or anything after `...`: it would not be there.
     """
-    for fault in world.faults:
-        document = Document(fault.file, {}, Tree(spot(fault.line, fault.column)))
-        yield Problem(Entry(document, None), (), fault.message, fault.fix or "correct the text")
+    yield from map(_told, world.faults)
+
+
+def _told(fault: Fault) -> Problem:
+    document = Document(fault.file, {}, Tree(spot(fault.line, fault.column)))
+    return Problem(Entry(document, None), (), fault.message, fault.fix or "correct the text")
 
 
 @RULES.rule(
@@ -160,7 +164,7 @@ def kind_custom(world: World) -> Iterator[Problem]:
     seen: set[tuple[str, str, str]] = set()
     for document in world.documents:
         key = (document.file, document.api_version, document.kind)
-        is_read = document.kind in _READ
+        is_read = document.kind in _READ or is_scenario(document)
         if key in seen or is_read or standing(document) is not Standing.CUSTOM:
             continue
         seen.add(key)
@@ -171,3 +175,14 @@ def kind_custom(world: World) -> Iterator[Problem]:
             what,
             "make sure that kind and apiVersion are spelt right",
         )
+
+
+@RULES.rule(
+    "DR008",
+    "scenario-wrong",
+    Severity.ERROR,
+    summary="A Scenario, or a file that it names, says something wrong.",
+)
+def scenario_wrong(world: World) -> Iterator[Problem]:
+    """`dryrack scenario run` refuses it with the same words. No cluster stores the kind."""
+    yield from map(_told, world.scenario_faults)
