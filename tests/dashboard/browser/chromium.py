@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientWebSocketResponse
 
 # Far more than anything takes; what is waited for and does not come is told by then.
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 30.0
 _FLAGS = (
     *("--headless", "--no-sandbox", "--no-first-run", "--disable-extensions"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
