@@ -250,6 +250,15 @@ def test_all_of_nothing_is_told() -> None:
     assert {each.request for each in reasons} == {"all"}
 
 
+def test_devices_that_are_not_meant_by_all_are_told_as_such() -> None:
+    """Nothing "fits, but not together" of what a selector does not let through."""
+    everything = all_devices("all")
+    everything["exactly"]["selectors"] = [{"cel": {"expression": SELECT_B}}]
+    reasons = why(pool([device("gpu-0", a="a")]), claim(everything))
+
+    assert of_device(reasons).code is Code.REQUEST_SELECTOR
+
+
 def test_claims_that_only_wait_for_another_say_so() -> None:
     """Of two claims of a pod one fits; it is not given alone, and says why."""
     good, bad = claim(request("r"), name="good"), claim(request("r", 2), name="bad")

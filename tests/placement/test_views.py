@@ -54,6 +54,7 @@ def test_a_device_is_free_until_a_claim_has_it() -> None:
     assert states(devices) == {"a/gpu-0": "allocated", "a/gpu-1": "free"}
     assert [(h.claim, h.pods) for h in devices[0].holders] == [("team/one", ("team/web",))]
     assert [h.admin_access for h in devices[1].holders] == [True]
+    assert [each.takers for each in devices] == [("team/one",), ()]
 
 
 def test_taints_count_whoever_set_them() -> None:

@@ -269,6 +269,17 @@ def test_the_nearest_miss_comes_first() -> None:
     assert [(story.node, story.lacking) for story in explanation.nodes] == [("two", 1), ("one", 3)]
 
 
+def test_a_node_without_such_devices_is_further_away_than_one_whose_are_taken() -> None:
+    """Each lacks one; a node that never had one is not what the claim just missed."""
+    select = """spec: {selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}"""
+    text = SLICES.replace("{name: gpu}\n", f"{{name: gpu}}\n{select}\n").replace(
+        "driver: gpu.example.com\n  nodeName: one", "driver: nic.example.com\n  nodeName: one"
+    )
+    explanation = explain_claim(world(text + claim("other", 3) + claim("x")), "x", settings())
+
+    assert [(story.node, story.lacking) for story in explanation.nodes] == [("two", 1), ("one", 1)]
+
+
 def test_devices_with_the_same_reason_are_told_together() -> None:
     """Three devices that another claim has are one obstacle."""
     explanation = explained(claim("other", 3) + claim("x", 3))

@@ -339,7 +339,7 @@ class Problem:
         return code
 
     def _judge(self, slate: RequestRow, device: int) -> int:
-        if not slate.ask.takes_all:
+        if not slate.ask.takes_all or not slate.all_devices:
             code = self._unselectable(slate, device) or self._unfit(slate, device)
             if code:
                 return code

@@ -131,7 +131,7 @@ class Case:
         """By claim: devices that come before those it has, and who has them."""
         views = devices_of(self.world.slices, self.world.claims, self.world.taint_rules)
         return {
-            claim: [_whose(each) for each in passed_over(views, claim) if each.holders]
+            claim: [_whose(each) for each in passed_over(views, claim) if each.takers]
             for claim in story.devices
         }
 
@@ -265,7 +265,7 @@ def _print_devices(
 
 
 def _whose(device: DeviceView) -> str:
-    return f"{device.device}, {device.state} to {', '.join(h.claim for h in device.holders)}"
+    return f"{device.device}, held by {', '.join(device.takers)}"
 
 
 def print_said(said: Said | None, message: str, now: float) -> None:

@@ -100,6 +100,11 @@ class DeviceView:
     def name(self) -> str:
         return f"{self.driver}/{self.pool}/{self.device}"
 
+    @property
+    def takers(self) -> tuple[str, ...]:
+        """The claims that keep others from it; those with admin access do not."""
+        return tuple(each.claim for each in self.holders if not each.admin_access)
+
     def document(self) -> dict[str, Any]:
         """The device as programs read it."""
         found: dict[str, Any] = {

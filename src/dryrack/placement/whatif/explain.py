@@ -43,6 +43,8 @@ _OF_EACH_NODE = (Code.NODE, Code.IN_USE)
 
 # A node that is out of the question is further away than any that lacks devices.
 _FAR = 1 << 30
+# What is said of devices of another kind, or of another node.
+_NEVER_MEANT = (Code.CLASS_SELECTOR, Code.NODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,11 @@ class NodeStory:
     def undecided(self) -> bool:
         """Whether the node may do, for all that is known."""
         return any(obstacle.code is Code.UNDECIDED for obstacle in self.obstacles)
+
+    @property
+    def has_meant(self) -> bool:
+        """Whether the node has devices of the kind that is asked for."""
+        return any(each.devices and each.code not in _NEVER_MEANT for each in self.obstacles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +124,7 @@ def stories(refusals: Iterable[Refusal]) -> tuple[NodeStory, ...]:
         replace(first, alike=tuple(other.node for other in others))
         for first, *others in together.values()
     ]
-    return tuple(sorted(folded, key=lambda story: story.lacking or _FAR))
+    return tuple(sorted(folded, key=lambda story: (story.lacking or _FAR, not story.has_meant)))
 
 
 def _story(refusal: Refusal) -> NodeStory:
