@@ -128,10 +128,14 @@ def problems(text: str, folder: Path, *, head: str = HEAD) -> list[str]:
             "s.yaml:4: steps[0].wait: a second action, beside delete; make a step of each",
         ),
         (
+            "steps:\n- evict: [Deployment/web]\n",
+            "s.yaml:4: steps[0].evict[0]: 'Deployment/web' is no Pod; write Pod/[NAMESPACE/]NAME",
+        ),
+        (
             "steps:\n- title: nothing\n",
             (
-                "s.yaml:4: steps[0]: a step that does nothing; add one of apply, delete, scale, "
-                "fail, heal, wait, expect"
+                "s.yaml:4: steps[0]: a step that does nothing; add one of apply, delete, evict, "
+                "scale, fail, heal, wait, expect"
             ),
         ),
         (

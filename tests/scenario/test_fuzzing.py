@@ -40,7 +40,7 @@ def test_worlds_have_what_people_run_and_change() -> None:
     labels = {key for obj in applied for key in obj["metadata"].get("labels") or {}}
     assert {f"{prefix}/name" for prefix in LABEL_PREFIXES} <= labels
     assert {key for step in steps for key in step} == {
-        *("apply", "at", "delete", "expect", "fail", "heal", "scale", "wait")
+        *("apply", "at", "delete", "evict", "expect", "fail", "heal", "scale", "wait")
     }
     fleets = {
         str((world["fleet"]["devices"], world["fleet"]["nodes"][0].get("profile")))

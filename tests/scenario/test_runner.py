@@ -77,6 +77,54 @@ steps:
     assert outcome.steps[1].expectations[0].seconds < 5
 
 
+BUDGET = """
+  - apiVersion: policy/v1
+    kind: PodDisruptionBudget
+    metadata: {name: web}
+    spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
+"""
+
+
+def test_evicted_pods_leave_one_after_the_other_as_their_budget_allows(tmp_path: Path) -> None:
+    """A second eviction waits until the first pod is replaced, and then it is done."""
+    outcome = run(
+        f"""
+fleet: {{nodes: [{{name: node}}]}}
+steps:
+- apply:{DEPLOYMENT}{BUDGET}
+- scale: {{object: Deployment/web, replicas: 2}}
+  expect: [{{object: Deployment/web, fields: {{status.readyReplicas: 2}}}}]
+- {{id: evicted, evict: [Pod/web-*], expect: [{{object: PodDisruptionBudget/web,
+   fields: {{status.disruptionsAllowed: 1}}}}]}}
+""",
+        tmp_path,
+    )
+
+    assert outcome.failures == ()
+    assert outcome.steps[2].ended - outcome.steps[2].began >= 5
+
+
+def test_an_eviction_that_a_budget_refuses_to_the_last_fails(tmp_path: Path) -> None:
+    """It is told why; and so is one of a pod that there is not."""
+    refused = run(
+        f"""
+fleet: {{nodes: [{{name: node}}]}}
+steps:
+- apply:{DEPLOYMENT}{BUDGET}
+  expect: [{{object: Deployment/web, fields: {{status.readyReplicas: 1}}}}]
+- {{title: drain, evict: [Pod/web-*]}}
+""",
+        tmp_path,
+    )
+    missing = run("steps:\n- {title: drain, evict: [Pod/web-*]}\n", tmp_path)
+
+    [told] = refused.failures
+    why = "The disruption budget web needs 1 healthy pods and has 1 currently"
+    assert told.startswith("drain: Pod/default/web-")
+    assert told.endswith(f": not evicted: {why}")
+    assert missing.failures == ("drain: Pod/web-*: there is none to evict",)
+
+
 def test_what_holds_and_then_does_not_is_told(tmp_path: Path) -> None:
     """An expectation that must last is watched for as long as it must."""
     outcome = run(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from dryrack.client.endpoints import CLAIMS, PODS, SLICES
+from dryrack.client.endpoints import CLAIMS, POD_DISRUPTION_BUDGETS, PODS, SLICES
 from dryrack.client.timekeeping import sleep
 from dryrack.cluster import DECISION_KINDS, read_snapshot
 from dryrack.cluster.faults import (
@@ -26,6 +26,7 @@ from dryrack.cluster.faults import (
     read_injection,
 )
 from dryrack.scenario.checkers import WATCHED, Checkers
+from dryrack.scenario.invariants.budgets import miscounted
 from dryrack.scenario.invariants.offers import Offers
 from dryrack.scenario.invariants.prepared import unprepared
 from dryrack.scenario.unscheduled import unscheduled
@@ -149,6 +150,8 @@ class StoreInvariants:
         found = [*self._checkers.at_rest(), *unscheduled(snapshot.objects)]
         if self._drivers is not None:
             found += unprepared(self._drivers, self._checkers.pods, self._checkers.claims)
+        budgets = await self._client.list(POD_DISRUPTION_BUDGETS)
+        found += miscounted(budgets.items, self._checkers.pods.values())
         return "\n".join(map(str, found))
 
     def _on_event(self, event: Event) -> None:

@@ -142,6 +142,13 @@ class Step(Part, frozen=True, kw_only=True):
     delete: Annotated[
         tuple[Any, ...], Meta(description="files, objects or KIND/[NAMESPACE/]NAME, to delete")
     ] = ()
+    evict: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Pod/[NAMESPACE/]NAME, to evict; what a disruption budget refuses is asked "
+            "for again for 30s"
+        ),
+    ] = ()
     scale: Annotated[ScaleTo | None, Meta(description="a workload to scale")] = None
     fail: Annotated[
         tuple[str, ...],

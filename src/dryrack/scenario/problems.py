@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.documents import Document, Problem
     from dryrack.scenario.model import Expectation, Fleet, Scenario, Step
 
-ACTIONS = ("apply", "delete", "scale", "fail", "heal", "wait")
+ACTIONS = ("apply", "delete", "evict", "scale", "fail", "heal", "wait")
 SUBJECTS = ("object", "devices", "published", "log", "event", "gone")
 EXHIBITS = ("claims", "devices", "events", "gangs", "nodes", "pods", "slices")
 _EXHIBITS = {"log": ("container", "has"), "object": ("fields",)}
@@ -136,6 +136,8 @@ def _step(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, 
         yield place, "a step that does nothing", f"add one of {choice}"
     yield from _objects((*place, "apply"), step.apply)
     yield from _objects((*place, "delete"), step.delete, references=True)
+    for index, pod in enumerate(step.evict):
+        yield from _reference((*place, "evict", index), pod, kind="Pod")
     yield from _faults((*place, "fail"), step.fail, read_injection)
     yield from _faults((*place, "heal"), step.heal, read_healing)
     if step.scale is not None:

@@ -15,7 +15,7 @@ from dryrack.base.durations import seconds_in
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.client.client import MERGE_PATCH
 from dryrack.client.endpoints import CLAIMS, NODES, PODS
-from dryrack.client.errors import AlreadyExistsError, NotFoundError
+from dryrack.client.errors import AlreadyExistsError, NotFoundError, TooManyRequestsError
 from dryrack.client.timekeeping import deadline, sleep
 from dryrack.scenario.exhibits import exhibit_of
 from dryrack.scenario.expectations import described, lacking
@@ -43,6 +43,9 @@ _LOOK_SHARE = 0.1
 _LOOK_SECONDS_MAX = 5.0
 # A kind that was defined just now may take a moment.
 _KIND_SECONDS_MAX = 10.0
+# How often somebody who evicts asks a budget, and for how long.
+_EVICTION_SECONDS = 5.0
+_EVICTION_SECONDS_MAX = 30.0
 
 
 class Observer(Protocol):
@@ -80,7 +83,7 @@ class Setting:
     """Objects of the fleet, to be brought first."""
     observer: Observer = field(default_factory=Nobody)
     skips_missing: bool = False
-    """Whether what is not there is neither deleted nor scaled, and that is no mistake."""
+    """Whether what is not there is neither deleted, evicted nor scaled, and that is no mistake."""
 
 
 async def run(loaded: LoadedScenario, world: World, setting: Setting) -> Outcome:
@@ -230,6 +233,8 @@ class _Run:
             await self._apply(self._loaded.objects_of(step.apply))
         elif step.delete:
             await self._delete(step.delete)
+        elif step.evict:
+            await self._evict(step.evict)
         elif step.scale is not None:
             await self._scale(step.scale.object, step.scale.replicas)
         elif step.wait:
@@ -284,6 +289,39 @@ class _Run:
         except NotFoundError:
             if not self._setting.skips_missing:
                 raise ContentError(f"{name_in(obj)}: not there, and so not deleted") from None
+
+    async def _evict(self, entries: Iterable[str]) -> None:
+        """As `kubectl drain` does; in a random world a refusal is none."""
+        pods = await self._world.list(PODS)
+        waiting: list[Raw] = []
+        for reference in filter(None, map(Reference.parse, entries)):
+            found = [pod for pod in pods if reference.fits(pod)]
+            if not found and not self._setting.skips_missing:
+                raise ContentError(f"{reference}: there is none to evict")
+            waiting += found
+        latest = self._now() + _EVICTION_SECONDS_MAX
+        while True:
+            refused = [pod for pod in waiting if not await self._is_evicted(pod, latest)]
+            if not refused or self._now() >= latest:
+                return
+            waiting = refused
+            await sleep(self._world.clock, _EVICTION_SECONDS)
+
+    async def _is_evicted(self, pod: Raw, latest: float) -> bool:
+        """Whether a pod goes, or is gone; a budget that still refuses at the latest is told of."""
+        name = {key: pod["metadata"][key] for key in ("name", "namespace")}
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": name}
+        try:
+            await self._world.client.create(PODS, eviction, subresource="eviction")
+        except NotFoundError:
+            return True
+        except TooManyRequestsError as error:
+            if self._now() >= latest and not self._setting.skips_missing:
+                causes = (error.status.get("details") or {}).get("causes") or ()
+                why = "; ".join(str(each.get("message", "")) for each in causes) or error.message
+                raise ContentError(f"{name_in(pod)}: not evicted: {why}") from None
+            return False
+        return True
 
     async def _scale(self, text: str, replicas: int) -> None:
         reference = Reference.parse(text)

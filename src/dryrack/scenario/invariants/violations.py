@@ -18,6 +18,7 @@ class Invariant(StrEnum):
     PREPARED = "what runs is prepared"
     WHOLE_GANGS = "no gang is half bound"
     COMPLETE_POOLS = "pools are complete"
+    BUDGETS = "budgets allow what pods say"
     NO_STARVATION = "no pod waits in vain"
 
 

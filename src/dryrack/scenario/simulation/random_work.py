@@ -2,7 +2,7 @@
 What people run in a random world, and what they change: few pods each, so that worlds are small.
 
 Pods, gangs of three dialects, Jobs, Deployments with budgets, StatefulSets and claims that several
-pods share; they are scaled, updated and deleted later.
+pods share; they are scaled, updated, evicted and deleted later.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ _LABELS = ("pod-group.scheduling.kubenexus.io", "pod-group.scheduling.sigs.k8s.i
 # What a pod asks for: mostly one device.
 _TEMPLATES = ("one", "one", "one", "two", "special", "all", "either", "pair", "greedy")
 _MEMBER_TEMPLATES = ("one", "one", "special", "pair")
+_BUDGETS: tuple[Raw, ...] = (
+    {"minAvailable": 1},
+    {"minAvailable": "50%"},
+    {"maxUnavailable": 1},
+    {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"},
+)
 # How soon what was made may be changed, so that it is there by then.
 _MADE_SECONDS = 1.0
 
@@ -46,6 +52,7 @@ class RandomWork:
             (2, self._workload),
             (2, self._scale),
             (2, self._update),
+            (2, self._evict),
             (2, self._remove),
         )
         [do] = self._chance.choices([do for _, do in kinds], [weight for weight, _ in kinds])
@@ -151,7 +158,7 @@ class RandomWork:
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
             "metadata": {"name": name},
-            "spec": {"minAvailable": 1, "selector": selector},
+            "spec": {**self._chance.choice(_BUDGETS), "selector": selector},
         }
         return self._apply(at, made, *([budget] if self._chance.random() < 0.5 else ()))
 
@@ -187,6 +194,13 @@ class RandomWork:
         soonest = self._removable.pop(found)
         self._workloads.pop(found.partition("/")[2], None)
         return [(max(at, soonest), {"delete": [found]})]
+
+    def _evict(self, at: float) -> Changes:
+        """The pods of one workload, a pod, or sometimes all there are."""
+        names = [*self._workloads, *(each for each in self._removable if each.startswith("Pod/"))]
+        found = self._chance.choice(("*", *names, *self._workloads))
+        pods = f"Pod/{found}-*" if found in self._workloads else f"Pod/{found.removeprefix('Pod/')}"
+        return [(at, {"evict": [pods]})]
 
     def _life(self) -> int:
         return self._chance.choice((3, 20, 60, 200))

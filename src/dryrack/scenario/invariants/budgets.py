@@ -1,0 +1,64 @@
+"""
+PodDisruptionBudgets: at rest each allows as many evictions as the pods that there are say.
+
+A budget that has lost count lets too many go at once, or nobody for ever. What its controller could
+not count, and says so, is passed over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.kinds.decode import decode
+from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.selectors import matches_labels
+from dryrack.scenario.invariants.violations import Invariant, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from dryrack.kinds.raw import Raw
+
+
+def miscounted(budgets: Iterable[Raw], pods: Iterable[Raw]) -> Iterator[Violation]:
+    """Budgets whose status is not that of the pods which they cover."""
+    present = tuple(pods)
+    for budget in budgets:
+        metadata, status = budget["metadata"], budget.get("status") or {}
+        if any(each.get("reason") == "SyncFailed" for each in status.get("conditions") or ()):
+            continue
+        counted = {key: status.get(key, 0) for key in _COUNTS}
+        for key, wanted in _counts(budget, present).items():
+            if counted[key] != wanted:
+                subject = f"budget {metadata.get('namespace', '')}/{metadata['name']}"
+                message = f"{key} is {counted[key]}, and should be {wanted}"
+                yield Violation(Invariant.BUDGETS, subject, message)
+
+
+_COUNTS = ("observedGeneration", "currentHealthy", "disruptionsAllowed")
+
+
+def _counts(budget: Raw, pods: Iterable[Raw]) -> Mapping[str, int]:
+    """What can be told without knowing how many pods there should be."""
+    status = budget.get("status") or {}
+    healthy = sum(_is_healthy(pod) for pod in pods if _covers(budget, pod))
+    spare = max(0, healthy - status.get("desiredHealthy", 0))
+    return {
+        "observedGeneration": budget["metadata"].get("generation", 0),
+        "currentHealthy": healthy,
+        "disruptionsAllowed": spare if status.get("expectedPods") else 0,
+    }
+
+
+def _covers(budget: Raw, pod: Raw) -> bool:
+    if pod["metadata"].get("namespace") != budget["metadata"].get("namespace"):
+        return False
+    selector = (budget.get("spec") or {}).get("selector")
+    labels = pod["metadata"].get("labels") or {}
+    return selector is not None and matches_labels(decode(selector, LabelSelector), labels)
+
+
+def _is_healthy(pod: Raw) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    is_ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return is_ready and "deletionTimestamp" not in pod["metadata"]
