@@ -99,6 +99,26 @@ def test_a_subscriber_sees_what_the_log_keeps(before: list[Action], after: list[
     assert seen == logged
 
 
+def test_a_subscriber_that_raises_keeps_no_other_from_the_event() -> None:
+    """All are told of every write; the writer gets the error after that, and the write stays."""
+    store, seen = Store(), list[Event]()
+
+    def fail(event: Event) -> None:
+        raise LookupError(f"no room for {event.stored.key.name}")
+
+    store.subscribe(PODS, fail)
+    store.subscribe(PODS, seen.append)
+    with pytest.raises(LookupError, match="no room for x"):
+        store.put(KEYS[0], body(), expected=0)
+    store.subscribe(PODS, fail)
+    with pytest.raises(LookupError) as caught:
+        store.delete(KEYS[0], expected=None)
+
+    assert isinstance(caught.value.__context__, LookupError), "the first is not lost"
+    assert [event.type for event in seen] == [EventType.ADDED, EventType.DELETED]
+    assert seen == store.events(PODS, after=1)
+
+
 @given(actions, actions)
 def test_a_history_that_begins_anew_is_gone(before: list[Action], after: list[Action]) -> None:
     """Who follows it is told once, unless it has left; nothing that is stored changes."""

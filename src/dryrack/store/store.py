@@ -9,7 +9,7 @@ sees a part of it.
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dryrack.base.limits import (
@@ -165,7 +165,6 @@ class Store:
         shelf.set(stored)
         kind = EventType.MODIFIED if previous else EventType.ADDED
         self._publish(shelf, Event(kind, stored, previous))
-        self._note_readable(stored)
         return stored
 
     def delete(self, key: Key, *, expected: int | None) -> Stored | Conflict:
@@ -178,7 +177,6 @@ class Store:
         self._keep(stored, None)
         shelf.drop(key)
         self._publish(shelf, Event(EventType.DELETED, stored, previous))
-        self._note_readable(stored)
         return stored
 
     def events(self, resource: str, *, after: int) -> Sequence[Event] | Gone:
@@ -207,8 +205,9 @@ class Store:
         """
         Calls back with every event from now on, in order, during the write.
 
-        A callback must not write to the store, wait, or raise. `ended` is called when the history
-        begins anew, after which more events still come. The answer ends the subscription.
+        A callback must not write to the store, wait, or raise; if it does raise, the writer gets
+        that after all others were told, and what was written stays. `ended` is called when the
+        history begins anew, after which more events still come. The answer ends the subscription.
         """
         self._subscriptions += 1
         number, shelf = self._subscriptions, self._shelf(resource)
@@ -245,8 +244,20 @@ class Store:
 
     def _publish(self, shelf: _Shelf, event: Event) -> None:
         shelf.log.append(event)
-        for callback in tuple(shelf.callbacks.values()):
+        try:
+            _tell(iter(tuple(shelf.callbacks.values())), event)
+        finally:
+            self._note_readable(event.stored)
+
+
+def _tell(waiting: Iterator[Callback], event: Event) -> None:
+    """Tells every subscriber; what one raises is raised when the others were told, too."""
+    try:
+        for callback in waiting:
             callback(event)
+    except Exception:
+        _tell(waiting, event)
+        raise
 
 
 def _place(key: Key) -> str:
