@@ -106,6 +106,15 @@ def test_the_old_documents_are_for_those_who_ask_for_nothing_else() -> None:
     assert json_of(visited(pages, "/api"))["kind"] == "APIVersions"
 
 
+def test_the_address_of_the_server_is_the_one_that_led_there() -> None:
+    """A client is told a port at which somebody listens."""
+    told = json_of(visited(DiscoveryPages(plain_registry()), "/api", host="127.0.0.1:41234"))
+
+    assert told["serverAddressByClientCIDRs"] == [
+        {"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:41234"}
+    ]
+
+
 def test_versions_are_ordered_by_stability_and_age() -> None:
     """Stable before beta before alpha, newer before older, strange names last."""
     versions = ["foo1", "v1alpha2", "v1", "v2beta1", "v10", "v1beta2", "v2", "bar"]

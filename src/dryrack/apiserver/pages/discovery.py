@@ -65,6 +65,8 @@ _STORED_AS = {
     ),
 }
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+# Where Kubernetes listens if nobody says otherwise.
+_USUAL_ADDRESS = "127.0.0.1:6443"
 _STORED_VERBS = {"create", "delete", "list"}
 
 
@@ -258,7 +260,7 @@ class DiscoveryPages:
             case ["apis"] if wants_all:
                 return _tagged(catalogue.aggregated_groups, request)
             case ["api"]:
-                return _json(self._core_versions())
+                return _json(_core_versions(request))
             case ["apis"]:
                 return _json(catalogue.group_list())
             case ["apis", group]:
@@ -276,13 +278,15 @@ class DiscoveryPages:
             self._generation = self._registry.generation
         return self._catalogue
 
-    def _core_versions(self) -> Raw:
-        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}
-        return {
-            "kind": "APIVersions",
-            "versions": ["v1"],
-            "serverAddressByClientCIDRs": [address],
-        }
+
+def _core_versions(request: Request) -> Raw:
+    # The address that led here; whoever asks in the same process needs none.
+    address = request.headers.get("host", _USUAL_ADDRESS)
+    return {
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+    }
 
 
 def _wants_aggregated(request: Request) -> bool:
