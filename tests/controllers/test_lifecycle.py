@@ -304,3 +304,13 @@ def test_a_pod_of_a_job_completes_by_itself() -> None:
     run, effects = step(run, Passed(START + 5.0))
     assert phase_of(run) == "Succeeded"
     assert effects == ()
+
+
+@pytest.mark.parametrize(("policy", "seconds"), [("Never", 5.0), ("OnFailure", 5.0), ("Always", 0)])
+def test_a_pod_that_is_a_hook_of_helm_completes_if_it_can(policy: str, seconds: float) -> None:
+    """`helm test` waits until its pod has succeeded; one that is always restarted never does."""
+    pod = pod_of("", "", **{"helm.sh/hook": "test"})
+    pod["spec"]["restartPolicy"] = policy
+    _, effects = step(new_run(pod, START), Prepared(START))
+
+    assert effects == ((WakeAt(START + seconds),) if seconds else ())

@@ -33,6 +33,8 @@ from dryrack.controllers.pods.script import RUN_SECONDS, script_of
 from dryrack.kinds.raw import Raw
 
 RUNTIME = "dryrack"
+# On a pod of its own: Helm waits until it has succeeded, as `helm test` does.
+HELM_HOOK = "helm.sh/hook"
 TERMINATION_SECONDS = 30.0
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
@@ -43,7 +45,7 @@ def new_run(pod: Raw, now: float) -> Run:
     """The run of a pod that has just come to its node."""
     spec = spec_of(pod)
     return Run(
-        script=script_of(annotations_of(pod), run_seconds=RUN_SECONDS if _is_of_job(pod) else None),
+        script=script_of(annotations_of(pod), run_seconds=RUN_SECONDS if _completes(pod) else None),
         restart_policy=spec.get("restartPolicy") or "Always",
         containers=tuple(_containers(spec)),
         started_at=now,
@@ -53,10 +55,12 @@ def new_run(pod: Raw, now: float) -> Run:
     )
 
 
-def _is_of_job(pod: Raw) -> bool:
-    """Whether it is made to complete; no other pod is, whatever its restart policy."""
+def _completes(pod: Raw) -> bool:
+    """Whether somebody waits for its end: a Job, or Helm; of no other pod anybody says it ends."""
     owner = controller_of(pod)
-    return owner is not None and (owner["kind"], owner["apiVersion"]) == ("Job", "batch/v1")
+    if owner is None:
+        return HELM_HOOK in annotations_of(pod) and spec_of(pod).get("restartPolicy") != "Always"
+    return (owner["kind"], owner["apiVersion"]) == ("Job", "batch/v1")
 
 
 def _containers(spec: Raw) -> Sequence[Container]:

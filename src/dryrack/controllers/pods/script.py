@@ -8,7 +8,7 @@ Nothing is executed on a virtual node, so what a real program would decide is wr
 | `dryrack.dev/start-seconds` | from the pod's arrival on the node to its first container          |
 | `dryrack.dev/init-seconds`  | how long each init container runs                                  |
 | `dryrack.dev/ready-seconds` | from a container's start to its readiness                          |
-| `dryrack.dev/run-seconds`   | how long a container runs: 5 for a pod of a Job, else for ever     |
+| `dryrack.dev/run-seconds`   | how long it runs: 5 for pods of Jobs and Helm hooks, else for ever |
 | `dryrack.dev/exit-code`     | what it exits with                                                 |
 | `dryrack.dev/failures`      | how many first runs of a container exit with 1, whatever the code  |
 | `dryrack.dev/stop-seconds`  | how long a container takes to stop when the pod is deleted         |
