@@ -211,7 +211,11 @@ class Play:
             return SELECTED_NODE in found["metadata"].get("annotations", {})
 
         await self.until("node chosen", chosen)
-        offered = {"capacity": {"storage": "1Gi"}, "csi": {"driver": "p", "volumeHandle": "v"}}
+        offered = {
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+            "csi": {"driver": "p", "volumeHandle": "v"},
+        }
         await self.admin.create(VOLUMES, {"metadata": {"name": "v"}, "spec": offered})
         bound = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
         patch = {"metadata": bound, "spec": {"volumeName": "v"}}

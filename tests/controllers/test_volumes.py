@@ -133,6 +133,28 @@ def test_a_claim_gets_a_volume_of_its_size() -> None:
 
 
 @pytest.mark.parametrize(
+    ("provisioner", "driver"),
+    [
+        ("ebs.csi.aws.com", "ebs.csi.aws.com"),
+        ("rancher.io/local-path", "rancher.io.local-path"),
+        ("under_score", "volumes.dryrack.dev"),
+    ],
+)
+def test_every_provisioner_is_played(provisioner: str, driver: str) -> None:
+    """Also one whose name no driver can have."""
+
+    async def story(scene: Scene) -> None:
+        named = {"metadata": {"name": "fast"}, "provisioner": provisioner}
+        await scene.make(named, claim("data", storageClassName="fast"))
+        [name] = await scene.phases()
+        made = await scene.cluster.client.get(VOLUMES, name)
+
+        assert made["spec"]["csi"]["driver"] == driver
+
+    play(story)
+
+
+@pytest.mark.parametrize(
     ("spec", "expected"),
     [
         ({}, "small"),
@@ -140,7 +162,6 @@ def test_a_claim_gets_a_volume_of_its_size() -> None:
         ({"selector": {"matchLabels": {"is": "big"}}}, "big"),
         ({"accessModes": ["ReadOnlyMany"]}, "shared"),
         ({"volumeName": "big"}, "big"),
-        ({"volumeName": "bare"}, "bare"),
         ({"selector": {"matchLabels": {"is": "other"}}}, "Pending"),
         ({"storageClassName": ""}, "Pending"),
     ],
@@ -153,7 +174,6 @@ def test_the_smallest_volume_that_does_is_bound(spec: Raw, expected: str) -> Non
             volume("big", "10Gi"),
             volume("small", "5Gi"),
             volume("tiny", "1Gi"),
-            {"metadata": {"name": "bare"}, "spec": {"capacity": {}, "hostPath": {"path": "/"}}},
             volume("shared", "20Gi", accessModes=["ReadOnlyMany", "ReadWriteOnce"]),
             claim("data", **({"storageClassName": "manual"} | spec)),
         )

@@ -17,7 +17,13 @@ OPTIONS = Options(
     feature_gates={"DRADeviceTaintRules": True},
     with_scheduler=False,
     # They write to objects that a script only speaks of, now or a moment later.
-    without_controllers=("resourceclaim-controller", "ttl-controller"),
+    without_controllers=(
+        "resourceclaim-controller",
+        "ttl-controller",
+        "persistentvolume-binder-controller",
+        "persistentvolume-protection-controller",
+        "persistentvolumeclaim-protection-controller",
+    ),
 )
 
 

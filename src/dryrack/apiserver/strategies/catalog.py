@@ -27,7 +27,11 @@ from dryrack.apiserver.strategies.priorities import PriorityClassStrategy
 from dryrack.apiserver.strategies.quotas.strategy import QuotaStrategy
 from dryrack.apiserver.strategies.services.strategy import ServiceStrategy
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
-from dryrack.apiserver.strategies.volumes import VolumeClaimStrategy, VolumeStrategy
+from dryrack.apiserver.strategies.volumes import (
+    StorageClassStrategy,
+    VolumeClaimStrategy,
+    VolumeStrategy,
+)
 from dryrack.apiserver.strategies.workloads.autoscalers import (
     AutoscalerStrategy,
     OldAutoscalerStrategy,
@@ -141,6 +145,7 @@ _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
     "serviceaccounts": ServiceAccountStrategy,
     "services": ServiceStrategy,
     "statefulsets.apps": StatefulSetStrategy,
+    "storageclasses.storage.k8s.io": StorageClassStrategy,
     f"validatingadmissionpolicies.{_ADMISSION}": _policy,
     f"validatingadmissionpolicybindings.{_ADMISSION}": _policy_binding,
     f"validatingwebhookconfigurations.{_ADMISSION}": lambda: WebhookStrategy(mutates=False),

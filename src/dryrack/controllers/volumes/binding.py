@@ -25,6 +25,7 @@ from dryrack.controllers.objects import (
 from dryrack.controllers.volumes.matching import best, class_of, is_kept_for
 from dryrack.controllers.writes import NOTHING, Create, EngineContext, Plan, Report, Update, Write
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.rules.checks import driver_name
 
 _COMPLETED = "pv.kubernetes.io/bind-completed"
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -103,8 +104,7 @@ def provisioned(claim: Raw, storage_class: Raw | None, *, is_used: bool) -> Plan
             "accessModes": spec.get("accessModes") or [],
             "capacity": {"storage": spec["resources"]["requests"]["storage"]},
             "claimRef": _reference(claim),
-            # Provisioners that were part of Kubernetes have names that no driver can have.
-            "csi": {"driver": provisioner.replace("/", "."), "volumeHandle": name},
+            "csi": {"driver": _driver(provisioner), "volumeHandle": name},
             "persistentVolumeReclaimPolicy": kind.get("reclaimPolicy") or "Delete",
             "volumeMode": spec.get("volumeMode") or "Filesystem",
         },
@@ -114,6 +114,12 @@ def provisioned(claim: Raw, storage_class: Raw | None, *, is_used: bool) -> Plan
     told = "Successfully provisioned volume {}"
     accepted = Report(claim, "Normal", "ProvisioningSucceeded", told)
     return Plan((Create(VOLUMES, made, accepted=accepted),))
+
+
+def _driver(provisioner: str) -> str:
+    """Some provisioners, as those that were part of Kubernetes, have names that no driver can."""
+    name = provisioner.replace("/", ".")
+    return _PROVISIONER if any(driver_name("driver", name)) else name
 
 
 def _reference(claim: Raw) -> Raw:

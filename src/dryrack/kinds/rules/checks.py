@@ -9,13 +9,20 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from dryrack.kinds.validation.names import checked, label_key, label_value
+from dryrack.kinds.validation.names import (
+    DRIVER_NAME_BYTES_MAX,
+    checked,
+    label_key,
+    label_value,
+    subdomain,
+)
 from dryrack.kinds.validation.problems import (
     Token,
     forbidden,
     invalid,
     not_supported,
     required,
+    too_long,
 )
 
 if TYPE_CHECKING:
@@ -133,6 +140,16 @@ def labels_of(field: str, values: Raw | None) -> Iterator[FieldProblem]:
 
 def qualified(field: str, name: str) -> Iterator[FieldProblem]:
     return checked(field, name, label_key)
+
+
+def driver_name(at: str, driver: str) -> Iterator[FieldProblem]:
+    """The name of a CSI driver."""
+    if not driver:
+        yield required(at)
+        return
+    if len(driver) > DRIVER_NAME_BYTES_MAX:
+        yield too_long(at, DRIVER_NAME_BYTES_MAX)
+    yield from checked(at, driver, lambda text: subdomain(text.lower()))
 
 
 def taint_effect(field: str, effect: str, *, may_be_empty: bool) -> Iterator[FieldProblem]:

@@ -1,4 +1,4 @@
-"""Claims of storage, by themselves and in templates of stateful sets and pods; and volumes."""
+"""Claims of storage, by themselves and in templates of stateful sets and pods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.rules.checks import quantity_problems, selector_problems
 from dryrack.kinds.rules.copies import filled, within
 from dryrack.kinds.rules.kind_rules import KindRules
-from dryrack.kinds.validation.names import checked, subdomain
+from dryrack.kinds.validation.names import checked, label, subdomain
 from dryrack.kinds.validation.problems import forbidden, invalid, not_supported, required
 
 if TYPE_CHECKING:
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.validation import FieldProblem
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-_VOLUME_MODES = ("Block", "Filesystem")
-_CLAIM_DEFAULTS = {"volumeMode": "Filesystem"}
-_VOLUME_DEFAULTS = {"persistentVolumeReclaimPolicy": "Retain", **_CLAIM_DEFAULTS}
+VOLUME_MODES = ("Block", "Filesystem")
+VOLUME_DEFAULTS = {"volumeMode": "Filesystem"}
 
 
 class VolumeClaimRules(KindRules):
@@ -30,43 +29,68 @@ class VolumeClaimRules(KindRules):
         super().__init__(namespaced=True, has_status=True)
 
     def default(self, obj: Raw) -> Raw:
-        return within(obj, "spec", lambda spec: filled(spec, _CLAIM_DEFAULTS))
+        return within(obj, "spec", lambda spec: filled(spec, VOLUME_DEFAULTS))
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         return tuple(claim_problems("spec", obj.get("spec") or {}))
 
 
-class VolumeRules(KindRules):
-    """PersistentVolume; what it is stored on is not looked at."""
-
-    def __init__(self) -> None:
-        super().__init__(namespaced=False, has_status=True)
-
-    def default(self, obj: Raw) -> Raw:
-        return within(obj, "spec", lambda spec: filled(spec, _VOLUME_DEFAULTS))
-
-
 def claim_problems(at: str, spec: Raw) -> Iterator[FieldProblem]:
     """Of the spec of a PersistentVolumeClaim."""
-    yield from _access(f"{at}.accessModes", spec.get("accessModes") or ())
+    modes = spec.get("accessModes") or ()
+    if not modes:
+        yield required(f"{at}.accessModes", "at least 1 access mode is required")
     yield from selector_problems(f"{at}.selector", spec.get("selector"))
+    yield from access_mode_problems(f"{at}.accessModes", modes)
     yield from _storage(f"{at}.resources[storage]", spec)
     if spec.get("storageClassName"):
         yield from checked(f"{at}.storageClassName", spec["storageClassName"], subdomain)
     mode = spec.get("volumeMode")
-    if mode is not None and mode not in _VOLUME_MODES:
-        yield not_supported(f"{at}.volumeMode", mode, _VOLUME_MODES)
+    if mode is not None and mode not in VOLUME_MODES:
+        yield not_supported(f"{at}.volumeMode", mode, VOLUME_MODES)
+    yield from _sources(at, spec)
+    if spec.get("volumeAttributesClassName"):
+        name = spec["volumeAttributesClassName"]
+        yield from checked(f"{at}.volumeAttributesClassName", name, subdomain)
 
 
-def _access(at: str, modes: Sequence[str]) -> Iterator[FieldProblem]:
-    if not modes:
-        yield required(at, "at least 1 access mode is required")
+def access_mode_problems(at: str, modes: Sequence[str]) -> Iterator[FieldProblem]:
+    """Of a claim or a volume."""
     for mode in modes:
         if mode not in _ACCESS_MODES:
             yield not_supported(at, mode, _ACCESS_MODES)
     known = {mode for mode in modes if mode in _ACCESS_MODES}
     if "ReadWriteOncePod" in known and len(known) > 1:
         yield forbidden(at, "may not use ReadWriteOncePod with other access modes")
+
+
+def _sources(at: str, spec: Raw) -> Iterator[FieldProblem]:
+    """What a volume is filled from has an old name and a new one."""
+    source, reference = (spec.get(key) for key in ("dataSource", "dataSourceRef"))
+    for key, given in (("dataSource", source), ("dataSourceRef", reference)):
+        if given is not None:
+            yield from _reference(f"{at}.{key}", given)
+    if source is None or reference is None:
+        return
+    if reference.get("namespace"):
+        yield invalid(at, {}, "may not be specified when dataSourceRef.namespace is specified")
+    elif any(source.get(key) != reference.get(key) for key in ("apiGroup", "kind", "name")):
+        # The server means to show a path here, and shows this.
+        yield invalid(at, {}, "must match dataSourceRef")
+
+
+def _reference(at: str, given: Raw) -> Iterator[FieldProblem]:
+    for key in ("name", "kind"):
+        if not given.get(key):
+            yield required(f"{at}.{key}")
+    group, kind = given.get("apiGroup"), given.get("kind") or ""
+    if group:
+        yield from checked(f"{at}.apiGroup", group, subdomain)
+    elif kind != "PersistentVolumeClaim":
+        detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        yield invalid(at, kind, detail)
+    if given.get("namespace"):
+        yield from checked(f"{at}.namespace", given["namespace"], label)
 
 
 def _storage(at: str, spec: Raw) -> Iterator[FieldProblem]:

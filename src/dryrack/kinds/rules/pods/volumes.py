@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.rules.checks import driver_name
 from dryrack.kinds.rules.pods.environment import (
     FILE_FIELDS,
     amount_of_other,
@@ -12,14 +13,13 @@ from dryrack.kinds.rules.pods.environment import (
 )
 from dryrack.kinds.rules.pods.paths import not_reserved, steps_back
 from dryrack.kinds.rules.volume_claims import claim_problems
-from dryrack.kinds.validation.names import DRIVER_NAME_BYTES_MAX, checked, label, subdomain
+from dryrack.kinds.validation.names import checked, label, subdomain
 from dryrack.kinds.validation.problems import (
     duplicate,
     forbidden,
     invalid,
     not_supported,
     required,
-    too_long,
 )
 
 if TYPE_CHECKING:
@@ -82,14 +82,15 @@ def _volume(at: str, given: Raw, known: Mapping[str, Raw]) -> Iterator[FieldProb
         if position:
             yield forbidden(f"{at}.{kind}", "may not specify more than 1 volume type")
         else:
-            yield from _source(f"{at}.{kind}", kind, given[kind])
+            yield from source_problems(f"{at}.{kind}", kind, given[kind])
     name = given.get("name") or ""
     yield from checked(f"{at}.name", name, label) if name else (required(f"{at}.name"),)
     if name in known:
         yield duplicate(f"{at}.name", name)
 
 
-def _source(at: str, kind: str, given: Raw) -> Iterator[FieldProblem]:
+def source_problems(at: str, kind: str, given: Raw) -> Iterator[FieldProblem]:
+    """Of one source, by its kind."""
     missing = [key for key in _NEEDED.get(kind, ()) if not given.get(key)]
     yield from (required(f"{at}.{key}") for key in missing)
     yield from _mode(f"{at}.defaultMode", given.get("defaultMode"))
@@ -124,13 +125,7 @@ def _nfs(at: str, given: Raw) -> Iterator[FieldProblem]:
 
 
 def _csi(at: str, given: Raw) -> Iterator[FieldProblem]:
-    driver = given.get("driver") or ""
-    if not driver:
-        yield required(f"{at}.driver")
-    elif len(driver) > DRIVER_NAME_BYTES_MAX:
-        yield too_long(f"{at}.driver", DRIVER_NAME_BYTES_MAX)
-    if driver:
-        yield from checked(f"{at}.driver", driver, lambda text: subdomain(text.lower()))
+    yield from driver_name(f"{at}.driver", given.get("driver") or "")
     secret = given.get("nodePublishSecretRef")
     if secret is not None and not secret.get("name"):
         yield required(f"{at}.nodePublishSecretRef.name")
