@@ -43,11 +43,18 @@ class RandomFleet:
     """What is asked for of a device that is shared."""
     second_class: str = ""
     """Devices of another driver that pods want beside."""
+    has_counters: bool = False
+    """Whether devices draw on common counters, which somebody who only looks draws on as well."""
 
     @property
     def engines(self) -> tuple[str, ...]:
         """Those that can die."""
         return ("scheduler", "controllers", *(("plugin",) if self.devices else ()))
+
+    @property
+    def daemon_template(self) -> str:
+        """What a pod on every node can ask for, whatever others have; "" for nothing."""
+        return "" if self.has_counters else "admin"
 
     def description(self, nodes: int) -> Raw:
         """As `fleet` of a scenario has it."""
@@ -66,6 +73,9 @@ class RandomFleet:
         """Specs of claims, by the name of their template."""
         two = self._exactly(self.large) if self.large else self._exactly(self.one, count=2)
         everything = self._exactly(self.special, allocationMode="All")
+        admin: Raw = {"deviceClassName": self.device_class, "adminAccess": True}
+        if not self.has_counters:
+            admin["allocationMode"] = "All"
         either = [
             {"name": "more", **two},
             {"name": "less", **self._exactly(self.one)},
@@ -78,6 +88,8 @@ class RandomFleet:
             "all": _spec({"name": "gpu", "exactly": everything}),
             # Somebody who asks for more than can be counted.
             "greedy": _spec({"name": "gpu", "exactly": self._exactly("", count=_COUNT_MAX)}),
+            # Somebody who looks at devices, whoever has them.
+            "admin": _spec({"name": "gpu", "exactly": admin}),
             "either": _spec({"name": "gpu", "firstAvailable": either}),
             "pair": _spec(
                 {"name": "gpu", "exactly": self._exactly(self.one)},
@@ -117,7 +129,13 @@ _BUS = "device.attributes['resource.kubernetes.io'].pciBusID"
 FLEETS = (
     RandomFleet(places=2, devices=("gpu:2",), device_class=_EXAMPLE, special=_FIRST, specials=1),
     RandomFleet(places=4, devices=("gpu:4",), device_class=_EXAMPLE, special=_FIRST, specials=1),
-    RandomFleet(places=2, devices=("gpu:2,partitions=2",), device_class=_EXAMPLE, special=_FIRST),
+    RandomFleet(
+        places=2,
+        devices=("gpu:2,partitions=2",),
+        device_class=_EXAMPLE,
+        special=_FIRST,
+        has_counters=True,
+    ),
     RandomFleet(
         places=4,
         devices=("gpu:2,shared=true",),
@@ -132,6 +150,7 @@ FLEETS = (
         one=_profile("1g.10gb"),
         large=_profile("3g.20gb"),
         special=_profile("2g.10gb"),
+        has_counters=True,
     ),
     RandomFleet(
         places=4,

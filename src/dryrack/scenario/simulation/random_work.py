@@ -1,8 +1,8 @@
 """
 What people run in a random world, and what they change: few pods each, so that worlds are small.
 
-Pods, gangs of three dialects, Jobs, Deployments with budgets, StatefulSets and claims that several
-pods share; they are scaled, updated, evicted and deleted later.
+Pods, gangs of three dialects, Jobs, Deployments with budgets, StatefulSets, DaemonSets and claims
+that several pods share; they are scaled, updated, evicted and deleted later.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ _LABELS = ("pod-group.scheduling.kubenexus.io", "pod-group.scheduling.sigs.k8s.i
 # What a pod asks for: mostly one device.
 _TEMPLATES = ("one", "one", "one", "two", "special", "all", "either", "pair", "greedy")
 _MEMBER_TEMPLATES = ("one", "one", "special", "pair")
+# A DaemonSet mostly looks at devices, or has none.
+_DAEMON_TEMPLATES = ("", "admin", "admin", "one")
 _BUDGETS: tuple[Raw, ...] = (
     {"minAvailable": 1},
     {"minAvailable": "50%"},
@@ -34,12 +36,22 @@ _MADE_SECONDS = 1.0
 class RandomWork:
     """Draws what is applied, scaled and deleted; times are those of its steps."""
 
-    def __init__(self, chance: random.Random, claim_specs: Mapping[str, Raw]) -> None:
+    def __init__(
+        self, chance: random.Random, claim_specs: Mapping[str, Raw], daemon_template: str
+    ) -> None:
+        """Pods of a DaemonSet that ask by that template, or for nothing, find what they want."""
         self._chance = chance
+        self._modest = ("", daemon_template)
         self._claim_specs = claim_specs
         self._made = 0
         self._workloads: dict[str, tuple[float, Raw]] = {}
         self._removable: dict[str, float] = {}
+        self._everywhere: set[str] = set()
+
+    @property
+    def daemon_sets(self) -> tuple[str, ...]:
+        """Those that have a pod on every node when all is well, whatever others have."""
+        return tuple(sorted(self._everywhere))
 
     def draw(self, at: float) -> Changes:
         """One thing that somebody does from then on."""
@@ -50,6 +62,7 @@ class RandomWork:
             (2, self._sharers),
             (2, self._job),
             (2, self._workload),
+            (1, self._daemon_set),
             (2, self._scale),
             (2, self._update),
             (2, self._evict),
@@ -162,10 +175,27 @@ class RandomWork:
         }
         return self._apply(at, made, *([budget] if self._chance.random() < 0.5 else ()))
 
+    def _daemon_set(self, at: float) -> Changes:
+        name, template = self._name("daemon"), self._chance.choice(_DAEMON_TEMPLATES)
+        labels = {"app": name}
+        pod = self._one_pod(name, template, labels=labels, seconds=None)
+        if self._chance.random() < 0.5:
+            pod["spec"]["tolerations"] = [{"operator": "Exists"}]
+        spec = {"selector": {"matchLabels": labels}, "template": _pod_template(pod)}
+        made = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}}
+        made["spec"] = spec
+        self._workloads[name] = (at + _MADE_SECONDS, made)
+        if template in self._modest:
+            self._everywhere.add(name)
+        return self._apply(at, made)
+
     def _scale(self, at: float) -> Changes:
-        if not self._workloads:
+        scalable = [
+            name for name, (_, made) in self._workloads.items() if made["kind"] != "DaemonSet"
+        ]
+        if not scalable:
             return self._workload(at)
-        name = self._chance.choice(list(self._workloads))
+        name = self._chance.choice(scalable)
         soonest, made = self._workloads[name]
         replicas = self._chance.choice((0, 0, 1, 2))
         scale = {"object": f"{made['kind']}/{name}", "replicas": replicas}
@@ -177,9 +207,9 @@ class RandomWork:
             return self._workload(at)
         name = self._chance.choice(list(self._workloads))
         soonest, made = self._workloads[name]
-        pod = self._one_pod(
-            name, self._chance.choice(("one", "special")), labels={"app": name}, seconds=None
-        )
+        templates = self._modest if name in self._everywhere else ("one", "special")
+        template = self._chance.choice(templates)
+        pod = self._one_pod(name, template, labels={"app": name}, seconds=None)
         pod["metadata"]["annotations"] = {"example.com/update": str(self._made)}
         self._made += 1
         changed = made | {"spec": made["spec"] | {"template": _pod_template(pod)}}
@@ -192,7 +222,10 @@ class RandomWork:
             return self._pod(at)
         found = self._chance.choice(list(self._removable))
         soonest = self._removable.pop(found)
-        self._workloads.pop(found.partition("/")[2], None)
+        name = found.partition("/")[2]
+        if name in self._workloads and found.startswith(self._workloads[name][1]["kind"]):
+            del self._workloads[name]
+            self._everywhere.discard(name)
         return [(max(at, soonest), {"delete": [found]})]
 
     def _evict(self, at: float) -> Changes:
@@ -215,19 +248,20 @@ class RandomWork:
         seconds: int | None = -1,
     ) -> Raw:
         seconds = self._life() if seconds == -1 else seconds
-        source = {"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": template}
         annotations = {} if seconds is None else {"dryrack.dev/run-seconds": str(seconds)}
         # Some push others aside.
         urgent = {"priorityClassName": "urgent"} if self._chance.random() < 0.1 else {}
         container: Raw = {"name": "main", "image": "example.com/trainer"}
-        container["resources"] = {"claims": [{"name": "gpu"}]}
         spec: dict[str, Any] = {
             "restartPolicy": "Always" if seconds is None else "Never",
             "terminationGracePeriodSeconds": self._chance.choice((0, 5, 30)),
             **urgent,
             "containers": [container],
-            "resourceClaims": [{"name": "gpu", **source}],
         }
+        if claim or template:
+            container["resources"] = {"claims": [{"name": "gpu"}]}
+            source = "resourceClaimName" if claim else "resourceClaimTemplateName"
+            spec["resourceClaims"] = [{"name": "gpu", source: claim or template}]
         metadata = {"name": name, "labels": labels or {}, "annotations": annotations}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.scenario.model import API_VERSION, KIND
 from dryrack.scenario.simulation.random_fleets import FLEETS, claim_template
 from dryrack.scenario.simulation.random_work import RandomWork
-from dryrack.scenario.simulation.refill import fabric, refill
+from dryrack.scenario.simulation.refill import WELL_SECONDS, Emptied, everywhere, fabric, refill
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,12 @@ _FAULT_SECONDS = (2, 5, 15, 40)
 # Drivers and nodes sometimes stay away for longer; all are well again at the end.
 _LONG_FAULT = "for 300s"
 _REFILLED_SHARE = 0.5
+# Claims that only look are for namespaces that may.
+_NAMESPACE = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "default", "labels": {"resource.kubernetes.io/admin-access": "true"}},
+}
 
 
 def random_scenario(seed: int, faults: int) -> Raw:
@@ -42,7 +48,7 @@ class _Generator:
         self.nodes = chance.randint(2, 4)
         self.fleet = chance.choice(FLEETS)
         self.claim_specs = self.fleet.claim_specs()
-        self.work = RandomWork(chance, self.claim_specs)
+        self.work = RandomWork(chance, self.claim_specs, self.fleet.daemon_template)
         self.steps: list[Raw] = []
         self.back_at: dict[str, float] = {}
 
@@ -60,8 +66,18 @@ class _Generator:
         if self.chance.random() < _REFILLED_SHARE:
             places = self.nodes * self.fleet.places
             specials = self.nodes * self.fleet.specials or 1
-            for when, action in refill(at, places, specials, self.claim_specs["one"]):
+            emptied = Emptied(
+                nodes=self.nodes,
+                places=places,
+                specials=specials,
+                daemon_template=self.fleet.daemon_template,
+                spec=self.claim_specs["one"],
+            )
+            for when, action in refill(at, emptied):
                 self._step(when, **action)
+        else:
+            for name in self.work.daemon_sets:
+                self._step(at + WELL_SECONDS, expect=[everywhere(name, self.nodes)])
         return {
             "apiVersion": API_VERSION,
             "kind": KIND,
@@ -69,6 +85,7 @@ class _Generator:
             "limit": "24h",
             "fleet": self.fleet.description(self.nodes),
             "objects": [
+                _NAMESPACE,
                 *fabric(),
                 *(claim_template(name, spec) for name, spec in self.claim_specs.items()),
                 {

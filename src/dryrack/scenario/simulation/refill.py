@@ -2,28 +2,29 @@
 The end of a random world: what is there is deleted, and a healthy fleet is filled anew.
 
 What is expected then follows from the fleet alone, and not from the code that places pods: gangs
-that need the right choice of devices, that share a claim or are a PodGroup run on an empty fleet,
-as many pods run as there are devices, and one more when another goes. A device that has been lost
-out of some memory is found out so.
+that need the right choice of devices, that share a claim or are a PodGroup run on an empty fleet, a
+DaemonSet on every node, as many pods as there are devices, and one more when another goes. A device
+that has been lost out of some memory is found out so.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from dryrack.kinds.raw import Raw
 
 FABRIC = "fabric.example.com"
 _LABELS = "pod-group.scheduling.kubenexus.io"
 _ALL = (
-    *("Deployment", "StatefulSet", "Job", "PodDisruptionBudget", "PodGroup", "Pod"),
+    *("DaemonSet", "Deployment", "StatefulSet", "Job", "PodDisruptionBudget", "PodGroup", "Pod"),
     "ResourceClaim",
 )
 # Nodes count as lost for minutes, and pods take half a minute to go.
-_WELL_SECONDS = 400.0
+WELL_SECONDS = 400.0
 _EMPTY_SECONDS = 100.0
 _RUN_SECONDS = 100.0
 _RUN_WITHIN = "60s"
@@ -52,25 +53,41 @@ def fabric() -> tuple[Raw, ...]:
     return device_class, offered
 
 
-def refill(at: float, places: int, specials: int, spec: Raw) -> Iterator[tuple[float, Raw]]:
-    """
-    Steps from then on, for a fleet with so many devices, of which `spec` wants one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emptied:
+    """A fleet on which nothing runs."""
 
-    So many of them are special: a gang that wants all these and any other must choose well.
-    """
-    yield at + _WELL_SECONDS, _deletion()
-    at += _WELL_SECONDS + _EMPTY_SECONDS
+    nodes: int
+    places: int
+    """How many devices there are."""
+    specials: int
+    """How many of them are special: a gang of these and any other must choose well."""
+    daemon_template: str
+    """What a pod on every node asks for beside others."""
+    spec: Raw
+    """A claim of one device."""
+
+
+def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
+    """Steps from then on."""
+    yield at + WELL_SECONDS, _deletion()
+    at += WELL_SECONDS + _EMPTY_SECONDS
     for batch in (
-        _choosing(specials),
-        [_claim("common", spec), *(_pod(f"common-{n}", claim="common", gang=2) for n in "01")],
-        [_group("group"), *(_pod(f"group-{n}", "one", group="group") for n in "01")],
+        _choosing(fleet.specials),
+        [
+            _claim("common", fleet.spec),
+            *(_pod(f"common-{n}", claim="common", gang=2) for n in "01"),
+        ],
+        [
+            *(_group("group"), _daemon_set("agent", fleet.daemon_template)),
+            *(_pod(f"group-{n}", "one", group="group") for n in "01"),
+        ],
     ):
-        names = [each["metadata"]["name"] for each in batch if each["kind"] == "Pod"]
-        yield at, {"apply": batch, "expect": [_running(name) for name in names]}
+        yield at, {"apply": batch, "expect": [*_expected(batch, fleet)]}
         yield at + _RUN_SECONDS, _deletion()
         at += _RUN_SECONDS + _EMPTY_SECONDS
     channel = _claim("channel", _channel_spec())
-    pods = [_pod(f"fill-{number}", "one") for number in range(places)]
+    pods = [_pod(f"fill-{number}", "one") for number in range(fleet.places)]
     for pod in pods[:2]:
         source = {"name": "channel", "resourceClaimName": "channel"}
         pod["spec"]["resourceClaims"].append(source)
@@ -79,6 +96,20 @@ def refill(at: float, places: int, specials: int, spec: Raw) -> Iterator[tuple[f
     yield at + _RUN_SECONDS, {"apply": [_pod("waits", "one")]}
     delete = [f"Pod/{pods[-1]['metadata']['name']}"]
     yield at + 2 * _RUN_SECONDS, {"delete": delete, "expect": [_running("waits")]}
+
+
+def everywhere(name: str, nodes: int) -> Raw:
+    """That a DaemonSet has a pod on every node."""
+    fields = {"status.desiredNumberScheduled": nodes, "status.numberReady": nodes}
+    return {"object": f"DaemonSet/{name}", "fields": fields, "within": _RUN_WITHIN}
+
+
+def _expected(batch: Iterable[Raw], fleet: Emptied) -> Iterator[Raw]:
+    for each in batch:
+        if each["kind"] == "Pod":
+            yield _running(each["metadata"]["name"])
+        elif each["kind"] == "DaemonSet":
+            yield everywhere(each["metadata"]["name"], fleet.nodes)
 
 
 def _choosing(specials: int) -> list[Raw]:
@@ -97,20 +128,24 @@ def _running(name: str) -> Raw:
 
 def _pod(name: str, template: str = "", *, claim: str = "", gang: int = 0, group: str = "") -> Raw:
     labels = {f"{_LABELS}/name": "gang", f"{_LABELS}/min-available": str(gang)} if gang else {}
-    source = {"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": template}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {
-            "terminationGracePeriodSeconds": 0,
-            "containers": [
-                {"name": "main", "image": "trainer", "resources": {"claims": [{"name": "gpu"}]}}
-            ],
-            "resourceClaims": [{"name": "gpu", **source}],
-            **({"schedulingGroup": {"podGroupName": group}} if group else {}),
-        },
-    }
+    container: Raw = {"name": "main", "image": "trainer"}
+    spec: Raw = {"terminationGracePeriodSeconds": 0, "containers": [container]}
+    if claim or template:
+        container["resources"] = {"claims": [{"name": "gpu"}]}
+        source = "resourceClaimName" if claim else "resourceClaimTemplateName"
+        spec["resourceClaims"] = [{"name": "gpu", source: claim or template}]
+    if group:
+        spec["schedulingGroup"] = {"podGroupName": group}
+    metadata = {"name": name, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _daemon_set(name: str, template: str) -> Raw:
+    pod = _pod(name, template)
+    labels = {"app": name}
+    spec: Raw = {"selector": {"matchLabels": labels}}
+    spec["template"] = {"metadata": {"labels": labels}, "spec": pod["spec"]}
+    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": spec}
 
 
 def _group(name: str) -> Raw:
