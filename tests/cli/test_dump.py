@@ -123,3 +123,31 @@ def test_what_takes_no_part_is_told_once_for_each_kind(tmp_path: Path) -> None:
 
     assert f"{path}: 30 objects of the kind Event take no part; ignored\n" in said
     assert "e7" not in said
+
+
+def test_a_dump_without_claims_is_answered_with_the_command_that_has_them(tmp_path: Path) -> None:
+    """As of `kubectl get all`: one hint and no verdict, since devices that are used look free."""
+    path, rest = tmp_path / "all.yaml", tmp_path / "rest.yaml"
+    with Cluster() as cluster:
+        cluster.add_nodes(devices="fake:4")
+        cluster.apply([claim("two", 2, "ResourceClaimTemplate"), DEPLOYMENT])
+        cluster.expect_scheduled("web-*")
+        dump(cluster, ["pods", "deployments", "replicasets"], path)
+        dump(cluster, ["nodes", "resourceslices", "deviceclasses"], rest)
+
+    for command in (("allocate",), ("record",), ("explain", "pod", "web-0")):
+        done = dryrack(*command, "-f", path, "-f", rest)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.count("dump with: kubectl get nodes,resourceslices,") == 1
+    linted = json.loads(dryrack("lint", "-o", "json", path, rest).stdout)["findings"]
+    assert [each["object"].split()[0] for each in linted] == ["Deployment", "ReplicaSet"]
+    assert all(each["fix"].startswith("dump with: kubectl get ") for each in linted)
+
+
+def test_a_written_pod_beside_nothing_lacks_its_template(tmp_path: Path) -> None:
+    """No cluster has made it, so that it is no dump that would be dumped better."""
+    path = tmp_path / "pod.yaml"
+    path.write_text(yaml.safe_dump(pod("a", resourceClaimTemplateName="two")))
+
+    assert "'two', which is not there; add it" in dryrack("allocate", "-f", path).stderr
+    assert "add the ResourceClaimTemplate" in dryrack("lint", path).stdout

@@ -24,6 +24,7 @@ from dryrack.cli.output import (
     shown,
 )
 from dryrack.cluster import SeededChance
+from dryrack.kinds.expansion.pod_claims import dump_problem
 from dryrack.placement import Settings as Reckoning
 from dryrack.placement import World, nodes_of, stories, what_if
 
@@ -115,6 +116,9 @@ def read_world(names: Sequence[str], settings: Settings) -> Loaded:
     """The world in the files, whatever it is."""
     with without_pauses():
         found = load(names)
+        problem = dump_problem(each.document for each in found)
+        if problem:
+            raise ContentError(f"{', '.join(names)}: {problem}")
         is_valid = tell_doubts(found, settings)
         world = World.of(each.object for each in found)
     known = [node.metadata.name for node in nodes_of(world)[0]]

@@ -78,6 +78,11 @@ class Document:
         return _text(_mapping(self.raw.get("metadata")).get("namespace"))
 
     @property
+    def uid(self) -> str:
+        """What a cluster calls it; empty of what somebody wrote."""
+        return _text(_mapping(self.raw.get("metadata")).get("uid"))
+
+    @property
     def identity(self) -> tuple[str, str, str, str] | None:
         """What tells an object from all others in a cluster; nothing does before it has a name."""
         if not self.name or not self.kind:

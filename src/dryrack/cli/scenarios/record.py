@@ -14,6 +14,7 @@ from dryrack.cli.output import say, shown, yaml_text
 from dryrack.cli.views.sources import on_cluster
 from dryrack.cluster import RECORDED_KINDS, connection_of, load_catalogue, read_objects
 from dryrack.kinds.documents import read
+from dryrack.kinds.expansion.pod_claims import dump_problem
 from dryrack.scenario import anonymous, record
 
 if TYPE_CHECKING:
@@ -43,9 +44,11 @@ class Source:
             raise UsageError("-f: files or a cluster; leave out --kubeconfig and --context")
         readings = [read(each.content, each.name) for each in read_sources(self.files)]
         problems = [str(problem) for reading in readings for problem in reading.problems]
-        if problems:
-            raise ContentError("\n".join(problems))
-        return [document.raw for reading in readings for document in reading.documents]
+        documents = [document for reading in readings for document in reading.documents]
+        problem = "\n".join(problems) or dump_problem(documents)
+        if problem:
+            raise ContentError(problem)
+        return [document.raw for document in documents]
 
 
 def run(source: Source, output: str, *, anonymizes: bool) -> None:

@@ -11,7 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dryrack.kinds.core import Pod, PodResourceClaim
+    from dryrack.kinds.documents import Document
     from dryrack.kinds.raw import Raw
 
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
@@ -19,6 +22,11 @@ POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 # The API group and the resource by which a claim names a PodGroup that it is reserved for.
 GROUPS = ("scheduling.k8s.io", "podgroups")
+# What decides where pods with devices go; `kubectl get all` leaves most of it out.
+DUMP = (
+    "kubectl get nodes,resourceslices,deviceclasses,resourceclaims,resourceclaimtemplates,pods"
+    " -A -o yaml"
+)
 # Leaves room for a hyphen and five random characters in a name of 63.
 _BASE_LENGTH_MAX = 57
 
@@ -31,6 +39,25 @@ def named_claim(pod: Pod, entry: PodResourceClaim) -> str | None:
         if status.name == entry.name:
             return status.resource_claim_name or ""
     return None
+
+
+def dump_problem(documents: Iterable[Document]) -> str:
+    """What a dump leaves out without which its pods cannot be judged; empty if nothing."""
+    first = ""
+    for each in documents:
+        if each.kind in ("ResourceClaim", "ResourceClaimTemplate"):
+            return ""
+        if not first and each.kind == "Pod" and each.uid and _has_claims(each.raw):
+            first = f"{each.namespace}/{each.name}"
+    if not first:
+        return ""
+    return f"pod {first} has claims, and kubectl get all leaves them out; dump with: {DUMP}"
+
+
+def _has_claims(pod: Raw) -> bool:
+    spec, status = pod.get("spec"), pod.get("status")
+    has_ended = isinstance(status, dict) and status.get("phase") in ("Succeeded", "Failed")
+    return isinstance(spec, dict) and bool(spec.get("resourceClaims")) and not has_ended
 
 
 def generate_name(pod: str, entry: str) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import quoted, suggestion
+from dryrack.kinds.core import Pod
+from dryrack.kinds.expansion.pod_claims import DUMP, named_claim
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.registry import Registry
 
@@ -94,6 +96,8 @@ def _missing(world: World, pod: PodEntry, claim: PodResourceClaim) -> str:
     elsewhere = [namespace for namespace, names in known.items() if name in names]
     if elsewhere:
         return f"it is in namespace {elsewhere[0]!r}; a pod uses those of its own namespace"
+    if pod.entry.document.uid:
+        return f"dump with: {DUMP}"
     kind = "ResourceClaimTemplate" if is_template else "ResourceClaim"
     return suggestion(name, known.get(pod.namespace, ())) or f"add the {kind}"
 
@@ -105,10 +109,16 @@ def _missing(world: World, pod: PodEntry, claim: PodResourceClaim) -> str:
     summary="A pod names a claim or template that is not in the files.",
 )
 def claim_not_in_files(world: World) -> Iterator[Problem]:
-    """The pod waits until the claim or template exists in its namespace."""
+    """
+    The pod waits until the claim or template exists in its namespace. A pod of a dump, for which
+    the cluster has made the claim already, does not.
+    """
+    whole = {id(each.document): each.value for each in world.of_kind(Pod)}
     for pod in world.pods:
+        known = whole.get(id(pod.entry.document))
         for index, claim in enumerate(pod.spec.resource_claims):
-            fix = _missing(world, pod, claim)
+            is_made = claim.resource_claim_name is None and known and named_claim(known, claim)
+            fix = "" if is_made else _missing(world, pod, claim)
             if fix:
                 field, name, is_template = _kind_and_name(claim)
                 kind = "template" if is_template else "claim"

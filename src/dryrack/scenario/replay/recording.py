@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import ContentError
 from dryrack.client.timekeeping import seconds_of
+from dryrack.kinds.expansion.pod_claims import DUMP
 from dryrack.scenario.model import API_VERSION, KIND
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def record(objects: Iterable[Raw], title: str = "A recorded cluster") -> Recordi
     nodes, pods = found.all("Node"), [each for each in found.all("Pod") if _is_alive(each)]
     if not nodes or not pods:
         lacking = "Nodes" if not nodes else "Pods"
-        raise ContentError(f"nothing to record: no {lacking}; add them to what is dumped")
+        raise ContentError(f"nothing to record: no {lacking}; dump with: {DUMP}")
     claims = _Claims(found)
     batches = _batches(pods)
     steps = [
