@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
 
 
+# Most devices have no capacity. It is never changed.
+_NOTHING = DomainMap()
+
+
 class View:
     """The device for expressions of one kind: the variable `device`, or why there is none."""
 
-    __slots__ = ("attributes", "capacity", "driver", "error", "multiple", "variable")
+    __slots__ = ("attributes", "capacity", "driver", "error", "multiple")
 
     def __init__(
         self, driver: str, attributes: DomainMap | Err, capacity: DomainMap, *, multiple: bool
@@ -29,13 +33,17 @@ class View:
         self.error = attributes.message if isinstance(attributes, Err) else ""
         self.driver = driver
         self.multiple = multiple
-        self.attributes = DomainMap() if isinstance(attributes, Err) else attributes
+        self.attributes = _NOTHING if isinstance(attributes, Err) else attributes
         self.capacity = capacity
-        self.variable: dict[str, Value] = {
-            "driver": driver,
-            "allowMultipleAllocations": multiple,
+
+    @property
+    def variable(self) -> dict[str, Value]:
+        """All of it as one value, which few expressions use."""
+        return {
+            "driver": self.driver,
+            "allowMultipleAllocations": self.multiple,
             "attributes": self.attributes,
-            "capacity": capacity,
+            "capacity": self.capacity,
         }
 
     def own(self) -> dict[str, Value]:
@@ -57,12 +65,14 @@ class Device:
         capacity: Mapping[str, DeviceCapacity],
         allow_multiple_allocations: bool | None = None,
     ) -> None:
-        amounts = _by_domain({name: item.value for name, item in capacity.items()}, driver)
+        amounts = _NOTHING
+        if capacity:
+            amounts = _by_domain({name: item.value for name, item in capacity.items()}, driver)
         multiple = bool(allow_multiple_allocations)
         scalars = _attributes(attributes, driver, lists=False)
         self.scalars = View(driver, scalars, amounts, multiple=multiple)
         self.lists = self.scalars
-        if any(_is_list(attribute) for attribute in attributes.values()):
+        if any([_list(attribute) is not None for attribute in attributes.values()]):
             values = _attributes(attributes, driver, lists=True)
             self.lists = View(driver, values, amounts, multiple=multiple)
 
@@ -75,20 +85,16 @@ def _by_domain(values: Mapping[str, Value], driver: str) -> DomainMap:
     one that it meets last, in an order that varies; this is the order that it takes most often,
     because an API server hands out names sorted.
     """
-    domains = DomainMap()
-    for name, value in sorted(values.items(), key=_name):
+    domains: dict[str, dict[str, Value]] = {}
+    for name in sorted(values):
         domain, slash, identifier = name.partition("/")
         if not slash:
             domain, identifier = driver, name
-        domains.setdefault(domain, {})[identifier] = value
+        domains.setdefault(domain, {})[identifier] = values[name]
     ordered = DomainMap()
     for domain in sorted(domains):
         ordered[domain] = StringMap(sorted(domains[domain].items()))
     return ordered
-
-
-def _name(item: tuple[str, Value]) -> str:
-    return item[0]
 
 
 def _attributes(
@@ -96,36 +102,32 @@ def _attributes(
 ) -> DomainMap | Err:
     values: dict[str, Value] = {}
     for name in sorted(attributes):
-        value = _value(attributes[name], lists=lists)
+        value = values[name] = _value(attributes[name], lists=lists)
         if isinstance(value, Err):
             return Err(f"attribute {name}: {value.message}")
-        values[name] = value
     return _by_domain(values, driver)
 
 
-def _is_list(attribute: DeviceAttribute) -> bool:
-    return _list(attribute) is not None
-
-
 def _list(attribute: DeviceAttribute) -> tuple[Value, ...] | None:
-    for values in (
-        attribute.int_values,
-        attribute.bool_values,
-        attribute.string_values,
-        attribute.version_values,
-    ):
-        if values is not None:
-            return values
-    return None
+    if attribute.int_values is not None:
+        return attribute.int_values
+    if attribute.bool_values is not None:
+        return attribute.bool_values
+    if attribute.string_values is not None:
+        return attribute.string_values
+    return attribute.version_values
 
 
 def _value(attribute: DeviceAttribute, *, lists: bool) -> Value:
     values = _list(attribute) if lists else None
     if values is not None:
         return _versions(values) if values is attribute.version_values else list(values)
-    for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
-        if value is not None:
-            return value
+    if attribute.int_value is not None:
+        return attribute.int_value
+    if attribute.bool_value is not None:
+        return attribute.bool_value
+    if attribute.string_value is not None:
+        return attribute.string_value
     if attribute.version_value is not None:
         return _version(attribute.version_value)
     return Err("unsupported attribute value")
