@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dryrack.placement.demand import Amounts
 
 
-class Occupant(msgspec.Struct, frozen=True):
+class Occupant(msgspec.Struct, frozen=True, gc=False):
     """What a pod takes on its node, and what it says about other pods."""
 
     # Namespace and name.

@@ -40,17 +40,18 @@ _K = TypeVar("_K")
 Entry = tuple[str, int]
 
 
-class PooledDevice:
-    """A device in its slice. Made once per slice, so it can carry what is known about it."""
+class PooledDevice(msgspec.Struct, eq=False, gc=False):
+    """
+    A device in its slice. Made once per slice, so it can carry what is known about it.
 
-    __slots__ = ("_id", "device", "shape", "slice")
+    A fleet has many, and none is part of a cycle: the collector need not go through them.
+    """
 
-    def __init__(self, source: ResourceSlice, device: Device) -> None:
-        self.device = device
-        self.slice = source
-        self._id: DeviceId | None = None
-        # As selectors see it, once somebody asked; see `candidates`.
-        self.shape: cel.Device | None = None
+    slice: ResourceSlice
+    device: Device
+    # As selectors see it, once somebody asked; see `candidates`.
+    shape: "cel.Device | None" = None
+    _id: DeviceId | None = None
 
     @property
     def id(self) -> DeviceId:
@@ -81,7 +82,7 @@ class PooledDevice:
         )
 
 
-class Pool(msgspec.Struct, frozen=True):
+class Pool(msgspec.Struct, frozen=True, gc=False):
     """What a node sees of a pool; no devices unless it is complete and valid."""
 
     id: PoolId
@@ -98,7 +99,7 @@ class Pool(msgspec.Struct, frozen=True):
     binding: bool = False
 
 
-class _View(msgspec.Struct, frozen=True):
+class _View(msgspec.Struct, frozen=True, gc=False):
     """What a node with these labels sees, and of which pools, more than counters."""
 
     labels: Mapping[str, str]
