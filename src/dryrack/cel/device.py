@@ -72,7 +72,7 @@ class Device:
         scalars = _attributes(attributes, driver, lists=False)
         self.scalars = View(driver, scalars, amounts, multiple=multiple)
         self.lists = self.scalars
-        if any([_list(attribute) is not None for attribute in attributes.values()]):
+        if any(_list(attribute) is not None for attribute in attributes.values()):
             values = _attributes(attributes, driver, lists=True)
             self.lists = View(driver, values, amounts, multiple=multiple)
 

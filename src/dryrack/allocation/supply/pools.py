@@ -100,11 +100,12 @@ class Pool(msgspec.Struct, frozen=True, gc=False):
 
 
 class _View(msgspec.Struct, frozen=True, gc=False):
-    """What a node with these labels sees, and of which pools, more than counters."""
+    """What a node with these labels sees."""
 
     labels: Mapping[str, str]
     pools: tuple[Pool, ...]
-    ids: frozenset[PoolId]
+    # Pools of which it sees more than counters, and of which a newer generation is on its way.
+    outdated: frozenset[PoolId]
 
 
 def node_matches(
@@ -231,18 +232,23 @@ class Inventory:
         known = self._views.get(name)
         if known is None or known.labels != labels:
             of_pool = self._offered((node,))
-            views = (self._view(pool, numbers) for pool, numbers in of_pool.items())
-            pools = _in_order(pool for pool in views if pool is not None)
-            known = self._views[name] = _View(labels, pools, frozenset(of_pool))
-        self._find_senseless()
-        others = [pool for pool in self._senseless.values() if pool.id not in known.ids]
-        return _in_order((*known.pools, *others)) if others else known.pools
+            views = [self._view(pool, numbers) for pool, numbers in of_pool.items()]
+            pools = _in_order([pool for pool in views if pool is not None])
+            outdated = [pool for pool, view in zip(of_pool, views, strict=True) if view is None]
+            known = self._views[name] = _View(labels, pools, frozenset(outdated))
+        if self._changed:
+            self._find_senseless()
+        if not self._senseless:
+            return known.pools
+        seen = known.outdated.union(pool.id for pool in known.pools)
+        others = [pool for pool in self._senseless.values() if pool.id not in seen]
+        return _in_order([*known.pools, *others]) if others else known.pools
 
     def pools_of(self, nodes: Sequence[Node]) -> tuple[Pool, ...]:
         """The pools that matter to any of the nodes, with what any of them is offered."""
         offered = self._offered(nodes).items()
         views = (self._build(pool, self._newest(numbers).slices) for pool, numbers in offered)
-        return _in_order(pool for pool in views if pool is not None)
+        return _in_order([pool for pool in views if pool is not None])
 
     def is_local(self, node: Node) -> bool:
         """Whether no other node may have devices of the pools that the node sees."""
@@ -251,13 +257,20 @@ class Inventory:
 
     def _offered(self, nodes: Sequence[Node]) -> dict[PoolId, list[int]]:
         """The slices that are for some of the nodes, by pool."""
-        slices, shared = self._slices, self._where.get(None, ())
-        own = [each for node in nodes for each in self._where.get(node.metadata.name, ())]
-        shared = [each for each in shared if any(self._relevant(each[1], node) for node in nodes)]
-        ids = dict.fromkeys(_pool_id(slices[number]) for _, number in (*own, *shared))
-        counters = chain.from_iterable(self._where.get(pool, ()) for pool in ids)
+        slices, where = self._slices, self._where
         of_pool: dict[PoolId, list[int]] = {}
-        for _, number in (*own, *sorted((*shared, *counters))):
+        for node in nodes:
+            for _, number in where.get(node.metadata.name, ()):
+                of_pool.setdefault(_pool_id(slices[number]), []).append(number)
+        others = [
+            each
+            for each in where.get(None, ())
+            if any(self._relevant(each[1], node) for node in nodes)
+        ]
+        shared = [_pool_id(slices[number]) for _, number in others]
+        for pool in dict.fromkeys((*of_pool, *shared)):
+            others += where.get(pool, ())
+        for _, number in sorted(others):
             of_pool.setdefault(_pool_id(slices[number]), []).append(number)
         return of_pool
 
@@ -312,12 +325,16 @@ class Inventory:
         return self._assemble(pool, indices, newest.slices)
 
     def _assemble(self, pool: PoolId, here: tuple[int, ...], current: tuple[int, ...]) -> Pool:
-        ordered = sorted(here, key=lambda index: self._slices[index].metadata.name)
+        ordered = here
+        if len(here) > 1:
+            ordered = tuple(sorted(here, key=lambda index: self._slices[index].metadata.name))
         partitionable = self._features.partitionable_devices
-        with_devices = [
-            i for i in ordered if not (partitionable and self._slices[i].spec.shared_counters)
+        parts = [
+            self.devices_of(index)
+            for index in ordered
+            if not (partitionable and self._slices[index].spec.shared_counters)
         ]
-        devices = tuple(chain.from_iterable(self.devices_of(i) for i in with_devices))
+        devices = parts[0] if len(parts) == 1 else tuple(chain.from_iterable(parts))
         problem = _duplicate_device(devices)
         if problem:
             return Pool(pool, invalid=problem)
@@ -327,8 +344,8 @@ class Inventory:
 
     def _with_counters(self, pool: Pool, ordered: Sequence[int], current: Sequence[int]) -> Pool:
         elsewhere = self._elsewhere(ordered, current)
-        sources = [self._slices[i] for i in ordered if self._slices[i].spec.shared_counters]
-        consumers: list[ResourceSlice] = [self._slices[i] for i in ordered]
+        consumers = [self._slices[i] for i in ordered]
+        sources = [each for each in consumers if each.spec.shared_counters]
         if self._release is not Release.V1_36:
             sources += [each for each in elsewhere if each.spec.shared_counters]
             elsewhere = tuple(each for each in elsewhere if not each.spec.shared_counters)
@@ -342,9 +359,7 @@ class Inventory:
             for name, each in sets.items()
             for counter, value in each.counters.items()
         }
-        return msgspec.structs.replace(
-            pool, elsewhere=elsewhere, counter_sets=sets, counters=counters
-        )
+        return Pool(pool.id, pool.devices, elsewhere, sets, counters, binding=pool.binding)
 
     def _elsewhere(self, here: Sequence[int], current: Sequence[int]) -> tuple[ResourceSlice, ...]:
         if len(here) == len(current):
@@ -357,7 +372,7 @@ class Inventory:
         )
 
 
-def _in_order(pools: Iterable[Pool]) -> tuple[Pool, ...]:
+def _in_order(pools: list[Pool]) -> tuple[Pool, ...]:
     return tuple(sorted(pools, key=lambda pool: (pool.binding, pool.id)))
 
 
