@@ -280,6 +280,17 @@ def test_a_node_without_such_devices_is_further_away_than_one_whose_are_taken() 
     assert [(story.node, story.lacking) for story in explanation.nodes] == [("two", 1), ("one", 1)]
 
 
+def test_help_is_looked_for_where_such_devices_are() -> None:
+    """However many nodes without any there are, what stands in the way on the others is tried."""
+    nodes = "".join(
+        f"{{apiVersion: v1, kind: Node, metadata: {{name: {name}}}}}\n---\n"
+        for name in ("cpu-1", "cpu-2", "cpu-3", "cpu-4", "two")
+    )
+    explanation = explained(nodes + claim("other", 3) + claim("x"))
+
+    assert "free what claim default/other has" in explanation.helps
+
+
 def test_devices_with_the_same_reason_are_told_together() -> None:
     """Three devices that another claim has are one obstacle."""
     explanation = explained(claim("other", 3) + claim("x", 3))

@@ -215,5 +215,8 @@ class _Trial:
         return next((each.nodes for each in outcome.refused if each.claim == self._claim), ())
 
 
-def _distance(refusal: Refusal) -> int:
-    return max((reason.lacking for reason in refusal.reasons), default=0) or _FAR
+def _distance(refusal: Refusal) -> tuple[int, bool]:
+    """How many devices are lacking, and whether the node has none of the kind."""
+    lacking = max((reason.lacking for reason in refusal.reasons), default=0)
+    has_meant = any(each.device and each.code not in _NEVER_MEANT for each in refusal.reasons)
+    return lacking or _FAR, not has_meant
