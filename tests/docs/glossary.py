@@ -20,7 +20,7 @@ MEANINGS: dict[Code, str] = {
     Code.POOL_INVALID: "The slices of the pool contradict each other.",
     Code.TOO_MANY_RESULTS: "The claim would need more devices than one allocation can hold.",
     Code.NOT_ENOUGH: "Fewer devices can be had than the request wants.",
-    Code.NO_DEVICES: "The request wants all devices of its kind, and there are none.",
+    Code.NO_DEVICES: "The node has no devices of the kind that the request wants.",
     Code.COMBINATION: "Each request could be served, but not all of them together.",
     Code.OTHER_CLAIM: "Another claim that must be allocated together with this one does not fit.",
     Code.ERROR: "The claim itself is wrong; no node can help.",

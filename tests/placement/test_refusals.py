@@ -96,6 +96,15 @@ def test_a_refusal_is_explained_without_asking_again() -> None:
     assert " Node a, claim n/one: request r: wants 4 devices, and 2 of 2 can be had" in said
 
 
+def test_a_node_that_has_such_devices_is_told_of_before_one_that_has_none() -> None:
+    """Though the others were asked first; and nobody is asked for it."""
+    where, asked = cluster("abc", *some_devices("c", 2))
+    said = message(place(pod(), (wish(4, "one"),), (), where))
+
+    assert asked.nodes == ["a", "b", "c"]
+    assert " Node c, claim n/one: request r: wants 4 devices, and 2 of 2 can be had" in said
+
+
 def test_who_is_refused_like_another_is_told_the_same_of_its_own_claim() -> None:
     """Nobody is asked for the second pod, and the reason has the name of its claim."""
     where, asked = cluster("ab", *some_devices("ab", 2))

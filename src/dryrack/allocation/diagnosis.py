@@ -107,11 +107,13 @@ class _Diagnosis:
             return replace(summary, lacking=max(1, slate.count))
         if slate.ask.takes_all and not slate.all_devices:
             fact, remedy = "wants all devices, and none is selected", "at least one is needed"
-            return replace(self._reason(slate, "", Code.NOT_ENOUGH, fact, remedy), lacking=1)
+            return replace(self._reason(slate, "", Code.NO_DEVICES, fact, remedy), lacking=1)
         together = details.count(None)
         lacking = slate.count - together
         fact = f"wants {wanted}, and {self._had(slate, details)}"
-        summary = self._reason(slate, "", Code.NOT_ENOUGH, fact, f"{lacking} more needed")
+        none = all(each is not None and each.code is Code.CLASS_SELECTOR for each in details)
+        code = Code.NO_DEVICES if none else Code.NOT_ENOUGH
+        summary = self._reason(slate, "", code, fact, f"{lacking} more needed")
         return replace(summary, lacking=lacking)
 
     def _had(self, slate: RequestRow, details: list[Reason | None]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dryrack.allocation.model.reasons import TAKEN, Code
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from dryrack.allocation.model.reasons import Reason
 
@@ -48,6 +48,9 @@ _NEARNESS = (
     Code.UNDECIDED,
 )
 
+# What is said of a node that has devices of the kind, and too few of them to be had.
+_NEAR = (Code.NOT_ENOUGH, Code.TOO_MANY_RESULTS, Code.POOL_INCOMPLETE, Code.POOL_INVALID)
+
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
@@ -82,6 +85,11 @@ def fold(reasons: Sequence[Reason]) -> tuple[Obstacle, ...]:
         together.setdefault(key, []).extend([reason.device] if reason.device else [])
     folded = [Obstacle(*key, devices=tuple(devices)) for key, devices in together.items()]
     return tuple(sorted(folded, key=lambda each: _NEARNESS.index(each.code)))
+
+
+def has_some(reasons: Iterable[Reason]) -> bool:
+    """Whether the node has devices of a kind that is asked for, though too few to be had."""
+    return any(each.code in _NEAR for each in reasons)
 
 
 def brief(reasons: Sequence[Reason]) -> tuple[Obstacle, ...]:

@@ -26,6 +26,7 @@ from dryrack.allocation import (
     Undecided,
     Unsatisfiable,
     claim_name,
+    has_some,
 )
 from dryrack.placement.framework import SCORE_MAX, PluginError
 from dryrack.placement.node_queue import Out, Unmet
@@ -64,6 +65,8 @@ _FIRST = 10**9
 _NODES_A_TURN = 8
 # Where all have to be asked, each turn begins with a look at every node.
 _NODES_OF_ALL_A_TURN = 128
+# Of so many one is looked for that has such devices, to tell a pod of.
+_DECISIONS_KEPT_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ class Attempt:
     def _best_first(self, refused: Mapping[str, Refused]) -> Placed | Unplaced | Unfinished:
         """The best of the nodes that take the pod, if none of those that refused."""
         queue = self.plugins.queue(self.cluster.fleet)
-        first: Unsatisfiable | None = None
+        decided: list[Unsatisfiable] = []
         placed: dict[str, Placed] = {}
         asked = 0
         while (best := queue.best(self._value_of_devices(queue), self._out())) is not None:
@@ -160,7 +163,7 @@ class Attempt:
             tried = refused.get(node.name) or self.on(node, self.plugins.node_checks)
             if isinstance(tried, Refused):
                 queue.close(node.name, *tried.words, unresolvable=tried.is_unresolvable)
-                first = first or tried.decision
+                _keep(tried.decision, decided)
             elif isinstance(tried, Placed) and self.plugins.device_scorers:
                 placed[node.name] = tried
                 queue.know(node.name, self.plugins.device_scores(node, tried.allocations))
@@ -168,7 +171,7 @@ class Attempt:
                 return tried
             asked += isinstance(tried, Placed) or tried.words[0] in _OF_DEVICES
         kind = None if self.plugins.cluster_checks else self.plugins.signature()
-        return replace(self._unplaced(queue, first), kind=kind)
+        return replace(self._unplaced(queue, decided), kind=kind)
 
     def _out(self) -> Out | None:
         """The nodes that filters refuse which look at others, too."""
@@ -199,14 +202,14 @@ class Attempt:
         """The same where nodes are held against each other: all that take the pod are scored."""
         queue = self.plugins.queue(self.cluster.fleet)
         placed: dict[str, Placed] = {}
-        first: Unsatisfiable | None = None
+        decided: list[Unsatisfiable] = []
         for node in queue.unknown():
             if len(placed) == _NODES_OF_ALL_A_TURN and self.pod.wanted:
                 return Unfinished()
             tried = refused.get(node.name) or self.on(node, self.plugins.node_checks)
             if isinstance(tried, Refused):
                 queue.close(node.name, *tried.words, unresolvable=tried.is_unresolvable)
-                first = first or tried.decision
+                _keep(tried.decision, decided)
             elif isinstance(tried, Placed):
                 placed[node.name] = tried
                 queue.know(node.name, self.plugins.device_scores(node, tried.allocations))
@@ -218,7 +221,7 @@ class Attempt:
                 return tried
             # Devices that it shares with others have been given away.
             queue.close(best.name, *tried.words, unresolvable=tried.is_unresolvable)
-        return self._unplaced(queue, first)
+        return self._unplaced(queue, decided)
 
     def _best_of_all(self, queue: NodeQueue) -> NodeState | None:
         if self.plugins.groups:
@@ -294,7 +297,7 @@ class Attempt:
                 told[refusal] = refused.reasons
             yield Refusal(node.name, told[refusal])
 
-    def _unplaced(self, queue: NodeQueue, first: Unsatisfiable | None) -> Unplaced:
+    def _unplaced(self, queue: NodeQueue, decided: Sequence[Unsatisfiable]) -> Unplaced:
         nodes, words = len(self.cluster.fleet), frozenset(queue.refusals)
         if not nodes:
             return Unplaced("no nodes available to schedule pods", self._refusals, words=words)
@@ -302,7 +305,7 @@ class Attempt:
         counts = ", ".join(
             sorted(f"{count} {refusal}" for refusal, count in refusals.items() if count)
         )
-        unmet, undecided = self._unmet(queue, first), self._undecided(queue)
+        unmet, undecided = self._unmet(queue, decided), self._undecided(queue)
         message = f"0/{nodes} nodes are available: {counts}.{unmet}{undecided}"
         unresolvable += sum(refusals.get(each, 0) for each in _OF_DEVICES)
         # A claim that is allocated elsewhere may be let go when who uses it goes.
@@ -344,14 +347,15 @@ class Attempt:
             counts.update(words)
         return counts, unresolvable
 
-    def _unmet(self, queue: NodeQueue, first: Unsatisfiable | None) -> str:
-        """Why devices do not do on a node that refused for that, the first if nobody was told."""
+    def _unmet(self, queue: NodeQueue, decided: Sequence[Unsatisfiable]) -> str:
+        """Why devices do not do on a node that refused for that; if possible, one that has some."""
         node = queue.first_refusing(NO_DEVICES)
         if node is None:
             return ""
         names = tuple(map(claim_name, self.pod.wanted))
         if queue.told is None or not queue.told.serves(names):
-            decision = first or self._asked(node)
+            near = next((each for each in decided if has_some(each.reasons)), None)
+            decision = near or next(iter(decided), None) or self._asked(node)
             queue.told = Unmet.of(decision.node, names, decision.reasons)
         return queue.told.to(names)
 
@@ -375,6 +379,12 @@ class Attempt:
         reason = Undecided(node.name, "", tuple(map(claim_name, self.pod.wanted))).reasons[0]
         about = f", {reason.request}" if reason.request else ""
         return f" Node {node.name}, claim {reason.claim}{about}: {reason.message}"
+
+
+def _keep(decision: Unsatisfiable | None, decided: list[Unsatisfiable]) -> None:
+    """Each holds on to its search."""
+    if decision is not None and len(decided) < _DECISIONS_KEPT_MAX:
+        decided.append(decision)
 
 
 def _highest(known: Iterable[tuple[DeviceScores, Group]], count: int) -> DeviceScores:

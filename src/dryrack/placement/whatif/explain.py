@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dryrack.allocation import Code, claim_name, fold
+from dryrack.allocation import Code, claim_name, fold, has_some
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint, listed
 from dryrack.placement.whatif.answer_memo import Memory
@@ -43,8 +43,6 @@ _OF_EACH_NODE = (Code.NODE, Code.IN_USE)
 
 # A node that is out of the question is further away than any that lacks devices.
 _FAR = 1 << 30
-# What is said of devices of another kind, or of another node.
-_NEVER_MEANT = (Code.CLASS_SELECTOR, Code.NODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +60,6 @@ class NodeStory:
     def undecided(self) -> bool:
         """Whether the node may do, for all that is known."""
         return any(obstacle.code is Code.UNDECIDED for obstacle in self.obstacles)
-
-    @property
-    def has_meant(self) -> bool:
-        """Whether the node has devices of the kind that is asked for."""
-        return any(each.devices and each.code not in _NEVER_MEANT for each in self.obstacles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +110,18 @@ def find_claim(world: World, name: str) -> ResourceClaim:
 def stories(refusals: Iterable[Refusal]) -> tuple[NodeStory, ...]:
     """What stood in the way on each node, the nearest miss first; nodes that are alike together."""
     together: dict[Hashable, list[NodeStory]] = {}
+    distances: dict[str, tuple[int, bool]] = {}
     for refusal in refusals:
         story = _story(refusal)
-        together.setdefault(_gist(story), []).append(story)
+        alike = together.setdefault(_gist(story), [])
+        if not alike:
+            distances[story.node] = _distance(refusal)
+        alike.append(story)
     folded = [
         replace(first, alike=tuple(other.node for other in others))
         for first, *others in together.values()
     ]
-    return tuple(sorted(folded, key=lambda story: (story.lacking or _FAR, not story.has_meant)))
+    return tuple(sorted(folded, key=lambda story: distances[story.node]))
 
 
 def _story(refusal: Refusal) -> NodeStory:
@@ -218,5 +215,4 @@ class _Trial:
 def _distance(refusal: Refusal) -> tuple[int, bool]:
     """How many devices are lacking, and whether the node has none of the kind."""
     lacking = max((reason.lacking for reason in refusal.reasons), default=0)
-    has_meant = any(each.device and each.code not in _NEVER_MEANT for each in refusal.reasons)
-    return lacking or _FAR, not has_meant
+    return lacking or _FAR, not has_some(refusal.reasons)
