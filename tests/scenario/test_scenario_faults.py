@@ -91,6 +91,25 @@ FAULTS = {
 - {applied("a", "b", "c", "d")}
   expect: [{{object: Pod/*, count: 4, fields: {{status.phase: Running}}}}]
 """,
+    "a node reboots while its kubelet is away": f"""
+- {applied("trainer")}
+  expect: [{RUNS % "trainer"}]
+- wait: 30s
+- fail: [engine controllers crash for 30s, node * reboot]
+- wait: 1m
+- expect:
+  - object: Pod/trainer
+    fields:
+      "status.containerStatuses[name=main].restartCount": 1
+      "status.containerStatuses[name=main].lastState.terminated.exitCode": 137
+      status.phase: Running
+- fail: [engine controllers crash for 30s]
+- wait: 1m
+- expect:
+  - object: Pod/trainer
+    fields: {{"status.containerStatuses[name=main].restartCount": 1}}
+    lasting: 1m
+""",
     "the API and the engines fail": f"""
 - fail:
   - api conflicts=0.3 too-many=0.1 errors=0.1 lost-answers=0.1 latency=50ms for 3m

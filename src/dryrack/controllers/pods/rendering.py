@@ -103,6 +103,17 @@ def resume(pod: Raw, now: float) -> Run:
     )
 
 
+def is_of_other_boot(pod: Raw, boot: str) -> bool:
+    """Whether containers are said to run that a start of their node has ended since."""
+    return any(
+        each.get("containerID", "").startswith(f"{RUNTIME}://")
+        and each["containerID"] != _identity(pod, each["name"], each["restartCount"], boot)
+        for key in ("initContainerStatuses", "containerStatuses")
+        for each in status_of(pod).get(key) or ()
+        if "running" in (each.get("state") or {})
+    )
+
+
 def _resumed(container: Container, told: Raw | None) -> Container:
     if told is None:
         return container
@@ -137,12 +148,14 @@ def render(
     *,
     address: str,
     host: str,
+    boot: str = "",
     health: Mapping[str, Sequence[Raw]] = _NO_HEALTH,
 ) -> Raw:
     """
     The pod's status as of this run; equal to the present one if nothing has changed.
 
-    `health` is what is told of the devices of each container, once they are prepared.
+    `health` is what is told of the devices of each container, once they are prepared. `boot` tells
+    the times apart that the node has been started.
     """
     old = status_of(pod)
     specs = _specs(spec_of(pod))
@@ -151,15 +164,15 @@ def render(
         "startTime": old.get("startTime") or timestamp(run.started_at),
         "hostIP": host,
         "hostIPs": [{"ip": host}],
-        "containerStatuses": [_container(each, pod, specs) for each in run.mains],
+        "containerStatuses": [_container(each, pod, specs, boot) for each in run.mains],
     }
     for each in status["containerStatuses"] if health and run.prepared_at is not None else ():
         if each["name"] in health:
             each["allocatedResourcesStatus"] = health[each["name"]]
     first = [each for each in run.containers if each.role is not Role.MAIN]
     if first:
-        status["initContainerStatuses"] = [_container(each, pod, specs) for each in first]
-    debuggers = _debuggers(run, pod)
+        status["initContainerStatuses"] = [_container(each, pod, specs, boot) for each in first]
+    debuggers = _debuggers(run, pod, boot)
     if debuggers:
         status["ephemeralContainerStatuses"] = debuggers
     if run.prepared_at is not None and not run.script.waiting:
@@ -188,21 +201,21 @@ def _specs(spec: Raw) -> dict[str, Raw]:
     return {each["name"]: each for each in every}
 
 
-def _debuggers(run: Run, pod: Raw) -> list[Raw]:
+def _debuggers(run: Run, pod: Raw, boot: str) -> list[Raw]:
     """Containers put into the pod while it runs: they start with it, and end with it."""
     specs = {each["name"]: each for each in spec_of(pod).get("ephemeralContainers") or ()}
     started = [each.state.since for each in run.mains if isinstance(each.state, Running)]
     state: State = Running(max(started), False) if started else Waiting("ContainerCreating")
     made = (Container(name, Role.MAIN, state) for name in specs)
-    return [_container(each, pod, specs) | {"ready": False} for each in made]
+    return [_container(each, pod, specs, boot) | {"ready": False} for each in made]
 
 
-def _container(container: Container, pod: Raw, specs: dict[str, Raw]) -> Raw:
+def _container(container: Container, pod: Raw, specs: dict[str, Raw], boot: str) -> Raw:
     state = container.state
     is_running = isinstance(state, Running)
     spec = specs.get(container.name, {})
     image = spec.get("image", "")
-    identity = f"{RUNTIME}://{uid_of(pod)}-{container.name}-{container.restarts}"
+    identity = _identity(pod, container.name, container.restarts, boot)
     told: Raw = {
         "name": container.name,
         "state": _told(state, identity),
@@ -220,6 +233,10 @@ def _container(container: Container, pod: Raw, specs: dict[str, Raw]) -> Raw:
         if told["resources"].get("requests"):
             told["allocatedResources"] = told["resources"]["requests"]
     return told
+
+
+def _identity(pod: Raw, name: str, restarts: int, boot: str) -> str:
+    return "-".join(filter(None, (f"{RUNTIME}://{uid_of(pod)}", name, str(restarts), boot)))
 
 
 def _amounts(spec: Raw) -> Raw:

@@ -57,6 +57,7 @@ from dryrack.controllers.pods.lifecycle import (
 from dryrack.controllers.pods.rendering import (
     DEADLINE_EXCEEDED,
     DEADLINE_MESSAGE,
+    is_of_other_boot,
     new_run,
     render,
     resume,
@@ -88,6 +89,8 @@ class Scene:
     address: str
     host: str
     now: float
+    boot: str = ""
+    """The boot ID of its node, if it is not the first."""
     told: Unprepared | None = None
     """What was last said about it."""
     health: Mapping[str, Sequence[Raw]] = field(default_factory=dict)
@@ -104,7 +107,14 @@ def plan(scene: Scene) -> tuple[Run, Plan]:
     run, effects = step(run, _event(scene))
     # Events come first: they are told once, and a status that is refused is written anew.
     writes: list[Write] = [*_reports(scene, run)]
-    status = render(run, scene.pod, address=scene.address, host=scene.host, health=scene.health)
+    status = render(
+        run,
+        scene.pod,
+        address=scene.address,
+        host=scene.host,
+        boot=scene.boot,
+        health=scene.health,
+    )
     if status != status_of(scene.pod):
         writes.append(Update(PODS, scene.pod | {"status": status}, "status"))
     wakes = [each.when for each in effects if isinstance(each, WakeAt)]
@@ -289,6 +299,7 @@ class VirtualKubelet:
             address=self._address(pod, node),
             host=host_address(node),
             now=now,
+            boot=_later_boot_of(node),
             told=self._told.pop(uid, None),
             health=self._health(pod, faults) if has_devices(pod) else {},
             expires_at=faults.next_expiry,
@@ -302,7 +313,9 @@ class VirtualKubelet:
         if not status_of(pod).get("startTime"):
             return new_run(pod, now)
         run = resume(pod, now)
-        if self._drivers is not None and run.prepared_at is not None:
+        if is_of_other_boot(pod, _later_boot_of(node)):
+            self._rebooted.add(uid_of(pod))
+        elif self._drivers is not None and run.prepared_at is not None:
             claims = present_claims(pod, self._claims.objects)
             self._drivers.restore(node["metadata"]["name"], claims)
         return run
@@ -335,6 +348,12 @@ class VirtualKubelet:
 
 def _boot_of(node: Raw) -> str:
     return str((status_of(node).get("nodeInfo") or {}).get("bootID", ""))
+
+
+def _later_boot_of(node: Raw) -> str:
+    """The boot ID, unless it is that of the first boot, which is the node's UID."""
+    boot = _boot_of(node)
+    return "" if boot == uid_of(node) else boot
 
 
 def _farewell(pod: Raw) -> Plan:
