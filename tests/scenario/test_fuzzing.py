@@ -38,7 +38,10 @@ def test_worlds_have_what_people_run_and_change() -> None:
     names = [f"{obj['kind']}/{obj['metadata']['name']}" for obj in applied]
     assert len(names) > len({*names}), "an update applies what is there"
     labels = {key for obj in applied for key in obj["metadata"].get("labels") or {}}
-    assert {f"{prefix}/name" for prefix in LABEL_PREFIXES} <= labels
+    assert {
+        *(f"{prefix}/name" for prefix in LABEL_PREFIXES),
+        "scheduling.x-k8s.io/pod-group",
+    } <= labels
     assert {key for step in steps for key in step} == {
         *("apply", "at", "delete", "evict", "expect", "fail", "heal", "scale", "wait")
     }

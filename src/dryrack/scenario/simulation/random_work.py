@@ -1,13 +1,15 @@
 """
 What people run in a random world, and what they change: few pods each, so that worlds are small.
 
-Pods, gangs of three dialects, Jobs, Deployments with budgets, StatefulSets, DaemonSets and claims
+Pods, gangs of four dialects, Jobs, Deployments with budgets, StatefulSets, DaemonSets and claims
 that several pods share; they are scaled, updated, evicted and deleted later.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from dryrack.kinds.scheduling import CoschedulingPodGroup
 
 if TYPE_CHECKING:
     import random
@@ -59,6 +61,7 @@ class RandomWork:
             (4, self._pod),
             (3, self._labelled_gang),
             (2, self._pod_group),
+            (2, self._coscheduled),
             (2, self._sharers),
             (2, self._job),
             (2, self._workload),
@@ -77,7 +80,10 @@ class RandomWork:
 
     def _apply(self, at: float, *objects: Raw) -> Changes:
         for each in objects:
-            self._removable[f"{each['kind']}/{each['metadata']['name']}"] = at + _MADE_SECONDS
+            kind, group = each["kind"], each["apiVersion"].rpartition("/")[0]
+            # The one kind that two groups have.
+            found = f"{kind}.{group}" if kind == "PodGroup" else kind
+            self._removable[f"{found}/{each['metadata']['name']}"] = at + _MADE_SECONDS
         return [(at, {"apply": list(objects)})]
 
     def _pod(self, at: float) -> Changes:
@@ -103,6 +109,17 @@ class RandomWork:
         for pod in pods:
             pod["spec"]["schedulingGroup"] = {"podGroupName": name}
         return self._apply(at, group | {"metadata": metadata, "spec": spec}, *pods)
+
+    def _coscheduled(self, at: float) -> Changes:
+        """Pods of a PodGroup of the coscheduling plugin, which may come after them."""
+        size, name = self._chance.randint(2, 3), self._name("coscheduled")
+        group: Raw = {"apiVersion": CoschedulingPodGroup.API_VERSION, "kind": "PodGroup"}
+        group |= {"metadata": {"name": name}, "spec": {"minMember": size}}
+        labels = {CoschedulingPodGroup.POD_LABEL: name}
+        # More than are needed, sometimes.
+        pods = self._members(name, size + self._chance.choice((0, 0, 1)), labels=labels)
+        late = self._chance.choice((0.0, 0.0, 5.0))
+        return [*self._apply(at + late, group), *self._apply(at, *pods)]
 
     def _members(
         self, name: str, size: int, *, template: str = "", labels: Raw | None = None

@@ -86,6 +86,7 @@ class _Generator:
             "fleet": self.fleet.description(self.nodes),
             "objects": [
                 _NAMESPACE,
+                "podgroups.yaml",
                 *fabric(),
                 *(claim_template(name, spec) for name, spec in self.claim_specs.items()),
                 {

@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.scheduling import CoschedulingPodGroup
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -19,9 +21,10 @@ if TYPE_CHECKING:
 
 FABRIC = "fabric.example.com"
 _LABELS = "pod-group.scheduling.kubenexus.io"
+_COSCHEDULED = "coscheduled"
 _ALL = (
-    *("DaemonSet", "Deployment", "StatefulSet", "Job", "PodDisruptionBudget", "PodGroup", "Pod"),
-    "ResourceClaim",
+    *("DaemonSet", "Deployment", "StatefulSet", "Job", "PodDisruptionBudget", "Pod"),
+    *("PodGroup.scheduling.k8s.io", "PodGroup.scheduling.x-k8s.io", "ResourceClaim"),
 )
 # Nodes count as lost for minutes, and pods take half a minute to go.
 WELL_SECONDS = 400.0
@@ -82,6 +85,7 @@ def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
             *(_group("group"), _daemon_set("agent", fleet.daemon_template)),
             *(_pod(f"group-{n}", "one", group="group") for n in "01"),
         ],
+        [*(_pod(f"coscheduled-{n}", "one", group=_COSCHEDULED) for n in "01"), _coscheduled()],
     ):
         yield at, {"apply": batch, "expect": [*_expected(batch, fleet)]}
         yield at + _RUN_SECONDS, _deletion()
@@ -101,7 +105,7 @@ def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
 def everywhere(name: str, nodes: int) -> Raw:
     """That a DaemonSet has a pod on every node."""
     fields = {"status.desiredNumberScheduled": nodes, "status.numberReady": nodes}
-    return {"object": f"DaemonSet/{name}", "fields": fields, "within": _RUN_WITHIN}
+    return _fields(f"DaemonSet/{name}", fields)
 
 
 def _expected(batch: Iterable[Raw], fleet: Emptied) -> Iterator[Raw]:
@@ -110,6 +114,9 @@ def _expected(batch: Iterable[Raw], fleet: Emptied) -> Iterator[Raw]:
             yield _running(each["metadata"]["name"])
         elif each["kind"] == "DaemonSet":
             yield everywhere(each["metadata"]["name"], fleet.nodes)
+        elif each["apiVersion"] == CoschedulingPodGroup.API_VERSION:
+            fields = {"status.phase": "Running", "status.running": each["spec"]["minMember"]}
+            yield _fields(f"PodGroup.scheduling.x-k8s.io/{each['metadata']['name']}", fields)
 
 
 def _choosing(specials: int) -> list[Raw]:
@@ -123,7 +130,11 @@ def _deletion() -> Raw:
 
 
 def _running(name: str) -> Raw:
-    return {"object": f"Pod/{name}", "fields": {"status.phase": "Running"}, "within": _RUN_WITHIN}
+    return _fields(f"Pod/{name}", {"status.phase": "Running"})
+
+
+def _fields(name: str, fields: Raw) -> Raw:
+    return {"object": name, "fields": fields, "within": _RUN_WITHIN}
 
 
 def _pod(name: str, template: str = "", *, claim: str = "", gang: int = 0, group: str = "") -> Raw:
@@ -134,7 +145,9 @@ def _pod(name: str, template: str = "", *, claim: str = "", gang: int = 0, group
         container["resources"] = {"claims": [{"name": "gpu"}]}
         source = "resourceClaimName" if claim else "resourceClaimTemplateName"
         spec["resourceClaims"] = [{"name": "gpu", source: claim or template}]
-    if group:
+    if group == _COSCHEDULED:
+        labels = {CoschedulingPodGroup.POD_LABEL: group}
+    elif group:
         spec["schedulingGroup"] = {"podGroupName": group}
     metadata = {"name": name, "labels": labels}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
@@ -155,6 +168,15 @@ def _group(name: str) -> Raw:
         "kind": "PodGroup",
         "metadata": {"name": name},
         "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "resourceClaims": claims},
+    }
+
+
+def _coscheduled() -> Raw:
+    return {
+        "apiVersion": CoschedulingPodGroup.API_VERSION,
+        "kind": "PodGroup",
+        "metadata": {"name": _COSCHEDULED},
+        "spec": {"minMember": 2},
     }
 
 
