@@ -34,7 +34,11 @@ def test_worlds_have_what_people_run_and_change() -> None:
     steps = [step for world in worlds for step in world["steps"]]
     applied = [obj for step in steps for obj in step.get("apply", ())]
     kinds = {"Deployment", "Job", "Node", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceClaim"}
-    assert {obj["kind"] for obj in applied} == kinds | {"DaemonSet", "StatefulSet"}
+    assert {obj["kind"] for obj in applied} == kinds | {
+        "DaemonSet",
+        "PersistentVolumeClaim",
+        "StatefulSet",
+    }
     names = [f"{obj['kind']}/{obj['metadata']['name']}" for obj in applied]
     assert len(names) > len({*names}), "an update applies what is there"
     labels = {key for obj in applied for key in obj["metadata"].get("labels") or {}}

@@ -11,7 +11,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from dryrack.client.endpoints import CLAIMS, POD_DISRUPTION_BUDGETS, PODS, SLICES
+from dryrack.client.endpoints import (
+    CLAIMS,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    SLICES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
 from dryrack.client.timekeeping import sleep
 from dryrack.cluster import DECISION_KINDS, read_snapshot
 from dryrack.cluster.faults import (
@@ -29,6 +37,7 @@ from dryrack.scenario.checkers import WATCHED, Checkers
 from dryrack.scenario.invariants.budgets import miscounted
 from dryrack.scenario.invariants.offers import Offers
 from dryrack.scenario.invariants.prepared import unprepared
+from dryrack.scenario.invariants.volumes import StoredVolumes
 from dryrack.scenario.unscheduled import unscheduled
 
 if TYPE_CHECKING:
@@ -150,8 +159,13 @@ class StoreInvariants:
         found = [*self._checkers.at_rest(), *unscheduled(snapshot.objects)]
         if self._drivers is not None:
             found += unprepared(self._drivers, self._checkers.pods, self._checkers.claims)
-        budgets = await self._client.list(POD_DISRUPTION_BUDGETS)
-        found += miscounted(budgets.items, self._checkers.pods.values())
+        pods = self._checkers.pods
+        budgets, *stored = [
+            (await self._client.list(each)).items
+            for each in (POD_DISRUPTION_BUDGETS, VOLUME_CLAIMS, VOLUMES, STORAGE_CLASSES)
+        ]
+        found += miscounted(budgets, pods.values())
+        found += StoredVolumes(*stored, pods=pods).violations()
         return "\n".join(map(str, found))
 
     def _on_event(self, event: Event) -> None:

@@ -19,6 +19,7 @@ class Invariant(StrEnum):
     WHOLE_GANGS = "no gang is half bound"
     COMPLETE_POOLS = "pools are complete"
     BUDGETS = "budgets allow what pods say"
+    VOLUMES = "claims of storage have their volumes"
     NO_STARVATION = "no pod waits in vain"
 
 

@@ -2,7 +2,7 @@
 What people run in a random world, and what they change: few pods each, so that worlds are small.
 
 Pods, gangs of four dialects, Jobs, Deployments with budgets, StatefulSets, DaemonSets and claims
-that several pods share; they are scaled, updated, evicted and deleted later.
+that several pods share, of devices and of storage; they are scaled, updated, evicted and deleted.
 """
 
 from __future__ import annotations
@@ -10,6 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.kinds.scheduling import CoschedulingPodGroup
+from dryrack.scenario.simulation.random_storage import (
+    mount,
+    random_volume_claim_spec,
+    volume_claim,
+)
 
 if TYPE_CHECKING:
     import random
@@ -31,6 +36,8 @@ _BUDGETS: tuple[Raw, ...] = (
     {"maxUnavailable": 1},
     {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"},
 )
+# How many pods have a volume of their own.
+_EPHEMERAL_SHARE = 0.1
 # How soon what was made may be changed, so that it is there by then.
 _MADE_SECONDS = 1.0
 
@@ -63,6 +70,7 @@ class RandomWork:
             (2, self._pod_group),
             (2, self._coscheduled),
             (2, self._sharers),
+            (1, self._stored),
             (2, self._job),
             (2, self._workload),
             (1, self._daemon_set),
@@ -154,6 +162,16 @@ class RandomWork:
             pods[1]["spec"]["resourceClaims"].append(own)
         return self._apply(at, claim, *pods)
 
+    def _stored(self, at: float) -> Changes:
+        """Two pods with devices of their own and one claim of storage, which may come later."""
+        name = self._name("stored")
+        pods = [self._one_pod(f"{name}-{number}", "one") for number in range(2)]
+        for pod in pods:
+            mount(pod, {"persistentVolumeClaim": {"claimName": name}})
+        claim = volume_claim(name, random_volume_claim_spec(self._chance))
+        late = self._chance.choice((0.0, 0.0, 5.0))
+        return [*self._apply(at + late, claim), *self._apply(at, *pods)]
+
     def _job(self, at: float) -> Changes:
         name, parallelism = self._name("job"), self._chance.randint(1, 2)
         pod = self._one_pod(name, "one", seconds=self._life())
@@ -182,6 +200,7 @@ class RandomWork:
         spec: Raw = {"replicas": replicas, "selector": selector, "template": _pod_template(pod)}
         if kind == "StatefulSet":
             spec["serviceName"] = name
+            spec |= self._stateful_storage()
         made = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
         self._workloads[name] = (at + _MADE_SECONDS, made)
         budget = {
@@ -191,6 +210,19 @@ class RandomWork:
             "spec": {**self._chance.choice(_BUDGETS), "selector": selector},
         }
         return self._apply(at, made, *([budget] if self._chance.random() < 0.5 else ()))
+
+    def _stateful_storage(self) -> Raw:
+        if self._chance.random() < 0.5:
+            return {}
+        data = volume_claim("data", random_volume_claim_spec(self._chance))
+        kept = {
+            when: self._chance.choice(("Retain", "Delete"))
+            for when in ("whenDeleted", "whenScaled")
+        }
+        return {
+            "volumeClaimTemplates": [data],
+            "persistentVolumeClaimRetentionPolicy": kept,
+        }
 
     def _daemon_set(self, at: float) -> Changes:
         name, template = self._name("daemon"), self._chance.choice(_DAEMON_TEMPLATES)
@@ -280,7 +312,11 @@ class RandomWork:
             source = "resourceClaimName" if claim else "resourceClaimTemplateName"
             spec["resourceClaims"] = [{"name": "gpu", source: claim or template}]
         metadata = {"name": name, "labels": labels or {}, "annotations": annotations}
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        if self._chance.random() < _EPHEMERAL_SHARE:
+            asked = {"spec": random_volume_claim_spec(self._chance)}
+            mount(pod, {"ephemeral": {"volumeClaimTemplate": asked}})
+        return pod
 
 
 def _pod_template(pod: Raw) -> Raw:

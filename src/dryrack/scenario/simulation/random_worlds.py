@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.scenario.model import API_VERSION, KIND
 from dryrack.scenario.simulation.random_fleets import FLEETS, claim_template
+from dryrack.scenario.simulation.random_storage import storage
 from dryrack.scenario.simulation.random_work import RandomWork
 from dryrack.scenario.simulation.refill import WELL_SECONDS, Emptied, everywhere, fabric, refill
 
@@ -88,6 +89,7 @@ class _Generator:
                 _NAMESPACE,
                 "podgroups.yaml",
                 *fabric(),
+                *storage(),
                 *(claim_template(name, spec) for name, spec in self.claim_specs.items()),
                 {
                     "apiVersion": "scheduling.k8s.io/v1",

@@ -3,8 +3,8 @@ The end of a random world: what is there is deleted, and a healthy fleet is fill
 
 What is expected then follows from the fleet alone, and not from the code that places pods: gangs
 that need the right choice of devices, that share a claim or are a PodGroup run on an empty fleet, a
-DaemonSet on every node, as many pods as there are devices, and one more when another goes. A device
-that has been lost out of some memory is found out so.
+DaemonSet on every node, a StatefulSet with its volume, as many pods as there are devices, and one
+more when another goes. A device that has been lost out of some memory is found out so.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.scheduling import CoschedulingPodGroup
+from dryrack.scenario.simulation.random_storage import (
+    FIRST_CONSUMER,
+    volume_claim,
+    volume_claim_spec,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +29,7 @@ _LABELS = "pod-group.scheduling.kubenexus.io"
 _COSCHEDULED = "coscheduled"
 _ALL = (
     *("DaemonSet", "Deployment", "StatefulSet", "Job", "PodDisruptionBudget", "Pod"),
+    "PersistentVolumeClaim",
     *("PodGroup.scheduling.k8s.io", "PodGroup.scheduling.x-k8s.io", "ResourceClaim"),
 )
 # Nodes count as lost for minutes, and pods take half a minute to go.
@@ -82,7 +88,11 @@ def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
             *(_pod(f"common-{n}", claim="common", gang=2) for n in "01"),
         ],
         [
-            *(_group("group"), _daemon_set("agent", fleet.daemon_template)),
+            *(
+                _group("group"),
+                _daemon_set("agent", fleet.daemon_template),
+                _stateful_set("stored"),
+            ),
             *(_pod(f"group-{n}", "one", group="group") for n in "01"),
         ],
         [*(_pod(f"coscheduled-{n}", "one", group=_COSCHEDULED) for n in "01"), _coscheduled()],
@@ -114,6 +124,10 @@ def _expected(batch: Iterable[Raw], fleet: Emptied) -> Iterator[Raw]:
             yield _running(each["metadata"]["name"])
         elif each["kind"] == "DaemonSet":
             yield everywhere(each["metadata"]["name"], fleet.nodes)
+        elif each["kind"] == "StatefulSet":
+            pod = f"{each['metadata']['name']}-0"
+            yield _running(pod)
+            yield _fields(f"PersistentVolumeClaim/data-{pod}", {"status.phase": "Bound"})
         elif each["apiVersion"] == CoschedulingPodGroup.API_VERSION:
             fields = {"status.phase": "Running", "status.running": each["spec"]["minMember"]}
             yield _fields(f"PodGroup.scheduling.x-k8s.io/{each['metadata']['name']}", fields)
@@ -159,6 +173,15 @@ def _daemon_set(name: str, template: str) -> Raw:
     spec: Raw = {"selector": {"matchLabels": labels}}
     spec["template"] = {"metadata": {"labels": labels}, "spec": pod["spec"]}
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": spec}
+
+
+def _stateful_set(name: str) -> Raw:
+    labels = {"app": name}
+    spec: Raw = {"serviceName": name, "selector": {"matchLabels": labels}}
+    spec["template"] = {"metadata": {"labels": labels}, "spec": _pod(name)["spec"]}
+    spec["volumeClaimTemplates"] = [volume_claim("data", volume_claim_spec(FIRST_CONSUMER))]
+    stateful_set = {"apiVersion": "apps/v1", "kind": "StatefulSet"}
+    return stateful_set | {"metadata": {"name": name}, "spec": spec}
 
 
 def _group(name: str) -> Raw:

@@ -1,0 +1,104 @@
+"""
+PersistentVolumes: at rest claims and volumes name each other, and nothing is left of who is gone.
+
+A claim has a volume if one was to be made for it: its class says how, and has no need to wait for a
+pod, or a pod with it is on a node. A volume that goes with its claim is gone with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.scenario.invariants.violations import Invariant, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from dryrack.kinds.raw import Raw
+
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
+_ON_FIRST_USE = "WaitForFirstConsumer"
+_TERMINAL = ("Succeeded", "Failed")
+
+
+class StoredVolumes:
+    """The claims, volumes and classes of storage of a cluster, and the pods that may use them."""
+
+    def __init__(
+        self,
+        claims: Iterable[Raw],
+        volumes: Iterable[Raw],
+        classes: Iterable[Raw],
+        *,
+        pods: Mapping[str, Raw],
+    ) -> None:
+        """Pods are by UID."""
+        self._claims = {each["metadata"]["uid"]: each for each in claims}
+        self._volumes = {each["metadata"]["name"]: each for each in volumes}
+        self._classes = {each["metadata"]["name"]: each for each in classes}
+        self._pods = pods
+        on_nodes = [pod for pod in pods.values() if _is_on_node(pod)]
+        self._used = {name for pod in on_nodes for name in _claims_of(pod)}
+
+    def violations(self) -> Iterator[Violation]:
+        """What is wrong when nothing is under way."""
+        for claim in self._claims.values():
+            metadata = claim["metadata"]
+            name = f"volume claim {metadata['namespace']}/{metadata['name']}"
+            for message in self._claim_leaks(metadata):
+                yield Violation(Invariant.NO_LEAK, name, message)
+            for message in self._disagreements(claim):
+                yield Violation(Invariant.VOLUMES, name, message)
+        for volume in self._volumes.values():
+            for message in self._volume_leaks(volume):
+                name = f"volume {volume['metadata']['name']}"
+                yield Violation(Invariant.NO_LEAK, name, message)
+
+    def _claim_leaks(self, metadata: Raw) -> Iterator[str]:
+        if "deletionTimestamp" in metadata and not metadata.get("finalizers"):
+            yield "is deleted and does not go"
+        for owner in metadata.get("ownerReferences") or ():
+            if owner["kind"] == "Pod" and owner["uid"] not in self._pods:
+                yield f"was made for pod {owner['name']}, which is gone"
+
+    def _disagreements(self, claim: Raw) -> Iterator[str]:
+        metadata, spec, status = claim["metadata"], claim["spec"], claim.get("status") or {}
+        if status.get("phase") == "Bound":
+            volume = self._volumes.get(spec.get("volumeName", ""))
+            if volume is None:
+                yield f"is bound, and its volume {spec.get('volumeName', '')!r} is gone"
+            elif (volume["spec"].get("claimRef") or {}).get("uid") != metadata["uid"]:
+                yield f"is bound to volume {spec['volumeName']}, which another claim has"
+        elif not spec.get("volumeName") and self._is_provisioned(claim):
+            yield "waits for a volume, and one is to be made"
+
+    def _is_provisioned(self, claim: Raw) -> bool:
+        found = self._classes.get(claim["spec"].get("storageClassName", ""))
+        if found is None or claim["spec"].get("selector"):
+            return False
+        if found["provisioner"] == _NO_PROVISIONER:
+            return False
+        metadata = claim["metadata"]
+        is_used = (metadata["namespace"], metadata["name"]) in self._used
+        return is_used or found.get("volumeBindingMode") != _ON_FIRST_USE
+
+    def _volume_leaks(self, volume: Raw) -> Iterator[str]:
+        spec = volume["spec"]
+        claim = spec.get("claimRef") or {}
+        is_orphan = bool(claim.get("uid")) and claim["uid"] not in self._claims
+        if is_orphan and spec.get("persistentVolumeReclaimPolicy") == "Delete":
+            yield f"is of claim {claim.get('namespace')}/{claim.get('name')}, which is gone"
+
+
+def _is_on_node(pod: Raw) -> bool:
+    phase = (pod.get("status") or {}).get("phase")
+    return bool(pod["spec"].get("nodeName")) and phase not in _TERMINAL
+
+
+def _claims_of(pod: Raw) -> Iterator[tuple[str, str]]:
+    metadata = pod["metadata"]
+    for volume in pod["spec"].get("volumes") or ():
+        if volume.get("ephemeral"):
+            yield metadata["namespace"], f"{metadata['name']}-{volume['name']}"
+        elif volume.get("persistentVolumeClaim"):
+            yield metadata["namespace"], volume["persistentVolumeClaim"]["claimName"]

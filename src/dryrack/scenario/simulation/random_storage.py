@@ -1,0 +1,70 @@
+"""
+Storage of random worlds: classes, volumes that are there, and claims of them.
+
+Volumes are made at once or for the first consumer, go with their claims or stay; some are there
+from the start, and fewer than are wanted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import random
+
+    from dryrack.kinds.raw import Raw
+
+FIRST_CONSUMER = "first-consumer"
+_CLASSES = {
+    "immediate": {"volumeBindingMode": "Immediate"},
+    FIRST_CONSUMER: {"volumeBindingMode": "WaitForFirstConsumer"},
+    "retained": {"volumeBindingMode": "WaitForFirstConsumer", "reclaimPolicy": "Retain"},
+    "present": {"volumeBindingMode": "Immediate", "provisioner": "kubernetes.io/no-provisioner"},
+}
+_DRAWN = ("immediate", "immediate", FIRST_CONSUMER, FIRST_CONSUMER, "retained", "present")
+_PRESENT = 3
+
+
+def storage() -> tuple[Raw, ...]:
+    """The classes, and the volumes that are there."""
+    classes = [
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": name},
+            "provisioner": "disk.example.com",
+            **fields,
+        }
+        for name, fields in _CLASSES.items()
+    ]
+    return *classes, *(_volume(f"present-{number}") for number in range(_PRESENT))
+
+
+def volume_claim_spec(storage_class: str) -> Raw:
+    requests = {"storage": "1Gi"}
+    spec: Raw = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": requests}}
+    return spec | {"storageClassName": storage_class}
+
+
+def random_volume_claim_spec(chance: random.Random) -> Raw:
+    return volume_claim_spec(chance.choice(_DRAWN))
+
+
+def volume_claim(name: str, spec: Raw) -> Raw:
+    metadata = {"name": name}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    return claim | {"metadata": metadata, "spec": spec}
+
+
+def mount(pod: Raw, source: Raw) -> None:
+    """Gives a pod a volume."""
+    pod["spec"]["volumes"] = [{"name": "data", **source}]
+    pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+
+
+def _volume(name: str) -> Raw:
+    spec: Raw = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "2Gi"}}
+    spec |= {"storageClassName": "present", "persistentVolumeReclaimPolicy": "Retain"}
+    spec["csi"] = {"driver": "disk.example.com", "volumeHandle": name}
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume"}
+    return volume | {"metadata": {"name": name}, "spec": spec}
