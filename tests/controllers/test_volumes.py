@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Raw = dict[str, Any]
 
+SELECTED = "volume.kubernetes.io/selected-node"
 DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
 
@@ -233,6 +234,55 @@ def test_a_class_that_waits_waits_for_a_pod() -> None:
             "Bound",
             "standard",
         )
+
+    play(story)
+
+
+def test_a_class_that_waits_is_told_the_node_of_the_pod() -> None:
+    """By the scheduler, before the pod is bound; other schedulers may bind a pod without it."""
+
+    async def story(scene: Scene) -> None:
+        client = scene.cluster.client
+        await scene.make(storage_class("late", volumeBindingMode="WaitForFirstConsumer"))
+        await scene.make(*(claim(name, storageClassName="late") for name in ("told", "not")))
+        await client.create(PODS, user("a", "told"))
+        placed = user("b", "not")
+        placed["spec"] = {**placed["spec"], "nodeName": "node-1"}
+        await client.create(PODS, placed)
+        await scene.clock.advance(5)
+        claims = (await client.list(VOLUME_CLAIMS, Selection(namespace="default"))).items
+        pods = (await client.list(PODS, Selection(namespace="default"))).items
+
+        assert {
+            each["metadata"]["name"]: each["metadata"]["annotations"].get(SELECTED)
+            for each in claims
+        } == {"told": "node-1", "not": None}
+        assert {each["status"]["phase"] for each in (*claims, *pods)} == {"Bound", "Running"}
+
+    play(story)
+
+
+def test_a_pod_waits_until_its_claim_is_bound() -> None:
+    """It is told so, once; then it runs, and nothing is written any more."""
+
+    async def story(scene: Scene) -> None:
+        client, store = scene.cluster.client, scene.cluster.plane.store
+        await scene.make(
+            claim("data", storageClassName="manual", selector={"matchLabels": {"is": "disk"}})
+        )
+        await client.create(PODS, user("reader", "data"))
+        await scene.clock.advance(5)
+        revision = store.revision
+        await scene.clock.advance(1800)
+        assert not store.events("pods", after=revision)
+        assert not store.events("events", after=revision)
+        [told] = (await client.get(PODS, "reader", "default"))["status"]["conditions"]
+        words = "pod has unbound immediate PersistentVolumeClaims"
+        assert told["message"] == f"0/1 nodes are available: {words}."
+
+        await scene.make(volume("disk", "5Gi"))
+        await scene.clock.advance(5)
+        assert (await client.get(PODS, "reader", "default"))["status"]["phase"] == "Running"
 
     play(story)
 

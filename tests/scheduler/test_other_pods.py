@@ -121,7 +121,8 @@ def test_a_pod_goes_to_the_node_of_its_volume() -> None:
         await two_nodes(client)
         spec = {**volume, "hostPath": {"path": "/data"}}
         await client.create(VOLUMES, {"metadata": {"name": "disk"}, "spec": spec})
-        metadata = {"name": "data", "namespace": "default"}
+        completed = {"pv.kubernetes.io/bind-completed": "yes"}
+        metadata = {"name": "data", "namespace": "default", "annotations": completed}
         bound = {**claim, "volumeName": "disk"}
         await client.create(VOLUME_CLAIMS, {"metadata": metadata, "spec": bound})
         await client.create(PODS, pod("writer", volumes=[source]))

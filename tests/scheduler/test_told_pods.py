@@ -9,7 +9,7 @@ from tests.scheduler.test_failures import all_bound, furnish
 from tests.scheduler.test_schedule import Noting, eventually, user_of, with_scheduler
 
 from dryrack.client.client import Client, Selection
-from dryrack.client.endpoints import CLAIMS, CLASSES, EVENTS, PODS, VOLUME_CLAIMS
+from dryrack.client.endpoints import CLAIMS, CLASSES, EVENTS, PODS, VOLUME_CLAIMS, VOLUMES
 
 if TYPE_CHECKING:
     from dryrack.cluster.embedded import EmbeddedCluster
@@ -78,7 +78,7 @@ def test_the_event_of_a_pod_with_a_long_name_has_a_name_that_may_be() -> None:
 
 
 def test_a_pod_waits_for_its_volume_claim() -> None:
-    """It is told which is missing; one that is there is enough, bound or not."""
+    """It is told that it is missing, or has no volume yet."""
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
 
     async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
@@ -90,6 +90,14 @@ def test_a_pod_waits_for_its_volume_claim() -> None:
         metadata = {"name": "data", "namespace": "default"}
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
         await client.create(VOLUME_CLAIMS, {"metadata": metadata, "spec": spec})
+        unbound = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+        await tells(cluster, "writer", "FailedScheduling", [*told, unbound])
+        offer = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+        disk = {"metadata": {"name": "disk"}, "spec": {**offer, "hostPath": {"path": "/data"}}}
+        await client.create(VOLUMES, disk)
+        bound = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+        patch = {"metadata": bound, "spec": {"volumeName": "disk"}}
+        await client.patch(VOLUME_CLAIMS, "data", patch, namespace="default")
         await eventually(cluster, lambda: all_bound(client))
 
     with_scheduler(story)

@@ -12,11 +12,9 @@ from tests.scheduler.test_stale_claims import second_node
 from tests.scheduler.virtual import Stage, on_stage
 
 from dryrack.client.endpoints import CLAIMS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
-from dryrack.scheduler import SchedulerSettings
 
 Raw = dict[str, Any]
 
-STORED = SchedulerSettings(stores_volumes=True)
 SELECTED = "volume.kubernetes.io/selected-node"
 
 
@@ -86,7 +84,7 @@ def test_a_pod_is_bound_when_its_volume_is_made() -> None:
     async def story(stage: Stage) -> None:
         await storage(stage)
         await stage.client.create(PODS, storing("p"))
-        async with stage.scheduler(settings=STORED):
+        async with stage.scheduler():
             await stage.after(300)
             assert (await chosen(stage), await users(stage)) == ("n", ["p"])
             assert await stage.node_of("p") == ""
@@ -110,7 +108,7 @@ def test_a_class_may_come_after_its_pod() -> None:
         late = await stage.client.get(STORAGE_CLASSES, "late")
         await stage.client.delete(STORAGE_CLASSES, "late")
         await stage.client.create(PODS, storing("p"))
-        async with stage.scheduler(settings=STORED):
+        async with stage.scheduler():
             await stage.after(10)
             assert "pod has unbound immediate PersistentVolumeClaims" in await stage.told("p")
             del late["metadata"]["uid"], late["metadata"]["resourceVersion"]
@@ -134,7 +132,7 @@ def test_pods_on_several_nodes_may_share_a_volume() -> None:
             pod["metadata"]["labels"] = labels
             pod["spec"]["affinity"] = on_node(node)
             await stage.client.create(PODS, pod)
-        async with stage.scheduler(settings=STORED):
+        async with stage.scheduler():
             await stage.after(10)
             assert await chosen(stage) == "n"
             await provision(stage)
@@ -158,7 +156,7 @@ def test_a_gang_is_bound_when_the_volumes_of_all_are_made() -> None:
         for pod in (storing("a"), user_of("d", "b")):
             pod["metadata"]["labels"] = {f"{PREFIX}/name": "g", f"{PREFIX}/min-available": "2"}
             await stage.client.create(PODS, pod)
-        async with stage.scheduler(settings=STORED):
+        async with stage.scheduler():
             await stage.after(60)
             before = [await stage.node_of(name) for name in "ab"]
             await provision(stage)
@@ -185,7 +183,7 @@ def test_a_volume_that_is_not_made_gives_the_device_back(
     async def story(stage: Stage) -> None:
         await storage(stage)
         await stage.client.create(PODS, storing("p"))
-        async with stage.scheduler(settings=STORED):
+        async with stage.scheduler():
             if happens is not None:
                 await happens(stage)
             seen = []
@@ -208,10 +206,10 @@ def test_a_scheduler_that_dies_leaves_the_node_chosen() -> None:
     async def story(stage: Stage) -> None:
         await storage(stage)
         await stage.client.create(PODS, storing("p"))
-        async with stage.scheduler(settings=STORED):
+        async with stage.scheduler():
             await stage.after(10)
         await provision(stage)
-        async with stage.scheduler(settings=STORED):
+        async with stage.scheduler():
             assert await stage.node_of("p") == "n"
 
     on_stage(story)
@@ -223,7 +221,7 @@ def test_a_claim_that_goes_meanwhile_lets_the_device_go() -> None:
     async def story(stage: Stage) -> None:
         await storage(stage)
         await stage.client.create(PODS, storing("p"))
-        async with stage.scheduler(settings=STORED):
+        async with stage.scheduler():
             await stage.after(10)
             await stage.client.delete(VOLUME_CLAIMS, "data", namespace="default")
             await stage.after(30)
@@ -240,7 +238,7 @@ def test_a_volume_that_was_made_elsewhere_takes_its_pod_there() -> None:
     async def story(stage: Stage) -> None:
         await storage(stage)
         await stage.client.create(PODS, storing("p"))
-        async with stage.scheduler(settings=STORED):
+        async with stage.scheduler():
             await stage.after(10)
             await provision(stage, "elsewhere")
             await stage.after(30)

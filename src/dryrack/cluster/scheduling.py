@@ -6,7 +6,6 @@ Pods choose it by `schedulerName`. All that is bound counts, whoever has bound i
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dryrack.client.endpoints import (
@@ -58,6 +57,6 @@ def engine(around: EngineContext, settings: SchedulerSettings) -> Scheduler:
         clock=around.clock,
         chance=around.chance,
         informers=around.informers,
-        settings=replace(settings, stores_volumes=True),
+        settings=settings,
         metrics=around.metrics,
     )

@@ -108,7 +108,7 @@ class Scheduler:
         assert reading is not None, "if nobody gave any, they are its own"
         self._view = View(reading, allocator or LiveAllocator(chance=chance), self._queue)
         self._queue.on_flush = self._view.refresh
-        self._view.cluster.fleet.volumes.are_stored = settings.stores_volumes
+        self._view.cluster.fleet.volumes.are_stored = True
         self._commits = Commits(
             self._view,
             binder,

@@ -32,8 +32,6 @@ class SchedulerSettings:
     """By scheduler name: pods that have it are scheduled so, and told so in that name."""
     backoff_seconds: tuple[float, float] = (BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX)
     """How long what was refused waits at least: the first time, and at most."""
-    stores_volumes: bool = False
-    """Whether the cluster's controllers bind volume claims, and pods wait for that."""
     plans_lease: Name = PLANS_LEASE
     """Which lease tells up to when gangs are settled; see `plan_watermark`."""
 

@@ -4,8 +4,9 @@ Claims of storage get a volume, though nothing is stored.
 One that somebody has made is bound as kube-controller-manager would. Where none does, one is made,
 whatever provisioner the claim's class names and whether or not there is such a class: on nodes
 that do not exist every provisioner is played. A class that waits for the first consumer waits for
-a pod that is on a node. No volume is made for a claim of the class "", of the provisioner
-`kubernetes.io/no-provisioner`, with a selector, or that names its volume.
+the node that a scheduler writes to the claim, or for a pod that is on a node without that. No
+volume is made for a claim of the class "", of the provisioner `kubernetes.io/no-provisioner`, with
+a selector, or that names its volume.
 """
 
 from collections.abc import Iterable
@@ -32,6 +33,7 @@ _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _PROVISIONER = "volumes.dryrack.dev"
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _ON_FIRST_USE = "WaitForFirstConsumer"
 _WAITS = "waiting for first consumer to be created before binding"
 
@@ -192,7 +194,7 @@ class ClaimBinding:
             volume = self._volumes.get("", volume_name(claim))
         if volume is not None:
             return bound(claim, volume)
-        is_used = self._users.count("/".join(name)) > 0
+        is_used = _SELECTED_NODE in annotations_of(claim) or self._users.count("/".join(name)) > 0
         return provisioned(claim, self._classes.get("", kind), is_used=is_used)
 
 

@@ -1,10 +1,10 @@
 """
 Persistent volumes and their claims, as far as they tie pods to nodes.
 
-On virtual nodes nothing is stored: there a claim that names no volume ties its pods to nothing, and
-they do not wait until it has one. On a cluster that stores things such pods have to wait until it
-is bound. Claims of some classes are bound when a scheduler has chosen a node for their pod: the
-class says on which nodes a volume can be made, and a claim remembers a node that was chosen.
+In files nothing binds claims: there one that names no volume ties its pods to nothing, and they do
+not wait until it has one. On a cluster such pods have to wait until it is bound. Claims of some
+classes are bound when a scheduler has chosen a node for their pod: the class says on which nodes a
+volume can be made, and a claim remembers a node that was chosen.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class WaitingClass(NamedTuple):
 class Volumes:
     """What is known of volumes; claims are by namespace and name."""
 
-    # Whether the cluster stores things: its controllers bind claims, and pods wait for that.
+    # Whether this is a cluster, whose controllers bind claims: pods wait for that.
     are_stored: bool = False
     claims: dict[tuple[str, str], PersistentVolumeClaim] = field(default_factory=dict)
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
