@@ -44,15 +44,19 @@ def named(name: str, **more: Any) -> Raw:
 
 
 @pytest.mark.parametrize("kind", ["validating", "mutating"])
-def test_webhooks_are_completed_kept_and_said_not_to_be_called(
+def test_webhooks_of_services_are_completed_kept_and_said_not_to_be_called(
     plane: WholePlane, kind: str
 ) -> None:
-    """Whoever registers a webhook learns at once that it refuses and changes nothing."""
+    """Whoever registers a webhook that runs in no pod learns at once that it does nothing."""
     path = f"{ADMISSION}/{kind}webhookconfigurations"
     made = plane.create(path, named("hooks", webhooks=[WEBHOOK]))
 
     assert made.status == 201
-    assert made.warnings == ("dryrack keeps admission webhooks and does not call them",)
+    [warning] = made.warnings
+    assert warning == (
+        f"dryrack does not call {WEBHOOK['name']}: no program runs behind a Service; run it "
+        "elsewhere, and give its address as the url of the clientConfig"
+    )
     webhook = made.body["webhooks"][0]
     assert webhook["failurePolicy"] == "Fail"
     assert webhook["timeoutSeconds"] == 10

@@ -47,14 +47,17 @@ class WholePlane:
     def ask(
         self, method: str, path: str, body: Any = None, *, user: User = ADMIN, **headers: str
     ) -> Answer:
+        return asyncio.run(self.asked(method, path, body, user=user, **headers))
+
+    async def asked(
+        self, method: str, path: str, body: Any = None, *, user: User = ADMIN, **headers: str
+    ) -> Answer:
+        """The same, for whoever has a loop already."""
         content = b"" if body is None else json.dumps(body).encode()
         sent = {"accept": "application/json", "content-type": "application/json"}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         where, _, query = path.partition("?")
         request = Request(method, where, query, sent, content, user)
-        return asyncio.run(self._sent(request))
-
-    async def _sent(self, request: Request) -> Answer:
         found = await self.plane.transport.send(request)
         assert isinstance(found.body, bytes)
         warnings = [value for name, value in found.headers if name == "warning"]

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from dryrack.apiserver.builtin import BUILTINS, Builtin, builtin_resources
     from dryrack.apiserver.custom.kinds import CustomKinds
     from dryrack.apiserver.decode.shapes import GoShapes
-    from dryrack.apiserver.extension_points import Admission, Approval, FieldRights, Seams
+    from dryrack.apiserver.extension_points import (
+        Admission,
+        Approval,
+        DeletionApproval,
+        FieldRights,
+        Seams,
+        Shapes,
+    )
     from dryrack.apiserver.field_adapters import AllPatches, Management, SchemaSource
     from dryrack.apiserver.http.concurrency_limit import Flow
     from dryrack.apiserver.http.https_server import HttpServer
@@ -51,6 +58,9 @@ if TYPE_CHECKING:
     from dryrack.apiserver.tables import PrintedTables
     from dryrack.apiserver.verbs.event_expiry import EVENT_SECONDS, EventExpiry
     from dryrack.apiserver.verbs.writing import Writer
+    from dryrack.apiserver.webhooks.admission_reviews import ReviewRequest, WebhookAnswer
+    from dryrack.apiserver.webhooks.webhook_admission import WebhookAdmission
+    from dryrack.apiserver.webhooks.webhook_client import ask_webhook
 else:
     __getattr__ = exports(
         __name__,
@@ -67,7 +77,7 @@ else:
             "builtin": "BUILTINS Builtin builtin_resources",
             "custom.kinds": "CustomKinds",
             "decode.shapes": "GoShapes",
-            "extension_points": "Admission Approval FieldRights Seams",
+            "extension_points": "Admission Approval DeletionApproval FieldRights Seams Shapes",
             "field_adapters": "AllPatches Management SchemaSource",
             "http.concurrency_limit": "Flow",
             "http.https_server": "HttpServer",
@@ -89,6 +99,9 @@ else:
             "tables": "PrintedTables",
             "verbs.event_expiry": "EVENT_SECONDS EventExpiry",
             "verbs.writing": "Writer",
+            "webhooks.admission_reviews": "ReviewRequest WebhookAnswer",
+            "webhooks.webhook_admission": "WebhookAdmission",
+            "webhooks.webhook_client": "ask_webhook",
         },
     )
 
@@ -106,6 +119,7 @@ __all__ = [
     "Authorization",
     "Builtin",
     "CustomKinds",
+    "DeletionApproval",
     "DiscoveryPages",
     "EventExpiry",
     "FieldRights",
@@ -127,14 +141,19 @@ __all__ = [
     "Rbac",
     "Registry",
     "Resource",
+    "ReviewRequest",
     "SchemaSource",
     "Seams",
+    "Shapes",
     "SigningKey",
     "Strategy",
     "Tokens",
+    "WebhookAdmission",
+    "WebhookAnswer",
     "Write",
     "Writer",
     "access_review_handlers",
+    "ask_webhook",
     "authorizer",
     "builtin_resources",
     "check_pod_security",

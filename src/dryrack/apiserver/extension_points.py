@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.request_context import Authorizer, Page
     from dryrack.apiserver.strategy import Write
     from dryrack.apiserver.verbs.writing import Writer
+    from dryrack.apiserver.webhooks.admission_reviews import ReviewRequest, WebhookAnswer
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.schemas.strict_decode import Conformed
     from dryrack.kinds.validation import FieldProblem
@@ -28,6 +29,22 @@ class Admission(Protocol):
     """Looks at an object before its strategy does, and raises a `StatusError` to refuse it."""
 
     def __call__(self, resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> None: ...
+
+
+class Mutation(Protocol):
+    """Changes an admitted object, or raises a `StatusError` to refuse it."""
+
+    def __call__(self, resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> Raw: ...
+
+
+class WebhookCaller(Protocol):
+    """Reaches admission webhooks."""
+
+    def are_there(self) -> bool:
+        """Whether any is registered."""
+        ...
+
+    async def ask(self, question: ReviewRequest) -> WebhookAnswer: ...
 
 
 class Approval(Protocol):
@@ -213,6 +230,8 @@ class Seams:
     pages: Sequence[Page] = ()
     authorizer: Authorizer | None = None
     admission: Admission | None = None
+    mutation: Mutation | None = None
+    webhooks: WebhookCaller | None = None
     field_rights: FieldRights | None = None
     approval: Approval | None = None
     deletion: DeletionApproval | None = None

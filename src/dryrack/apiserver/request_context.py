@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from dryrack.apiserver.answer.status import Status, Success
+from dryrack.apiserver.webhooks.admission_reviews import Reviews
 from dryrack.client.transport import Request, Response
 from dryrack.kinds.raw import Raw
 
@@ -42,6 +43,8 @@ class Call:
     parameters: Mapping[str, list[str]]
     warnings: list[str] = field(default_factory=list)
     """Handlers add to it; each becomes a header of the response."""
+    reviews: Reviews | None = None
+    """The answers of admission webhooks; None if there are no webhooks."""
 
     def parameter(self, name: str) -> str:
         """The first value of a query parameter, or ""."""

@@ -11,18 +11,33 @@ from dataclasses import replace
 from typing import Any
 
 from dryrack.apiserver.answer.rendering import response, status_response, warned
-from dryrack.apiserver.answer.status import Status, StatusError, Success, bad_request, forbidden
+from dryrack.apiserver.answer.status import (
+    Status,
+    StatusError,
+    Success,
+    bad_request,
+    forbidden,
+    internal_error,
+)
 from dryrack.apiserver.extension_points import Seams
 from dryrack.apiserver.http import media, paths, queries
 from dryrack.apiserver.lookup import StoreLookup
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.request_context import Answer, Call, Reply, Target
 from dryrack.apiserver.verbs.read_verbs import Verbs
+from dryrack.apiserver.webhooks.admission_reviews import (
+    RepeatableChance,
+    ReviewNeededError,
+    Reviews,
+)
+from dryrack.base.limits import REVIEWS_MAX
 from dryrack.base.ports import Chance
 from dryrack.client.timekeeping import Timekeeper
 from dryrack.client.transport import Request, Response
 from dryrack.kinds.raw import Raw
 from dryrack.store import Key, Store, Stored
+
+_WRITES = frozenset(("create", "update", "patch", "delete", "deletecollection"))
 
 NOT_FOUND = Response(
     404,
@@ -46,10 +61,10 @@ class ApiServer:
         self.store = store
         self.registry = registry
         self.clock = clock
-        self.chance = chance
+        self.chance = RepeatableChance(chance)
         self.seams = seams or Seams()
         self.lookup = StoreLookup(store)
-        self.verbs = Verbs(store, registry, self.seams, clock=clock, chance=chance)
+        self.verbs = Verbs(store, registry, self.seams, clock=clock, chance=self.chance)
 
     async def send(self, request: Request) -> Response:
         try:
@@ -86,13 +101,31 @@ class ApiServer:
             self._authorize(call)
             handler = _handler(route.target, verb)
             if handler is None:
-                return self.verbs.answer(call)
+                return await self._answered(call)
             # Reviews, bindings and the like are no tables for those who want nothing else.
             negotiated = media.wanted_without_tables if verb == "create" else media.wanted
             wanted = negotiated(request.headers)
             return self._rendered(call, await handler(call), wanted)
         except StatusError as error:
             return status_response(error.status, _wanted_or_plain(request), call.warnings)
+
+    async def _answered(self, call: Call) -> Response:
+        """By the verb, which begins again whenever a webhook has to be asked first."""
+        webhooks = self.seams.webhooks
+        if webhooks is None or call.verb not in _WRITES or not webhooks.are_there():
+            return self.verbs.answer(call)
+        reviews, told = Reviews(), len(call.warnings)
+        for _ in range(REVIEWS_MAX):
+            self.chance.begin(reviews.identifiers)
+            try:
+                return self.verbs.answer(replace(call, reviews=reviews))
+            except ReviewNeededError as error:
+                question = error.question
+            finally:
+                self.chance.begin(None)
+            del call.warnings[told:]
+            reviews.answers[question.identity] = await webhooks.ask(question)
+        raise internal_error("admission webhooks were asked too often about one request")
 
     def _authorize(self, call: Call) -> None:
         if self.seams.authorizer is None:

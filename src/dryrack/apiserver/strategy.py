@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dryrack.apiserver.answer.status import bad_request
+from dryrack.apiserver.webhooks.admission_reviews import Reviews
 from dryrack.base.ports import Chance
 from dryrack.client.transport import User
 from dryrack.kinds.decode import DecodeError, decode
@@ -55,6 +56,8 @@ class Write:
     """Adds a warning header to the response."""
     field_manager: str = ""
     """Who the request says that it is, if it says so."""
+    reviews: Reviews | None = None
+    """The answers of admission webhooks; None if none is asked about this write."""
 
 
 class Strategy:

@@ -45,6 +45,7 @@ from dryrack.base.lazy import late
 from dryrack.base.limits import WATCH_LOG_EVENTS_MAX
 from dryrack.base.metrics import Registry as Metrics
 from dryrack.client.client import Client
+from dryrack.cluster.admission_chain import AdmissionPolicies, AdmissionWebhooks, approval, deletion
 from dryrack.cluster.bootstrap import Bootstrap
 from dryrack.cluster.engines import Wiring
 from dryrack.cluster.ports import SystemChance, SystemClock
@@ -53,12 +54,11 @@ from dryrack.cluster.signing import EllipticKey
 from dryrack.store import Key, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from dryrack.apiserver import (
         Admission,
         AllPatches,
-        Approval,
         Builtin,
         FieldRights,
         GoShapes,
@@ -66,13 +66,11 @@ if TYPE_CHECKING:
         Logs,
         Management,
         OpenApiPages,
-        PolicyAdmission,
         Resource,
         SchemaSource,
         SigningKey,
         Strategy,
         Write,
-        Writer,
     )
     from dryrack.base.ports import Chance
     from dryrack.client.timekeeping import Timekeeper
@@ -167,7 +165,7 @@ def build(options: PlaneOptions) -> Plane:
         registry,
         clock=options.clock,
         chance=options.chance,
-        seams=_seams(registry, store, authorization, custom, metrics),
+        seams=_seams(registry, store, authorization, custom, metrics, options.chance),
     )
     custom.attach(server)
     expiry = EventExpiry(store, options.clock, options.event_seconds)
@@ -201,14 +199,17 @@ def _seams(
     authorization: Authorization,
     custom: CustomKinds,
     engines: Metrics,
+    chance: Chance,
 ) -> Seams:
     metrics = MetricsPage(
         lambda: {resource: store.count(resource) for resource in store.resources()}, engines
     )
     plugs = _Plugs(registry)
-    policies = _Policies(registry, store, authorization)
+    policies = AdmissionPolicies(registry, store, authorization)
+    shapes = late(_shapes)
+    webhooks = AdmissionWebhooks(registry, store, authorization, shapes, chance)
     return Seams(
-        shapes=late(_shapes),
+        shapes=shapes,
         management=late(plugs.management),
         patching=late(plugs.patching),
         tables=PrintedTables(custom.shape),
@@ -225,8 +226,10 @@ def _seams(
         authorizer=authorizer(authorization),
         admission=_guard(authorization) if isinstance(authorization, Rbac) else None,
         field_rights=_field_rights(authorization) if isinstance(authorization, Rbac) else None,
-        approval=_approval(registry, policies),
-        deletion=policies.check_deletion,
+        mutation=webhooks.mutated,
+        webhooks=webhooks,
+        approval=approval(registry, policies, webhooks),
+        deletion=deletion(policies, webhooks),
     )
 
 
@@ -255,70 +258,6 @@ def _field_rights(authorization: Rbac) -> FieldRights:
         return claim_status_problems(authorization, resource, new, old=old, write=write, verb=verb)
 
     return denied
-
-
-# What is held against the labels of its namespace: pods and what makes them, and those labels.
-_SECURED = frozenset(
-    (
-        *("namespaces", "pods", "podtemplates", "replicationcontrollers", "cronjobs.batch"),
-        *("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps"),
-        "jobs.batch",
-    )
-)
-
-
-_POLICY_BINDINGS = "validatingadmissionpolicybindings.admissionregistration.k8s.io"
-
-
-@dataclass(frozen=True)
-class _Policies:
-    """Admission policies, loaded when the first of them is bound."""
-
-    registry: Registry
-    store: Store
-    authorization: Authorization
-
-    @cached_property
-    def _admission(self) -> PolicyAdmission:
-        from dryrack.apiserver import PolicyAdmission
-
-        return PolicyAdmission(self.registry, self.authorization)
-
-    def check(self, resource: Resource, new: Raw | None, *, old: Raw | None, write: Write) -> None:
-        part = resource.subresources.get(write.subresource)
-        # Of a part with a kind of its own the object is not what its policies are about.
-        if not self.store.count(_POLICY_BINDINGS) or (part is not None and part.kind):
-            return
-        from dryrack.apiserver import Attempt
-
-        self._admission.check(Attempt(resource, new, old, write))
-
-    def check_deletion(self, resource: Resource, old: Raw, write: Write) -> None:
-        self.check(resource, None, old=old, write=write)
-
-
-def _approval(registry: Registry, policies: _Policies) -> Approval:
-    """
-    Holds writes against the labels of their namespace, admission policies, and quotas.
-
-    Each where there are any; the order is the real server's.
-    """
-
-    def approve(
-        resource: Resource, new: Raw, *, old: Raw | None, write: Write
-    ) -> Callable[[Writer], None] | None:
-        if resource.storage in _SECURED:
-            from dryrack.apiserver import check_pod_security
-
-            check_pod_security(resource, new, old=old, write=write)
-        policies.check(resource, new, old=old, write=write)
-        if not write.lookup.list("resourcequotas", write.namespace):
-            return None
-        from dryrack.apiserver import QuotaAdmission
-
-        return QuotaAdmission(registry)(resource, new, old=old, write=write)
-
-    return approve
 
 
 def _shapes() -> GoShapes:

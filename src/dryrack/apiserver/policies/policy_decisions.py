@@ -102,6 +102,14 @@ class _Evaluation:
         return line if is_fit else plain
 
 
+def match_conditions_hold(policy: CompiledPolicy, values: Raw) -> bool | Err:
+    """Whether all match conditions are true; an error if one fails and none is false."""
+    try:
+        return _Evaluation(policy, dict(values)).matches()
+    except _OutOfBudgetError:
+        return Err(_OUT_OF_BUDGET)
+
+
 def denials(policy: CompiledPolicy, values: Raw, *, ignores_failures: bool) -> list[Denial]:
     """Why a write is denied; nothing if it is not."""
     evaluation = _Evaluation(policy, dict(values))

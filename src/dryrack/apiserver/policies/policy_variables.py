@@ -34,7 +34,7 @@ def variables_of(
         REQUEST_RESOURCE: ResourceCheck(authorizer.decide, _asked(attempt)),
         "object": in_version(attempt.resource, matched, attempt.new),
         "oldObject": in_version(attempt.resource, matched, attempt.old),
-        "request": _request(attempt, matched),
+        "request": admission_request(attempt, matched),
         "namespaceObject": _namespace(attempt.namespace_object()),
         "params": params,
     }
@@ -82,8 +82,12 @@ def in_version(served: Resource, wanted: Resource, obj: Raw | None) -> Raw | Non
     return wanted.strategy.from_storage(served.strategy.to_storage(obj))
 
 
-def _request(attempt: Attempt, matched: Resource) -> Raw:
-    """What is empty is left out, as the real server leaves it out."""
+def admission_request(attempt: Attempt, matched: Resource) -> Raw:
+    """
+    An AdmissionRequest without its objects.
+
+    What is empty is left out, as the real server leaves it out.
+    """
     asked, write = attempt.resource, attempt.write
     given = {
         "kind": _kind(matched),

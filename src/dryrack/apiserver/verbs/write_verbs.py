@@ -174,4 +174,5 @@ def _order(call: Call, options: WriteOptions | None = None) -> Order:
         manager=manager_name(given.field_manager, request.headers.get("user-agent", "")),
         size=len(request.body),
         warnings=call.warnings,
+        reviews=call.reviews,
     )

@@ -26,6 +26,7 @@ from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.strategy import Write
 from dryrack.apiserver.verbs import lifecycle
 from dryrack.apiserver.verbs.selection import mark
+from dryrack.apiserver.webhooks.admission_reviews import Reviews
 from dryrack.base.limits import OBJECT_BYTES_MAX
 from dryrack.base.ports import Chance, Clock
 from dryrack.client.transport import User
@@ -57,6 +58,8 @@ class Order:
     size: int = 0
     """How large the body was: small ones are not measured."""
     warnings: list[str] = field(default_factory=list)
+    reviews: Reviews | None = None
+    """The answers of admission webhooks; None if none is asked."""
 
     @property
     def key(self) -> Key:
@@ -113,6 +116,7 @@ class Writer:
             lookup=self._lookup,
             warn=order.warnings.append,
             field_manager=order.options.field_manager,
+            reviews=order.reviews,
         )
 
     def create(self, order: Order, obj: Raw, *, is_managed: bool = False) -> Written:
@@ -134,7 +138,10 @@ class Writer:
     def _admitted(self, resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> Raw:
         if self._seams.admission is not None:
             self._seams.admission(resource, new, old=old, write=write)
-        return resource.strategy.admit(new, old, write)
+        admitted = resource.strategy.admit(new, old, write)
+        if self._seams.mutation is None:
+            return admitted
+        return self._seams.mutation(resource, admitted, old=old, write=write)
 
     def _insert(self, order: Order, admitted: Raw, write: Write, *, sent: Raw | None) -> Written:
         resource, prefix = order.resource, admitted["metadata"].get("generateName") or ""

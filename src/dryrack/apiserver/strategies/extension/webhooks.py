@@ -1,8 +1,9 @@
 """
 Configurations of admission webhooks, and mutating admission policies.
 
-They are kept, because charts ship them and programs write their certificates into them; none of
-them changes or refuses a write here, and whoever writes one is told so.
+Webhooks behind a Service with virtual pods, and mutating policies, are kept, because charts ship
+them and programs write their certificates into them; none of them changes or refuses a write here,
+and whoever writes one is told so.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _WEBHOOK = {
 
 
 class WebhookStrategy(WholeStrategy):
-    """A list of webhooks that are not called."""
+    """A list of webhooks."""
 
     counts_generations = True
 
@@ -44,8 +45,13 @@ class WebhookStrategy(WholeStrategy):
         return completed(with_scopes(made, "rules"), self._defaults)
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
-        if obj.get("webhooks"):
-            write.warn("dryrack keeps admission webhooks and does not call them")
+        webhooks = obj.get("webhooks") or ()
+        unreached = [one["name"] for one in webhooks if not one["clientConfig"].get("url")]
+        if unreached:
+            write.warn(
+                f"dryrack does not call {', '.join(unreached)}: no program runs behind a Service; "
+                "run it elsewhere, and give its address as the url of the clientConfig"
+            )
 
     def desired(self, obj: Raw) -> Any:
         return obj.get("webhooks")

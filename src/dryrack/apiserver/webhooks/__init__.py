@@ -1,0 +1,1 @@
+"""Admission webhooks: what they are asked, and what comes of their answers."""

@@ -1,0 +1,176 @@
+"""
+Admission webhooks, held against writes and deletions.
+
+A webhook with a `url` is called. Behind a Service there are virtual pods, and nobody answers: such
+a webhook is passed over, and whoever registers it is told so. A webhook is called once for a write,
+whatever its reinvocationPolicy. Configurations of admission are never held against webhooks.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import TYPE_CHECKING, assert_never
+
+from dryrack.apiserver.answer.status import (
+    Status,
+    StatusError,
+    bad_request,
+    forbidden,
+    internal_error,
+)
+from dryrack.apiserver.ownership.patching import JSON_PATCH, PatchProblem, patched
+from dryrack.apiserver.policies.match_rules import matching
+from dryrack.apiserver.policies.policy_decisions import match_conditions_hold
+from dryrack.apiserver.policies.policy_variables import admission_request, in_version, variables_of
+from dryrack.apiserver.webhooks.admission_reviews import (
+    VERSIONS,
+    ReviewRequest,
+    ReviewResponse,
+    Unanswered,
+)
+from dryrack.cel import Err
+from dryrack.extension.policies import PolicyCompiler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.apiserver.authorization import Authorization
+    from dryrack.apiserver.extension_points import Shapes
+    from dryrack.apiserver.policies.match_rules import Attempt
+    from dryrack.apiserver.registry import Registry, Resource
+    from dryrack.kinds.raw import Raw
+
+GROUP = "admissionregistration.k8s.io"
+MUTATING = f"mutatingwebhookconfigurations.{GROUP}"
+VALIDATING = f"validatingwebhookconfigurations.{GROUP}"
+_WITHOUT_EFFECTS = ("None", "NoneOnDryRun")
+_BAD_REQUEST = 400
+
+
+class WebhookAdmission:
+    """Asks webhooks about writes."""
+
+    def __init__(self, registry: Registry, authorization: Authorization, shapes: Shapes) -> None:
+        self._registry = registry
+        self._authorization = authorization
+        self._shapes = shapes
+
+    def mutated(self, attempt: Attempt) -> Raw | None:
+        """The new object as mutating webhooks leave it; raises if one of them denies it."""
+        for webhook in _webhooks(MUTATING, attempt):
+            matched = self._matched(webhook, attempt)
+            if matched is None:
+                continue
+            verdict = _verdict(webhook, attempt, matched, mutates=True)
+            if verdict is not None and verdict.patch:
+                attempt = replace(attempt, new=self._patched(webhook, attempt, matched, verdict))
+        return attempt.new
+
+    def validate(self, attempt: Attempt) -> None:
+        """Raises if a validating webhook denies the write."""
+        for webhook in _webhooks(VALIDATING, attempt):
+            matched = self._matched(webhook, attempt)
+            if matched is not None:
+                _verdict(webhook, attempt, matched, mutates=False)
+
+    def _matched(self, webhook: Raw, attempt: Attempt) -> Resource | None:
+        """The resource as which the webhook is about the write; None if it is not."""
+        rules = {**webhook, "resourceRules": webhook.get("rules")}
+        versions = [
+            each for each in self._registry.all() if each.storage == attempt.resource.storage
+        ]
+        matched = matching(rules, attempt, versions) if rules["resourceRules"] else None
+        if matched is None or not webhook.get("matchConditions"):
+            return matched
+        program = PolicyCompiler({"matchConditions": webhook["matchConditions"]}).compile()
+        found = match_conditions_hold(
+            program, variables_of(attempt, matched, None, self._authorization)
+        )
+        if isinstance(found, Err):
+            if webhook.get("failurePolicy") == "Ignore":
+                return None
+            raise forbidden(attempt.resource.as_resource, attempt.requested_name, found.message)
+        return matched if found else None
+
+    def _patched(
+        self, webhook: Raw, attempt: Attempt, matched: Resource, verdict: ReviewResponse
+    ) -> Raw:
+        new = in_version(attempt.resource, matched, attempt.new)
+        if new is None:
+            raise internal_error(
+                f'admission webhook "{webhook["name"]}" attempted to modify the object, which is '
+                "not supported for this operation"
+            )
+        made = patched(new, verdict.patch, content_type=JSON_PATCH, schema=None)
+        if isinstance(made, PatchProblem):
+            raise internal_error(made.message)
+        conformed = self._shapes.conform(matched, made.object)
+        if conformed.mismatch:
+            raise internal_error(conformed.mismatch)
+        changed = matched.strategy.default(conformed.object, attempt.write)
+        back = in_version(matched, attempt.resource, changed)
+        assert back is not None, "an object stays one"
+        return back
+
+
+def _webhooks(kind: str, attempt: Attempt) -> Iterator[Raw]:
+    """Those that can be called, in their order: by the names of their configurations."""
+    if attempt.resource.group == GROUP or attempt.write.reviews is None:
+        return
+    found = attempt.write.lookup.list(kind, None)
+    for configuration in sorted(found, key=lambda each: str(each["metadata"]["name"])):
+        for webhook in configuration.get("webhooks") or ():
+            if webhook["clientConfig"].get("url"):
+                yield webhook
+
+
+def _verdict(
+    webhook: Raw, attempt: Attempt, matched: Resource, *, mutates: bool
+) -> ReviewResponse | None:
+    """What the webhook says; None if its failure is ignored."""
+    if attempt.write.dry_run and webhook.get("sideEffects") not in _WITHOUT_EFFECTS:
+        raise bad_request(f'admission webhook "{webhook["name"]}" does not support dry run')
+    reviews = attempt.write.reviews
+    assert reviews is not None, "else there are no webhooks"
+    answer = reviews.answer(_question(webhook, attempt, matched, mutates=mutates))
+    match answer:
+        case Unanswered():
+            if webhook.get("failurePolicy") == "Ignore":
+                return None
+            raise internal_error(f'failed calling webhook "{webhook["name"]}": {answer.reason}')
+        case ReviewResponse():
+            for each in answer.warnings:
+                attempt.write.warn(each)
+            if not answer.is_allowed:
+                raise _denied(webhook["name"], answer.status)
+            return answer
+        case _:
+            assert_never(answer)
+
+
+def _question(webhook: Raw, attempt: Attempt, matched: Resource, *, mutates: bool) -> ReviewRequest:
+    config = webhook["clientConfig"]
+    known = [each for each in webhook.get("admissionReviewVersions") or () if each in VERSIONS]
+    request = {
+        **admission_request(attempt, matched),
+        "object": in_version(attempt.resource, matched, attempt.new),
+        "oldObject": in_version(attempt.resource, matched, attempt.old),
+    }
+    return ReviewRequest(
+        url=config["url"],
+        authority=base64.b64decode(config.get("caBundle") or ""),
+        timeout_seconds=webhook.get("timeoutSeconds") or 10,
+        version=known[0] if known else "v1",
+        request=request,
+        mutates=mutates,
+    )
+
+
+def _denied(name: str, told: Raw) -> StatusError:
+    """The status of the answer, with who denied it in front of its message."""
+    why = told.get("message") or told.get("reason")
+    message = f'admission webhook "{name}" denied the request'
+    message += f": {why}" if why else " without explanation"
+    code = max(told.get("code") or 0, _BAD_REQUEST)
+    return StatusError(Status(code, told.get("reason") or "", message, told.get("details")))

@@ -1,0 +1,54 @@
+"""
+Calls of admission webhooks over HTTPS.
+
+A webhook is called where its configuration says, with the certificates that it says, and for as
+long as it says; what goes wrong on the way is an answer of its own (`Unanswered`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from yarl import URL
+
+from dryrack.apiserver.webhooks.admission_reviews import Unanswered, read_answer, review_body
+from dryrack.client.credentials import Fixed
+from dryrack.client.errors import TransportError
+from dryrack.client.https import connected
+from dryrack.client.kubeconfig import Connection
+from dryrack.client.transport import Request
+
+if TYPE_CHECKING:
+    from dryrack.apiserver.webhooks.admission_reviews import ReviewRequest, WebhookAnswer
+
+_HEADERS = {"content-type": "application/json", "accept": "application/json, */*"}
+_OK = 200
+
+
+async def ask_webhook(question: ReviewRequest, uid: str) -> WebhookAnswer:
+    """What the webhook answers."""
+    url = URL(question.url)
+    query = f"timeout={question.timeout_seconds}s"
+    connection = Connection(
+        server=f"{url.scheme}://{url.raw_authority}",
+        credentials=Fixed(),
+        authority=question.authority or None,
+    )
+    request = Request(
+        "POST", url.raw_path, query=query, headers=_HEADERS, body=review_body(question, uid)
+    )
+    where = f'failed to call webhook: Post "{question.url}?{query}"'
+    try:
+        async with asyncio.timeout(question.timeout_seconds), connected(connection) as transport:
+            response = await transport.send(request)
+    except TimeoutError:
+        return Unanswered(f"{where}: context deadline exceeded")
+    except TransportError as error:
+        return Unanswered(f"{where}: {str(error).partition(': ')[2]}")
+    except ValueError:
+        return Unanswered(f"{where}: the caBundle has no certificate that can be read")
+    assert isinstance(response.body, bytes), "no watch"
+    if response.status != _OK:
+        return Unanswered(f"{where}: answered with status {response.status}")
+    return read_answer(question, uid, response.body)

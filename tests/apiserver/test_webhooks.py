@@ -1,0 +1,368 @@
+"""
+Admission webhooks: when they are asked, what they are asked, and what comes of their answers.
+
+The webhook is a program at loopback with a certificate of its own authority, as one that is
+developed against the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import RawTestServer
+from tests.apiserver.whole_plane import WholePlane
+
+from dryrack.apiserver.webhooks.admission_reviews import ReviewRequest, Unanswered, read_answer
+from dryrack.cluster import certificates
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from dryrack.cluster.certificates import Keys
+
+Raw = dict[str, Any]
+
+REGISTRATIONS = "/apis/admissionregistration.k8s.io/v1"
+MAPS = "/api/v1/namespaces/default/configmaps"
+PODS = "/api/v1/namespaces/default/pods"
+ALLOWED: Raw = {"allowed": True}
+MERGE = "application/merge-patch+json"
+
+
+def rule(*resources: str) -> Raw:
+    about = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"]}
+    return {**about, "resources": list(resources)}
+
+
+def patch(*operations: Raw) -> Raw:
+    """An answer that changes the object."""
+    encoded = base64.b64encode(json.dumps(operations).encode()).decode()
+    return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+
+
+@dataclass
+class Program:
+    """A webhook that answers as it is told, and remembers what it was asked."""
+
+    answer: Callable[[Raw], Raw | Awaitable[Raw]]
+    url: str = ""
+    asked: list[Raw] = field(default_factory=list)
+
+    async def respond(self, request: web.BaseRequest) -> web.Response:
+        review = await request.json()
+        asked = review["request"]
+        self.asked.append(asked)
+        found = self.answer(asked)
+        response = found if isinstance(found, dict) else await found
+        kind = {"kind": review["kind"], "apiVersion": review["apiVersion"]}
+        return web.json_response({**kind, "response": {"uid": asked["uid"], **response}})
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    return certificates.ensure(tmp_path_factory.mktemp("keys"), ["127.0.0.1"], time.time())
+
+
+@dataclass
+class Scene:
+    """A cluster, and webhooks that run beside it."""
+
+    keys: Keys
+    plane: WholePlane = field(default_factory=WholePlane)
+
+    @asynccontextmanager
+    async def program(
+        self, answer: Callable[[Raw], Raw | Awaitable[Raw]]
+    ) -> AsyncIterator[Program]:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.keys.server.certificate, self.keys.server.key)
+        program = Program(answer)
+        server = RawTestServer(program.respond, scheme="https", host="127.0.0.1")
+        await server.start_server(ssl=context)
+        program.url = str(server.make_url("/review"))
+        try:
+            yield program
+        finally:
+            await server.close()
+
+    async def register(self, kind: str, url: str, **more: Any) -> None:
+        authority = base64.b64encode(self.keys.authority.certificate.read_bytes()).decode()
+        webhook = {
+            "name": f"{kind}.example.com",
+            "clientConfig": {"url": url, "caBundle": authority},
+            "rules": [rule("configmaps")],
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            **more,
+        }
+        path = f"{REGISTRATIONS}/{kind}webhookconfigurations"
+        made = await self.plane.asked(
+            "POST", path, {"metadata": {"name": kind}, "webhooks": [webhook]}
+        )
+        assert (made.status, made.warnings) == (201, ()), made
+
+
+def config_map(**metadata: Any) -> Raw:
+    return {"metadata": {"name": "m", **metadata}, "data": {"a": "1"}}
+
+
+@pytest.fixture
+def scene(keys: Keys) -> Scene:
+    return Scene(keys)
+
+
+def test_a_mutating_webhook_changes_what_is_stored(scene: Scene) -> None:
+    """Its patch is applied, what no kind has is dropped, and the rest completed as ever."""
+
+    async def play() -> None:
+        container = {"name": "sidecar", "image": "s", "nonsense": 1}
+        added = patch({"op": "add", "path": "/spec/containers/-", "value": container})
+        async with scene.program(lambda _: added) as program:
+            await scene.register("mutating", program.url, rules=[rule("pods")])
+            pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+            made = await scene.plane.asked("POST", PODS, pod)
+        assert made.status == 201
+        sidecar = made.body["spec"]["containers"][1]
+        assert (sidecar["name"], sidecar["imagePullPolicy"]) == ("sidecar", "Always")
+        assert "nonsense" not in sidecar
+        assert made.body == (await scene.plane.asked("GET", f"{PODS}/p")).body
+
+    asyncio.run(play())
+
+
+def test_a_webhook_is_told_who_wants_to_do_what(scene: Scene) -> None:
+    """The AdmissionRequest of a create: the object as it was admitted, and no old one."""
+
+    async def play() -> None:
+        async with scene.program(lambda _: ALLOWED) as program:
+            await scene.register("validating", program.url)
+            await scene.plane.asked("POST", MAPS, config_map())
+        [asked] = program.asked
+        kind = {"group": "", "version": "v1", "kind": "ConfigMap"}
+        assert asked["kind"] == asked["requestKind"] == kind
+        assert asked["resource"] == {"group": "", "version": "v1", "resource": "configmaps"}
+        assert (asked["operation"], asked["namespace"]) == ("CREATE", "default")
+        assert asked["name"] == "m"
+        assert "system:masters" in asked["userInfo"]["groups"]
+        assert (asked["object"]["kind"], asked["object"]["data"]) == ("ConfigMap", {"a": "1"})
+        assert (asked["oldObject"], asked["dryRun"]) == (None, False)
+
+    asyncio.run(play())
+
+
+def test_what_is_made_up_for_an_object_is_what_webhooks_were_told(scene: Scene) -> None:
+    """A write begins again after each answer, and yet has one name and one uid."""
+
+    async def play() -> None:
+        async with scene.program(lambda _: ALLOWED) as program:
+            await scene.register("mutating", program.url)
+            await scene.register("validating", program.url)
+            body = {"metadata": {"generateName": "m-"}}
+            made = (await scene.plane.asked("POST", MAPS, body)).body
+        mutating, validating = program.asked
+        assert "name" not in mutating["object"]["metadata"]
+        assert validating["object"]["metadata"]["name"] == made["metadata"]["name"]
+        assert validating["object"]["metadata"]["uid"] == made["metadata"]["uid"]
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("kind", ["mutating", "validating"])
+def test_a_webhook_denies_a_write(scene: Scene, kind: str) -> None:
+    """The code and the reason are its own, and nothing is stored."""
+
+    async def play() -> None:
+        status = {"code": 403, "reason": "Forbidden", "message": "not today"}
+        async with scene.program(lambda _: {"allowed": False, "status": status}) as program:
+            await scene.register(kind, program.url)
+            refused = await scene.plane.asked("POST", MAPS, config_map())
+        assert (refused.status, refused.body["reason"]) == (403, "Forbidden")
+        assert refused.message == (
+            f'admission webhook "{kind}.example.com" denied the request: not today'
+        )
+        assert (await scene.plane.asked("GET", f"{MAPS}/m")).status == 404
+
+    asyncio.run(play())
+
+
+def test_a_denial_without_a_word_is_a_bad_request(scene: Scene) -> None:
+    """As the real server has it."""
+
+    async def play() -> None:
+        async with scene.program(lambda _: {"allowed": False}) as program:
+            await scene.register("validating", program.url)
+            refused = await scene.plane.asked("POST", MAPS, config_map())
+        assert refused.status == 400
+        assert refused.message.endswith("denied the request without explanation")
+
+    asyncio.run(play())
+
+
+def test_a_deletion_is_reviewed(scene: Scene) -> None:
+    """With the old object alone; what is denied stays."""
+
+    async def play() -> None:
+        await scene.plane.asked("POST", MAPS, config_map())
+        async with scene.program(lambda _: {"allowed": False}) as program:
+            await scene.register("validating", program.url)
+            refused = await scene.plane.asked("DELETE", f"{MAPS}/m")
+        [asked] = program.asked
+        assert (asked["operation"], asked["object"]) == ("DELETE", None)
+        assert asked["oldObject"]["data"] == {"a": "1"}
+        assert refused.status == 400
+        assert (await scene.plane.asked("GET", f"{MAPS}/m")).status == 200
+
+    asyncio.run(play())
+
+
+def test_a_webhook_is_asked_anew_if_the_object_changed_meanwhile(scene: Scene) -> None:
+    """What is written was reviewed as it is: a patch of what another writer has left."""
+
+    async def play() -> None:
+        await scene.plane.asked("POST", MAPS, config_map())
+
+        async def overtake(asked: Raw) -> Raw:
+            if asked["oldObject"]["data"] == {"a": "1"} and "b" in asked["object"]["data"]:
+                await scene.plane.asked(
+                    "PATCH", f"{MAPS}/m", {"data": {"a": "2"}}, content_type=MERGE
+                )
+            return ALLOWED
+
+        async with scene.program(overtake) as program:
+            await scene.register("validating", program.url)
+            made = await scene.plane.asked(
+                "PATCH", f"{MAPS}/m", {"data": {"b": "3"}}, content_type=MERGE
+            )
+        assert made.body["data"] == {"a": "2", "b": "3"}
+        assert program.asked[-1]["oldObject"]["data"] == {"a": "2"}
+        assert program.asked[-1]["object"]["data"] == {"a": "2", "b": "3"}
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(("policy", "code"), [("Fail", 500), ("Ignore", 201)])
+def test_a_webhook_that_is_not_there_fails_or_is_ignored(
+    scene: Scene, policy: str, code: int
+) -> None:
+    """Its failurePolicy decides; a refusal says which webhook, where, and what happened."""
+
+    async def play() -> None:
+        async with scene.program(lambda _: ALLOWED) as program:
+            pass
+        await scene.register("validating", program.url, failurePolicy=policy)
+        made = await scene.plane.asked("POST", MAPS, config_map())
+        assert made.status == code
+        if code != 201:
+            assert made.message == (
+                'Internal error occurred: failed calling webhook "validating.example.com": failed '
+                f'to call webhook: Post "{program.url}?timeout=10s": connection refused'
+            )
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    "unmet",
+    [
+        {"rules": [rule("secrets")]},
+        {"objectSelector": {"matchLabels": {"a": "b"}}},
+        {"namespaceSelector": {"matchLabels": {"a": "b"}}},
+        {"matchConditions": [{"name": "c", "expression": "object.metadata.name == 'other'"}]},
+    ],
+)
+def test_a_webhook_is_asked_about_nothing_else(scene: Scene, unmet: Raw) -> None:
+    """By its rules, selectors and conditions; it need not even be there."""
+
+    async def play() -> None:
+        await scene.register("validating", "https://127.0.0.1:1/", **unmet)
+        assert (await scene.plane.asked("POST", MAPS, config_map())).status == 201
+
+    asyncio.run(play())
+
+
+def test_a_registration_is_never_reviewed(scene: Scene) -> None:
+    """A webhook that is not there could not be taken back otherwise."""
+
+    async def play() -> None:
+        everything = {**rule("*"), "apiGroups": ["*"], "apiVersions": ["*"]}
+        await scene.register("mutating", "https://127.0.0.1:1/", rules=[everything])
+        path = f"{REGISTRATIONS}/mutatingwebhookconfigurations/mutating"
+        assert (await scene.plane.asked("DELETE", path)).status == 200
+
+    asyncio.run(play())
+
+
+def test_a_dry_run_asks_only_who_says_that_it_does_nothing_else(scene: Scene) -> None:
+    """One with side effects is not asked, and the request refused."""
+
+    async def play() -> None:
+        await scene.register("validating", "https://127.0.0.1:1/", sideEffects="Some")
+        refused = await scene.plane.asked("POST", f"{MAPS}?dryRun=All", config_map())
+        assert refused.status == 400
+        assert refused.message == (
+            'admission webhook "validating.example.com" does not support dry run'
+        )
+
+    asyncio.run(play())
+
+
+def test_warnings_of_webhooks_are_told_once(scene: Scene) -> None:
+    """However often the write begins again."""
+
+    async def play() -> None:
+        warned = {"allowed": True, "warnings": ["mind the gap"]}
+        async with scene.program(lambda _: warned) as program:
+            await scene.register("mutating", program.url)
+            await scene.register("validating", program.url)
+            made = await scene.plane.asked("POST", MAPS, config_map())
+        assert len(program.asked) == 2
+        assert made.warnings == ("mind the gap",)
+
+    asyncio.run(play())
+
+
+REVIEW = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "mutates", "problem"),
+    [
+        ("no json", True, "webhook response was absent"),
+        ("{}", True, "webhook response was absent"),
+        ({**REVIEW, "response": {"uid": "v"}}, True, 'expected response.uid="u", got "v"'),
+        (
+            {"kind": "Pod", "apiVersion": "v1", "response": {"uid": "u"}},
+            True,
+            (
+                "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, "
+                "got /v1, Kind=Pod"
+            ),
+        ),
+        (
+            {**REVIEW, "response": {"uid": "u", "patch": "W10="}},
+            True,
+            "webhook returned response.patch but not response.patchType",
+        ),
+        (
+            {**REVIEW, "response": {"uid": "u", "patch": "W10="}},
+            False,
+            "validating webhook may not return response.patch",
+        ),
+    ],
+)
+def test_an_answer_that_is_none_is_a_failure(answer: Any, mutates: bool, problem: str) -> None:
+    """A program that answers something else is as one that does not answer."""
+    question = ReviewRequest("https://h/", b"", 10, "v1", {}, mutates)
+    body = answer if isinstance(answer, str) else json.dumps(answer)
+    found = read_answer(question, "u", body.encode())
+
+    assert found == Unanswered(f"received invalid webhook response: {problem}")
