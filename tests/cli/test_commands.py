@@ -123,6 +123,21 @@ def test_explain_of_a_claim_that_does_not_fit_names_a_change_that_helps() -> Non
     assert done.returncode == 1
 
 
+def test_explain_takes_kind_and_name_as_one_word() -> None:
+    """As kubectl does; what comes next are files."""
+    apart = dryrack("explain", "pod", "trainer", *FLEET, "training.yaml")
+    joined = dryrack("explain", "pod/trainer", "fleet.yaml", "training.yaml")
+
+    assert (joined.returncode, joined.stdout) == (apart.returncode, apart.stdout)
+
+
+def test_explain_wants_a_name() -> None:
+    """A kind alone says nothing."""
+    done = dryrack("explain", "pod")
+
+    assert (done.returncode, done.stderr) == (2, "dryrack: pod: of which name? write pod NAME\n")
+
+
 def test_explain_takes_a_pod_as_well() -> None:
     """A pod's claims are explained together."""
     done = dryrack("explain", "pod", "trainer", *FLEET, "training.yaml")

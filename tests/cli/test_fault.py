@@ -217,6 +217,21 @@ def test_a_claim_of_a_plane_is_leaked(kubeconfig: Path) -> None:
     assert [each["name"] for each in made["spec"]["devices"]["requests"]] == ["leaked"]
 
 
+def test_a_cluster_that_is_not_up_is_told(tmp_path: Path) -> None:
+    """With where to look, and no traceback."""
+    config = {
+        "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a"}}],
+        "current-context": "a",
+    }
+    (tmp_path / "config").write_text(json.dumps(config))
+    done = dryrack("fault", "list", "--kubeconfig", tmp_path / "config")
+
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "connection refused; is the cluster up, and the right one?" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -32,7 +32,7 @@ Raw = dict[str, Any]
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home of its own for the clusters of a test, which end with it."""
-    directory = tmp_path / "home"
+    directory = tmp_path / "a home"
     monkeypatch.setenv("DRYRACK_HOME", str(directory))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "own" / "config"))
     yield directory
@@ -71,6 +71,8 @@ def test_a_cluster_comes_serves_and_goes(home: Path, tmp_path: Path) -> None:
     assert "2 virtual nodes" in up.stderr
     assert up.stderr.endswith("kubectl get nodes\n")
     assert up.stdout == ""
+    # With a path that has a space, it can be pasted all the same.
+    assert f"  export KUBECONFIG='{home / 'default' / 'kubeconfig'}'\n" in up.stderr
     told = json.loads(dryrack("status", "-o", "json").stdout)
     assert [(each["name"], each["state"]) for each in told] == [("default", "up")]
     config = tmp_path / "config"
@@ -274,6 +276,8 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
             "nodes of the type g4dn.xlarge have devices of gpu.nvidia.com already",
         ),
         (("--catalogue-file", "nowhere.yaml"), "no such file"),
+        (("--devices", "gpus:8"), "--devices gpus: no such kind; there are: "),
+        (("--devices", "gpu:0"), "--devices 'gpu:0': COUNT is '0'; a number from 1 on"),
         (("--release", "1.20"), "--release '1.20': not known; write 1.36 or 1.37"),
         (("--feature-gates", "DRAMagic=true"), "feature gate 'DRAMagic': not known here"),
         (("--runtime-config", "resource.k8s.io=true"), "--runtime-config: invalid key"),
@@ -372,5 +376,5 @@ def test_a_port_that_is_taken_is_told(home: Path) -> None:
     server = json.loads(dryrack("status", "-o", "json").stdout)[0]["server"]
     second = dryrack("up", "--detach", "--name", "second", "--port", server.rpartition(":")[2])
     assert second.returncode == 1
-    assert "address already in use" in second.stderr
+    assert "address already in use; choose another, or 0 for any that is free" in second.stderr
     assert not (home / "second").exists()

@@ -61,6 +61,8 @@ class Subject:
         if kind.lower() not in kinds:
             what = "write claim, pod or gang; of a workload, one of its pods"
             raise UsageError(f"{kind!r}: not something to explain; {what}")
+        if not name:
+            raise UsageError(f"{kind}: of which name? write {kind} NAME")
         inside, slash, bare = name.rpartition("/")
         return cls(kinds[kind.lower()], inside if slash else namespace, bare)
 

@@ -139,8 +139,11 @@ def allocate(
 
 @app.command(rich_help_panel=_ON_FILES)
 def explain(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="What NAME is: claim, pod or gang.")],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name, or NAMESPACE/NAME.")],
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="KIND", help="What NAME is: claim, pod or gang; KIND/NAME will do."),
+    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name, or NAMESPACE/NAME.")] = "",
     more: MoreFiles = None,
     files: Files = None,
     kubeconfig: views.Kubeconfig = "",
@@ -175,6 +178,10 @@ def explain(
     settings = settings_of.Settings.of(
         release=release, feature_gates=feature_gates, node=node, scheduler_config=scheduler_config
     )
+    kind, slash, joined = kind.partition("/")
+    if slash:
+        # What comes next is a file.
+        name, more = joined, [*([name] if name else []), *(more or [])]
     names = (*(files or ()), *(more or ()))
     source = Source(kubeconfig=kubeconfig, context=context, files=names, all_namespaces=True)
     if names:

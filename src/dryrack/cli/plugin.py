@@ -109,11 +109,14 @@ def kinds_of(wish: Wish) -> tuple[DeviceKind, ...]:
     if not wish.devices and not wish.config:
         raise UsageError("--devices: which devices this node has, for example fake:8")
     from dryrack.cluster import load_catalogue
-    from dryrack.kubeletplugin import devices_documents, read_devices
+    from dryrack.kubeletplugin import DevicesError, devices_documents, read_devices
 
     sources = read_sources([wish.config]) if wish.config else ()
     documents = [each for it in sources for each in devices_documents(it.content, it.name)]
-    return read_devices(wish.devices, catalogue=load_catalogue, documents=documents)
+    try:
+        return read_devices(wish.devices, catalogue=load_catalogue, documents=documents)
+    except DevicesError as error:
+        raise UsageError(str(error)) from None
 
 
 def check_namespace(name: str) -> None:

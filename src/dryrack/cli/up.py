@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from dataclasses import dataclass
@@ -176,11 +177,14 @@ def _devices(wish: Wish, described: Sequence[Document]) -> tuple[DeviceKind, ...
     if not wish.devices and not described:
         return ()
     from dryrack.cli.hardware import load
-    from dryrack.kubeletplugin import read_devices
+    from dryrack.kubeletplugin import DevicesError, read_devices
 
-    kinds = read_devices(
-        wish.devices, catalogue=lambda: load(wish.catalogue_files), documents=described
-    )
+    try:
+        kinds = read_devices(
+            wish.devices, catalogue=lambda: load(wish.catalogue_files), documents=described
+        )
+    except DevicesError as error:
+        raise UsageError(str(error)) from None
     if wish.instance_type:
         _check_once(wish.instance_type, kinds, load(wish.catalogue_files))
     return kinds
@@ -279,7 +283,8 @@ def _next(launch: Launch, seconds: float, *, stays: bool) -> str:
     if launch.merges:
         first = f"kubectl config use-context {kubeconfig.entry_name(name)}"
     else:
-        first = f"export KUBECONFIG={launch.kubeconfig or launch.state.kubeconfig}"
+        path = launch.kubeconfig or launch.state.kubeconfig
+        first = f"export KUBECONFIG={shlex.quote(str(path))}"
     end = launch.state.down_command if stays else "Ctrl-C"
     lines = (
         f" ✓ ready after {seconds:.1f} s; end it with {end}",

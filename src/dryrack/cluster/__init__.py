@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         check_needs,
         connection_of,
         new_identity,
+        remedy,
         stopping_by_signal,
     )
     from dryrack.cluster.catalogue import load_catalogue
@@ -63,7 +64,7 @@ else:
         {
             "attached": (
                 "Attached Attachment Candidacy Need check_needs connection_of new_identity "
-                "stopping_by_signal"
+                "remedy stopping_by_signal"
             ),
             "catalogue": "load_catalogue",
             "certificates": "write_private",
@@ -124,6 +125,7 @@ __all__ = [
     "read_objects",
     "read_snapshot",
     "read_world",
+    "remedy",
     "running_engines",
     "scheduling_family",
     "stopping_by_signal",

@@ -88,8 +88,10 @@ def options_of(text: str) -> KindOptions:
     kind, colon, count = head.partition(":")
     is_named = kind == CATALOGUE
     is_count = count.isascii() and count.isdecimal() and int(count) > 0
-    if not kind or (colon and not is_named and not is_count):
+    if not kind:
         raise DevicesError(f"--devices {text!r}: KIND[:COUNT][,option=value...], as in fake:8")
+    if colon and not is_named and not is_count:
+        raise DevicesError(f"--devices {text!r}: COUNT is {count!r}; a number from 1 on")
     options: dict[str, str] = {}
     for part in rest:
         name, equals, value = part.partition("=")

@@ -7,6 +7,7 @@ real time, and kubectl sees what it has come to.
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -33,7 +34,8 @@ def run_and_keep(loaded: LoadedScenario, observer: Observer) -> Outcome:
     outcome = run_on_cluster(
         loaded, ClusterRun(connection=connection, stays=True, observer=observer)
     )
-    say(f"the cluster stays; try: export KUBECONFIG={state_of(CLUSTER).kubeconfig}")
+    path = str(state_of(CLUSTER).kubeconfig)
+    say(f"the cluster stays; try: export KUBECONFIG={shlex.quote(path)}")
     say("  kubectl get pods,resourceclaims -A -o wide")
     say(f"and end it with: dryrack down --name {CLUSTER}")
     return outcome

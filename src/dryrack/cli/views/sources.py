@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -95,10 +96,16 @@ async def _on_cluster(
     connection: Connection, work: Callable[[Client], Awaitable[_Answer]]
 ) -> _Answer:
     from dryrack.client.client import Client
+    from dryrack.client.endpoints import NODES
+    from dryrack.client.errors import TransportError
     from dryrack.client.https import connected
+    from dryrack.cluster import remedy
 
     async with connected(connection) as transport:
-        return await work(Client(transport, agent=AGENT))
+        try:
+            return await work(Client(transport, agent=AGENT))
+        except TransportError as error:
+            raise DryrackError(f"{error}; {remedy(error, NODES)}") from None
 
 
 def _plane_of_ours() -> str:
@@ -107,5 +114,5 @@ def _plane_of_ours() -> str:
 
     for state in all_states():
         if state.running() is not None:
-            return f"--kubeconfig {state.kubeconfig}"
+            return f"--kubeconfig {shlex.quote(str(state.kubeconfig))}"
     return ""

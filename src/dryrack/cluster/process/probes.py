@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.cluster.process.serving import Address, AddressError, listen
+from dryrack.cluster.process.serving import Address, listen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
@@ -83,10 +83,7 @@ async def _served(site: Site) -> AsyncIterator[str]:
         app.router.add_get(path, _handler(page))
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS_MAX)
     await runner.setup()
-    try:
-        listening = listen(site.address)
-    except AddressError as error:
-        raise AddressError(f"{error}; choose another, or 0 for none") from None
+    listening = listen(site.address, "choose another, or 0 for none")
     try:
         await web.SockSite(runner, listening).start()
         host, port = listening.getsockname()[:2]

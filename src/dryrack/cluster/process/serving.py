@@ -41,7 +41,9 @@ class Address:
         return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
 
 
-def listen(address: Address) -> socket.socket:
+def listen(
+    address: Address, remedy: str = "choose another, or 0 for any that is free"
+) -> socket.socket:
     """Bound, so that the port is known, and not yet accepting."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
@@ -50,8 +52,8 @@ def listen(address: Address) -> socket.socket:
         listening.bind((address.host, address.port))
     except OSError as error:
         listening.close()
-        where = f"{address.host}:{address.port}"
-        raise AddressError(f"{where}: {(error.strerror or str(error)).lower()}") from None
+        where, why = f"{address.host}:{address.port}", (error.strerror or str(error)).lower()
+        raise AddressError(f"{where}: {why}; {remedy}") from None
     return listening
 
 
