@@ -131,7 +131,9 @@ class PluginsInPlay(msgspec.Struct, frozen=True):
                 score = scorer.score(node)
             except Exception as error:
                 raise _failed(plugin, error) from error
-            total += weight * _in_range(plugin, score)
+            if not 0 <= score <= SCORE_MAX:
+                raise _out_of_range(plugin, score)
+            total += weight * score
         return total
 
     def device_scores(
@@ -270,7 +272,11 @@ def _grouped_checks(checks: Sequence[Check]) -> Sequence[GroupedCheck]:
 
 def _in_range(plugin: Plugin, score: int) -> int:
     if not 0 <= score <= SCORE_MAX:
-        raise PluginError(
-            f"plugin {plugin.name}: a score of {score}; it has to be from 0 to {SCORE_MAX}"
-        )
+        raise _out_of_range(plugin, score)
     return score
+
+
+def _out_of_range(plugin: Plugin, score: int) -> PluginError:
+    return PluginError(
+        f"plugin {plugin.name}: a score of {score}; it has to be from 0 to {SCORE_MAX}"
+    )

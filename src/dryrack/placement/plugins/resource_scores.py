@@ -4,12 +4,15 @@ Scores of NodeResourcesFit and NodeResourcesBalancedAllocation, as kube-schedule
 All is in its whole numbers: CPU in thousandths, everything else in ones, divisions cut off. The
 strategy of NodeResourcesFit counts containers that request no CPU or memory as if they did; the
 balance does not.
+
+A score follows from what a node has and what of it is used, and many nodes have the same: those of
+a fleet that nothing was placed on, or one pod of a kind. So it is remembered by these amounts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache
 from math import floor, sqrt
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -30,8 +33,14 @@ _DEFAULT_RESOURCES: Sequence[Args] = ({"name": _CPU, "weight": 1}, {"name": _MEM
 # Points of a shape have scores up to 10.
 _SHAPE_SCORE_MAX = 10
 
+# Nodes come in few shapes, and with few amounts of one kind of pods on them.
+_AMOUNTS_MAX = 128
+
 # What a node has of a resource, and what of it is used with the pod.
 _Curve: TypeAlias = "Callable[[int, int], int]"
+# Amounts of each resource in billionths: what a node has, or what of it is used.
+_Amounts: TypeAlias = "tuple[int | None, ...]"
+_Score: TypeAlias = "Callable[[_Amounts, _Amounts], int]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +65,37 @@ class _Resource:
         return tuple(found)
 
 
-class _Late:
-    """A score that is worked out when it is first wanted: most pods come where all is scored."""
+def _remembered(
+    resources: Sequence[_Resource], score: _Score, *, non_zero: int = 0
+) -> Callable[[NodeState], int]:
+    """
+    The score of a node by its amounts of the resources.
 
-    __slots__ = ("_make", "_score")
+    Of so many of them, the first, it counts what scores count for containers that request none.
+    """
+    names = tuple(each.name for each in resources)
+    first, others = names[:non_zero], names[non_zero:]
+    known = lru_cache(maxsize=_AMOUNTS_MAX)(score)
 
-    def __init__(self, make: Callable[[], Callable[[NodeState], int]]) -> None:
-        self._make = make
-        self._score: Callable[[NodeState], int] | None = None
+    def of(node: NodeState) -> int:
+        used = (*map(node.non_zero.get, first), *map(node.used.get, others))
+        return known(tuple(map(node.allocatable.get, names)), used)
 
-    def __call__(self, node: NodeState) -> int:
-        if self._score is None:
-            self._score = self._make()
-        return self._score(node)
+    return of
 
 
 def score_fit(pod: PodConstraints, _fleet: Fleet, args: Args) -> NodeScorer:
     """By the strategy that the arguments name: LeastAllocated, if they name none."""
-    return NodeScorer(_Late(partial(_strategy, pod, args)))
-
-
-def _strategy(pod: PodConstraints, args: Args) -> Callable[[NodeState], int]:
     strategy = args.get("scoringStrategy") or {}
-    resources = _Resource.all_of(strategy.get("resources") or (), {**pod.amounts, **pod.non_zero})
+    given = _Resource.all_of(strategy.get("resources") or (), {**pod.amounts, **pod.non_zero})
+    computed = [each for each in given if each.name in (_CPU, _MEMORY)]
+    resources = (*computed, *(each for each in given if each not in computed))
+    return NodeScorer(
+        _remembered(resources, _strategy(resources, strategy), non_zero=len(computed))
+    )
+
+
+def _strategy(resources: Sequence[_Resource], strategy: Args) -> _Score:
     kind = strategy.get("type") or "LeastAllocated"
     if kind == "RequestedToCapacityRatio":
         shape = (strategy.get("requestedToCapacityRatio") or {}).get("shape") or ()
@@ -86,29 +103,29 @@ def _strategy(pod: PodConstraints, args: Args) -> Callable[[NodeState], int]:
     return _average(resources, _most if kind == "MostAllocated" else _least)
 
 
-def _average(resources: Sequence[_Resource], curve: _Curve) -> Callable[[NodeState], int]:
-    def score(node: NodeState) -> int:
+def _average(resources: Sequence[_Resource], curve: _Curve) -> _Score:
+    def score(allocatable: _Amounts, taken: _Amounts) -> int:
         total = weights = 0
-        for each in resources:
-            there = node.allocatable.get(each.name, 0) // each.unit
+        for each, has, uses in zip(resources, allocatable, taken, strict=True):
+            there = (has or 0) // each.unit
             if there:
-                total += curve(there, _used(node, each) + each.wanted) * each.weight
+                total += curve(there, _whole(uses or 0, each.unit) + each.wanted) * each.weight
                 weights += each.weight
         return total // weights if weights else 0
 
     return score
 
 
-def _by_ratio(resources: Sequence[_Resource], line: Callable[[int], int]) -> Callable[..., int]:
+def _by_ratio(resources: Sequence[_Resource], line: Callable[[int], int]) -> _Score:
     """A resource whose score is 0 does not count at all, and the average is rounded."""
 
-    def score(node: NodeState) -> int:
+    def score(allocatable: _Amounts, taken: _Amounts) -> int:
         total = weights = 0
-        for each in resources:
-            there = node.allocatable.get(each.name, 0) // each.unit
+        for each, has, uses in zip(resources, allocatable, taken, strict=True):
+            there = (has or 0) // each.unit
             if not there:
                 continue
-            used = min(_used(node, each) + each.wanted, there)
+            used = min(_whole(uses or 0, each.unit) + each.wanted, there)
             points = line(used * SCORE_MAX // there)
             if points > 0:
                 total += points * each.weight
@@ -149,29 +166,23 @@ def _broken_line(shape: Sequence[Args]) -> Callable[[int], int]:
     return line
 
 
-def _used(node: NodeState, resource: _Resource) -> int:
-    counted = node.non_zero if resource.name in (_CPU, _MEMORY) else node.used
-    return _whole(counted.get(resource.name, 0), resource.unit)
-
-
 def score_balance(pod: PodConstraints, _fleet: Fleet, args: Args) -> NodeScorer | None:
     """How much the pod evens out which shares of its resources a node has given away."""
     given = args.get("resources") or _DEFAULT_RESOURCES
     if not any(pod.amounts.get(str(each["name"])) for each in given):
         # Else all pods that ask for nothing would go to one node.
         return None
-    return NodeScorer(_Late(partial(_evenness, pod, given)))
-
-
-def _evenness(pod: PodConstraints, given: Sequence[Args]) -> Callable[[NodeState], int]:
     resources = _Resource.all_of(given, pod.amounts)
+    return NodeScorer(_remembered(resources, _evenness(resources)))
 
-    def score(node: NodeState) -> int:
+
+def _evenness(resources: Sequence[_Resource]) -> _Score:
+    def score(allocatable: _Amounts, taken: _Amounts) -> int:
         with_pod, without = [], []
-        for each in resources:
-            there = node.allocatable.get(each.name, 0) // each.unit
+        for each, has, uses in zip(resources, allocatable, taken, strict=True):
+            there = (has or 0) // each.unit
             if there:
-                used = _whole(node.used.get(each.name, 0), each.unit)
+                used = _whole(uses or 0, each.unit)
                 with_pod.append(min((used + each.wanted) / there, 1.0))
                 without.append(min(used / there, 1.0))
         half = SCORE_MAX // 2
