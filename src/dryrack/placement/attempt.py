@@ -135,9 +135,9 @@ class Attempt:
 
     def _needs_all(self) -> bool:
         """Whether it has to be known of every node if it takes the pod."""
-        scorers = (scorer for _, _, scorer in self.plugins.device_scorers)
-        relative = any(scorer.is_relative for scorer in scorers)
-        return bool(self.plugins.cluster_scorers or (relative and self.plugins.cluster_checks))
+        if self.plugins.cluster_scorers or not self.plugins.cluster_checks:
+            return bool(self.plugins.cluster_scorers)
+        return any(scorer.is_relative for _, _, scorer in self.plugins.device_scorers)
 
     def _only_node(self) -> NodeState | None:
         """

@@ -108,8 +108,9 @@ class ClusterScorer:
 
 
 Scorer: TypeAlias = NodeScorer | DeviceScorer | ClusterScorer
-FilterFunction: TypeAlias = "Callable[[PodConstraints, Fleet, Args], Check | None]"
-ScoreFunction: TypeAlias = "Callable[[PodConstraints, Fleet, Args], Scorer | None]"
+PluginFunction: TypeAlias = "Callable[[PodConstraints, Fleet, Args], Answer | None]"
+FilterFunction: TypeAlias = "PluginFunction[Check]"
+ScoreFunction: TypeAlias = "PluginFunction[Scorer]"
 
 
 def whole_pod(pod: PodConstraints) -> Hashable:
@@ -138,10 +139,9 @@ class Plugin:
     of_template: bool = False
 
 
-# A plugin, the weight of its score, the function that is called, and its arguments.
-PluginCall: TypeAlias = (
-    "tuple[Plugin, int, Callable[[PodConstraints, Fleet, Args], Answer | None], Args]"
-)
+# A plugin, the weight of its score, the function that is called, its arguments, and what it says of
+# every pod of a template, None if it has to be called.
+PluginCall: TypeAlias = "tuple[Plugin, int, PluginFunction[Answer], Args, Answer | None]"
 
 
 class PluginCalls(NamedTuple):
@@ -149,6 +149,8 @@ class PluginCalls(NamedTuple):
 
     filters: Sequence[PluginCall[Check]]
     scores: Sequence[PluginCall[Scorer]]
+    # The signatures of plugins that answered for every pod of a template, by their names.
+    signs: tuple[tuple[str, Hashable], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,9 +173,9 @@ class Profile:
     naming: tuple[Plugin, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        filters = [(it, 0, it.filter, self.args_of(it)) for it in self.filters if it.filter]
+        filters = [(it, 0, it.filter, self.args_of(it), None) for it in self.filters if it.filter]
         scores = [
-            (it, weight, it.score, self.args_of(it)) for it, weight in self.scores if it.score
+            (it, weight, it.score, self.args_of(it), None) for it, weight in self.scores if it.score
         ]
         object.__setattr__(self, "calls", PluginCalls(filters, scores))
         naming = tuple(each for each in self.filters if each.names is not None)

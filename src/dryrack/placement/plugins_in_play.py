@@ -63,24 +63,48 @@ class PluginsInPlay(msgspec.Struct, frozen=True):
     groups: Sequence[NodeGroups]
     grouped_checks: Sequence[GroupedCheck]
 
+    # Signatures of plugins that answered for its template, and the plugins that did for this pod.
+    signs: tuple[tuple[str, Hashable], ...]
+    signing: Sequence[Plugin]
+
     @staticmethod
     def of(pod: PodConstraints, fleet: Fleet, profile: Profile) -> PluginsInPlay:
         calls = _calls_of(pod, fleet, profile)
-        checks = _checks(pod, fleet, profile.naming, calls.filters)
-        scorers = _scorers(pod, fleet, calls.scores)
+        checks, signing = _checks(pod, fleet, calls.filters)
         of_cluster = [each for each in checks if each[0].sees_cluster]
-        cluster_scorers = [(p, w, s) for p, w, s in scorers if isinstance(s, ClusterScorer)]
+        node_scorers: list[tuple[Plugin, int, NodeScorer]] = []
+        device_scorers: list[tuple[Plugin, int, DeviceScorer]] = []
+        cluster_scorers: list[tuple[Plugin, int, ClusterScorer]] = []
+        for plugin, weight, function, args, answer in calls.scores:
+            scorer = answer
+            if scorer is None:
+                try:
+                    scorer = function(pod, fleet, args)
+                except Exception as error:
+                    raise _failed(plugin, error) from error
+                if scorer is None:
+                    continue
+                if not isinstance(scorer, ClusterScorer):
+                    signing.append(plugin)
+            if isinstance(scorer, NodeScorer):
+                node_scorers.append((plugin, weight, scorer))
+            elif isinstance(scorer, DeviceScorer):
+                device_scorers.append((plugin, weight, scorer))
+            else:
+                cluster_scorers.append((plugin, weight, scorer))
         return PluginsInPlay(
             pod,
             profile,
             checks,
             [each for each in checks if not each[0].sees_cluster] if of_cluster else checks,
             of_cluster,
-            [(p, w, s) for p, w, s in scorers if isinstance(s, NodeScorer)],
-            [(p, w, s) for p, w, s in scorers if isinstance(s, DeviceScorer)],
+            node_scorers,
+            device_scorers,
             cluster_scorers,
             _groups([scorer for _, _, scorer in cluster_scorers]) if cluster_scorers else (),
             _grouped_checks([check for _, check in of_cluster]) if of_cluster else (),
+            calls.signs,
+            signing,
         )
 
     @property
@@ -90,25 +114,19 @@ class PluginsInPlay(msgspec.Struct, frozen=True):
 
     def signature(self) -> Kind:
         """The same for pods that every node by itself treats alike, and how these group nodes."""
-        local = [plugin for plugin, _ in self.node_checks]
-        local += [plugin for plugin, _, _ in (*self.node_scorers, *self.device_scorers)]
-        signs: dict[str, Hashable] = {}
-        for plugin in local:
-            if plugin.name not in signs:
-                signs[plugin.name] = call(plugin, plugin.sign, self.pod)
-        return (self.profile, tuple(signs.items())), tuple(each.key for each in self._grouping())
+        signs = {each.name: call(each, each.sign, self.pod) for each in self.signing}
+        base = (self.profile, self.signs, tuple(signs.items()))
+        return base, tuple([each.key for each in self._grouping()])
 
     def queue(self, fleet: Fleet) -> NodeQueue:
         """The nodes for pods that each node by itself treats like this one."""
-        groupings = [each.group for each in self._grouping()]
+        return fleet.queue(self.signature(), self.node_score, self._group)
 
-        def group(node: NodeState) -> Group:
-            return tuple([grouping(node) for grouping in groupings])
-
-        return fleet.queue(self.signature(), self.node_score, group)
+    def _group(self, node: NodeState) -> Group:
+        return tuple([each.group(node) for each in self._grouping()])
 
     def _grouping(self) -> Sequence[NodeGroups | GroupedCheck]:
-        return [*self.groups, *self.grouped_checks]
+        return (*self.groups, *self.grouped_checks)
 
     def group_totals(self, numbers: Mapping[Group, int]) -> Mapping[Group, int]:
         """What scorers give to the nodes of each group, weighed, by how many these are."""
@@ -197,8 +215,12 @@ def _calls_of(pod: PodConstraints, fleet: Fleet, profile: Profile) -> PluginCall
     known, template = profile.calls_by_template, pod.template
     found = known.get(template)
     if found is None:
-        filters, scores = profile.calls
-        found = PluginCalls(tuple(_left(filters, pod, fleet)), tuple(_left(scores, pod, fleet)))
+        naming: list[PluginCall[Check]] = [
+            (each, 0, partial(_named, each), {}, None) for each in profile.naming
+        ]
+        filters = tuple(_left((*naming, *profile.calls.filters), pod, fleet))
+        scores: Sequence[PluginCall[Scorer]] = tuple(_left(profile.calls.scores, pod, fleet))
+        found = PluginCalls(filters, scores, tuple(_signs(filters, scores, pod)))
         if len(known) >= TEMPLATES_MAX:
             del known[next(iter(known))]
         known[template] = found
@@ -209,55 +231,53 @@ def _left(
     calls: Sequence[PluginCall[Answer]], pod: PodConstraints, fleet: Fleet
 ) -> Iterator[PluginCall[Answer]]:
     """Without plugins that say nothing of any pod of the template; others answer once for all."""
-    for plugin, weight, function, args in calls:
+    for plugin, weight, function, args, _ in calls:
         if not plugin.of_template:
-            yield plugin, weight, function, args
+            yield plugin, weight, function, args, None
         elif (answer := call(plugin, function, pod, fleet, args)) is not None:
-            yield plugin, weight, partial(_always, answer), args
+            yield plugin, weight, function, args, answer
 
 
-def _always(answer: Answer, *_asked: object) -> Answer:
-    return answer
+def _signs(
+    filters: Sequence[PluginCall[Check]], scores: Sequence[PluginCall[Scorer]], pod: PodConstraints
+) -> Iterator[tuple[str, Hashable]]:
+    """The signatures of plugins that answered for the template, and look at a node by itself."""
+    local = [plugin for plugin, _, _, _, check in filters if check and not plugin.sees_cluster]
+    local += [plugin for plugin, _, _, _, it in scores if it and not isinstance(it, ClusterScorer)]
+    for name, plugin in {each.name: each for each in local}.items():
+        yield name, call(plugin, plugin.sign, pod)
 
 
 def _checks(
-    pod: PodConstraints, fleet: Fleet, naming: Sequence[Plugin], calls: Sequence[PluginCall[Check]]
-) -> list[tuple[Plugin, Check]]:
-    found = [
-        (plugin, _named(plugin, names))
-        for plugin in naming
-        if plugin.names is not None and (names := call(plugin, plugin.names, pod)) is not None
-    ]
-    for plugin, _, function, args in calls:
+    pod: PodConstraints, fleet: Fleet, calls: Sequence[PluginCall[Check]]
+) -> tuple[list[tuple[Plugin, Check]], list[Plugin]]:
+    """The checks, and the plugins that were called and looked at a node by itself."""
+    found: list[tuple[Plugin, Check]] = []
+    signing: list[Plugin] = []
+    for plugin, _, function, args, answer in calls:
+        if answer is not None:
+            found.append((plugin, answer))
+            continue
         try:
             check = function(pod, fleet, args)
         except Exception as error:
             raise _failed(plugin, error) from error
         if check is not None:
             found.append((plugin, check))
-    return found
+            if not plugin.sees_cluster:
+                signing.append(plugin)
+    return found, signing
 
 
-def _named(plugin: Plugin, names: frozenset[str]) -> Check:
+def _named(plugin: Plugin, pod: PodConstraints, *_asked: object) -> Check | None:
     """Nodes that are not among those that a plugin names are out, whatever others say of them."""
+    names = plugin.names(pod) if plugin.names is not None else None
+    if names is None:
+        return None
     words = f"node(s) didn't satisfy plugin(s) [{plugin.name}]"
     fact, remedy = "the pod is for other nodes, by their names", "use one that it names"
     refusal = NodeRefusal(words, fact, remedy, is_unresolvable=True)
     return lambda node: None if node.name in names else refusal
-
-
-def _scorers(
-    pod: PodConstraints, fleet: Fleet, calls: Sequence[PluginCall[Scorer]]
-) -> list[tuple[Plugin, int, Scorer]]:
-    found = []
-    for plugin, weight, function, args in calls:
-        try:
-            scorer = function(pod, fleet, args)
-        except Exception as error:
-            raise _failed(plugin, error) from error
-        if scorer is not None:
-            found.append((plugin, weight, scorer))
-    return found
 
 
 def _groups(scorers: Sequence[ClusterScorer]) -> Sequence[NodeGroups]:

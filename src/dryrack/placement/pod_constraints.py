@@ -73,7 +73,7 @@ class PodConstraints(msgspec.Struct, frozen=True):
             None if required is None else parse_node_selector(required),
             wanted,
             allocated,
-            tuple(_reaches(allocated)),
+            tuple(_reaches(allocated)) if allocated else (),
             extended,
         )
 
@@ -111,6 +111,8 @@ class PodConstraints(msgspec.Struct, frozen=True):
     @property
     def only_node(self) -> str:
         """The node that the pod or a claim is tied to by name, empty if it is not."""
+        if not self.reaches and self.affinity is None:
+            return ""
         ties = [*(reach.matcher for reach in self.reaches), self.affinity]
         return next((name for tie in ties if tie is not None and (name := _only_node(tie))), "")
 

@@ -36,6 +36,8 @@ def _available(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
     reaches, extended = pod.reaches, pod.extended
     if not reaches and not pod.wanted:
         return None
+    if not reaches and extended is None:
+        return _anywhere
 
     def check(node: NodeState) -> NodeRefusal | None:
         refusals = (_beyond(reach, node) for reach in reaches)
@@ -43,6 +45,10 @@ def _available(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
         return refusal or (None if extended is None else _made_for_another(extended, node))
 
     return check
+
+
+def _anywhere(_node: NodeState) -> None:
+    """Of claims that are yet to be allocated the allocator is asked."""
 
 
 def _beyond(reach: Reach, node: NodeState) -> NodeRefusal | None:

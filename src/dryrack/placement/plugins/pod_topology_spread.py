@@ -44,11 +44,10 @@ _REMEDY = "raise maxSkew, or make room where there are fewer of the pods"
 # Of each constraint the domain of a node, or the number of pods on it; None if it has none.
 _Domains: TypeAlias = tuple[str | int | None, ...]
 
+_SYSTEM_ACTION = "ScheduleAnyway"
 SYSTEM_CONSTRAINTS = (
-    TopologySpreadConstraint(
-        max_skew=3, topology_key=HOSTNAME, when_unsatisfiable="ScheduleAnyway"
-    ),
-    TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable="ScheduleAnyway"),
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=_SYSTEM_ACTION),
+    TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=_SYSTEM_ACTION),
 )
 
 
@@ -198,6 +197,8 @@ def _scores(
 def _spreads(pod: PodConstraints, fleet: Fleet, args: Args, action: str) -> list[_Spread]:
     """The pod's own constraints with this action, or the default ones if it has none at all."""
     own, labels = pod.pod.spec.topology_spread_constraints, pod.pod.metadata.labels
+    if not own and _is_system(args) and action != _SYSTEM_ACTION:
+        return []
     given = [each for each in own or _defaults(args) if each.when_unsatisfiable == action]
     if own or not given:
         return [_Spread.of(each, labels) for each in given]
