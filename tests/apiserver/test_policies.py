@@ -289,6 +289,87 @@ def test_a_policy_sees_the_request_and_the_namespace(plane: WholePlane) -> None:
     assert made.status == 201, made.message
 
 
+PODS = "/api/v1/namespaces/default/pods"
+POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+DEPLOYMENT = {
+    "metadata": {"name": "web", "labels": {"tier": "front"}},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]},
+    },
+}
+PARTS: dict[str, tuple[str, str, Raw | None, tuple[str, ...]]] = {
+    "deployments/scale": (
+        "PUT",
+        f"{DEPLOYMENTS}/web/scale",
+        {"kind": "Scale", "metadata": {"name": "web"}, "spec": {"replicas": 5}},
+        (
+            "request.operation == 'UPDATE' && request.resource.resource == 'deployments'",
+            "request.kind.group == 'autoscaling' && request.kind.kind == 'Scale'",
+            "object.kind == 'Scale' && object.spec.replicas == 5 && oldObject.spec.replicas == 2",
+            "!has(object.metadata.labels) && object.status.selector == 'app=web'",
+        ),
+    ),
+    "pods/eviction": (
+        "POST",
+        f"{PODS}/web/eviction",
+        {"metadata": {"name": "web"}, "deleteOptions": {"gracePeriodSeconds": 7}},
+        (
+            "request.operation == 'CREATE' && request.name == 'web' && oldObject == null",
+            "request.kind.group == 'policy' && request.kind.kind == 'Eviction'",
+            "object.deleteOptions.gracePeriodSeconds == 7",
+        ),
+    ),
+    "pods/binding": (
+        "POST",
+        f"{PODS}/web/binding",
+        {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "n"}},
+        (
+            "request.operation == 'CREATE' && request.requestSubResource == 'binding'",
+            "request.kind.group == '' && request.kind.kind == 'Binding'",
+            "object.target.name == 'n'",
+        ),
+    ),
+    "bindings": (
+        "POST",
+        "/api/v1/namespaces/default/bindings",
+        {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "n"}},
+        ("object.target.name == 'n' && !has(request.subResource)",),
+    ),
+    "pods/exec": (
+        "POST",
+        f"{PODS}/web/exec?command=rm&command=-r&container=c&stdout=true",
+        None,
+        (
+            "request.operation == 'CONNECT' && request.name == 'web' && !has(request.options)",
+            "request.kind.kind == 'PodExecOptions' && object.command == ['rm', '-r']",
+            "object.stdout && !has(object.tty) && object.container == 'c'",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_policy_is_about_parts_of_objects_as_well(plane: WholePlane, part: str) -> None:
+    """It sees the kind that is spoken there, and what it denies is not done."""
+    method, path, body, expressions = PARTS[part]
+    assert plane.create(PODS, POD).status == plane.create(DEPLOYMENTS, DEPLOYMENT).status == 201
+    rule = {"apiGroups": ["", "apps"], "apiVersions": ["v1"], "operations": ["*"]}
+    about = {"matchConstraints": {"resourceRules": [{**rule, "resources": [part]}]}}
+    sees_all = {"expression": " && ".join(f"({each})" for each in expressions)}
+    bind(plane, policy(sees_all, {"expression": "false", "message": "seen"}, **about))
+
+    before = plane.ask("GET", f"{PODS}/web").body, plane.ask("GET", f"{DEPLOYMENTS}/web").body
+    denied = plane.ask(method, path, body)
+    after = plane.ask("GET", f"{PODS}/web").body, plane.ask("GET", f"{DEPLOYMENTS}/web").body
+    assert (denied.status, denied.message.partition("denied request: ")[2]) == (422, "seen")
+    assert before == after
+    assert plane.ask("DELETE", f"{POLICIES}/p").status == 200
+    assert plane.ask(method, path, body).status in (200, 201, 501)
+
+
 def test_a_name_that_the_server_makes_is_not_in_the_request(plane: WholePlane) -> None:
     """It is in the object, and in the refusal."""
     expression = "has(request.name) || !object.metadata.name.startsWith('made-')"

@@ -194,6 +194,58 @@ def test_a_webhook_denies_a_write(scene: Scene, kind: str) -> None:
     asyncio.run(play())
 
 
+POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+
+def test_a_mutating_webhook_completes_a_binding(scene: Scene) -> None:
+    """Labels that it adds to the Binding are the pod's, as it gets its node."""
+
+    async def play() -> None:
+        await scene.plane.asked("POST", PODS, POD)
+        added = patch({"op": "add", "path": "/metadata/labels", "value": {"rack": "r1"}})
+        async with scene.program(lambda _: added) as program:
+            await scene.register("mutating", program.url, rules=[rule("pods/binding")])
+            binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+            bound = await scene.plane.asked("POST", f"{PODS}/p/binding", binding)
+        [asked] = program.asked
+        assert bound.status == 201, bound.message
+        assert (asked["kind"]["kind"], asked["subResource"]) == ("Binding", "binding")
+        pod = (await scene.plane.asked("GET", f"{PODS}/p")).body
+        assert (pod["spec"]["nodeName"], pod["metadata"]["labels"]) == ("n", {"rack": "r1"})
+
+    asyncio.run(play())
+
+
+def test_a_validating_webhook_denies_an_eviction_and_a_scale(scene: Scene) -> None:
+    """It sees the Eviction and the Scale, and neither is carried out."""
+
+    async def play() -> None:
+        controllers = PODS.replace("pods", "replicationcontrollers")
+        await scene.plane.asked("POST", PODS, POD)
+        template = {"metadata": {"labels": {"app": "a"}}, "spec": POD["spec"]}
+        controller = {"metadata": {"name": "rc"}, "spec": {"replicas": 2, "template": template}}
+        await scene.plane.asked("POST", controllers, controller)
+        async with scene.program(lambda _: {"allowed": False}) as program:
+            parts = rule("pods/eviction", "replicationcontrollers/scale")
+            await scene.register("validating", program.url, rules=[parts])
+            evicted = await scene.plane.asked(
+                "POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}}
+            )
+            scale = {"metadata": {"name": "rc"}, "spec": {"replicas": 7}}
+            scaled = await scene.plane.asked("PUT", f"{controllers}/rc/scale", scale)
+        first, second = program.asked
+        assert (evicted.status, scaled.status) == (400, 400)
+        assert (first["kind"]["kind"], first["operation"]) == ("Eviction", "CREATE")
+        assert (second["kind"]["kind"], second["operation"]) == ("Scale", "UPDATE")
+        assert second["object"]["spec"] == {"replicas": 7}
+        assert second["oldObject"]["spec"] == {"replicas": 2}
+        assert (await scene.plane.asked("GET", f"{PODS}/p")).status == 200
+        found = (await scene.plane.asked("GET", f"{controllers}/rc")).body
+        assert found["spec"]["replicas"] == 2
+
+    asyncio.run(play())
+
+
 def test_a_denial_without_a_word_is_a_bad_request(scene: Scene) -> None:
     """As the real server has it."""
 

@@ -71,6 +71,18 @@ class FieldRights(Protocol):
     ) -> Sequence[FieldProblem]: ...
 
 
+class Posting(Protocol):
+    """Admission of what is posted to a part of an object, as a Binding to a pod."""
+
+    def is_needed(self) -> bool:
+        """Whether there is anything to hold it against."""
+        ...
+
+    def admitted(self, resource: Resource, posted: Raw, write: Write) -> Raw:
+        """What is posted, as webhooks leave it; raises a `StatusError` to refuse it."""
+        ...
+
+
 class DeletionApproval(Protocol):
     """Looks at an object that is to be deleted, and raises a `StatusError` to keep it."""
 
@@ -235,3 +247,4 @@ class Seams:
     field_rights: FieldRights | None = None
     approval: Approval | None = None
     deletion: DeletionApproval | None = None
+    posting: Posting | None = None

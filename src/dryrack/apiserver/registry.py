@@ -11,7 +11,7 @@ resource definitions add to it; `generation` tells those who cache something abo
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.answer.status import Subject
@@ -116,6 +116,14 @@ class Resource:
     @property
     def listed_as(self) -> str:
         return self.list_kind or f"{self.kind}List"
+
+    def spoken(self, subresource: str) -> Resource:
+        """The same with the kind that is spoken at a part of it: a Binding, a Scale."""
+        part = self.subresources.get(subresource)
+        if part is None or not part.kind:
+            return self
+        group, version = part.group or self.group, part.version or self.version
+        return replace(self, kind=part.kind, group=group, version=version)
 
     def read(self, stored: Stored) -> dict[str, Any]:
         """A stored object in this version."""

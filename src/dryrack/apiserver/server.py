@@ -8,7 +8,6 @@ the end; anything else that is raised is a bug, and is not caught here.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from dryrack.apiserver.answer.rendering import response, status_response, warned
 from dryrack.apiserver.answer.status import (
@@ -19,10 +18,10 @@ from dryrack.apiserver.answer.status import (
     forbidden,
     internal_error,
 )
-from dryrack.apiserver.extension_points import Seams
+from dryrack.apiserver.extension_points import Seams, WebhookCaller
 from dryrack.apiserver.http import media, paths, queries
 from dryrack.apiserver.lookup import StoreLookup
-from dryrack.apiserver.registry import Registry, Resource
+from dryrack.apiserver.registry import Handler, Registry, Resource
 from dryrack.apiserver.request_context import Answer, Call, Reply, Target
 from dryrack.apiserver.verbs.read_verbs import Verbs
 from dryrack.apiserver.webhooks.admission_reviews import (
@@ -100,25 +99,34 @@ class ApiServer:
         try:
             self._authorize(call)
             handler = _handler(route.target, verb)
-            if handler is None:
-                return await self._answered(call)
-            # Reviews, bindings and the like are no tables for those who want nothing else.
-            negotiated = media.wanted_without_tables if verb == "create" else media.wanted
-            wanted = negotiated(request.headers)
-            return self._rendered(call, await handler(call), wanted)
+            webhooks = self.seams.webhooks
+            if webhooks is not None and verb in _WRITES and webhooks.are_there():
+                return await self._reviewed(call, handler, webhooks)
+            return await self._answered(call, handler)
         except StatusError as error:
             return status_response(error.status, _wanted_or_plain(request), call.warnings)
 
-    async def _answered(self, call: Call) -> Response:
-        """By the verb, which begins again whenever a webhook has to be asked first."""
-        webhooks = self.seams.webhooks
-        if webhooks is None or call.verb not in _WRITES or not webhooks.are_there():
+    async def _answered(self, call: Call, handler: Handler | None) -> Response:
+        if handler is None:
             return self.verbs.answer(call)
+        # Reviews, bindings and the like are no tables for those who want nothing else.
+        negotiated = media.wanted_without_tables if call.verb == "create" else media.wanted
+        wanted = negotiated(call.request.headers)
+        return self._rendered(call, await handler(call), wanted)
+
+    async def _reviewed(
+        self, call: Call, handler: Handler | None, webhooks: WebhookCaller
+    ) -> Response:
+        """
+        The answer to a write, which begins again whenever a webhook has to be asked first.
+
+        Handlers of writes do not wait, so that nobody else is given what this one made up.
+        """
         reviews, told = Reviews(), len(call.warnings)
         for _ in range(REVIEWS_MAX):
             self.chance.begin(reviews.identifiers)
             try:
-                return self.verbs.answer(replace(call, reviews=reviews))
+                return await self._answered(replace(call, reviews=reviews), handler)
             except ReviewNeededError as error:
                 question = error.question
             finally:
@@ -166,7 +174,7 @@ class ApiServer:
         return written
 
 
-def _handler(target: Target, verb: str) -> Any:
+def _handler(target: Target, verb: str) -> Handler | None:
     if target.subresource:
         return target.resource.subresources[target.subresource].handlers.get(verb)
     return target.resource.handlers.get(verb)

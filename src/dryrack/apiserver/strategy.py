@@ -54,8 +54,12 @@ class Write:
     lookup: Lookup
     warn: Callable[[str], None]
     """Adds a warning header to the response."""
+    name: str = ""
+    """As the path has it."""
     field_manager: str = ""
     """Who the request says that it is, if it says so."""
+    shown: Callable[[Raw], Raw] | None = None
+    """The object as admission sees it, if it is written by a part with a kind of its own."""
     reviews: Reviews | None = None
     """The answers of admission webhooks; None if none is asked about this write."""
 

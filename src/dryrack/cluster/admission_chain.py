@@ -58,10 +58,11 @@ class AdmissionPolicies:
 
         return PolicyAdmission(self.registry, self.authorization)
 
+    def are_bound(self) -> bool:
+        return self.store.count(_POLICY_BINDINGS) > 0
+
     def check(self, resource: Resource, new: Raw | None, *, old: Raw | None, write: Write) -> None:
-        part = resource.subresources.get(write.subresource)
-        # Of a part with a kind of its own the object is not what its policies are about.
-        if not self.store.count(_POLICY_BINDINGS) or (part is not None and part.kind):
+        if not self.are_bound():
             return
         from dryrack.apiserver import Attempt
 
@@ -122,6 +123,23 @@ class AdmissionWebhooks:
             self._admission.validate(attempt)
 
 
+@dataclass(frozen=True)
+class PostedAdmission:
+    """Holds what is posted to parts of objects against webhooks and admission policies."""
+
+    policies: AdmissionPolicies
+    webhooks: AdmissionWebhooks
+
+    def is_needed(self) -> bool:
+        return self.policies.are_bound() or self.webhooks.are_there()
+
+    def admitted(self, resource: Resource, posted: Raw, write: Write) -> Raw:
+        made = self.webhooks.mutated(resource, posted, old=None, write=write)
+        self.policies.check(resource, made, old=None, write=write)
+        self.webhooks.validate(resource, made, old=None, write=write)
+        return made
+
+
 def deletion(policies: AdmissionPolicies, webhooks: AdmissionWebhooks) -> DeletionApproval:
     """Holds deletions against admission policies and webhooks."""
 
@@ -148,8 +166,11 @@ def approval(
             from dryrack.apiserver import check_pod_security
 
             check_pod_security(resource, new, old=old, write=write)
-        policies.check(resource, new, old=old, write=write)
-        webhooks.validate(resource, new, old=old, write=write)
+        seen, before = new, old
+        if write.shown is not None:
+            seen, before = write.shown(new), old and write.shown(old)
+        policies.check(resource, seen, old=before, write=write)
+        webhooks.validate(resource, seen, old=before, write=write)
         if not write.lookup.list("resourcequotas", write.namespace):
             return None
         from dryrack.apiserver import QuotaAdmission

@@ -45,7 +45,13 @@ from dryrack.base.lazy import late
 from dryrack.base.limits import WATCH_LOG_EVENTS_MAX
 from dryrack.base.metrics import Registry as Metrics
 from dryrack.client.client import Client
-from dryrack.cluster.admission_chain import AdmissionPolicies, AdmissionWebhooks, approval, deletion
+from dryrack.cluster.admission_chain import (
+    AdmissionPolicies,
+    AdmissionWebhooks,
+    PostedAdmission,
+    approval,
+    deletion,
+)
 from dryrack.cluster.bootstrap import Bootstrap
 from dryrack.cluster.engines import Wiring
 from dryrack.cluster.ports import SystemChance, SystemClock
@@ -230,6 +236,7 @@ def _seams(
         webhooks=webhooks,
         approval=approval(registry, policies, webhooks),
         deletion=deletion(policies, webhooks),
+        posting=PostedAdmission(policies, webhooks),
     )
 
 

@@ -4,34 +4,42 @@ Objects that are posted to be answered, not to be stored: reviews, and requests 
 They are read under the rules of every create: the same refusals, the same warnings.
 """
 
-from dataclasses import replace
-
 from dryrack.apiserver.decode.bodies import Bodies
 from dryrack.apiserver.extension_points import Manager
-from dryrack.apiserver.http.queries import write_options
+from dryrack.apiserver.http.queries import DEFAULT_WRITE, WriteOptions, write_options
 from dryrack.apiserver.names import timestamp
-from dryrack.apiserver.registry import Resource
-from dryrack.apiserver.request_context import Call, Target
+from dryrack.apiserver.request_context import Call
 from dryrack.kinds.raw import Raw
 
 
 def posted(call: Call) -> Raw:
     """The object in the body."""
-    server, resource = call.server, spoken(call.target)
+    server, target = call.server, call.target
+    resource = target.resource.spoken(target.subresource)
     options = write_options(call.parameters, "CreateOptions")
     bodies = Bodies(server.registry, server.seams.shapes)
     validation = options.field_validation
     return bodies.read(call.request, resource, validation=validation, warnings=call.warnings)
 
 
-def spoken(target: Target) -> Resource:
-    """The resource with the kind that is posted to it, or to a part of it."""
-    part = target.resource.subresources.get(target.subresource)
-    if part is None or not part.kind:
-        return target.resource
-    group = part.group or target.resource.group
-    version = part.version or target.resource.version
-    return replace(target.resource, kind=part.kind, group=group, version=version)
+def admitted(call: Call, obj: Raw, options: WriteOptions = DEFAULT_WRITE) -> Raw:
+    """What is posted to an object or a part of it, as webhooks leave it; raises if it is denied."""
+    target, posting = call.target, call.server.seams.posting
+    if posting is None or not posting.is_needed():
+        return obj
+    from dryrack.apiserver.verbs.writing import Order
+
+    order = Order(
+        target.resource,
+        target.namespace,
+        target.name,
+        call.request.user,
+        subresource=target.subresource,
+        options=options,
+        warnings=call.warnings,
+        reviews=call.reviews,
+    )
+    return posting.admitted(target.resource, obj, call.server.verbs.writer.context(order))
 
 
 def completed(call: Call, obj: Raw, status: Raw) -> Raw:

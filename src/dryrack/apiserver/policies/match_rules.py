@@ -22,11 +22,17 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 _NAMESPACES = "namespaces"
+# Parts of pods to which a client stays connected.
+_CONNECTED = ("attach", "exec", "portforward")
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A write that somebody wants to make; `new` is None for a deletion, `old` for a creation."""
+    """
+    A write that somebody wants to make; `new` is None for a deletion, `old` for a creation.
+
+    Of a part with a kind of its own, they are of that kind: a Scale, an Eviction, a Binding.
+    """
 
     resource: Resource
     new: Raw | None
@@ -35,20 +41,27 @@ class Attempt:
 
     @property
     def operation(self) -> str:
+        if self.write.subresource in _CONNECTED:
+            return "CONNECT"
         if self.new is None:
             return "DELETE"
         return "CREATE" if self.old is None else "UPDATE"
 
     @property
+    def is_about_part(self) -> bool:
+        """Whether the objects are of a kind that a part of the resource has for itself."""
+        return self.resource.spoken(self.write.subresource) is not self.resource
+
+    @property
     def name(self) -> str:
-        found = self.new or self.old or {}
-        return str(found["metadata"].get("name") or "")
+        found = (self.new or self.old or {}).get("metadata") or {}
+        return str(found.get("name") or self.write.name)
 
     @property
     def requested_name(self) -> str:
         """As the request has it: a name that the server makes is not there yet."""
         new = self.new
-        is_made = new is not None and self.old is None and "generateName" in new["metadata"]
+        is_made = self.operation == "CREATE" and "generateName" in (new or {})["metadata"]
         return "" if is_made else self.name
 
     @property
@@ -128,5 +141,5 @@ def _selects_object(selector: Raw | None, attempt: Attempt) -> bool:
 
 
 def _selects(selector: Raw, obj: Raw | None) -> bool:
-    labels = {} if obj is None else obj["metadata"].get("labels") or {}
+    labels = {} if obj is None else (obj.get("metadata") or {}).get("labels") or {}
     return obj is not None and matches_labels(decode(selector, LabelSelector), labels)

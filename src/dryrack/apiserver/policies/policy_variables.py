@@ -29,11 +29,12 @@ def variables_of(
 ) -> Raw:
     """All but the policy's own variables, with the objects in the version that was matched."""
     authorizer = Authorizer(_decider(attempt.write.user, authorization))
+    new, old = objects_in_version(attempt, matched)
     return {
         AUTHORIZER: authorizer,
         REQUEST_RESOURCE: ResourceCheck(authorizer.decide, _asked(attempt)),
-        "object": in_version(attempt.resource, matched, attempt.new),
-        "oldObject": in_version(attempt.resource, matched, attempt.old),
+        "object": new,
+        "oldObject": old,
         "request": admission_request(attempt, matched),
         "namespaceObject": _namespace(attempt.namespace_object()),
         "params": params,
@@ -75,6 +76,12 @@ def _asked(attempt: Attempt) -> Question:
     )
 
 
+def objects_in_version(attempt: Attempt, matched: Resource) -> tuple[Raw | None, Raw | None]:
+    """The new object and the old; a Scale is the same in all versions of what it is about."""
+    served, wanted = attempt.resource, attempt.resource if attempt.is_about_part else matched
+    return in_version(served, wanted, attempt.new), in_version(served, wanted, attempt.old)
+
+
 def in_version(served: Resource, wanted: Resource, obj: Raw | None) -> Raw | None:
     """An object of one version in another that is stored alike."""
     if obj is None or served is wanted:
@@ -90,10 +97,10 @@ def admission_request(attempt: Attempt, matched: Resource) -> Raw:
     """
     asked, write = attempt.resource, attempt.write
     given = {
-        "kind": _kind(matched),
+        "kind": _kind(matched.spoken(write.subresource)),
         "resource": _resource(matched),
         "subResource": write.subresource,
-        "requestKind": _kind(asked),
+        "requestKind": _kind(asked.spoken(write.subresource)),
         "requestResource": _resource(asked),
         "requestSubResource": write.subresource,
         "name": attempt.requested_name,
@@ -102,7 +109,8 @@ def admission_request(attempt: Attempt, matched: Resource) -> Raw:
         "userInfo": _user(write.user),
     }
     filled = {key: value for key, value in given.items() if value != ""}
-    return {**filled, "dryRun": write.dry_run, "options": _options(attempt)}
+    options = {} if attempt.operation == "CONNECT" else {"options": _options(attempt)}
+    return {**filled, "dryRun": write.dry_run, **options}
 
 
 def _kind(resource: Resource) -> Raw:

@@ -186,6 +186,8 @@ class Scale:
             options=options,
             manager=_manager(call, options, "Update").name,
             warnings=call.warnings,
+            reviews=call.reviews,
+            shown=self._scale_of,
         )
         written = call.server.verbs.writer.update(order, proposed)
         revision = written.stored.revision if written.stored else None

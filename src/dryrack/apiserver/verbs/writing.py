@@ -60,6 +60,8 @@ class Order:
     warnings: list[str] = field(default_factory=list)
     reviews: Reviews | None = None
     """The answers of admission webhooks; None if none is asked."""
+    shown: Callable[[Raw], Raw] | None = None
+    """The object as admission sees it, if it is written by a part with a kind of its own."""
 
     @property
     def key(self) -> Key:
@@ -115,8 +117,10 @@ class Writer:
             chance=self._chance,
             lookup=self._lookup,
             warn=order.warnings.append,
+            name=order.name,
             field_manager=order.options.field_manager,
             reviews=order.reviews,
+            shown=order.shown,
         )
 
     def create(self, order: Order, obj: Raw, *, is_managed: bool = False) -> Written:
@@ -139,7 +143,7 @@ class Writer:
         if self._seams.admission is not None:
             self._seams.admission(resource, new, old=old, write=write)
         admitted = resource.strategy.admit(new, old, write)
-        if self._seams.mutation is None:
+        if self._seams.mutation is None or write.shown is not None:
             return admitted
         return self._seams.mutation(resource, admitted, old=old, write=write)
 
@@ -178,7 +182,7 @@ class Writer:
         return self._seams.approval(resource, new, old=old, write=write)
 
     def approve_deletion(self, order: Order, old: Raw, write: Write) -> None:
-        """Raises if an object may not be deleted; an eviction is for the budgets to judge."""
+        """Raises if an object may not be deleted; an eviction is judged by itself."""
         if self._seams.deletion is not None and not order.subresource:
             self._seams.deletion(order.resource, old, write)
 

@@ -41,7 +41,7 @@ class ReviewRequest:
         """The same for a request that is made again, even in the next second."""
         asked = self.request.get("object")
         if asked is not None:
-            meta = {**asked["metadata"], "creationTimestamp": None}
+            meta = {**(asked.get("metadata") or {}), "creationTimestamp": None}
             asked = {**asked, "metadata": meta}
         return msgspec.json.encode((self.url, self.mutates, {**self.request, "object": asked}))
 

@@ -22,7 +22,12 @@ from dryrack.apiserver.answer.status import (
 from dryrack.apiserver.ownership.patching import JSON_PATCH, PatchProblem, patched
 from dryrack.apiserver.policies.match_rules import matching
 from dryrack.apiserver.policies.policy_decisions import match_conditions_hold
-from dryrack.apiserver.policies.policy_variables import admission_request, in_version, variables_of
+from dryrack.apiserver.policies.policy_variables import (
+    admission_request,
+    in_version,
+    objects_in_version,
+    variables_of,
+)
 from dryrack.apiserver.webhooks.admission_reviews import (
     VERSIONS,
     ReviewRequest,
@@ -96,7 +101,7 @@ class WebhookAdmission:
     def _patched(
         self, webhook: Raw, attempt: Attempt, matched: Resource, verdict: ReviewResponse
     ) -> Raw:
-        new = in_version(attempt.resource, matched, attempt.new)
+        new, _ = objects_in_version(attempt, matched)
         if new is None:
             raise internal_error(
                 f'admission webhook "{webhook["name"]}" attempted to modify the object, which is '
@@ -105,9 +110,12 @@ class WebhookAdmission:
         made = patched(new, verdict.patch, content_type=JSON_PATCH, schema=None)
         if isinstance(made, PatchProblem):
             raise internal_error(made.message)
-        conformed = self._shapes.conform(matched, made.object)
+        spoken = matched.spoken(attempt.write.subresource)
+        conformed = self._shapes.conform(spoken, made.object)
         if conformed.mismatch:
             raise internal_error(conformed.mismatch)
+        if attempt.is_about_part:
+            return conformed.object
         changed = matched.strategy.default(conformed.object, attempt.write)
         back = in_version(matched, attempt.resource, changed)
         assert back is not None, "an object stays one"
@@ -152,11 +160,8 @@ def _verdict(
 def _question(webhook: Raw, attempt: Attempt, matched: Resource, *, mutates: bool) -> ReviewRequest:
     config = webhook["clientConfig"]
     known = [each for each in webhook.get("admissionReviewVersions") or () if each in VERSIONS]
-    request = {
-        **admission_request(attempt, matched),
-        "object": in_version(attempt.resource, matched, attempt.new),
-        "oldObject": in_version(attempt.resource, matched, attempt.old),
-    }
+    new, old = objects_in_version(attempt, matched)
+    request = {**admission_request(attempt, matched), "object": new, "oldObject": old}
     return ReviewRequest(
         url=config["url"],
         authority=base64.b64decode(config.get("caBundle") or ""),

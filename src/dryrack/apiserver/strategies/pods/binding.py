@@ -16,7 +16,7 @@ from dryrack.apiserver.answer.status import (
     conflict,
     not_found,
 )
-from dryrack.apiserver.decode.review_bodies import posted
+from dryrack.apiserver.decode.review_bodies import admitted, posted
 from dryrack.apiserver.http.queries import write_options
 from dryrack.apiserver.metadata import registry_path
 from dryrack.apiserver.names import timestamp
@@ -51,6 +51,7 @@ async def bind(call: Call) -> Answer:
         # The real server does not take these for refusals of its own either.
         shown = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
         raise StatusError(Status(500, "", shown))
+    binding = admitted(call, binding, options)
     _assign(call, name, binding, dry_run=options.dry_run)
     return Reply(created_status(), 201)
 

@@ -13,7 +13,7 @@ from dryrack.apiserver.answer.status import (
     forbidden,
     not_found,
 )
-from dryrack.apiserver.decode.review_bodies import posted
+from dryrack.apiserver.decode.review_bodies import admitted, posted
 from dryrack.apiserver.http.queries import write_options
 from dryrack.apiserver.names import timestamp
 from dryrack.apiserver.request_context import Reply
@@ -43,6 +43,7 @@ async def evict(call: Call) -> Answer:
     namespace, name = call.target.namespace, call.target.name
     if (eviction.get("metadata") or {}).get("name") != name:
         raise bad_request("name in URL does not match name in Eviction object")
+    eviction = admitted(call, eviction, options)
     pod = call.server.lookup.get("pods", namespace, name)
     if pod is None:
         raise not_found(Subject("", "pods"), name)

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from dryrack.apiserver.registry import Handler
     from dryrack.apiserver.request_context import Answer, Call
     from dryrack.apiserver.strategies.pods.logs import Logs
+    from dryrack.kinds.raw import Raw
+
+# What of a query is about the streams of a process.
+_STREAMS = ("stdin", "stdout", "stderr", "tty")
 
 
 def pod_handlers(logs: Logs) -> Mapping[tuple[str, str], Mapping[str, Handler]]:
@@ -54,12 +58,28 @@ async def _evict(call: Call) -> Answer:
 
 
 async def _no_process(call: Call) -> Answer:
+    _approve(call)
     part = call.target.subresource
     raise not_implemented(f"pods do not run here, so there is no process to {part} to")
 
 
 async def _no_port(call: Call) -> Answer:
+    _approve(call)
     raise not_implemented("pods do not run here, so no port of them is open to forward to")
+
+
+def _approve(call: Call) -> None:
+    """A policy may forbid what could not be done anyway; that is what its author wants to see."""
+    from dryrack.apiserver.decode.review_bodies import admitted
+    from dryrack.apiserver.http.queries import truth_of
+
+    target, given = call.target, call.parameters
+    kind = target.resource.subresources[target.subresource].kind
+    options: Raw = {"kind": kind, "apiVersion": "v1"}
+    options |= {name: truth_of(given, name) for name in _STREAMS if truth_of(given, name)}
+    options |= {name: given[name][0] for name in ("container",) if name in given}
+    options |= {name: list(given[name]) for name in ("command",) if name in given}
+    admitted(call, options)
 
 
 async def _no_proxy(call: Call) -> Answer:
