@@ -52,6 +52,21 @@ def user(name: str, claim: str) -> Raw:
     return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
+def stateful_set(name: str, namespace: str = "default") -> Raw:
+    """Two pods, each with a claim `data`."""
+    labels = {"app": name}
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "serviceName": name,
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": scenes.POD_SPEC},
+            "volumeClaimTemplates": [claim("data") | {"metadata": {"name": "data"}}],
+        },
+    }
+
+
 @dataclass(frozen=True)
 class Scene:
     """A cluster with a node."""
@@ -305,13 +320,14 @@ def test_a_volume_goes_with_its_claim_if_its_class_says_so(policy: str) -> None:
     play(story)
 
 
-def test_a_claim_whose_volume_is_deleted_is_lost() -> None:
-    """As kube-controller-manager has it; a pod that is to come waits for another claim."""
+def test_a_claim_whose_volume_is_gone_is_lost() -> None:
+    """If somebody takes its protection away; a pod that is to come waits for another claim."""
 
     async def story(scene: Scene) -> None:
         await scene.make(claim("data"))
         [name] = await scene.phases()
         await scene.cluster.client.delete(VOLUMES, name)
+        await scene.cluster.client.patch(VOLUMES, name, {"metadata": {"finalizers": None}})
         await scene.clock.advance(1)
         found = await scene.cluster.client.get(VOLUME_CLAIMS, "data", "default")
 
@@ -325,19 +341,7 @@ def test_stateful_sets_get_a_volume_for_each_pod() -> None:
 
     async def story(scene: Scene) -> None:
         client = scene.cluster.client
-        labels = {"app": "db"}
-        template = claim("data")
-        stateful_set = {
-            "metadata": {"name": "db", "namespace": "default"},
-            "spec": {
-                "serviceName": "db",
-                "replicas": 2,
-                "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": scenes.POD_SPEC},
-                "volumeClaimTemplates": [template | {"metadata": {"name": "data"}}],
-            },
-        }
-        await client.create(STATEFUL_SETS, stateful_set)
+        await client.create(STATEFUL_SETS, stateful_set("db"))
         await scene.clock.advance(30)
         pods = (await client.list(PODS, Selection(namespace="default"))).items
         await client.delete(STATEFUL_SETS, "db", namespace="default")

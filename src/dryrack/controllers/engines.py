@@ -40,6 +40,7 @@ from dryrack.controllers.serviceaccounts.defaults import Defaults
 from dryrack.controllers.statefulsets.ordering import Ordering
 from dryrack.controllers.volumes.binding import ClaimBinding
 from dryrack.controllers.volumes.ephemeral import EphemeralClaims
+from dryrack.controllers.volumes.protection import ClaimProtection, VolumeProtection
 from dryrack.controllers.volumes.release import VolumeRelease
 from dryrack.controllers.writes import EngineContext
 
@@ -69,7 +70,10 @@ def publisher(options: "PublishOptions | None" = None) -> Engine:
 ENGINES = (
     Engine("kubelet", (Heartbeat, VirtualKubelet)),
     Engine("claims", (ClaimCreation, GroupClaimCreation, ClaimRelease)),
-    Engine("garbage", (Collection, PodCollection, GroupProtection)),
+    Engine(
+        "garbage",
+        (Collection, PodCollection, GroupProtection, ClaimProtection, VolumeProtection),
+    ),
     Engine("namespaces", (Deletion,)),
     Engine("accounts", (Defaults,)),
     Engine("nodes", (Readiness,)),

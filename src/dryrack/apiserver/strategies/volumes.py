@@ -10,7 +10,7 @@ from dryrack.apiserver.strategies.limits.enforcement import check_volume
 from dryrack.apiserver.strategy import Strategy, object_meta
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.rules.checks import changed_paths
-from dryrack.kinds.rules.copies import at, with_value, within, without
+from dryrack.kinds.rules.copies import at, with_metadata, with_value, within, without
 from dryrack.kinds.rules.persistent_volumes import VolumeRules, source_of
 from dryrack.kinds.rules.storage_classes import StorageClassRules
 from dryrack.kinds.rules.volume_claims import VolumeClaimRules
@@ -86,8 +86,11 @@ class VolumeClaimStrategy(_StorageStrategy):
         return within(made, "spec", lambda spec: _with_sources(spec, old.get("spec") or {}))
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+        if old is not None:
+            return obj
+        obj = _protected(obj, "kubernetes.io/pvc-protection")
         spec, annotations = obj.get("spec") or {}, _annotations(obj)
-        if old is not None or "storageClassName" in spec or _OLD_CLASS in annotations:
+        if "storageClassName" in spec or _OLD_CLASS in annotations:
             return obj
         name = _default_class(write)
         return {**obj, "spec": {**spec, "storageClassName": name}} if name else obj
@@ -130,6 +133,9 @@ class VolumeStrategy(_StorageStrategy):
 
     def __init__(self) -> None:
         super().__init__(VolumeRules())
+
+    def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+        return _protected(obj, "kubernetes.io/pv-protection") if old is None else obj
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         return _dated({**obj, "status": {"phase": "Pending"}}, write.now)
@@ -178,6 +184,14 @@ class StorageClassStrategy(_StorageStrategy):
 
 def _annotations(obj: Raw) -> Raw:
     return obj["metadata"].get("annotations") or {}
+
+
+def _protected(obj: Raw, finalizer: str) -> Raw:
+    """StorageObjectInUseProtection: a controller lets it go when it is not used any more."""
+    finalizers = obj["metadata"].get("finalizers") or []
+    if finalizer in finalizers:
+        return obj
+    return with_metadata(obj, "finalizers", [*finalizers, finalizer])
 
 
 def _dated(volume: Raw, now: str) -> Raw:

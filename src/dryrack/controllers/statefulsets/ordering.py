@@ -14,6 +14,7 @@ from dryrack.controllers.objects import (
     is_ready,
     is_terminal,
     labels_of,
+    namespaces,
     spec_of,
     status_of,
     uid_of,
@@ -22,6 +23,8 @@ from dryrack.controllers.owners import Owners
 from dryrack.controllers.revisions import HASH_LABEL, chronicle
 from dryrack.controllers.statefulsets.storage import (
     Known,
+    going_claim,
+    is_claim_of,
     missing_claims,
     retention,
     volumes_of,
@@ -155,6 +158,9 @@ def _step(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Writ
             writes += _deletion(scene, pod)
         elif _is_fine(scene, pod):
             continue
+        elif status_of(pod).get("phase") == "Pending" and not is_deleted(pod):
+            name = pod["metadata"]["name"]
+            writes += missing_claims(scene.stateful_set, name, scene.known_claim)
         if scene.is_ordered:
             return writes
     surplus = sorted((each for each in pods if each not in wanted), reverse=True)
@@ -215,6 +221,10 @@ def _creation(scene: Scene, ordinal: int, templates: Templates) -> list[Write]:
         others = [each for each in spec.get("volumes") or () if each["name"] not in own]
         spec["volumes"] = [*volumes, *others]
     made = f"create Pod {name} in StatefulSet {owner['metadata']['name']}"
+    going = going_claim(owner, name, scene.known_claim)
+    if going:
+        told = f"{made} failed error: pvc {going} is being deleted"
+        return [Report(owner, "Warning", "FailedCreate", told, told)]
     creation = Create(
         PODS,
         {"metadata": pod["metadata"] | {"name": name, "labels": labels}, "spec": spec},
@@ -268,8 +278,20 @@ class Ordering:
             also=(revisions, self._claims),
         )
 
+        self._sets = self._owners.every.index("by namespace", namespaces)
+        self._claims.listen(self._on_claim)
+
     async def run(self) -> None:
         await self._owners.run()
+
+    def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
+        """A pod may wait for one that is gone: it is made anew."""
+        if old is None or new is not None:
+            return
+        namespace, claim = name_of(old)
+        for each in self._sets.get(namespace):
+            if is_claim_of(each, claim):
+                self._owners.queue.add(name_of(each))
 
     def _decide(self, stateful_set: Raw) -> Plan:
         namespace = stateful_set["metadata"]["namespace"]

@@ -12,6 +12,7 @@ from dryrack.client.informer import name_of
 from dryrack.controllers.objects import (
     controller_of,
     controller_reference,
+    is_deleted,
     owners_of,
     spec_of,
     uid_of,
@@ -41,6 +42,18 @@ def missing_claims(stateful_set: Raw, pod: str, known: Known) -> list[Write]:
         for claim in made
         if known(claim["metadata"]["name"]) is None
     ]
+
+
+def going_claim(stateful_set: Raw, pod: str, known: Known) -> str:
+    """A claim of a pod that is being deleted, and made anew when it is gone; "" if none is."""
+    names = [each["persistentVolumeClaim"]["claimName"] for each in volumes_of(stateful_set, pod)]
+    return next((name for name in names if (found := known(name)) and is_deleted(found)), "")
+
+
+def is_claim_of(stateful_set: Raw, claim: str) -> bool:
+    """Whether a claim of this name is one of the set's."""
+    stem, name = claim.rpartition("-")[0], stateful_set["metadata"]["name"]
+    return stem in [f"{each['metadata']['name']}-{name}" for each in _templates(stateful_set)]
 
 
 def _templates(stateful_set: Raw) -> Sequence[Raw]:

@@ -24,6 +24,7 @@ from dryrack.controllers.objects import (
     with_metadata,
 )
 from dryrack.controllers.volumes.matching import best, class_of, is_kept_for
+from dryrack.controllers.volumes.pod_claims import claims_of
 from dryrack.controllers.writes import NOTHING, Create, EngineContext, Plan, Report, Update, Write
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.rules.checks import driver_name
@@ -176,8 +177,8 @@ class ClaimBinding:
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and (old is None or not spec_of(old).get("nodeName")):
-            for key in _claims_on_node(new):
-                self._loop.queue.add(Name(*key.split("/")))
+            for name in claims_of(new) if spec_of(new).get("nodeName") else ():
+                self._loop.queue.add(name)
 
     async def _decide(self, name: Name) -> Plan:
         claim = self._claims.objects.get(name)
@@ -212,8 +213,4 @@ def _claims_on_node(pod: Raw) -> Iterable[str]:
     """The claims, by namespace and name, that a pod on a node uses."""
     if is_terminal(pod) or not spec_of(pod).get("nodeName"):
         return ()
-    namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-    volumes = spec_of(pod).get("volumes") or ()
-    own = [f"{namespace}/{name}-{each['name']}" for each in volumes if each.get("ephemeral")]
-    sources = filter(None, (each.get("persistentVolumeClaim") for each in volumes))
-    return [*own, *(f"{namespace}/{each['claimName']}" for each in sources)]
+    return ["/".join(each) for each in claims_of(pod)]

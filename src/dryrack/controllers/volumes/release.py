@@ -11,15 +11,17 @@ from dryrack.kinds.raw import Raw
 def plan(volume: Raw, claim: Raw | None) -> Plan:
     """What becomes of a volume; `claim` is the one of the name that it has, if there is one."""
     uid = (spec_of(volume).get("claimRef") or {}).get("uid")
-    if is_deleted(volume) or (uid and claim is not None and uid_of(claim) == uid):
+    if uid and claim is not None and uid_of(claim) == uid:
         return NOTHING
-    if uid and spec_of(volume).get("persistentVolumeReclaimPolicy") == "Delete":
-        return Plan((Delete(VOLUMES, name_of(volume), uid_of(volume)),))
+    writes: list[Update | Delete] = []
     phase = "Released" if uid else "Available"
-    if status_of(volume).get("phase") == phase:
-        return NOTHING
-    status = status_of(volume) | {"phase": phase}
-    return Plan((Update(VOLUMES, volume | {"status": status}, "status"),))
+    if status_of(volume).get("phase") != phase:
+        status = status_of(volume) | {"phase": phase}
+        writes.append(Update(VOLUMES, volume | {"status": status}, "status"))
+    is_reclaimed = spec_of(volume).get("persistentVolumeReclaimPolicy") == "Delete"
+    if uid and is_reclaimed and not is_deleted(volume):
+        writes.append(Delete(VOLUMES, name_of(volume), uid_of(volume)))
+    return Plan(tuple(writes))
 
 
 class VolumeRelease:

@@ -1,0 +1,118 @@
+"""
+PersistentVolumeClaims stay while pods on nodes use them, PersistentVolumes while they are bound.
+
+The server gives each a finalizer; it is taken away when what is deleted is not in use any more. A
+pod that has no node yet does not count: it is not started with a claim that is being deleted.
+"""
+
+from collections.abc import Iterable
+
+from dryrack.client.endpoints import PODS, VOLUME_CLAIMS, VOLUMES, Endpoint
+from dryrack.client.informer import Name, name_of
+from dryrack.controllers.loop import Loop
+from dryrack.controllers.objects import (
+    finalizers_of,
+    is_controlled_by,
+    is_deleted,
+    spec_of,
+    status_of,
+    uid_of,
+)
+from dryrack.controllers.volumes.pod_claims import claims_of
+from dryrack.controllers.writes import NOTHING, EngineContext, Patch, Plan, without_finalizer
+from dryrack.kinds.raw import Raw
+
+CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
+VOLUME_FINALIZER = "kubernetes.io/pv-protection"
+
+
+def plan(endpoint: Endpoint, obj: Raw, finalizer: str, *, is_used: bool) -> Plan:
+    """Lets go what is deleted and not used; what is not deleted has the finalizer."""
+    is_protected = finalizer in finalizers_of(obj)
+    if is_deleted(obj):
+        is_free = is_protected and not is_used
+        return Plan((without_finalizer(endpoint, obj, finalizer),)) if is_free else NOTHING
+    if is_protected:
+        return NOTHING
+    identity = {"uid": uid_of(obj), "resourceVersion": obj["metadata"]["resourceVersion"]}
+    finalizers = {"finalizers": [*finalizers_of(obj), finalizer]}
+    return Plan((Patch(endpoint, name_of(obj), {"metadata": identity | finalizers}),))
+
+
+def uses(pod: Raw, claim: Raw) -> bool:
+    """Whether a pod on a node, even one that has ended, keeps a claim that it names."""
+    name = claim["metadata"]["name"]
+    sources = [each.get("persistentVolumeClaim") or {} for each in spec_of(pod)["volumes"]]
+    if any(each.get("claimName") == name for each in sources):
+        return True
+    # What comes with the pod goes when its containers have ended, before the pod itself is gone.
+    is_shut_down = is_deleted(pod) and pod["metadata"].get("deletionGracePeriodSeconds") == 0
+    return is_controlled_by(claim, pod) and not is_shut_down
+
+
+class ClaimProtection:
+    """Watches claims that are deleted, and pods that end."""
+
+    def __init__(self, around: EngineContext) -> None:
+        self._claims = around.informers.of(VOLUME_CLAIMS)
+        self._pods = around.informers.of(PODS)
+        self._users = self._pods.index("keeps volume claim", _kept_claims)
+        self._loop: Loop[Name] = Loop(
+            around,
+            "persistentvolumeclaim-protection-controller",
+            self._decide,
+            reads=(self._claims, self._pods),
+        )
+        self._claims.listen(self._on_claim)
+        self._pods.listen(self._on_pod)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None and is_deleted(new) == (CLAIM_FINALIZER in finalizers_of(new)):
+            self._loop.queue.add(name_of(new))
+
+    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
+        if old is not None and (new is None or is_deleted(new)):
+            for name in claims_of(old):
+                self._loop.queue.add(name)
+
+    async def _decide(self, name: Name) -> Plan:
+        claim = self._claims.objects.get(name)
+        if claim is None:
+            return NOTHING
+        is_used = any(uses(pod, claim) for pod in self._users.get("/".join(name)))
+        return plan(VOLUME_CLAIMS, claim, CLAIM_FINALIZER, is_used=is_used)
+
+
+class VolumeProtection:
+    """Watches volumes."""
+
+    def __init__(self, around: EngineContext) -> None:
+        self._volumes = around.informers.of(VOLUMES)
+        self._loop: Loop[Name] = Loop(
+            around,
+            "persistentvolume-protection-controller",
+            self._decide,
+            reads=(self._volumes,),
+        )
+        self._volumes.listen(self._on_volume)
+
+    async def run(self) -> None:
+        await self._loop.run()
+
+    def _on_volume(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None and is_deleted(new) == (VOLUME_FINALIZER in finalizers_of(new)):
+            self._loop.queue.add(name_of(new))
+
+    async def _decide(self, name: Name) -> Plan:
+        volume = self._volumes.objects.get(name)
+        if volume is None:
+            return NOTHING
+        is_used = status_of(volume).get("phase") == "Bound"
+        return plan(VOLUMES, volume, VOLUME_FINALIZER, is_used=is_used)
+
+
+def _kept_claims(pod: Raw) -> Iterable[str]:
+    return ["/".join(each) for each in claims_of(pod)] if spec_of(pod).get("nodeName") else ()

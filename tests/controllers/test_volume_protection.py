@@ -1,0 +1,240 @@
+"""Claims of storage that are deleted while they are used, and volumes while they are bound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.controllers.test_volumes import Scene, claim, play, stateful_set, user, volume
+
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import (
+    NAMESPACES,
+    NODES,
+    PODS,
+    STATEFUL_SETS,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
+from dryrack.client.errors import NotFoundError
+from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.embedded import embedded
+from dryrack.cluster.engines import families, wanted_engines
+from dryrack.cluster.initial_objects import virtual_node
+from dryrack.controllers.volumes.protection import uses
+
+if TYPE_CHECKING:
+    from dryrack.client.endpoints import Endpoint
+
+Raw = dict[str, Any]
+
+
+async def names(scene: Scene, endpoint: Endpoint) -> list[str]:
+    return [each["metadata"]["name"] for each in (await scene.cluster.client.list(endpoint)).items]
+
+
+async def end(scene: Scene, name: str) -> None:
+    """The end of a pod."""
+    await scene.cluster.client.delete(PODS, name, namespace="default", grace_seconds=0)
+    await scene.clock.advance(1)
+
+
+def test_a_claim_in_use_stays_until_its_last_pod_is_gone() -> None:
+    """A pod that comes meanwhile waits for another claim, and keeps nothing."""
+
+    async def story(scene: Scene) -> None:
+        client = scene.cluster.client
+        await scene.make(claim("data"))
+        for name in ("a", "b"):
+            await client.create(PODS, user(name, "data"))
+        await scene.clock.advance(1)
+        await scene.delete("data")
+        await client.create(PODS, user("late", "data"))
+        await end(scene, "a")
+        going = await client.get(VOLUME_CLAIMS, "data", "default")
+        waiting = await client.get(PODS, "late", "default")
+        await end(scene, "b")
+
+        assert going["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+        assert "deletionTimestamp" in going["metadata"]
+        assert waiting["status"]["conditions"][0]["message"] == (
+            '0/1 nodes are available: persistentvolumeclaim "data" is being deleted.'
+        )
+        assert await names(scene, VOLUME_CLAIMS) == await names(scene, VOLUMES) == []
+
+    play(story)
+
+
+@pytest.mark.parametrize("is_set_first", [True, False])
+def test_a_stateful_set_and_its_claims_go_in_either_order(is_set_first: bool) -> None:
+    """And so do their volumes; then nothing is written any more."""
+
+    async def story(scene: Scene) -> None:
+        client, store = scene.cluster.client, scene.cluster.plane.store
+        await client.create(STATEFUL_SETS, stateful_set("db"))
+        await scene.clock.advance(30)
+        if is_set_first:
+            await client.delete(STATEFUL_SETS, "db", namespace="default")
+        await client.delete_collection(VOLUME_CLAIMS, Selection(namespace="default"))
+        if not is_set_first:
+            await client.delete(STATEFUL_SETS, "db", namespace="default")
+        await scene.clock.advance(60)
+        revision = store.revision
+        await scene.clock.advance(600)
+
+        assert await names(scene, PODS) == await names(scene, VOLUME_CLAIMS) == []
+        assert await names(scene, VOLUMES) == []
+        assert not store.events("events", after=revision)
+
+    play(story)
+
+
+@pytest.mark.parametrize("is_claim_first", [True, False])
+def test_a_pod_of_a_stateful_set_starts_with_another_volume(is_claim_first: bool) -> None:
+    """Who deletes the claim and the pod, in either order, gets both anew."""
+
+    async def story(scene: Scene) -> None:
+        client = scene.cluster.client
+        await client.create(STATEFUL_SETS, stateful_set("db"))
+        await scene.clock.advance(30)
+        before = await client.get(VOLUME_CLAIMS, "data-db-0", "default")
+        orders = [(VOLUME_CLAIMS, "data-db-0"), (PODS, "db-0")]
+        for endpoint, name in orders if is_claim_first else reversed(orders):
+            await client.delete(endpoint, name, namespace="default")
+        await scene.clock.advance(60)
+        after = await client.get(VOLUME_CLAIMS, "data-db-0", "default")
+        pod = await client.get(PODS, "db-0", "default")
+
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
+        assert (after["status"]["phase"], pod["status"]["phase"]) == ("Bound", "Running")
+        assert len(await names(scene, VOLUMES)) == 2
+
+    play(story)
+
+
+def test_a_claim_is_made_anew_for_a_pod_that_waits_for_it() -> None:
+    """A pod of a stateful set that never came to a node keeps no claim."""
+
+    async def story(scene: Scene) -> None:
+        client = scene.cluster.client
+        await client.patch(NODES, "node-1", {"spec": {"unschedulable": True}})
+        await client.create(STATEFUL_SETS, stateful_set("db"))
+        await scene.clock.advance(5)
+        before = await client.get(VOLUME_CLAIMS, "data-db-0", "default")
+        await scene.delete("data-db-0")
+        await scene.clock.advance(5)
+        after = await client.get(VOLUME_CLAIMS, "data-db-0", "default")
+
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+    play(story)
+
+
+def test_a_namespace_ends_with_all_that_is_stored_in_it() -> None:
+    """Its pods first, then claims, then their volumes."""
+
+    async def story(scene: Scene) -> None:
+        client = scene.cluster.client
+        await client.create(NAMESPACES, {"metadata": {"name": "shop"}})
+        await scene.clock.advance(1)
+        await client.create(STATEFUL_SETS, stateful_set("db", "shop"))
+        await scene.clock.advance(30)
+        bound = await scene.phases()
+        await client.delete(NAMESPACES, "shop")
+        await scene.clock.advance(120)
+
+        assert list(bound.values()) == ["Bound", "Bound"]
+        with pytest.raises(NotFoundError):
+            await client.get(NAMESPACES, "shop")
+        assert await names(scene, VOLUMES) == []
+
+    play(story)
+
+
+@pytest.mark.parametrize("policy", ["Delete", "Retain"])
+def test_a_bound_volume_stays_until_its_claim_is_gone(policy: str) -> None:
+    """Whatever becomes of those that nobody deletes."""
+
+    async def story(scene: Scene) -> None:
+        client = scene.cluster.client
+        await scene.make(
+            volume("disk", "5Gi", persistentVolumeReclaimPolicy=policy),
+            volume("free", "1Gi"),
+            claim("data", storageClassName="manual"),
+        )
+        for name in ("disk", "free"):
+            await client.delete(VOLUMES, name)
+        await scene.clock.advance(1)
+        left = await scene.phases()
+        found = await client.get(VOLUME_CLAIMS, "data", "default")
+        await scene.delete("data")
+
+        assert (left, found["status"]["phase"]) == ({"disk": "Bound"}, "Bound")
+        assert await scene.phases() == {}
+
+    play(story)
+
+
+def test_what_is_not_protected_becomes_so() -> None:
+    """As what was stored when the server gave no finalizers."""
+
+    async def story(scene: Scene) -> None:
+        client = scene.cluster.client
+        await scene.make(claim("data"))
+        [name] = await scene.phases()
+        bare = {"metadata": {"finalizers": None}}
+        await client.patch(VOLUME_CLAIMS, "data", bare, namespace="default")
+        await client.patch(VOLUMES, name, bare)
+        await scene.clock.advance(1)
+        found = await client.get(VOLUME_CLAIMS, "data", "default")
+        made = await client.get(VOLUMES, name)
+
+        assert found["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+        assert made["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        ({"volumes": [{"persistentVolumeClaim": {"claimName": "p-v"}}]}, True),
+        ({"volumes": [{"persistentVolumeClaim": {"claimName": "other"}}]}, False),
+        ({"volumes": [{"name": "v", "ephemeral": {}}]}, False),
+        ({"volumes": [{"name": "v", "ephemeral": {}}], "uid": "1"}, True),
+        ({"volumes": [{"name": "v", "ephemeral": {}}], "uid": "1", "grace": 30}, True),
+        ({"volumes": [{"name": "v", "ephemeral": {}}], "uid": "1", "grace": 0}, False),
+        ({"volumes": [{"persistentVolumeClaim": {"claimName": "p-v"}}], "grace": 0}, True),
+    ],
+)
+def test_which_pods_keep_a_claim(pod: Raw, expected: bool) -> None:
+    """Those that name it, and the one that it came with until that has shut down."""
+    owner = {"kind": "Pod", "name": "p", "uid": "1", "controller": True}
+    owned = {"metadata": {"namespace": "n", "name": "p-v", "ownerReferences": [owner]}}
+    metadata: Raw = {"namespace": "n", "name": "p", "uid": pod.get("uid", "2")}
+    if "grace" in pod:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        metadata["deletionGracePeriodSeconds"] = pod["grace"]
+    user = {"metadata": metadata, "spec": {"volumes": pod["volumes"]}}
+
+    assert uses(user, owned) is expected
+
+
+def test_claims_and_volumes_can_be_deleted_without_the_engine_of_volumes() -> None:
+    """Who runs controllers of volumes of their own need not have those that protect."""
+
+    async def run() -> None:
+        clock = VirtualClock()
+        engines = wanted_engines(("volumes",), families())
+        async with embedded(PlaneOptions(clock=clock), engines=engines) as cluster:
+            await cluster.client.create(NODES, virtual_node("node-1"))
+            scene = Scene(cluster, clock)
+            await scene.make(volume("disk", "5Gi"), claim("data"))
+            await scene.delete("data")
+            await cluster.client.delete(VOLUMES, "disk")
+            await clock.advance(1)
+
+            assert await names(scene, VOLUME_CLAIMS) == await names(scene, VOLUMES) == []
+
+    run_virtual(run())
