@@ -242,6 +242,8 @@ def test_a_cluster_that_is_not_up_is_told(tmp_path: Path) -> None:
         ("node rack-1 reboot --for 5s", "'node rack-1 reboot' happens once; leave out how long"),
         ("node rack-1 ready=false --for ever", "--for 'ever': how long, for example 30s"),
         ("pool rack-9 half", "no pool of 'rack-9/*'; see: kubectl get resourceslices"),
+        ("engine schedulr crash", "no engine 'schedulr'; did you mean 'scheduler'?"),
+        ("api errors=0.1 engine=x", "no engine 'x'; there are controllers, plugin, scheduler"),
         ("claim forgotten leaked", "claim 'forgotten leaked': say NAMESPACE/NAME leaked"),
     ],
 )

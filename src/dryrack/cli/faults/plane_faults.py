@@ -8,9 +8,11 @@ refused here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from dryrack.base.ages import human
+from dryrack.base.text import hint
 from dryrack.cli.files import UsageError
 from dryrack.client.endpoints import CONFIG_MAPS
 from dryrack.client.errors import NotFoundError
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
 
 OK = "ok"
+# What of a plane can die, and what else can be told to meet faults.
+_ENGINES = ("controllers", "plugin", "scheduler")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ class PlaneFault:
     def of(kind: str, words: Sequence[str], seconds: float | None, now: float) -> PlaneFault:
         """What people say, with how long it lasts."""
         *subject, last = words
+        _check_engines(kind, words)
         if last == OK:
             named = [each.removeprefix("engine=") for each in subject]
             return PlaneFault(".".join((kind, *named)), None)
@@ -49,6 +54,14 @@ class PlaneFault:
             return PlaneFault(*entry_of(injection_of(text, seconds), text, now))
         except FaultWordsError as error:
             raise UsageError(str(error)) from None
+
+
+def _check_engines(kind: str, words: Sequence[str]) -> None:
+    """A plane would take a name that it does not know, and say so in its log alone."""
+    said = [each.removeprefix("engine=") for each in words if each.startswith("engine=")]
+    for name in [*words[:1], *said] if kind == "engine" else said:
+        if not any(fnmatchcase(each, name) for each in _ENGINES):
+            raise UsageError(f"no engine {name!r}; {hint(name, _ENGINES)}")
 
 
 async def entries(client: Client) -> Mapping[str, str]:
