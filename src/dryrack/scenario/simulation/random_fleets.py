@@ -44,7 +44,7 @@ class RandomFleet:
     second_class: str = ""
     """Devices of another driver that pods want beside."""
     has_counters: bool = False
-    """Whether devices draw on common counters, which somebody who only looks draws on as well."""
+    """Whether devices draw on common counters."""
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -53,8 +53,12 @@ class RandomFleet:
 
     @property
     def daemon_template(self) -> str:
-        """What a pod on every node can ask for, whatever others have; "" for nothing."""
-        return "" if self.has_counters else "admin"
+        """
+        What a pod on every node can ask for, whatever others have; "" for nothing.
+
+        In Kubernetes who only looks draws on counters and on shared capacity as others do.
+        """
+        return "" if self.has_counters or self.capacity else "admin"
 
     def description(self, nodes: int) -> Raw:
         """As `fleet` of a scenario has it."""
