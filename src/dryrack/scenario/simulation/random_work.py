@@ -18,9 +18,10 @@ from dryrack.scenario.simulation.random_storage import (
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from dryrack.kinds.raw import Raw
+    from dryrack.scenario.simulation.random_fleets import RandomFleet
 
     Changes = list[tuple[float, Raw]]
 
@@ -36,6 +37,8 @@ _BUDGETS: tuple[Raw, ...] = (
     {"maxUnavailable": 1},
     {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"},
 )
+# How much later something comes than what it belongs to.
+_LATE_SECONDS = 5.0
 # How many pods have a volume of their own.
 _EPHEMERAL_SHARE = 0.1
 # How soon what was made may be changed, so that it is there by then.
@@ -45,13 +48,12 @@ _MADE_SECONDS = 1.0
 class RandomWork:
     """Draws what is applied, scaled and deleted; times are those of its steps."""
 
-    def __init__(
-        self, chance: random.Random, claim_specs: Mapping[str, Raw], daemon_template: str
-    ) -> None:
-        """Pods of a DaemonSet that ask by that template, or for nothing, find what they want."""
+    def __init__(self, chance: random.Random, fleet: RandomFleet, nodes: Sequence[str]) -> None:
         self._chance = chance
-        self._modest = ("", daemon_template)
-        self._claim_specs = claim_specs
+        self._nodes = nodes
+        # Pods of a DaemonSet that ask so find what they want.
+        self._modest = ("", fleet.daemon_template)
+        self._claim_specs = fleet.claim_specs()
         self._made = 0
         self._workloads: dict[str, tuple[float, Raw]] = {}
         self._removable: dict[str, float] = {}
@@ -66,6 +68,7 @@ class RandomWork:
         """One thing that somebody does from then on."""
         kinds: Sequence[tuple[int, Callable[[float], Changes]]] = (
             (4, self._pod),
+            (1, self._pinned),
             (3, self._labelled_gang),
             (2, self._pod_group),
             (2, self._coscheduled),
@@ -97,6 +100,13 @@ class RandomWork:
     def _pod(self, at: float) -> Changes:
         return self._apply(at, self._one_pod(self._name("pod"), self._chance.choice(_TEMPLATES)))
 
+    def _pinned(self, at: float) -> Changes:
+        """A pod that somebody puts on a node and deletes; the claim that it names never comes."""
+        pod = self._one_pod(self._name("pinned"), "", claim="never")
+        pod["spec"]["nodeName"] = self._chance.choice(self._nodes)
+        deleted = at + self._chance.choice((1.0, 10.0, 30.0))
+        return [*self._apply(at, pod), (deleted, {"delete": [f"Pod/{pod['metadata']['name']}"]})]
+
     def _labelled_gang(self, at: float) -> Changes:
         size, name = self._chance.randint(2, 3), self._name("gang")
         prefix = self._chance.choice(_LABELS)
@@ -104,7 +114,7 @@ class RandomWork:
         return self._apply(at, *self._members(name, size, labels=labels))
 
     def _pod_group(self, at: float) -> Changes:
-        """Pods of a PodGroup of Kubernetes; sometimes one claim is the whole group's."""
+        """Pods of a PodGroup of Kubernetes; a claim may be the whole group's, a pod come later."""
         size, name = self._chance.randint(2, 3), self._name("group")
         spec: Raw = {"schedulingPolicy": {"gang": {"minCount": size}}}
         template = ""
@@ -113,10 +123,12 @@ class RandomWork:
             spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": template}]
         metadata = {"name": name}
         group = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup"}
-        pods = self._members(name, size, template=template)
+        late = self._chance.choice((0, 0, 1))
+        pods = self._members(name, size + late, template=template)
         for pod in pods:
             pod["spec"]["schedulingGroup"] = {"podGroupName": name}
-        return self._apply(at, group | {"metadata": metadata, "spec": spec}, *pods)
+        made = self._apply(at, group | {"metadata": metadata, "spec": spec}, *pods[:size])
+        return [*made, *(self._apply(at + _LATE_SECONDS, *pods[size:]) if late else ())]
 
     def _coscheduled(self, at: float) -> Changes:
         """Pods of a PodGroup of the coscheduling plugin, which may come after them."""
@@ -126,7 +138,7 @@ class RandomWork:
         labels = {CoschedulingPodGroup.POD_LABEL: name}
         # More than are needed, sometimes.
         pods = self._members(name, size + self._chance.choice((0, 0, 1)), labels=labels)
-        late = self._chance.choice((0.0, 0.0, 5.0))
+        late = self._chance.choice((0.0, 0.0, _LATE_SECONDS))
         return [*self._apply(at + late, group), *self._apply(at, *pods)]
 
     def _members(
@@ -169,7 +181,7 @@ class RandomWork:
         for pod in pods:
             mount(pod, {"persistentVolumeClaim": {"claimName": name}})
         claim = volume_claim(name, random_volume_claim_spec(self._chance))
-        late = self._chance.choice((0.0, 0.0, 5.0))
+        late = self._chance.choice((0.0, 0.0, _LATE_SECONDS))
         return [*self._apply(at + late, claim), *self._apply(at, *pods)]
 
     def _job(self, at: float) -> Changes:

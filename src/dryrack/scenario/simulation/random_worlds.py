@@ -49,7 +49,8 @@ class _Generator:
         self.nodes = chance.randint(2, 4)
         self.fleet = chance.choice(FLEETS)
         self.claim_specs = self.fleet.claim_specs()
-        self.work = RandomWork(chance, self.claim_specs, self.fleet.daemon_template)
+        names = [f"worker-{number}" for number in range(1, self.nodes + 1)]
+        self.work = RandomWork(chance, self.fleet, names)
         self.steps: list[Raw] = []
         self.back_at: dict[str, float] = {}
 
@@ -73,6 +74,7 @@ class _Generator:
                 specials=specials,
                 daemon_template=self.fleet.daemon_template,
                 spec=self.claim_specs["one"],
+                has_counters=self.fleet.has_counters,
             )
             for when, action in refill(at, emptied):
                 self._step(when, **action)
@@ -167,8 +169,9 @@ class _Generator:
         return f"device {node}/* {fault} share={self.chance.choice((0.1, 0.5, 1))} {self._for()}"
 
     def _work(self, at: float) -> None:
-        if self.chance.random() < 0.06:
-            self._bounce(at)
+        drawn = self.chance.random()
+        if drawn < 0.1:
+            self._bounce(at) if drawn < 0.06 else self._drain(at)
             return
         for when, action in self.work.draw(at):
             self._step(when, **action)
@@ -176,8 +179,23 @@ class _Generator:
     def _bounce(self, at: float) -> None:
         """A node leaves and comes back under its name."""
         name = self._node()
+        back = self._absence(name, at)
+        if back:
+            self._step(at, delete=[f"Node/{name}"])
+            self._step(back, apply=[self.fleet.node(name)])
+
+    def _drain(self, at: float) -> None:
+        """A node takes no pods for a while, and pods are evicted."""
+        name = self._node()
+        back = self._absence(name, at)
+        if back:
+            self._step(at, apply=[self.fleet.node(name) | {"spec": {"unschedulable": True}}])
+            self._step(at + 0.1, evict=["Pod/*"])
+            self._step(back, apply=[self.fleet.node(name)])
+
+    def _absence(self, name: str, at: float) -> float:
+        """Until when a node is out of use from then on; 0 if it is so already."""
         if self.back_at.get(name, 0.0) > at:
-            return
-        self.back_at[name] = back = at + self.chance.uniform(0.1, 20)
-        self._step(at, delete=[f"Node/{name}"])
-        self._step(back, apply=[self.fleet.node(name)])
+            return 0.0
+        self.back_at[name] = at + self.chance.uniform(0.1, 20)
+        return self.back_at[name]

@@ -36,6 +36,8 @@ _ALL = (
 WELL_SECONDS = 400.0
 _EMPTY_SECONDS = 100.0
 _RUN_SECONDS = 100.0
+# For a pod that finds what its group has; it runs or not before all is deleted.
+_LATE_SECONDS = 30.0
 _RUN_WITHIN = "60s"
 
 
@@ -75,6 +77,8 @@ class Emptied:
     """What a pod on every node asks for beside others."""
     spec: Raw
     """A claim of one device."""
+    has_counters: bool
+    """Whether slices have counters, and are there without devices as well."""
 
 
 def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
@@ -98,7 +102,16 @@ def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
         [*(_pod(f"coscheduled-{n}", "one", group=_COSCHEDULED) for n in "01"), _coscheduled()],
     ):
         yield at, {"apply": batch, "expect": [*_expected(batch, fleet)]}
+        if batch[0]["metadata"]["name"] == "group":
+            late = _pod("group-late", "one", group="group")
+            yield at + _LATE_SECONDS, {"apply": [late], "expect": [_running("group-late")]}
         yield at + _RUN_SECONDS, _deletion()
+        at += _RUN_SECONDS + _EMPTY_SECONDS
+    if not fleet.has_counters:
+        # A node that has lost all its devices publishes nothing.
+        left = {"object": "ResourceSlice/*", "count": 1, "within": _RUN_WITHIN}
+        yield at, {"fail": ["device */* lost"], "expect": [left]}
+        yield at + _RUN_SECONDS, {"heal": ["all"]}
         at += _RUN_SECONDS + _EMPTY_SECONDS
     channel = _claim("channel", _channel_spec())
     pods = [_pod(f"fill-{number}", "one") for number in range(fleet.places)]
