@@ -276,6 +276,23 @@ def test_a_deletion_is_reviewed(scene: Scene) -> None:
     asyncio.run(play())
 
 
+def test_all_of_a_collection_are_reviewed_before_the_first_is_deleted(scene: Scene) -> None:
+    """The answer names all that were there, however often the request begins again."""
+
+    async def play() -> None:
+        names = [f"m{number:02}" for number in range(21)]
+        for name in names:
+            await scene.plane.asked("POST", MAPS, config_map(name=name))
+        async with scene.program(lambda _: ALLOWED) as program:
+            await scene.register("validating", program.url)
+            deleted = await scene.plane.asked("DELETE", MAPS)
+        assert sorted(each["name"] for each in program.asked) == names
+        assert [each["metadata"]["name"] for each in deleted.body["items"]] == names
+        assert (await scene.plane.asked("GET", MAPS)).body["items"] == []
+
+    asyncio.run(play())
+
+
 def test_a_webhook_is_asked_anew_if_the_object_changed_meanwhile(scene: Scene) -> None:
     """What is written was reviewed as it is: a patch of what another writer has left."""
 

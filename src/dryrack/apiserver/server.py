@@ -6,6 +6,7 @@ HTTPS is brought here by `http`. Refusals are values on the way (`StatusError`) 
 the end; anything else that is raised is a bug, and is not caught here.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -128,11 +129,16 @@ class ApiServer:
             try:
                 return await self._answered(replace(call, reviews=reviews), handler)
             except ReviewNeededError as error:
-                question = error.question
+                questions = error.questions
             finally:
                 self.chance.begin(None)
             del call.warnings[told:]
-            reviews.answers[question.identity] = await webhooks.ask(question)
+            async with asyncio.TaskGroup() as group:
+                asked = {
+                    each.identity: group.create_task(webhooks.ask(each), name=f"ask {each.url}")
+                    for each in questions
+                }
+            reviews.answers |= {identity: task.result() for identity, task in asked.items()}
         raise internal_error("admission webhooks were asked too often about one request")
 
     def _authorize(self, call: Call) -> None:

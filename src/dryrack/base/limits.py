@@ -55,9 +55,11 @@ READABLE_OBJECTS_MAX = 2048
 READABLE_LARGE_OBJECTS_MAX = 16
 LARGE_OBJECT_BYTES = 8 * 1024
 
-# How often webhooks are asked about one request: each of them once, and anew whenever another
-# writer has changed the object meanwhile.
-REVIEWS_MAX = 100
+# How often a request begins again because webhooks have to be asked: once for each of them, anew
+# whenever another writer has changed the object meanwhile, and for every few objects of a
+# collection that is deleted.
+REVIEWS_MAX = 1000
+REVIEWS_AT_ONCE_MAX = 20
 
 # What one scenario may ask for. More nodes than one process can hold a fleet of, more steps than
 # anybody reads, or more time than any lease and certificate lasts is a mistake in the file.

@@ -26,6 +26,8 @@ from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.strategy import Write
 from dryrack.apiserver.verbs import lifecycle
 from dryrack.apiserver.verbs.writing import Order, Writer, served
+from dryrack.apiserver.webhooks.admission_reviews import ReviewNeededError, ReviewRequest
+from dryrack.base.limits import REVIEWS_AT_ONCE_MAX
 from dryrack.base.ports import Clock
 from dryrack.client.timekeeping import seconds_of
 from dryrack.client.transport import Request
@@ -251,6 +253,8 @@ class Deleter:
         self, order: Order, options: DeleteOptions, found: tuple[Stored, ...]
     ) -> list[Stored]:
         """Deletes each; answers with what they were. One that is gone meanwhile is no matter."""
+        if order.reviews is not None:
+            self._have_reviewed(order, options, found)
         for each in found:
             one = replace(order, namespace=each.key.namespace, name=each.key.name)
             try:
@@ -259,6 +263,26 @@ class Deleter:
                 if error.status.code != _NOT_FOUND:
                     raise
         return list(found)
+
+    def _have_reviewed(
+        self, order: Order, options: DeleteOptions, found: tuple[Stored, ...]
+    ) -> None:
+        """Has webhooks asked about all of them before the first is deleted."""
+        needed: list[ReviewRequest] = []
+        for each in found:
+            one = replace(order, namespace=each.key.namespace, name=each.key.name)
+            write = replace(self._writer.context(one), dry_run=options.dry_run)
+            try:
+                self._writer.approve_deletion(one, served(order.resource, each), write)
+            except ReviewNeededError as error:
+                needed += error.questions
+            except StatusError:
+                # It is refused when its turn comes.
+                continue
+            if len(needed) >= REVIEWS_AT_ONCE_MAX:
+                break
+        if needed:
+            raise ReviewNeededError(*needed)
 
 
 _NOT_FOUND = 404

@@ -67,11 +67,11 @@ WebhookAnswer = ReviewResponse | Unanswered
 
 
 class ReviewNeededError(Exception):
-    """A write cannot go on before a webhook has been asked."""
+    """A write cannot go on before webhooks have been asked."""
 
-    def __init__(self, question: ReviewRequest) -> None:
-        super().__init__(question.url)
-        self.question = question
+    def __init__(self, *questions: ReviewRequest) -> None:
+        super().__init__(*(each.url for each in questions))
+        self.questions = questions
 
 
 @dataclass(slots=True)
