@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from tests.apiserver.replay import CountingChance
-from tests.apiserver.whole_plane import WholePlane
+from tests.apiserver.whole_plane import Answer, WholePlane
 
 from dryrack.client.timekeeping import VirtualClock
+from dryrack.client.transport import User
 from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.process.modes import AuthorizationMode
 
 Raw = dict[str, Any]
 
@@ -163,6 +165,116 @@ def test_ingresses_and_network_policies_are_kept_and_shown(plane: WholePlane) ->
     assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
     assert policy["spec"]["egress"][0]["ports"] == [{"port": 53, "protocol": "TCP"}]
     assert plane.rows(f"{NETWORK}/networkpolicies")[0][:2] == ["deny", "app=web"]
+
+
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+REQUEST = named(
+    "jane:dev",
+    spec={
+        "request": "LS0tLS1CRUdJTg==",
+        "signerName": "example.com/people",
+        "usages": ["client auth"],
+        "username": "somebody else",
+        "expirationSeconds": 7200,
+    },
+)
+APPROVED = {"type": "Approved", "status": "True", "reason": "KubectlApprove"}
+DENIED = {"type": "Denied", "status": "True", "reason": "KubectlDeny"}
+
+
+def decided(plane: WholePlane, part: str, *conditions: Raw, **spec: Any) -> Answer:
+    """The answer to a PUT of these conditions, as kubectl sends it."""
+    found = plane.ask("GET", f"{REQUESTS}/jane:dev").body
+    sent = {**found, "spec": {**found["spec"], **spec}, "status": {"conditions": conditions}}
+    return plane.ask("PUT", f"{REQUESTS}/jane:dev{part}", sent)
+
+
+def test_a_certificate_request_is_approved_by_its_own_part_alone(plane: WholePlane) -> None:
+    """`kubectl certificate approve`: the condition has its times, and nothing else changes."""
+    made = plane.create(REQUESTS, REQUEST).body
+    assert made["spec"]["username"] == "system:admin"
+    assert plane.rows(REQUESTS)[0][2:] == [
+        *("example.com/people", "system:admin", "120m", "Pending"),
+    ]
+    assert decided(plane, "", APPROVED).body["status"] == {}
+    by_status = decided(plane, "/status", APPROVED)
+    assert by_status.status == 422
+    assert 'status.conditions: Forbidden: updates may not add a condition of type "Approved"' in (
+        by_status.message
+    )
+    approved = decided(plane, "/approval", APPROVED, signerName="example.com/others")
+    assert approved.status == 200, approved.message
+    [condition] = approved.body["status"]["conditions"]
+    assert condition == {
+        **APPROVED,
+        "lastUpdateTime": condition["lastTransitionTime"],
+        "lastTransitionTime": made["metadata"]["creationTimestamp"],
+    }
+    assert approved.body["spec"] == made["spec"]
+    assert plane.rows(REQUESTS)[0][-1] == "Approved"
+    signed = plane.ask(
+        "PATCH",
+        f"{REQUESTS}/jane:dev/status",
+        {"status": {"certificate": "QQ=="}},
+        content_type="application/merge-patch+json",
+    )
+    assert signed.body["status"] == {"certificate": "QQ==", "conditions": [condition]}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "problem"),
+    [
+        ((APPROVED, DENIED), 'status.conditions: Invalid value: "Denied": Approved and Denied'),
+        ((APPROVED, APPROVED), 'status.conditions[1].type: Duplicate value: "Approved"'),
+        (
+            ({**APPROVED, "status": "False"},),
+            'Unsupported value: "False": supported values: "True"',
+        ),
+        (({"type": "Approved"},), "status.conditions[0].status: Required value"),
+        ((), 'Forbidden: updates may not remove a condition of type "Approved"'),
+    ],
+)
+def test_an_approval_that_makes_no_sense_is_refused(
+    plane: WholePlane, conditions: tuple[Raw, ...], problem: str
+) -> None:
+    """It is one decision, it is true, and it stays."""
+    plane.create(REQUESTS, REQUEST)
+    if not conditions:
+        decided(plane, "/approval", APPROVED)
+
+    refused = decided(plane, "/approval", *conditions)
+    assert refused.status == 422
+    assert problem in refused.message
+
+
+def test_who_approves_needs_the_right_for_the_signer() -> None:
+    """To write the part is not enough: `approve` on the signer, or on all of its domain."""
+    options = PlaneOptions(
+        clock=VirtualClock(), chance=CountingChance(), authorization=AuthorizationMode.RBAC
+    )
+    plane, jane = WholePlane(options), User("jane", ("system:authenticated",))
+    plane.create(REQUESTS, REQUEST)
+    group = ["certificates.k8s.io"]
+    write: Raw = {"apiGroups": group, "resources": ["*"], "verbs": ["get", "update"]}
+    roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    plane.create(roles, named("jane", rules=[write]))
+    subject = {"kind": "User", "name": "jane", "apiGroup": "rbac.authorization.k8s.io"}
+    role = {"kind": "ClusterRole", "name": "jane", "apiGroup": "rbac.authorization.k8s.io"}
+    plane.create(
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        named("jane", subjects=[subject], roleRef=role),
+    )
+    found = plane.ask("GET", f"{REQUESTS}/jane:dev", user=jane).body
+    sent = {**found, "status": {"conditions": [APPROVED]}}
+    denied = plane.ask("PUT", f"{REQUESTS}/jane:dev/approval", sent, user=jane)
+    assert (denied.status, denied.message.partition("forbidden: ")[2]) == (
+        403,
+        'user not permitted to approve requests with signerName "example.com/people"',
+    )
+    approve = {"apiGroups": group, "resources": ["signers"], "verbs": ["approve"]}
+    rules = [write, {**approve, "resourceNames": ["example.com/*"]}]
+    plane.ask("PUT", f"{roles}/jane", named("jane", rules=rules))
+    assert plane.ask("PUT", f"{REQUESTS}/jane:dev/approval", sent, user=jane).status == 200
 
 
 def test_an_autoscaler_is_one_object_in_both_versions(plane: WholePlane) -> None:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.resource_metrics.served import metrics_resources
     from dryrack.apiserver.server import ApiServer
     from dryrack.apiserver.strategies import strategy_of
+    from dryrack.apiserver.strategies.certificates import confirm_approval
     from dryrack.apiserver.strategies.pods.logs import Logs
     from dryrack.apiserver.strategies.pods.parts import pod_handlers
     from dryrack.apiserver.strategies.quotas.admission import QuotaAdmission
@@ -90,6 +91,7 @@ else:
             "resource_metrics.served": "metrics_resources",
             "server": "ApiServer",
             "strategies": "strategy_of",
+            "strategies.certificates": "confirm_approval",
             "strategies.pods.logs": "Logs",
             "strategies.pods.parts": "pod_handlers",
             "strategies.quotas.admission": "QuotaAdmission",
@@ -158,6 +160,7 @@ __all__ = [
     "builtin_resources",
     "check_pod_security",
     "claim_status_problems",
+    "confirm_approval",
     "confirm_no_escalation",
     "default_roles",
     "metrics_resources",

@@ -127,7 +127,7 @@ ControllerRevision apps/v1 namespaced stored
 HorizontalPodAutoscaler autoscaling/v2 namespaced stored hpa status
 HorizontalPodAutoscaler autoscaling/v1 namespaced stored hpa status
 CronJob batch/v1 namespaced full cj status
-CertificateSigningRequest certificates.k8s.io/v1 cluster stored csr status
+CertificateSigningRequest certificates.k8s.io/v1 cluster stored csr approval,status
 EndpointSlice discovery.k8s.io/v1 namespaced stored
 FlowSchema flowcontrol.apiserver.k8s.io/v1 cluster stored - status
 PriorityLevelConfiguration flowcontrol.apiserver.k8s.io/v1 cluster stored - status

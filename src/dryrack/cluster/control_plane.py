@@ -241,13 +241,17 @@ def _seams(
 
 
 def _guard(authorization: Rbac) -> Admission:
-    """Holds those who write roles and bindings to what they may do themselves."""
+    """Holds those who write roles, bindings and approvals to what they may do themselves."""
 
     def confirm(resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> None:
         if resource.group == RBAC_GROUP:
             from dryrack.apiserver import confirm_no_escalation
 
             confirm_no_escalation(authorization, resource, new, old=old, write=write)
+        if write.subresource == "approval" and old is not None:
+            from dryrack.apiserver import confirm_approval
+
+            confirm_approval(authorization, resource, old, write)
 
     return confirm
 

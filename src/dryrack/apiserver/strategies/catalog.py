@@ -9,6 +9,7 @@ from dryrack.apiserver.strategies.accounts import (
     RoleStrategy,
     ServiceAccountStrategy,
 )
+from dryrack.apiserver.strategies.certificates import CertificateRequestStrategy
 from dryrack.apiserver.strategies.configuration import ConfigMapStrategy, SecretStrategy
 from dryrack.apiserver.strategies.events import EventStrategy, NewEventStrategy
 from dryrack.apiserver.strategies.extension import traffic
@@ -101,6 +102,7 @@ _ADMISSION = "admissionregistration.k8s.io"
 _FLOW = "flowcontrol.apiserver.k8s.io"
 _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
     "apiservices.apiregistration.k8s.io": ApiServiceStrategy,
+    "certificatesigningrequests.certificates.k8s.io": CertificateRequestStrategy,
     "configmaps": ConfigMapStrategy,
     "cronjobs.batch": CronJobStrategy,
     "customresourcedefinitions.apiextensions.k8s.io": _definition,

@@ -55,7 +55,7 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
         "statefulsets.apps": workloads.STATEFUL_SETS,
         "cronjobs.batch": workloads.CRON_JOBS,
         "jobs.batch": workloads.JOBS,
-        "certificatesigningrequests.certificates.k8s.io": core.NAMED,
+        "certificatesigningrequests.certificates.k8s.io": stored.CERTIFICATE_REQUESTS,
         "leases.coordination.k8s.io": core.LEASES,
         "nodes.metrics.k8s.io": core.USAGE,
         "pods.metrics.k8s.io": core.USAGE,

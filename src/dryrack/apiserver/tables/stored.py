@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.tables.ages import age
+from dryrack.apiserver.tables.ages import age, human
 from dryrack.apiserver.tables.columns import (
     AGE,
     NAME,
@@ -257,3 +257,25 @@ def _amount(amounts: JsonObject, name: str) -> str:
 
 
 QUOTAS = Shape((NAME, *plain("Request", "Limit"), AGE), _quota)
+
+
+def _certificate_request(obj: JsonObject, now: float) -> list[Any]:
+    spec = dig(obj, "spec", default={})
+    expiration = spec.get("expirationSeconds")
+    duration = NONE if expiration is None else human(expiration)
+    signer, requestor = spec.get("signerName") or NONE, spec.get("username") or ""
+    return [name_of(obj), age(obj, now), signer, requestor, duration, _decision(obj)]
+
+
+def _decision(request: JsonObject) -> str:
+    kinds = {each.get("type") for each in dig(request, "status", "conditions", default=())}
+    decided = next((kind for kind in ("Denied", "Approved") if kind in kinds), "Pending")
+    words = [decided, *(["Failed"] if "Failed" in kinds else ())]
+    words += ["Issued"] if dig(request, "status", "certificate") else ()
+    return ",".join(words)
+
+
+CERTIFICATE_REQUESTS = Shape(
+    (NAME, AGE, *plain("SignerName", "Requestor", "RequestedDuration", "Condition")),
+    _certificate_request,
+)

@@ -1,0 +1,162 @@
+"""
+CertificateSigningRequests: who asks, and whether somebody has approved or denied it.
+
+Nothing of a request changes after it was made but its status: conditions Approved and Denied by
+the part `approval` alone, the certificate and other conditions by `status`. Nobody here signs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.apiserver.answer.status import forbidden as refused
+from dryrack.apiserver.authorization.attributes import Attributes
+from dryrack.apiserver.strategy import Strategy, keep_status, status_and_metadata
+from dryrack.kinds.rules.copies import with_value
+from dryrack.kinds.rules.kind_rules import KindRules
+from dryrack.kinds.text.quoting import quoted
+from dryrack.kinds.validation.meta import Naming
+from dryrack.kinds.validation.problems import (
+    Token,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dryrack.apiserver.authorization import Authorization
+    from dryrack.apiserver.registry import Resource
+    from dryrack.apiserver.strategy import Write
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.validation import FieldProblem
+
+GROUP = "certificates.k8s.io"
+_DECISIONS = ("Approved", "Denied")
+_FINAL = (*_DECISIONS, "Failed")
+_WHERE = "status.conditions"
+
+
+class CertificateRequestStrategy(Strategy):
+    """A request is as it was made; its status says what came of it."""
+
+    selectable_fields = ("spec.signerName",)
+
+    def __init__(self) -> None:
+        anything = Naming(lambda _: (), lambda _: ())
+        super().__init__(KindRules(namespaced=False, has_status=True, naming=anything))
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        """Who asks is not for the one to say who asks."""
+        user, made = write.user, super().prepare_create(obj, write)
+        asker = {
+            "username": user.name,
+            "uid": user.uid,
+            "groups": list(user.groups),
+            "extra": {key: list(values) for key, values in user.extra.items()},
+        }
+        spec = made.get("spec") or {}
+        for key, value in asker.items():
+            spec = with_value(spec, key, value or None)
+        return {**made, "spec": spec}
+
+    def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
+        if not write.subresource:
+            return {**keep_status(obj, old), "spec": old.get("spec") or {}}
+        conditions, before = _conditions(obj), _conditions(old)
+        status = obj.get("status") or {}
+        if write.subresource == "approval":
+            status = old.get("status") or {}
+        else:
+            conditions = _with_decisions(conditions, before)
+        timed = [_timed(each, before, write.now) for each in conditions]
+        made = {**obj, "status": with_value(status, "conditions", timed or None)}
+        return status_and_metadata(made, old)
+
+    def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        found = [*_condition_problems(_conditions(obj), _conditions(old))]
+        for kind in _FINAL:
+            now, before = _of(kind, _conditions(obj)), _of(kind, _conditions(old))
+            if len(now) < len(before):
+                message = f"updates may not remove a condition of type {quoted(kind)}"
+                found.append(forbidden(_WHERE, message))
+            elif kind in _DECISIONS and write.subresource != "approval" and now != before:
+                message = f"updates may not add a condition of type {quoted(kind)}"
+                found.append(forbidden(_WHERE, message))
+        certificate, known = (
+            (each.get("status") or {}).get("certificate") or "" for each in (obj, old)
+        )
+        if known and certificate != known:
+            message = "updates may not modify existing certificate content"
+            found.append(forbidden("status.certificate", message))
+        return found
+
+
+def _conditions(obj: Raw) -> list[Raw]:
+    found: list[Raw] = (obj.get("status") or {}).get("conditions") or []
+    return found
+
+
+def _of(kind: str, conditions: list[Raw]) -> list[Raw]:
+    return [each for each in conditions if each.get("type") == kind]
+
+
+def _with_decisions(conditions: list[Raw], before: list[Raw]) -> list[Raw]:
+    """The conditions with those decisions as they are stored of which there are as many."""
+    made = list(conditions)
+    for kind in _DECISIONS:
+        known = _of(kind, before)
+        if len(_of(kind, made)) == len(known):
+            stored = iter(known)
+            made = [next(stored) if each.get("type") == kind else each for each in made]
+    return made
+
+
+def _timed(condition: Raw, before: list[Raw], now: str) -> Raw:
+    """With the times of its last update, and of the last change of its status."""
+    same = (
+        each["lastTransitionTime"]
+        for each in _of(condition.get("type") or "", before)
+        if each.get("status") == condition.get("status") and each.get("lastTransitionTime")
+    )
+    updated = condition.get("lastUpdateTime") or now
+    changed = condition.get("lastTransitionTime") or next(same, now)
+    return {**condition, "lastUpdateTime": updated, "lastTransitionTime": changed}
+
+
+def _condition_problems(conditions: list[Raw], before: list[Raw]) -> Iterator[FieldProblem]:
+    """What was wrong before may stay."""
+    known, seen = [each.get("type") or "" for each in before], set[str]()
+    for position, each in enumerate(conditions):
+        at, kind = f"{_WHERE}[{position}]", each.get("type") or ""
+        if not kind and "" not in known:
+            yield required(f"{at}.type")
+        allowed = ("True",) if kind in _FINAL else ("False", "True", "Unknown")
+        status = each.get("status") or ""
+        if not status:
+            yield required(f"{at}.status")
+        elif status not in allowed:
+            yield not_supported(f"{at}.status", status, allowed)
+        contrary = kind in _DECISIONS and seen.intersection(_DECISIONS).difference((kind,))
+        if contrary and not set(known).issuperset(_DECISIONS):
+            message = "Approved and Denied conditions are mutually exclusive"
+            yield invalid(_WHERE, Token(kind), message)
+        if kind in seen and len(set(known)) == len(known):
+            yield duplicate(f"{at}.type", kind)
+        seen.add(kind)
+
+
+def confirm_approval(
+    authorization: Authorization, resource: Resource, request: Raw, write: Write
+) -> None:
+    """Raises a `StatusError` if the writer may not approve for the signer of a request."""
+    signer = (request.get("spec") or {}).get("signerName") or ""
+    for name in (signer, f"{signer.partition('/')[0]}/*"):
+        asked = Attributes(write.user, "approve", group=GROUP, resource="signers", name=name)
+        if authorization.allows(asked):
+            return
+    detail = f"user not permitted to approve requests with signerName {quoted(signer)}"
+    raise refused(resource.as_resource, request["metadata"]["name"], detail)
