@@ -18,7 +18,7 @@ from dryrack.client.endpoints import (
     VOLUME_CLAIMS,
     VOLUMES,
 )
-from dryrack.client.errors import InvalidError
+from dryrack.client.errors import ForbiddenError, InvalidError
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
@@ -212,6 +212,115 @@ def test_a_volume_that_is_kept_for_a_claim_is_its() -> None:
         await scene.make(claim("data", storageClassName="manual"))
 
         assert await scene.bound() == {"data": "big", "other": "small"}
+
+    play(story)
+
+
+def test_a_volume_that_is_kept_for_a_claim_may_be_of_another_class() -> None:
+    """Who names the claim has chosen; it has to be large enough all the same."""
+
+    async def story(scene: Scene) -> None:
+        kept = [{"namespace": "default", "name": name} for name in ("data", "large")]
+        await scene.make(volume("a", "5Gi", claimRef=kept[0]), volume("b", "5Gi", claimRef=kept[1]))
+        await scene.make(
+            claim("data", storageClassName=""),
+            claim("large", "6Gi", storageClassName=""),
+        )
+
+        assert await scene.bound() == {"data": "a", "large": "Pending"}
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({}, ""),
+        ({"resources": {"requests": {"storage": "6Gi"}}}, "requested PV is too small"),
+        ({"storageClassName": "other"}, "storageClassName does not match"),
+        ({"volumeMode": "Block"}, "incompatible volumeMode"),
+        ({"accessModes": ["ReadWriteMany"]}, "incompatible accessMode"),
+    ],
+)
+def test_a_claim_that_names_a_volume_waits_for_one_that_does(spec: Raw, problem: str) -> None:
+    """Though it comes later than the claim; if it does not do, that is told."""
+
+    async def story(scene: Scene) -> None:
+        client = scene.cluster.client
+        named = {"storageClassName": "manual", "volumeName": "disk"}
+        await scene.make(claim("data", **(named | spec)))
+        await scene.make(volume("disk", "5Gi"))
+        found = await client.get(VOLUME_CLAIMS, "data", "default")
+        events = (await client.list(EVENTS, Selection(namespace="default"))).items
+
+        assert found["status"]["phase"] == ("Pending" if problem else "Bound")
+        assert [(each["reason"], each["message"]) for each in events] == (
+            [("VolumeMismatch", f'Cannot bind to requested volume "disk": {problem}')]
+            if problem
+            else []
+        )
+
+    play(story)
+
+
+def test_a_volume_grows_with_its_claim() -> None:
+    """If its class lets it; then nothing is written any more."""
+
+    async def story(scene: Scene) -> None:
+        client, store = scene.cluster.client, scene.cluster.plane.store
+        await scene.make(storage_class("elastic", allowVolumeExpansion=True))
+        await scene.make(claim("data", storageClassName="elastic"))
+        [name] = await scene.phases()
+        more = {"spec": {"resources": {"requests": {"storage": "8Gi"}}}}
+        await client.patch(VOLUME_CLAIMS, "data", more, namespace="default")
+        await scene.clock.advance(1)
+        made = await client.get(VOLUMES, name)
+        found = await client.get(VOLUME_CLAIMS, "data", "default")
+        events = (await client.list(EVENTS, Selection(namespace="default"))).items
+        revision = store.revision
+        await scene.clock.advance(600)
+
+        assert made["spec"]["capacity"] == found["status"]["capacity"] == {"storage": "8Gi"}
+        assert (found["status"]["phase"], made["status"]["phase"]) == ("Bound", "Bound")
+        assert "Resize volume succeeded" in [each["message"] for each in events]
+        for resource in ("persistentvolumes", "persistentvolumeclaims", "events"):
+            assert not store.events(resource, after=revision)
+
+    play(story)
+
+
+def test_a_volume_of_another_kind_does_not_grow_by_itself() -> None:
+    """The claim says for whom it waits, as on a cluster without a resizer for it."""
+
+    async def story(scene: Scene) -> None:
+        client = scene.cluster.client
+        await scene.make(storage_class("manual", allowVolumeExpansion=True))
+        await scene.make(volume("disk", "5Gi"), claim("data", storageClassName="manual"))
+        more = {"spec": {"resources": {"requests": {"storage": "8Gi"}}}}
+        await client.patch(VOLUME_CLAIMS, "data", more, namespace="default")
+        await scene.clock.advance(1)
+        found = await client.get(VOLUME_CLAIMS, "data", "default")
+        events = (await client.list(EVENTS, Selection(namespace="default"))).items
+
+        assert found["status"]["capacity"] == {"storage": "5Gi"}
+        assert [each["reason"] for each in events] == ["ExternalExpanding"]
+
+    play(story)
+
+
+def test_a_claim_of_a_class_that_does_not_grow_is_refused() -> None:
+    """And so is one that waits for its volume; both in the words of the real server."""
+
+    async def story(scene: Scene) -> None:
+        client = scene.cluster.client
+        more = {"spec": {"resources": {"requests": {"storage": "8Gi"}}}}
+        await scene.make(storage_class("fixed"), claim("data", storageClassName="fixed"))
+        await scene.make(claim("waits", storageClassName=""))
+
+        with pytest.raises(ForbiddenError, match="only dynamically provisioned pvc can be resized"):
+            await client.patch(VOLUME_CLAIMS, "data", more, namespace="default")
+        with pytest.raises(InvalidError, match="spec is immutable after creation"):
+            await client.patch(VOLUME_CLAIMS, "waits", more, namespace="default")
 
     play(story)
 

@@ -9,7 +9,7 @@ volume is made for a claim of the class "", of the provisioner `kubernetes.io/no
 a selector, or that names its volume.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dryrack.client.endpoints import PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from dryrack.client.informer import Name, name_of
@@ -23,7 +23,14 @@ from dryrack.controllers.objects import (
     uid_of,
     with_metadata,
 )
-from dryrack.controllers.volumes.matching import best, class_of, is_kept_for
+from dryrack.controllers.volumes.matching import (
+    asked_for,
+    best,
+    class_of,
+    is_kept_for,
+    mismatch,
+    size_of,
+)
 from dryrack.controllers.volumes.pod_claims import claims_of
 from dryrack.controllers.writes import NOTHING, Create, EngineContext, Plan, Report, Update, Write
 from dryrack.kinds.raw import Raw
@@ -44,6 +51,10 @@ def bound(claim: Raw, volume: Raw) -> Plan:
     is_free = not spec_of(volume).get("claimRef")
     if not is_free and not is_kept_for(volume, claim):
         return NOTHING
+    problem = mismatch(volume, claim) if is_free else ""
+    if problem:
+        told = f'Cannot bind to requested volume "{volume["metadata"]["name"]}": {problem}'
+        return Plan((Report(claim, "Warning", "VolumeMismatch", told, told),))
     return Plan((*_given(volume, claim, is_free=is_free), *_taken(claim, volume)))
 
 
@@ -71,6 +82,23 @@ def _taken(claim: Raw, volume: Raw) -> Iterable[Write]:
     status = status_of(claim) | shown | {"phase": "Bound"}
     if status != status_of(claim):
         yield Update(VOLUME_CLAIMS, named | {"status": status}, "status")
+
+
+def grown(claim: Raw, volume: Raw, storage_class: Raw | None) -> Sequence[Write]:
+    """The volume of a bound claim as large as the claim asks for by now, if its class lets it."""
+    is_bound = status_of(claim).get("phase") == "Bound" and is_kept_for(volume, claim)
+    if not is_bound or asked_for(claim) <= size_of(volume):
+        return ()
+    if not (storage_class or {}).get("allowVolumeExpansion"):
+        return ()
+    if not spec_of(volume).get("csi"):
+        # No resizer is played for what somebody has made of other things.
+        told = "waiting for an external controller to expand this PVC"
+        return (Report(claim, "Normal", "ExternalExpanding", told, told),)
+    capacity = {"storage": spec_of(claim)["resources"]["requests"]["storage"]}
+    larger = volume | {"spec": spec_of(volume) | {"capacity": capacity}}
+    told = "Resize volume succeeded"
+    return Update(VOLUMES, larger), Report(claim, "Normal", "VolumeResizeSuccessful", told)
 
 
 def lost(claim: Raw) -> Plan:
@@ -114,6 +142,8 @@ def provisioned(claim: Raw, storage_class: Raw | None, *, is_used: bool) -> Plan
     }
     if class_of(claim):
         made["spec"]["storageClassName"] = class_of(claim)
+    if spec.get("volumeAttributesClassName"):
+        made["spec"]["volumeAttributesClassName"] = spec["volumeAttributesClassName"]
     told = "Successfully provisioned volume {}"
     accepted = Report(claim, "Normal", "ProvisioningSucceeded", told)
     return Plan((Create(VOLUMES, made, accepted=accepted),))
@@ -145,7 +175,9 @@ class ClaimBinding:
         self._pods = informers.of(PODS)
         self._users = self._pods.index("volume claim on node", _claims_on_node)
         self._unbound = self._claims.index("unbound by class", _class_if_unbound)
+        self._naming = self._claims.index("names volume", _named_volume)
         self._free = self._volumes.index("free by class", _class_if_free)
+        self._kept = self._volumes.index("kept for claim", _claim_if_kept)
         # One at a time: two claims would choose the same volume.
         self._loop: Loop[Name] = Loop(
             around,
@@ -166,14 +198,16 @@ class ClaimBinding:
             self._loop.queue.add(name_of(new))
 
     def _on_volume(self, old: Raw | None, new: Raw | None) -> None:
-        """Whoever has it, and if nobody has it whoever may want it."""
+        """Whoever has it or names it, and if nobody has it whoever may want it."""
         for each in filter(None, (old, new)):
             reference = spec_of(each).get("claimRef")
             if reference:
                 self._loop.queue.add(Name(reference.get("namespace", ""), reference["name"]))
-        for kind in _class_if_free(new) if new is not None else ():
-            for claim in self._unbound.get(kind):
-                self._loop.queue.add(name_of(claim))
+        if new is None:
+            return
+        wanting = [each for kind in _class_if_free(new) for each in self._unbound.get(kind)]
+        for claim in (*self._naming.get(new["metadata"]["name"]), *wanting):
+            self._loop.queue.add(name_of(claim))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and (old is None or not spec_of(old).get("nodeName")):
@@ -184,12 +218,14 @@ class ClaimBinding:
         claim = self._claims.objects.get(name)
         if claim is None or is_deleted(claim):
             return NOTHING
-        chosen = spec_of(claim).get("volumeName")
+        chosen, kind = spec_of(claim).get("volumeName"), class_of(claim) or ""
         if chosen:
             volume = self._volumes.get("", chosen)
-            return lost(claim) if volume is None else bound(claim, volume)
-        kind = class_of(claim) or ""
-        volume = best(claim, self._free.get(kind))
+            if volume is None:
+                return lost(claim)
+            writes = grown(claim, volume, self._classes.get("", kind))
+            return Plan((*writes, *bound(claim, volume).writes))
+        volume = best(claim, (*self._kept.get("/".join(name)), *self._free.get(kind)))
         if volume is None:
             # One that was just made for it.
             volume = self._volumes.get("", volume_name(claim))
@@ -203,10 +239,18 @@ def _class_if_unbound(claim: Raw) -> Iterable[str]:
     return () if spec_of(claim).get("volumeName") else (class_of(claim) or "",)
 
 
+def _named_volume(claim: Raw) -> Iterable[str]:
+    name = spec_of(claim).get("volumeName")
+    return (name,) if name else ()
+
+
 def _class_if_free(volume: Raw) -> Iterable[str]:
-    """One that is kept for a claim by name alone is free for that one."""
-    has_claim = (spec_of(volume).get("claimRef") or {}).get("uid")
-    return () if has_claim else (class_of(volume) or "",)
+    return () if spec_of(volume).get("claimRef") else (class_of(volume) or "",)
+
+
+def _claim_if_kept(volume: Raw) -> Iterable[str]:
+    reference = spec_of(volume).get("claimRef")
+    return (f"{reference.get('namespace', '')}/{reference['name']}",) if reference else ()
 
 
 def _claims_on_node(pod: Raw) -> Iterable[str]:

@@ -24,7 +24,7 @@ def best(claim: Raw, volumes: Iterable[Raw]) -> Raw | None:
     """The volume that is kept for the claim, else the smallest that does; None if none does."""
     found = [each for each in volumes if _does(each, claim)]
     kept = [each for each in found if spec_of(each).get("claimRef")]
-    return min(kept or found, key=lambda each: (_size(each), name_of(each)), default=None)
+    return min(kept or found, key=lambda each: (size_of(each), name_of(each)), default=None)
 
 
 def is_kept_for(volume: Raw, claim: Raw) -> bool:
@@ -39,23 +39,40 @@ def asked_for(claim: Raw) -> Quantity:
     return Quantity.parse(requests["storage"]) if "storage" in requests else _NONE
 
 
-def _does(volume: Raw, claim: Raw) -> bool:
+def mismatch(volume: Raw, claim: Raw) -> str:
+    """Why a claim cannot have a volume that it names, in the controller's words; "" if it can."""
+    if is_deleted(volume):
+        return f'the volume is marked for deletion "{volume["metadata"]["name"]}"'
+    if size_of(volume) < asked_for(claim):
+        return "requested PV is too small"
+    if (class_of(volume) or "") != (class_of(claim) or ""):
+        return "storageClassName does not match"
+    return _unlike(volume, claim)
+
+
+def _unlike(volume: Raw, claim: Raw) -> str:
     spec, wanted = spec_of(volume), spec_of(claim)
-    if is_deleted(volume) or (spec.get("claimRef") and not is_kept_for(volume, claim)):
-        return False
-    return (
-        (class_of(volume) or "") == (class_of(claim) or "")
-        and spec.get("volumeMode", "Filesystem") == wanted.get("volumeMode", "Filesystem")
-        and set(wanted.get("accessModes") or ()) <= set(spec.get("accessModes") or ())
-        and asked_for(claim) <= _size(volume)
-        and _is_selected(volume, wanted.get("selector"))
-    )
+    attributes = "volumeAttributesClassName"
+    if (spec.get(attributes) or "") != (wanted.get(attributes) or ""):
+        return f"{attributes} does not match"
+    if spec.get("volumeMode", "Filesystem") != wanted.get("volumeMode", "Filesystem"):
+        return "incompatible volumeMode"
+    is_fit = set(wanted.get("accessModes") or ()) <= set(spec.get("accessModes") or ())
+    return "" if is_fit else "incompatible accessMode"
+
+
+def _does(volume: Raw, claim: Raw) -> bool:
+    """Who keeps a volume for a claim has chosen it, whatever its class and its labels."""
+    if not spec_of(volume).get("claimRef"):
+        return not mismatch(volume, claim) and _is_selected(volume, spec_of(claim).get("selector"))
+    is_usable = not is_deleted(volume) and size_of(volume) >= asked_for(claim)
+    return is_usable and is_kept_for(volume, claim) and not _unlike(volume, claim)
 
 
 def _is_selected(volume: Raw, selector: Raw | None) -> bool:
     return selector is None or matches_labels(decode(selector, LabelSelector), labels_of(volume))
 
 
-def _size(volume: Raw) -> Quantity:
+def size_of(volume: Raw) -> Quantity:
     capacity = spec_of(volume).get("capacity") or {}
     return Quantity.parse(capacity["storage"]) if "storage" in capacity else _NONE
