@@ -16,6 +16,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dryrack.allocation import (
     Allocated,
     AllocationError,
@@ -111,8 +113,7 @@ def _plugin_failed(pod: PodConstraints, error: PluginError) -> Unplaced:
     return Unplaced(str(error), lambda: iter((refusal,)))
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """One pod, with the plugins that have something to say about it."""
 
     plugins: PluginsInPlay

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import msgspec
+
 from dryrack.allocation import claim_name
 
 if TYPE_CHECKING:
@@ -53,8 +55,7 @@ class Cluster:
             self.fleet.pools_on = self.allocator.pools_on
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True):
     """The pod goes to the node, and its claims get these, in the order they were given."""
 
     node: str

@@ -59,8 +59,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_gates(claim: ResourceClaim, request: DeviceRequest, features: Features) -> None:
     """Refuse a request that needs what is switched off, rather than ignore a part of it."""
-    where = f"claim {claim_name(claim)}, request {request.name}"
     if request.first_available and not features.prioritized_list:
+        where = f"claim {claim_name(claim)}, request {request.name}"
         raise AllocationError(
             f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled"
         )
@@ -68,7 +68,7 @@ def check_gates(claim: ResourceClaim, request: DeviceRequest, features: Features
         return
     off = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
     if request.exactly is not None and request.exactly.capacity is not None:
-        raise AllocationError(f"{where}: {off}")
+        raise AllocationError(f"claim {claim_name(claim)}, request {request.name}: {off}")
     for subrequest in request.first_available:
         if subrequest.capacity is not None:
             raise AllocationError(f"claim {claim_name(claim)}, subrequest {subrequest.name}: {off}")
@@ -98,9 +98,10 @@ class Draft(msgspec.Struct, frozen=True):
 
     def checked(self, features: Features) -> Ask:
         """The ask, or the first mistake in it."""
-        wanted = self.wanted
-        where = f"claim {claim_name(self.claim)}, request {self.name}"
-        _check_selectors(where, wanted.selectors)
+        wanted, claim = self.wanted, claim_name(self.claim)
+        where = f"claim {claim}, request {self.name}"
+        if wanted.selectors:
+            _check_selectors(where, wanted.selectors)
         admin = wanted.admin_access if isinstance(wanted, ExactDeviceRequest) else None
         if admin is not None and not features.admin_access:
             raise AllocationError(
@@ -110,7 +111,7 @@ class Draft(msgspec.Struct, frozen=True):
         if wanted.allocation_mode not in ("ExactCount", "All"):
             raise AllocationError(f"{where}: unsupported count mode {wanted.allocation_mode}")
         return Ask(
-            claim_name=claim_name(self.claim),
+            claim_name=claim,
             name=self.name,
             parent=self.parent,
             device_class=device_class,

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dryrack.allocation.diagnosis import diagnose
 from dryrack.allocation.model.errors import AllocationError
 from dryrack.allocation.model.identity import claim_name
@@ -30,8 +32,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import AllocationResult, ResourceClaim
 
 
-@dataclass(frozen=True, slots=True)
-class Allocated:
+class Allocated(msgspec.Struct, frozen=True):
     """The claims fit: one result for each, in their order."""
 
     results: tuple[AllocationResult, ...]

@@ -49,6 +49,8 @@ def shape_of(pooled: PooledDevice) -> cel.Device:
                 (name, each.value.unscaled, each.value.scale, each.value.big, each)
                 for name, each in device.capacity.items()
             ]
+            if device.capacity
+            else ()
         )
         shape = pooled.shape = _prepared(
             pooled.slice.spec.driver,
@@ -72,4 +74,6 @@ def _prepared(
 
 
 def expressions_of(selectors: Sequence[DeviceSelector]) -> tuple[str, ...]:
-    return tuple(selector.cel.expression for selector in selectors if selector.cel is not None)
+    if not selectors:
+        return ()
+    return tuple([selector.cel.expression for selector in selectors if selector.cel is not None])

@@ -215,6 +215,8 @@ class LiveAllocator:
             self._books.allocate(after, claim)
         # A first share pays for the counters that a device draws; those after it need not.
         shared = [each for each in _results(after) if each.share_id is not None]
+        if before is None and not shared:
+            return NO_NODES
         pools = {PoolId(each.driver, each.pool): None for each in (*_results(before), *shared)}
         # What is used of a pool matters to nobody who sees no more of it than counters.
         return self._inventory.nodes_offered(pools)

@@ -209,39 +209,44 @@ class Problem:
         self.surroundings = replace(self.surroundings, allocated=allocated)
 
     def _lay_out(self) -> None:
+        start = 0
         for pool in self.pools:
-            start = len(self.devices)
-            self.devices.extend(pool.devices)
-            self.pool_of.extend([pool] * len(pool.devices))
-            self._spans.append((pool, start, len(self.devices)))
+            end = start + len(pool.devices)
+            self.devices += pool.devices
+            self.pool_of += [pool] * len(pool.devices)
+            self._spans.append((pool, start, end))
+            start = end
 
     def _taken_before(self) -> bytearray:
         """The row of the table that says no more than which devices are in use."""
-        taken = self.surroundings.allocated.devices
+        allocated = self.surroundings.allocated
         row = bytearray(len(self.devices))
-        if taken:
-            for pool, start, end in self._spans:
-                driver, name = pool.id
-                for index in range(start, end):
-                    # A plain tuple equals the identity, and is made in half the time.
-                    if (driver, name, self.devices[index].device.name) in taken:
-                        row[index] = Code.IN_USE
+        for pool, start, end in self._spans:
+            in_use = allocated.in_use(pool.id)
+            for index in range(start, end) if in_use else ():
+                device = self.devices[index]
+                if device.device.name in in_use and device.id in allocated.devices:
+                    row[index] = Code.IN_USE
         return row
 
     def _add_claim(self, index: int, claim: ResourceClaim) -> None:
         first = len(self.requests)
         names: dict[str, int] = {}
-        least = sum(self._add_request(index, each, names) for each in claim.spec.devices.requests)
+        least = sum([self._add_request(index, each, names) for each in claim.spec.devices.requests])
         if least > RESULTS_MAX:
             raise AllocationError(
                 f"claim {claim_name(claim)}: number of requested devices {least} "
                 f"exceeds the claim limit of {RESULTS_MAX}"
             )
-        self._add_constraints(index, claim)
-        rows: dict[Hashable, RequestRow] = {}
-        for slates in self.requests[first:]:
+        if claim.spec.devices.constraints:
+            self._add_constraints(index, claim)
+        slates = [slate for slates in self.requests[first:] for slate in slates]
+        if self.constraints:
             for slate in slates:
                 slate.constraints = tuple(self._covering(slate))
+        if len(slates) > 1:
+            rows: dict[Hashable, RequestRow] = {}
+            for slate in slates:
                 slate.share_row(rows)
 
     def _add_request(self, claim_index: int, request: DeviceRequest, names: dict[str, int]) -> int:
@@ -258,16 +263,16 @@ class Problem:
                 sub=sub,
                 status=bytearray(len(self.devices)) if ask.admin else bytearray(self._row),
             )
-            slate.by_class = surroundings.selectors.verdicts(slate.ask.class_selectors)
-            slate.by_request = surroundings.selectors.verdicts(slate.ask.selectors)
-            if slate.ask.takes_all:
+            slate.by_class = surroundings.selectors.verdicts(ask.class_selectors)
+            slate.by_request = surroundings.selectors.verdicts(ask.selectors)
+            if ask.takes_all:
                 slate.all_devices = list(self._all_devices(slate))
                 slate.count = len(slate.all_devices)
-            slate.name_of = names.setdefault(slate.ask.base, slate.request)
-            self.has_admin |= slate.ask.admin
+            slate.name_of = names.setdefault(ask.base, slate.request)
+            self.has_admin |= ask.admin
             slates.append(slate)
         self.requests.append(tuple(slates))
-        return min(slate.count for slate in slates)
+        return min([slate.count for slate in slates])
 
     def _add_constraints(self, claim_index: int, claim: ResourceClaim) -> None:
         for position, written in enumerate(claim.spec.devices.constraints):
@@ -373,6 +378,8 @@ class Problem:
         if verdict is not True:
             owner = f"class {ask.device_class.metadata.name}"
             return self._not_selected(slate, device, owner, verdict) or Code.CLASS_SELECTOR
+        if not ask.selectors:
+            return 0
         verdict = slate.by_request.get(shape)
         if verdict is None:
             verdict = selectors.judge(ask.selectors, shape)

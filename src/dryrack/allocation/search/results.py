@@ -45,14 +45,18 @@ def assemble(
         slate = slates[ways.get(number, 0)]
         chosen[slate.claim].append(slate)
     return tuple(
-        AllocationResult(
-            devices=DeviceAllocationResult(
-                results=tuple(_result(problem, claim, pick, chance) for pick in of_claim[index]),
-                config=_configs(claim, chosen[index], problem.surroundings.release),
-            ),
-            node_selector=_node_selector(problem, claim, of_claim[index]),
-        )
-        for index, claim in enumerate(problem.claims)
+        [
+            AllocationResult(
+                devices=DeviceAllocationResult(
+                    results=tuple(
+                        [_result(problem, claim, pick, chance) for pick in of_claim[index]]
+                    ),
+                    config=_configs(claim, chosen[index], problem.surroundings.release),
+                ),
+                node_selector=_node_selector(problem, claim, of_claim[index]),
+            )
+            for index, claim in enumerate(problem.claims)
+        ]
     )
 
 
@@ -64,9 +68,9 @@ def _result(
     binding = problem.surroundings.features.device_binding_and_status
     return DeviceRequestAllocationResult(
         request=slate.ask.label,
-        driver=pooled.id.driver,
-        pool=pooled.id.pool,
-        device=pooled.id.device,
+        driver=pooled.slice.spec.driver,
+        pool=pooled.slice.spec.pool.name,
+        device=pooled.device.name,
         admin_access=True if slate.ask.admin else None,
         tolerations=_tolerations(claim, slate),
         binding_conditions=pooled.device.binding_conditions if binding else (),
@@ -102,6 +106,8 @@ def _class_configs(chosen: Sequence[RequestRow]) -> list[DeviceAllocationConfigu
     labels: dict[str, list[str]] = {}
     classes: dict[str, DeviceClass] = {}
     for slate in chosen:
+        if not slate.ask.device_class.spec.config:
+            continue
         name = slate.ask.device_class.metadata.name
         classes.setdefault(name, slate.ask.device_class)
         labels.setdefault(name, []).append(slate.ask.label)

@@ -70,7 +70,7 @@ class Frame:
         self.chosen = -1
         self.exceeded = True
         # For the proof: what has been tried here, and how to remember that it failed.
-        self.tried: set[Hashable] = set()
+        self.tried: set[Hashable] | None = None
         self.key: Hashable = None
         self.touched: dict[int, tuple[int, ...]] | None = None
 
@@ -262,14 +262,17 @@ class Walk:
         return code
 
     def _try(self, frame: Frame, device: int) -> bool:
-        slate, twin = frame.slate, None
+        slate, tried, twin = frame.slate, frame.tried, None
         if self._proof is not None:
+            if tried is None:
+                tried = frame.tried = set()
             twin = self._proof.twin_key(self, frame, device)
-            if twin in frame.tried:
+            if twin in tried:
                 return False
         if self.refusal(slate, device) is not None or not self._constrain(slate, device):
             return False
-        frame.tried.add(twin)
+        if tried is not None:
+            tried.add(twin)
         self._take(frame, device)
         return True
 

@@ -10,7 +10,9 @@ Counters are numbered through all pools of an attempt, so the search works on a 
 
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from dryrack.allocation.model.identity import PoolId
 from dryrack.allocation.supply.pools import Pool
@@ -24,16 +26,15 @@ class CounterName:
     counter: str
 
 
-@dataclass(slots=True)
-class CounterLedger:
+class CounterLedger(msgspec.Struct, eq=False):
     """The counters of all pools met so far; amounts are in billionths."""
 
     # The names of the devices that any claim has, whole or in part.
     in_use: Callable[[PoolId], AbstractSet[str]]
-    left: list[int] = field(default_factory=list)
-    _numbers: dict[PoolId, dict[tuple[str, str], int]] = field(default_factory=dict)
-    _overdrawn: dict[PoolId, bool] = field(default_factory=dict)
-    _names: list[CounterName] = field(default_factory=list)
+    left: list[int] = []
+    _numbers: dict[PoolId, dict[tuple[str, str], int]] = {}
+    _overdrawn: dict[PoolId, bool] = {}
+    _names: list[CounterName] = []
 
     @property
     def names(self) -> list[CounterName]:

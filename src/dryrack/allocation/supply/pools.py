@@ -18,6 +18,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, count
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -338,7 +339,7 @@ class Inventory:
         problem = _duplicate_device(devices)
         if problem:
             return Pool(pool, invalid=problem)
-        binding = any(pooled.device.binding_conditions for pooled in devices)
+        binding = any(map(_BINDING_CONDITIONS, devices))
         whole = Pool(pool, devices, binding=binding)
         return self._with_counters(whole, ordered, current) if partitionable else whole
 
@@ -419,8 +420,13 @@ def _matches(offered: Device | ResourceSliceSpec, node: Node, each: ResourceSlic
         ) from error
 
 
+_DEVICE_NAME = attrgetter("device.name")
+_BINDING_CONDITIONS = attrgetter("device.binding_conditions")
+_CONSUMES_COUNTERS = attrgetter("consumes_counters")
+
+
 def _duplicate_device(devices: Iterable[PooledDevice]) -> str:
-    names = [pooled.device.name for pooled in devices]
+    names = [*map(_DEVICE_NAME, devices)]
     if len(set(names)) == len(names):
         return ""
     again = next(name for index, name in enumerate(names) if name in names[:index])
@@ -439,7 +445,7 @@ def _counter_sets(sources: Iterable[ResourceSlice]) -> tuple[Mapping[str, Counte
 
 def _unknown_counter(sets: Mapping[str, CounterSet], slices: Iterable[ResourceSlice]) -> str:
     for each in slices:
-        for device in each.spec.devices:
+        for device in filter(_CONSUMES_COUNTERS, each.spec.devices):
             for consumption in device.consumes_counters:
                 counter_set = sets.get(consumption.counter_set)
                 if counter_set is None:

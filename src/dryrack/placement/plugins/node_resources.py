@@ -48,13 +48,11 @@ def _fits(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check:
     by_devices = pod.by_devices
 
     def check(node: NodeState) -> NodeRefusal | None:
-        used, there = node.used, node.allocatable
-        missing = [
-            name
-            for name, amount in wanted.items()
-            if used.get(name, 0) + amount > there.get(name, 0)
-            and (name not in by_devices or there.get(name))
-        ]
+        used, there, missing = node.used, node.allocatable, []
+        for name, amount in wanted.items():
+            has = there.get(name, 0)
+            if used.get(name, 0) + amount > has and (name not in by_devices or has):
+                missing.append(name)
         return _short(wanted, node, missing) if missing else None
 
     return check
