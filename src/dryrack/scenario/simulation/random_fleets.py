@@ -95,6 +95,7 @@ class RandomFleet:
             # Somebody who looks at devices, whoever has them.
             "admin": _spec({"name": "gpu", "exactly": admin}),
             "either": _spec({"name": "gpu", "firstAvailable": either}),
+            "any": _spec({"name": "gpu", "firstAvailable": either[1:]}),
             "pair": _spec(
                 {"name": "gpu", "exactly": self._exactly(self.one)},
                 *(beside if self.second_class else ()),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LABELS = ("pod-group.scheduling.kubenexus.io", "pod-group.scheduling.sigs.k8s.io")
 # What a pod asks for: mostly one device.
 _TEMPLATES = ("one", "one", "one", "two", "special", "all", "either", "pair", "greedy")
-_MEMBER_TEMPLATES = ("one", "one", "special", "pair")
+_MEMBER_TEMPLATES = ("one", "one", "any", "special", "pair")
 # A DaemonSet mostly looks at devices, or has none.
 _DAEMON_TEMPLATES = ("", "admin", "admin", "one")
 _BUDGETS: tuple[Raw, ...] = (

@@ -38,6 +38,8 @@ _EMPTY_SECONDS = 100.0
 _RUN_SECONDS = 100.0
 # For a pod that finds what its group has; it runs or not before all is deleted.
 _LATE_SECONDS = 30.0
+# How many pods share a device that every node reaches.
+_SHARERS = 2
 _RUN_WITHIN = "60s"
 
 
@@ -114,8 +116,9 @@ def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
         yield at + _RUN_SECONDS, {"heal": ["all"]}
         at += _RUN_SECONDS + _EMPTY_SECONDS
     channel = _claim("channel", _channel_spec())
-    pods = [_pod(f"fill-{number}", "one") for number in range(fleet.places)]
-    for pod in pods[:2]:
+    # Nodes are scored by what is chosen of a list, beside a claim that is allocated already.
+    pods = [_pod(f"fill-{n}", "any" if n < _SHARERS else "one") for n in range(fleet.places)]
+    for pod in pods[:_SHARERS]:
         source = {"name": "channel", "resourceClaimName": "channel"}
         pod["spec"]["resourceClaims"].append(source)
     expected = [_running(pod["metadata"]["name"]) for pod in pods]
