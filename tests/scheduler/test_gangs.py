@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pytest
     from tests.scheduler.gang_scenes import Scene
 
+    from dryrack.client.informer import Name
     from dryrack.placement import GangKey
     from dryrack.scheduler.gang_table import GangState
 
@@ -243,10 +244,10 @@ def test_a_large_gang_is_looked_at_a_few_times_only(monkeypatch: pytest.MonkeyPa
     looks = 0
     state = GangTable.state
 
-    def counted(table: GangTable, key: GangKey) -> GangState | None:
+    def counted(table: GangTable, key: GangKey, leaving: frozenset[Name]) -> GangState | None:
         nonlocal looks
         looks += 1
-        return state(table, key)
+        return state(table, key, leaving)
 
     monkeypatch.setattr(GangTable, "state", counted)
 

@@ -345,3 +345,42 @@ def test_a_budget_of_a_gang_makes_another_pod_go() -> None:
         assert len(bound) == 4
 
     play(story)
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_pod_makes_way_though_a_write_fails(number: int, *, after: bool) -> None:
+    """Its condition, its deletion and its event are written one after the other."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+        scene.start()
+        await scene.create(lone("low"))
+        await scene.rest()
+        await scene.stop()
+        await scene.create(lone("vip", priorityClassName="high"))
+        scene.start(Faulty(scene.cluster.transport, fails_at=number, after=after))
+        await scene.rest(60)
+        assert await scene.bound() == ["vip"]
+
+    play(story, nodes=1, devices=1)
+
+
+@pytest.mark.parametrize(("number", "after"), [(5, True), (6, False), (6, True)])
+def test_a_gang_is_not_finished_beside_a_member_that_makes_way(number: int, *, after: bool) -> None:
+    """A scheduler died in the middle of a gang; the next one decides about a greater pod first."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+        await scene.create(member("g0", "gang", 2), member("g1", "gang", 2))
+        scene.start(Faulty(scene.cluster.transport, dies_at=number, after=after))
+        await scene.rest(2)
+        await scene.stop()
+        await scene.create(lone("vip", priorityClassName="high"))
+        await scene.rest(2)
+        scene.start()
+        await scene.rest(60)
+        assert await scene.bound() == ["vip"]
+        await scene.check({"gang": 2})
+
+    play(story, nodes=1, devices=2)

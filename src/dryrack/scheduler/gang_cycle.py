@@ -150,7 +150,7 @@ class GangCycle:
     async def _attempt(self, key: GangKey) -> None:
         await self._watermark.known()
         async with self._deciding:
-            state = self._table.state(key)
+            state = self._table.state(key, self._post_filter.leaving())
             if state is None:
                 self._queue.drop(key)
                 self._searches.forget(key)
@@ -244,7 +244,7 @@ class GangCycle:
                 self._searches.wait(key, outcome.search)
                 return state, None
             await asyncio.sleep(0)
-            current = self._table.state(key)
+            current = self._table.state(key, self._post_filter.leaving())
             if current is None:
                 return state, None
             state = current

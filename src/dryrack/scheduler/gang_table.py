@@ -165,13 +165,15 @@ class GangTable:
         group = self._groups.get(key)
         return 0.0 if group is None else group.grown_at
 
-    def state(self, key: GangKey) -> GangState | None:
-        """The gang as it is; None if it has no member."""
+    def state(self, key: GangKey, leaving: Set[Name] = frozenset()) -> GangState | None:
+        """The gang as it is, where pods that are `leaving` count as gone; None without a member."""
         group = self._groups.get(key)
-        if group is None:
+        if group is None or group.members.keys() <= leaving:
             return None
         pending, bound = [], []
         for raw in sorted(group.members.values(), key=_age):
+            if name_of(raw) in leaving:
+                continue
             if self._is_bound(raw):
                 bound.append(raw)
             elif not raw["spec"].get("schedulingGates"):

@@ -119,6 +119,10 @@ class PostFilter:
         kept = self._view.reservations.of(unit)
         return {} if kept is None else {each.occupant.name: each.node for each in kept.plan}
 
+    def leaving(self) -> frozenset[Name]:
+        """Pods that were sent away; caches may not show it yet."""
+        return self._evictions.leaving()
+
     async def evict(self, unit: Hashable, preemption: Preemption, pods: Sequence[Raw]) -> None:
         """Sends the victims away in favour of these pods."""
         await self._evictions.evict(unit, preemption, pods)

@@ -9,11 +9,11 @@ for it is told with its refusal (`nominatedNodeName`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dryrack.client.endpoints import PODS
-from dryrack.client.errors import ConflictError, NotFoundError
+from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TransportError
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import timestamp
 from dryrack.kinds.decode import decode
@@ -95,8 +95,17 @@ class Evictions:
             self._clock.now() + RELEASE_SECONDS_MAX,
         )
         self._reporter.meter.preempted(len(there))
-        for victim in there:
-            await self._send_away(victim, pods[0])
+        for number, victim in enumerate(there):
+            try:
+                await self._send_away(victim, pods[0])
+            except (ApiError, TransportError):
+                # Those that were not reached stay, unless it is decided anew that they go.
+                self._keep_leaving(unit, there[:number])
+                raise
+
+    def _keep_leaving(self, unit: Hashable, victims: Sequence[Raw]) -> None:
+        uids = {name_of(each): each["metadata"]["uid"] for each in victims}
+        self._leaving[unit] = replace(self._leaving[unit], victims=uids)
 
     async def _send_away(self, victim: Raw, pod: Raw) -> None:
         metadata, preemptor = victim["metadata"], pod["metadata"]
