@@ -56,8 +56,8 @@ def test_webhooks_of_services_are_completed_kept_and_said_not_to_be_called(
     assert made.status == 201
     [warning] = made.warnings
     assert warning == (
-        f"dryrack does not call {WEBHOOK['name']}: no program runs behind a Service; run it "
-        "elsewhere, and give its address as the url of the clientConfig"
+        "dryrack does not call webhooks of the Service kueue-system/hooks: no program runs in its "
+        "pods; run it elsewhere, and annotate the Service with dryrack.dev/address=HOST:PORT"
     )
     webhook = made.body["webhooks"][0]
     assert webhook["failurePolicy"] == "Fail"

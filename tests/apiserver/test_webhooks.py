@@ -26,6 +26,7 @@ from dryrack.cluster import certificates
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
 
     from dryrack.cluster.certificates import Keys
 
@@ -94,11 +95,14 @@ class Scene:
         finally:
             await server.close()
 
-    async def register(self, kind: str, url: str, **more: Any) -> None:
+    async def register(self, kind: str, url: str, service: Raw | None = None, **more: Any) -> None:
         authority = base64.b64encode(self.keys.authority.certificate.read_bytes()).decode()
         webhook = {
             "name": f"{kind}.example.com",
-            "clientConfig": {"url": url, "caBundle": authority},
+            "clientConfig": {
+                **({"service": service} if service else {"url": url}),
+                "caBundle": authority,
+            },
             "rules": [rule("configmaps")],
             "sideEffects": "None",
             "admissionReviewVersions": ["v1"],
@@ -242,6 +246,31 @@ def test_a_validating_webhook_denies_an_eviction_and_a_scale(scene: Scene) -> No
         assert (await scene.plane.asked("GET", f"{PODS}/p")).status == 200
         found = (await scene.plane.asked("GET", f"{controllers}/rc")).body
         assert found["spec"]["replicas"] == 2
+
+    asyncio.run(play())
+
+
+def test_a_service_may_say_where_its_program_is(tmp_path: Path) -> None:
+    """The webhook shows a certificate for the Service, as it would in the cluster."""
+    own = certificates.ensure(tmp_path, ["hooks.operators.svc"], time.time(), lasts=False)
+    scene = Scene(own)
+
+    async def play() -> None:
+        async with scene.program(lambda _: {"allowed": False}) as program:
+            address = program.url.removeprefix("https://").partition("/")[0]
+            await scene.plane.asked(
+                "POST", "/api/v1/namespaces", {"metadata": {"name": "operators"}}
+            )
+            service = {
+                "metadata": {"name": "hooks", "annotations": {"dryrack.dev/address": address}},
+                "spec": {"ports": [{"port": 443}]},
+            }
+            await scene.plane.asked("POST", "/api/v1/namespaces/operators/services", service)
+            named = {"name": "hooks", "namespace": "operators", "path": "/review"}
+            await scene.register("validating", "", service=named)
+            refused = await scene.plane.asked("POST", MAPS, config_map())
+        assert refused.message.endswith("denied the request without explanation")
+        assert len(program.asked) == 1
 
     asyncio.run(play())
 
@@ -430,7 +459,7 @@ REVIEW = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}
 )
 def test_an_answer_that_is_none_is_a_failure(answer: Any, mutates: bool, problem: str) -> None:
     """A program that answers something else is as one that does not answer."""
-    question = ReviewRequest("https://h/", b"", 10, "v1", {}, mutates)
+    question = ReviewRequest("https://h/", "", b"", 10, "v1", {}, mutates)
     body = answer if isinstance(answer, str) else json.dumps(answer)
     found = read_answer(question, "u", body.encode())
 

@@ -127,7 +127,7 @@ def coverage() -> str:
             "",
             "Answers in protobuf (it is read, and OpenAPI v2 is served in it); `exec`, `attach`,",
             "`port-forward`, proxies and the like, which are refused with the reason;",
-            "webhooks of Services, which are not called, and those of conversions; mutating",
+            "webhooks in pods, which are not called, and those of conversions; mutating",
             "admission policies, which are kept; aggregated API servers, and kinds that are not in",
             "the table.",
             "A webhook is called once for a write, whatever its reinvocationPolicy.",

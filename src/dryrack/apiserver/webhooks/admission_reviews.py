@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
+    from dryrack.apiserver.strategy import Lookup
     from dryrack.base.ports import Chance
     from dryrack.kinds.raw import Raw
 
 _GROUP = "admission.k8s.io"
 VERSIONS = ("v1", "v1beta1")
+# On a Service: the host and port where the program that it stands for listens.
+ADDRESS = "dryrack.dev/address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class ReviewRequest:
     """One call of a webhook: where it is, and an AdmissionRequest that has no uid yet."""
 
     url: str
+    server_name: str
+    """Whose certificate the webhook shows; "": that of the host of the URL."""
     authority: bytes
     """Certificates in PEM; empty: those of the machine."""
     timeout_seconds: int
@@ -64,6 +69,20 @@ class Unanswered:
 
 
 WebhookAnswer = ReviewResponse | Unanswered
+
+
+def endpoint_of(config: Raw, lookup: Lookup) -> tuple[str, str] | None:
+    """The URL of a clientConfig, and whose certificate is shown there; None if nobody is."""
+    if config.get("url"):
+        return config["url"], ""
+    named = config.get("service") or {}
+    namespace, name = named.get("namespace") or "", named.get("name") or ""
+    service = lookup.get("services", namespace, name)
+    address = (service or {}).get("metadata", {}).get("annotations", {}).get(ADDRESS)
+    if not address:
+        return None
+    path = str(named.get("path") or "").lstrip("/")
+    return f"https://{address}/{path}", f"{name}.{namespace}.svc"
 
 
 class ReviewNeededError(Exception):

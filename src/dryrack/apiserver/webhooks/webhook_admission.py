@@ -1,9 +1,10 @@
 """
 Admission webhooks, held against writes and deletions.
 
-A webhook with a `url` is called. Behind a Service there are virtual pods, and nobody answers: such
-a webhook is passed over, and whoever registers it is told so. A webhook is called once for a write,
-whatever its reinvocationPolicy. Configurations of admission are never held against webhooks.
+A webhook is called at its `url`, or where an annotation of its Service says that it is. Without it
+there are virtual pods behind a Service, and nobody answers: such a webhook is passed over, and
+whoever registers it is told so. A webhook is called once for a write, whatever its
+reinvocationPolicy. Configurations of admission are never held against webhooks.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from dryrack.apiserver.webhooks.admission_reviews import (
     ReviewRequest,
     ReviewResponse,
     Unanswered,
+    endpoint_of,
 )
 from dryrack.cel import Err
 from dryrack.extension.policies import PolicyCompiler
@@ -129,7 +131,7 @@ def _webhooks(kind: str, attempt: Attempt) -> Iterator[Raw]:
     found = attempt.write.lookup.list(kind, None)
     for configuration in sorted(found, key=lambda each: str(each["metadata"]["name"])):
         for webhook in configuration.get("webhooks") or ():
-            if webhook["clientConfig"].get("url"):
+            if endpoint_of(webhook["clientConfig"], attempt.write.lookup) is not None:
                 yield webhook
 
 
@@ -159,11 +161,14 @@ def _verdict(
 
 def _question(webhook: Raw, attempt: Attempt, matched: Resource, *, mutates: bool) -> ReviewRequest:
     config = webhook["clientConfig"]
+    place = endpoint_of(config, attempt.write.lookup)
+    assert place is not None, "else it is passed over"
     known = [each for each in webhook.get("admissionReviewVersions") or () if each in VERSIONS]
     new, old = objects_in_version(attempt, matched)
     request = {**admission_request(attempt, matched), "object": new, "oldObject": old}
     return ReviewRequest(
-        url=config["url"],
+        url=place[0],
+        server_name=place[1],
         authority=base64.b64decode(config.get("caBundle") or ""),
         timeout_seconds=webhook.get("timeoutSeconds") or 10,
         version=known[0] if known else "v1",

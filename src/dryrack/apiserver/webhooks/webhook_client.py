@@ -34,6 +34,7 @@ async def ask_webhook(question: ReviewRequest, uid: str) -> WebhookAnswer:
         server=f"{url.scheme}://{url.raw_authority}",
         credentials=Fixed(),
         authority=question.authority or None,
+        server_name=question.server_name,
     )
     request = Request(
         "POST", url.raw_path, query=query, headers=_HEADERS, body=review_body(question, uid)

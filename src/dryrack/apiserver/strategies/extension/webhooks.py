@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.apiserver.webhooks.admission_reviews import ADDRESS, endpoint_of
 from dryrack.extension.policies import with_matches, with_scopes
 from dryrack.kinds.rules.copies import at, completed, each
 from dryrack.kinds.rules.kind_rules import KindRules
@@ -46,11 +47,12 @@ class WebhookStrategy(WholeStrategy):
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
         webhooks = obj.get("webhooks") or ()
-        unreached = [one["name"] for one in webhooks if not one["clientConfig"].get("url")]
-        if unreached:
+        configs = [one["clientConfig"] for one in webhooks]
+        services = [one["service"] for one in configs if not endpoint_of(one, write.lookup)]
+        for name in dict.fromkeys(f"{one['namespace']}/{one['name']}" for one in services):
             write.warn(
-                f"dryrack does not call {', '.join(unreached)}: no program runs behind a Service; "
-                "run it elsewhere, and give its address as the url of the clientConfig"
+                f"dryrack does not call webhooks of the Service {name}: no program runs in its "
+                f"pods; run it elsewhere, and annotate the Service with {ADDRESS}=HOST:PORT"
             )
 
     def desired(self, obj: Raw) -> Any:
