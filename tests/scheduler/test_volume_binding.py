@@ -225,9 +225,13 @@ def test_a_claim_that_goes_meanwhile_lets_the_device_go() -> None:
             await stage.after(10)
             await stage.client.delete(VOLUME_CLAIMS, "data", namespace="default")
             await stage.after(30)
-
-            assert 'persistentvolumeclaim "data" not found' in await stage.told("p")
+            assert 'persistentvolumeclaim "data" is being deleted' in await stage.told("p")
             assert await users(stage) == []
+
+            unprotected = {"metadata": {"finalizers": None}}
+            await stage.client.patch(VOLUME_CLAIMS, "data", unprotected, namespace="default")
+            await stage.after(1)
+            assert 'persistentvolumeclaim "data" not found' in await stage.told("p")
 
     on_stage(story)
 

@@ -116,6 +116,8 @@ class VolumeBinding:
         claim = self._fleet.volumes.claims.get((each.namespace, each.name))
         if claim is None or claim.metadata.uid != each.uid:
             raise _failure(each, "was deleted")
+        if claim.metadata.deletion_timestamp is not None:
+            raise _failure(each, "is being deleted")
         return claim
 
     def _on_change(self, _old: Raw | None, _new: Raw | None) -> None:
