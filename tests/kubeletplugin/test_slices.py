@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.client.planes import site
 
@@ -13,6 +13,11 @@ from dryrack.kinds.decode import to_builtins
 from dryrack.kubeletplugin import SlicePublisher, node_slices
 from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind
 from dryrack.kubeletplugin.slices import plan
+
+if TYPE_CHECKING:
+    import pytest
+
+    from dryrack.client.client import Client
 
 Raw = dict[str, Any]
 
@@ -68,3 +73,38 @@ def test_slices_that_somebody_deletes_come_back() -> None:
     assert first[0]["spec"] == second[0]["spec"]
     assert first[0]["metadata"]["uid"] != second[0]["metadata"]["uid"]
     assert last == []
+
+
+def test_who_is_undone_again_and_again_holds_back(caplog: pytest.LogCaptureFixture) -> None:
+    """Two programs that publish for one driver and node do not write all the time; it is told."""
+
+    async def scenario() -> tuple[int, int]:
+        world = site()
+        await world.client.create(NODES, {"metadata": {"name": "node-1"}})
+        ours, theirs = (
+            SlicePublisher(
+                world.client, FakeKind(count), "node-1", clock=world.clock, chance=world.chance
+            )
+            for count in (8, 2)
+        )
+        async with asyncio.TaskGroup() as group:
+            running = [group.create_task(each.run(), name="publisher") for each in (ours, theirs)]
+            await settle()
+            at_once = await generation(world.client)
+            await world.clock.advance(600)
+            later = await generation(world.client)
+            for each in running:
+                each.cancel()
+        return at_once, later
+
+    at_once, later = asyncio.run(scenario())
+
+    assert at_once < 12
+    assert later - at_once < 60
+    told = f"slices of driver {DRIVER} on node node-1 are undone by somebody else again and again; "
+    assert sum(each.message.startswith(told) for each in caplog.records) == 2
+
+
+async def generation(client: Client) -> int:
+    slices = (await client.list(SLICES)).items
+    return max(int(each["spec"]["pool"]["generation"]) for each in slices)

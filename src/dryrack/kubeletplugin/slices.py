@@ -2,7 +2,8 @@
 ResourceSlices of this node, for one driver.
 
 They are compared with what the API has whenever that changes: a kubelet deletes the slices of its
-node when it starts, and whoever else does, they are there again at once.
+node when it starts, and whoever else does, they are there again at once. Who is undone again and
+again, because another program publishes for the same driver and node, holds back.
 """
 
 from __future__ import annotations
@@ -60,6 +61,10 @@ MANAGER = "dryrack-plugin"
 PLUGIN_LABEL = (MANAGED_BY, MANAGER)
 # A server that refuses a write now will mostly do so for a moment.
 _RETRY_SECONDS = 2.0
+# So often the same is written at once that somebody has undone, and then at longer intervals.
+_REWRITES_AT_ONCE = 3
+_REWRITE_SECONDS_MAX = 30.0
+_REWRITES_FORGOTTEN_AFTER_SECONDS = 60.0
 
 
 def node_slices(
@@ -144,6 +149,10 @@ class SlicePublisher:
             selection=self._selection(),
         )
         self._changed = asyncio.Event()
+        # What was written last and when, and how often it had been written before.
+        self._written: NodeFaults | None = None
+        self._written_at = 0.0
+        self._rewrites = 0
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -184,7 +193,25 @@ class SlicePublisher:
         if faults.is_driver_gone or not self._may_write():
             return
         node = await self._client.get(NODES, self._node)
-        await publish(self._client, self._kind, node, self._informer.all(), faults)
+        if await publish(self._client, self._kind, node, self._informer.all(), faults):
+            await self._hold_back(faults)
+
+    async def _hold_back(self, faults: NodeFaults) -> None:
+        """The longer, the more often the same was written."""
+        now = self._clock.now()
+        is_soon = now - self._written_at < _REWRITES_FORGOTTEN_AFTER_SECONDS
+        self._rewrites = self._rewrites + 1 if is_soon and faults == self._written else 0
+        self._written, self._written_at = faults, now
+        beyond = self._rewrites - _REWRITES_AT_ONCE
+        if beyond == 0:
+            _logger.warning(
+                "slices of driver %s on node %s are undone by somebody else again and again; "
+                "let one program publish them",
+                self.driver,
+                self._node,
+            )
+        if beyond >= 0:
+            await sleep(self._clock, min(2.0 ** min(beyond, 16), _REWRITE_SECONDS_MAX))
 
 
 async def publish(
@@ -193,7 +220,7 @@ async def publish(
     node: Raw,
     observed: Sequence[Raw],
     faults: NodeFaults = NO_FAULTS,
-) -> None:
+) -> bool:
     """Writes the slices of a kind on a node, where what is observed is not that."""
     name = _name(node)
     owner = node_owner(name, node["metadata"]["uid"])
@@ -210,6 +237,7 @@ async def publish(
         devices = sum(len(each.spec.devices) for each in wanted)
         extra: dict[str, Any] = {"driver": kind.driver, "node": name, "devices": devices}
         _logger.info("slices written", extra=extra)
+    return bool(writes or obsolete)
 
 
 async def _delete(client: Client, each: Raw) -> None:
