@@ -81,8 +81,7 @@ def test_wrong_content_is_told_with_file_and_line(case: str, command: str, tmp_p
     [
         ("allocate", "no input; name files"),
         ("allocate -f none.yaml", "none.yaml: no such file"),
-        ("allocate -f .", ".: is a directory; name the files in it"),
-        ("lint .", ".: is a directory; name the files in it"),
+        ("allocate -f empty", "empty: a directory without .json, .yaml, .yml files; name others"),
         ("allocate -f a.yaml --release 9", "--release '9': not known; write 1.36 or 1.37"),
         ("allocate -f a.yaml --feature-gates DRAFoo=true", "feature gate 'DRAFoo': not known"),
         ("allocate -f a.yaml --feature-gates DRADeviceTaints", "write DRADeviceTaints=true"),
@@ -95,6 +94,7 @@ def test_wrong_content_is_told_with_file_and_line(case: str, command: str, tmp_p
 def test_a_wrong_call_is_told_and_does_nothing(words: str, message: str, tmp_path: Path) -> None:
     """Exit 2, a message that says what to write, nothing on standard output."""
     (tmp_path / "a.yaml").write_text(CLAIM)
+    (tmp_path / "empty").mkdir()
     done = dryrack(*words.split(), cwd=tmp_path)
 
     assert message in " ".join(done.stderr.split())

@@ -123,6 +123,17 @@ def test_explain_of_a_claim_that_does_not_fit_names_a_change_that_helps() -> Non
     assert done.returncode == 1
 
 
+def test_a_directory_stands_for_its_manifests(tmp_path: Path) -> None:
+    """In the order of their names, and nothing else in it is read."""
+    for name in ("fleet.yaml", "training.yaml"):
+        (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
+    (tmp_path / "notes.txt").write_text("{")
+    one_by_one = dryrack("allocate", *FLEET, "-f", "training.yaml")
+    together = dryrack("allocate", "-f", tmp_path)
+
+    assert (together.returncode, together.stdout) == (0, one_by_one.stdout)
+
+
 def test_explain_takes_kind_and_name_as_one_word() -> None:
     """As kubectl does; what comes next are files."""
     apart = dryrack("explain", "pod", "trainer", *FLEET, "training.yaml")

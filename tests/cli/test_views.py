@@ -75,7 +75,8 @@ def test_claims_and_gangs_are_those_of_a_namespace_or_of_all(kubeconfig: Path) -
     assert "1 of 2 pods fit; pod team/second does not fit" in gangs
     for command in ("claims", "gangs"):
         done = dryrack(command, "--kubeconfig", kubeconfig)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", f"no {command}\n")
+        told = f"no {command} in this namespace; -A shows those of all\n"
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", told)
 
 
 def test_programs_read_the_same(kubeconfig: Path) -> None:

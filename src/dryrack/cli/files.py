@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 STDIN = "-"
 # From here on somebody at a terminal wonders whether anything happens.
 _PATIENCE_MEGABYTES = 4
+# Of a directory, those that kubectl reads.
+_SUFFIXES = (".json", ".yaml", ".yml")
 
 
 class UsageError(DryrackError):
@@ -44,11 +46,22 @@ def read_sources(names: Sequence[str]) -> tuple[Source, ...]:
         raise UsageError("no input; name files with -f FILE, or - for standard input")
     if names.count(STDIN) > 1:
         raise UsageError("-: standard input can be read once; name it once")
-    sources = tuple(_read(name) for name in names)
+    sources = tuple(_read(file) for name in names for file in _files(name))
     megabytes = sum(len(source.content) for source in sources) // 1_000_000
     if megabytes >= _PATIENCE_MEGABYTES and sys.stderr.isatty():
         say(f"reading {megabytes} MB …")
     return sources
+
+
+def _files(name: str) -> Sequence[str]:
+    """A directory stands for the manifests in it, as it does for kubectl."""
+    path = Path(name)
+    if not name or not path.is_dir():
+        return (name,)
+    found = sorted(str(each) for each in path.iterdir() if each.suffix in _SUFFIXES)
+    if not found:
+        raise UsageError(f"{name}: a directory without {', '.join(_SUFFIXES)} files; name others")
+    return found
 
 
 def _read(name: str) -> Source:
@@ -56,11 +69,8 @@ def _read(name: str) -> Source:
         return Source("<stdin>", _standard_input())
     if not name:
         raise UsageError("a file without a name; is a variable in the command empty?")
-    path = Path(name)
-    if path.is_dir():
-        raise UsageError(f"{name}: is a directory; name the files in it, for example {name}/*.yaml")
     try:
-        with path.open("rb") as file:
+        with Path(name).open("rb") as file:
             return Source(name, file.read(FILE_BYTES_MAX + 1))
     except FileNotFoundError:
         raise UsageError(f"{name}: no such file; check the path") from None

@@ -85,7 +85,12 @@ def every(
 
 Files = Annotated[
     list[str] | None,
-    typer.Option("-f", "--filename", metavar="FILE", help="Kubernetes YAML or JSON; - is stdin."),
+    typer.Option(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        help="Kubernetes YAML or JSON, or a directory of it; - is stdin.",
+    ),
 ]
 MoreFiles = Annotated[
     list[str] | None, typer.Argument(metavar="[FILE]...", help="More files, as after -f.")

@@ -297,6 +297,6 @@ def _next(launch: Launch, seconds: float, *, stays: bool) -> str:
 
 
 def _worth_a_look(launch: Launch) -> str:
-    if launch.machine:
+    if launch.machine or (launch.nodes and launch.devices):
         return "nodes,resourceslices"
     return "nodes" if launch.nodes else "namespaces"

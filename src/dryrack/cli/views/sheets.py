@@ -101,7 +101,7 @@ def claim_sheet(objects: Sequence[KubernetesObject], look: Look) -> Sheet:
         tuple(_claim_row(each, look) for each in found),
         lambda: {"claims": [each.document() for each in found]},
         tuple(f"resourceclaim.resource.k8s.io/{each.name}" for each in found),
-        empty="no claims",
+        empty=f"no claims{_elsewhere(look)}",
     )
 
 
@@ -115,8 +115,12 @@ def gang_sheet(objects: Sequence[KubernetesObject], look: Look) -> Sheet:
         tuple(_gang_row(each, look) for each in found),
         lambda: {"gangs": [each.document() for each in found]},
         tuple(f"gang/{each.name}" for each in found),
-        empty="no gangs",
+        empty=f"no gangs{_elsewhere(look)}",
     )
+
+
+def _elsewhere(look: Look) -> str:
+    return "" if look.namespaces else " in this namespace; -A shows those of all"
 
 
 def _device_rows(found: Iterable[DeviceView]) -> Iterable[Row]:
