@@ -53,12 +53,12 @@ class Builtin:
     kind: str
     plural: str
     namespaced: bool
-    short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    verbs: tuple[str, ...] = ALL_VERBS
-    parts: tuple[Part, ...] = ()
-    storage_version: str = ""
-    depth: Depth = Depth.FULL
+    short_names: tuple[str, ...]
+    categories: tuple[str, ...]
+    verbs: tuple[str, ...]
+    parts: tuple[Part, ...]
+    storage_version: str
+    depth: Depth
 
     @property
     def storage(self) -> str:

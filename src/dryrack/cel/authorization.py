@@ -34,7 +34,7 @@ class Decision:
     """The answer, and why, as far as the authorizer says."""
 
     allowed: bool
-    reason: str = ""
+    reason: str
 
 
 Decide = Callable[[Question], Decision]

@@ -266,7 +266,7 @@ def _new_key() -> ec.EllipticCurvePrivateKey:
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def write_key(path: Path, *, lasts: bool = True) -> None:
+def write_key(path: Path, *, lasts: bool) -> None:
     """A new key by itself, to sign with."""
     write_private(path, _pem(_new_key()), lasts=lasts)
 

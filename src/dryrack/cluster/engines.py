@@ -78,8 +78,8 @@ class _Controllers:
     """All controllers; what people decide about publishing is asked for when they start."""
 
     publishing: Callable[[], PublishOptions] | None
-    drivers: Drivers | None = None
-    node_lease_seconds: int = 0
+    drivers: Drivers | None
+    node_lease_seconds: int
 
     async def run(self, names: Collection[str], around: Wiring) -> None:
         from dryrack.controllers import ENGINES, run
@@ -165,7 +165,7 @@ class _Plugins:
     """What publishes the devices of virtual nodes that have a driver of their own."""
 
     drivers: VirtualDrivers
-    includes: Callable[[Raw], bool] | None = None
+    includes: Callable[[Raw], bool] | None
 
     async def run(self, _: Collection[str], around: Wiring) -> None:
         from dryrack.kubeletplugin import (

@@ -79,7 +79,7 @@ class Apply:
     endpoint: Endpoint
     object: Raw
     manager: str
-    subresource: str = ""
+    subresource: str
 
 
 @dataclass(frozen=True, slots=True)

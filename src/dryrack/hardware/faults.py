@@ -112,7 +112,7 @@ class PrepareFault:
 class DriverGone:
     """The driver has left the node; its slices stay as they were."""
 
-    until: float | None = None
+    until: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ class Semver:
     major: int
     minor: int
     patch: int
-    prerelease: tuple[int | str, ...] = ()
-    build: tuple[str, ...] = ()
+    prerelease: tuple[int | str, ...]
+    build: tuple[str, ...]
 
     @staticmethod
     def parse(text: str) -> "Semver":

@@ -79,7 +79,7 @@ class NodeFaultWatch:
         *,
         clock: Timekeeper,
         chance: Chance,
-        file: Path | None = None,
+        file: Path | None,
     ) -> None:
         self.clock = clock
         self._node = node

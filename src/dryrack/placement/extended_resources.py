@@ -30,7 +30,7 @@ class ExtendedResources:
     # What is asked of a node that has none of them of its own.
     claim: ResourceClaim
     # The one that was made for the pod before; it is among the claims of the pod.
-    made: ResourceClaim | None = None
+    made: ResourceClaim | None
 
     @staticmethod
     def of(

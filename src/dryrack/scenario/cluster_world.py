@@ -91,7 +91,7 @@ class ClusterWorld:
     faults: InjectedFaults
     drivers: VirtualDrivers | None
     invariants: ClusterInvariants
-    strangers: frozenset[str] = frozenset()
+    strangers: frozenset[str]
     """UIDs of what was there before."""
     is_reproducible: bool = False
 

@@ -123,7 +123,7 @@ class StoreInvariants:
         store: Store,
         client: Client,
         faults: InjectedFaults,
-        drivers: VirtualDrivers | None = None,
+        drivers: VirtualDrivers | None,
     ) -> None:
         self._client = client
         self._drivers = drivers

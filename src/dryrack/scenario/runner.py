@@ -8,7 +8,7 @@ under way at once. The first that fails ends the run. All times are those of the
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dryrack.base.durations import seconds_in
@@ -79,9 +79,9 @@ class Setting:
     """What a run has beside its scenario and its world."""
 
     seed: int = 0
-    setup: tuple[Raw, ...] = ()
+    setup: tuple[Raw, ...]
     """Objects of the fleet, to be brought first."""
-    observer: Observer = field(default_factory=Nobody)
+    observer: Observer
     skips_missing: bool = False
     """Whether what is not there is neither deleted, evicted nor scaled, and that is no mistake."""
 

@@ -39,7 +39,7 @@ class Demands:
     unallocated: tuple[ResourceClaim, ...]
     allocated: tuple[ResourceClaim, ...]
     # What it asks for beside them by extended resources.
-    extended: ExtendedResources | None = None
+    extended: ExtendedResources | None
 
     @property
     def names(self) -> tuple[tuple[str, str], ...]:

@@ -80,7 +80,7 @@ class GangTable:
     def __init__(
         self,
         clock: Clock,
-        reads: Callable[[Raw, Membership | Flaw], bool] = lambda _pod, _said: True,
+        reads: Callable[[Raw, Membership | Flaw], bool],
     ) -> None:
         """`reads` tells if what a pod says about its gang counts."""
         self._reads = reads

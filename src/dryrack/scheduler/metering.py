@@ -53,7 +53,7 @@ class _Life:
 class SchedulingMeter:
     """Counts for one scheduler; without a registry nobody asks for the numbers."""
 
-    def __init__(self, clock: Clock, registry: Registry | None = None) -> None:
+    def __init__(self, clock: Clock, registry: Registry | None) -> None:
         registry = registry or Registry()
         self._clock = clock
         self._lives: dict[Name, _Life] = {}
@@ -146,7 +146,7 @@ class SchedulingMeter:
 class GangMeter:
     """Counts for the gangs of one scheduler."""
 
-    def __init__(self, clock: Clock, registry: Registry | None = None) -> None:
+    def __init__(self, clock: Clock, registry: Registry | None) -> None:
         registry = registry or Registry()
         self._clock = clock
         self._lives: dict[GangKey, _Life] = {}

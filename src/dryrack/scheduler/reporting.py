@@ -118,13 +118,12 @@ class Reporter:
         message: str,
         *,
         type: str,
-        once: str = "",
         by: Raw | None = None,
     ) -> None:
         """Tells a pod something; `by` is the pod whose scheduler says it, if not its own."""
         regarding = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
         recorder = self._recorders[scheduler_of(by or pod)]
-        await recorder.record(regarding, reason, _shortened(message), type=type, once=once)
+        await recorder.record(regarding, reason, _shortened(message), type=type)
 
 
 async def patch_status(client: Client, pod: Raw, status: Raw) -> None:

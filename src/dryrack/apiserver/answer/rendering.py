@@ -33,7 +33,7 @@ _INCLUDED = ("None", "Metadata", "Object")
 _WARNING_CODE = 299
 
 
-def response(code: int, raw: Raw, wanted: Wanted = PLAIN, warnings: Sequence[str] = ()) -> Response:
+def response(code: int, raw: Raw, wanted: Wanted, warnings: Sequence[str]) -> Response:
     """A response with one document."""
     if wanted.encoding == YAML:
         return Response(code, _YAML_HEADERS + warned(warnings), _yaml(raw))
@@ -63,9 +63,7 @@ def _escaped(text: str) -> str:
     return plain.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def status_response(
-    status: Status, wanted: Wanted = PLAIN, warnings: Sequence[str] = ()
-) -> Response:
+def status_response(status: Status, wanted: Wanted, warnings: Sequence[str] = ()) -> Response:
     """A refusal."""
     made = response(status.code, status.to_raw(), wanted, warnings)
     if not status.retry_after_seconds:

@@ -94,8 +94,8 @@ class CustomStrategy(Strategy):
         namespaced: bool,
         schema: Schema,
         kept: Kept,
-        rules: Ruled | None = None,
-        has_status: bool = False,
+        rules: Ruled | None,
+        has_status: bool,
         scale: ScalePaths | None = None,
         selectable: Mapping[str, JsonPath] | None = None,
     ) -> None:

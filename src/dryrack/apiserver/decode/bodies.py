@@ -159,7 +159,7 @@ class Bodies:
         resource: Resource,
         validation: str,
         *,
-        again: tuple[str, ...] = (),
+        again: tuple[str, ...],
         warnings: list[str],
         refusal: Callable[[str], StatusError] | None = None,
     ) -> Raw:

@@ -6,7 +6,7 @@ Each is plugged into the server as a `Page`; the last one says that there is no 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -106,8 +106,8 @@ async def version_page(request: Request) -> Response | None:
 class MetricsPage:
     """`/metrics`: how many objects there are, and what engines count, as Prometheus reads it."""
 
-    counts: Callable[[], Mapping[str, int]] = field(default=dict)
-    engines: metrics.Registry = field(default_factory=metrics.Registry)
+    counts: Callable[[], Mapping[str, int]]
+    engines: metrics.Registry
 
     async def __call__(self, request: Request) -> Response | None:
         if request.path.strip("/") != "metrics" or request.method not in ("GET", "HEAD"):

@@ -7,7 +7,7 @@ the descriptions of columns are not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.tables.catalog import shape_of
@@ -22,16 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["PrintedTables"]
 
 
-def _no_shape(resource: Resource) -> Shape | None:
-    del resource
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class PrintedTables:
     """The `Tables` of the server; custom kinds bring their own shapes."""
 
-    custom: Callable[[Resource], Shape | None] = field(default=_no_shape)
+    custom: Callable[[Resource], Shape | None]
 
     def columns(self, resource: Resource) -> list[Raw]:
         return [column.as_json() for column in self._shape(resource).columns]

@@ -22,8 +22,8 @@ class Overload:
     id: str
     args: tuple[t.Type, ...]
     result: t.Type
-    member: bool = False
-    type_params: tuple[str, ...] = ()
+    member: bool
+    type_params: tuple[str, ...]
 
 
 _SIMPLE = {

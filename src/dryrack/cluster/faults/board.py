@@ -56,7 +56,7 @@ class FaultBoard:
         self._lives: dict[str, Life] = {}
         self._beginning: set[asyncio.Task[None]] = set()
 
-    def begin_soon(self, fault: EngineFault, seconds: float | None = None) -> None:
+    def begin_soon(self, fault: EngineFault, seconds: float | None) -> None:
         """The same for whoever cannot wait; what there is not is refused at once."""
         if isinstance(fault, EngineCrash):
             self._matching(fault.engine)

@@ -35,7 +35,7 @@ class Count:
     uncounted_failed: tuple[str, ...]
     indexes: frozenset[int]
     """Those that have succeeded, where they matter."""
-    waiting_failed: int = 0
+    waiting_failed: int
     """Failed pods that are kept uncounted until another replaces them."""
 
     @property

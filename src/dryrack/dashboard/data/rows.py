@@ -80,7 +80,7 @@ class Rows(Generic[Key, Row]):
         for key in keys:
             self._marked[key] = None
 
-    def mark_all(self, keys: Iterable[Key] = ()) -> None:
+    def mark_all(self, keys: Iterable[Key]) -> None:
         self.mark(*self._rows, *keys)
 
     def take(self, count_max: int) -> RowChanges[Key, Row]:

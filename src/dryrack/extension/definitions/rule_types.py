@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from dryrack.cel import (
@@ -45,8 +45,8 @@ def spellings(name: str) -> tuple[str, ...]:
 class RuleEnvironment(Environment):
     """What exists for a rule: `self`, `oldSelf` and the messages that they are made of."""
 
-    variables: Mapping[str, t.Type] = field(default_factory=dict)
-    messages: Mapping[str, Mapping[str, t.Type]] = field(default_factory=dict)
+    variables: Mapping[str, t.Type]
+    messages: Mapping[str, Mapping[str, t.Type]]
 
     @property
     def identifiers(self) -> Mapping[str, t.Type]:

@@ -32,7 +32,7 @@ _FEW_DEVICES = "list at least one device in resourceSlice.devices"
 class ConfigReader:
     """Reads one configuration."""
 
-    def __init__(self, report: Report, *, name: str, driver: str = "") -> None:
+    def __init__(self, report: Report, *, name: str, driver: str) -> None:
         self._report = report
         self._name = name
         self._override = driver

@@ -36,7 +36,7 @@ _SLICE = ("devices", "sharedCounters")
 class DraConfigReader:
     """Reads the spec of one object."""
 
-    def __init__(self, report: Report, *, name: str, driver: str = "") -> None:
+    def __init__(self, report: Report, *, name: str, driver: str) -> None:
         self._report = report
         self._name = name
         self._override = driver

@@ -35,7 +35,7 @@ _NO_DRIVER = "driver name cannot be empty in ResourceSlice spec"
 class OverlayReader:
     """Reads the spec of one object."""
 
-    def __init__(self, report: Report, *, name: str, driver: str = "") -> None:
+    def __init__(self, report: Report, *, name: str, driver: str) -> None:
         self._report = report
         self._name = name
         self._slices = SliceReader(report, driver="", override=driver)

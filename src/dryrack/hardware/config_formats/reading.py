@@ -73,7 +73,7 @@ def read_config_map(
     return read.reading()
 
 
-def remarked_config(source: Source, key: str, *, driver: str = "", content: str = "") -> Read:
+def remarked_config(source: Source, key: str, *, driver: str = "", content: str) -> Read:
     """The text under a key of a ConfigMap, with its remarks."""
     raw, nothing = _opened(source)
     found = configuration(raw, key)

@@ -53,7 +53,7 @@ _COUNTER_SET = shape.of(CounterSet)
 class SliceReader:
     """Reads the slices of one document."""
 
-    def __init__(self, report: Report, *, driver: str, override: str = "") -> None:
+    def __init__(self, report: Report, *, driver: str, override: str) -> None:
         self._report = report
         self._driver = driver
         self._override = override

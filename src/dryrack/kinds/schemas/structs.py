@@ -43,7 +43,7 @@ class GoField:
     is_pointer: bool
     omits_empty: bool
     omits_zero: bool
-    inside: str = ""
+    inside: str
     """The embedded structs that lead to it, each with a dot."""
 
     @property

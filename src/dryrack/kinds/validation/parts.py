@@ -73,7 +73,7 @@ class ExpressionChecker(Protocol):
 class Expressions:
     """How the expressions of one list are to be checked."""
 
-    checker: ExpressionChecker | None = None
+    checker: ExpressionChecker | None
     stored: bool = False
 
     def problem(self, expression: str) -> ExpressionProblem | None:
@@ -99,7 +99,7 @@ def distinct(
     check: ItemCheck[T],
     *,
     key: Callable[[T], str],
-    count_max: int | None = None,
+    count_max: int | None,
 ) -> Iterator[FieldProblem]:
     """Every item of a list in which no key comes twice."""
     yield from items(field, values, check, count_max=count_max)

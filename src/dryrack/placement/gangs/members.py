@@ -74,9 +74,9 @@ class MemberRefused:
     member: Member
     message: str
     # Whether there are nodes that would do but for what one of its claims was given before.
-    is_kept_off_by_claims: bool = False
+    is_kept_off_by_claims: bool
     # Whether it may fit when a pod goes from its node, and nothing else happens.
-    is_helped_by_leaving: bool = True
+    is_helped_by_leaving: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ class GangPlaced:
     """All that the gang needs goes to these nodes; there was no room for the `waiting`."""
 
     placements: tuple[MemberPlaced, ...]
-    waiting: tuple[MemberRefused, ...] = ()
+    waiting: tuple[MemberRefused, ...]
     _round: Round | None = field(repr=False, compare=False, default=None)
 
     def refusals(self, member: Member) -> tuple[Refusal, ...]:

@@ -39,7 +39,7 @@ class ScenarioScope:
 
     namespaces: frozenset[str]
     nodes: frozenset[str]
-    strangers: frozenset[str] = frozenset()
+    strangers: frozenset[str]
     """UIDs of what was there before."""
 
     def has(self, endpoint: Endpoint, obj: Raw) -> bool:

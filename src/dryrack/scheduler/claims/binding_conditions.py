@@ -80,9 +80,7 @@ def _failed(claim: Raw, result: Raw, condition: Raw) -> BindingConditionsError:
 class BindingConditions:
     """Waits for the devices of claims; other pods are decided meanwhile."""
 
-    def __init__(
-        self, claims: Informer, clock: Timekeeper, timeout_seconds: float = TIMEOUT_SECONDS
-    ) -> None:
+    def __init__(self, claims: Informer, clock: Timekeeper, timeout_seconds: float) -> None:
         self._claims = claims
         self._clock = clock
         self._timeout_seconds = timeout_seconds

@@ -9,7 +9,7 @@ Each author's fields are compared in the version in which they were written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.ownership.server_side_apply import fieldsets, typed
@@ -38,7 +38,7 @@ class Ownership:
 
     versions: Versions
     api_version: str
-    ignored: FieldSet = field(default_factory=dict)
+    ignored: FieldSet
 
     def _atom(self, api_version: str) -> Atom | None:
         if not self.versions.serves(api_version):
