@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ from dryrack.cluster.initial_objects import virtual_node
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from dryrack.store import Event
 
 Raw = dict[str, Any]
 
@@ -425,6 +428,31 @@ def test_a_volume_goes_with_its_claim_if_its_class_says_so(policy: str) -> None:
 
         assert phases.pop(name, "gone") == {"Delete": "gone", "Retain": "Released"}[policy]
         assert list(phases.values()) == ["Bound"]
+
+    play(story)
+
+
+def test_a_volume_goes_with_a_claim_that_is_gone_before_it_had_it() -> None:
+    """The claim was deleted when its volume had just been made, and never named it."""
+
+    async def story(scene: Scene) -> None:
+        made: list[str] = []
+        deletions: list[asyncio.Task[Raw]] = []
+
+        def on_volume(event: Event) -> None:
+            if event.previous is None:
+                made.append(event.stored.key.name)
+                deletion = scene.cluster.client.delete(VOLUME_CLAIMS, "data", namespace="default")
+                deletions.append(asyncio.create_task(deletion))
+
+        scene.cluster.plane.store.subscribe(VOLUMES.resource, on_volume)
+        await scene.make(claim("data"))
+        await scene.clock.advance(60)
+        await asyncio.gather(*deletions)
+
+        assert await scene.bound() == {}
+        assert len(made) == 1
+        assert await scene.phases() == {}
 
     play(story)
 

@@ -9,6 +9,7 @@ import pytest
 from dryrack.scenario.invariants.volumes import StoredVolumes
 
 Raw = dict[str, Any]
+PROTECTION = "kubernetes.io/pvc-protection"
 LATE = {"volumeBindingMode": "WaitForFirstConsumer"}
 CLASSES = (
     {"metadata": {"name": "now"}, "provisioner": "disk"},
@@ -64,6 +65,16 @@ def told(claims: list[Raw], volumes: list[Raw], pods: list[Raw]) -> list[str]:
             [volume("v", "p-data")],
             [pod("p")],
         ),
+        (
+            [claim("a", volume="v", deletionTimestamp="now", finalizers=[PROTECTION])],
+            [volume("v", "a")],
+            [mounting("p", "a")],
+        ),
+        (
+            [claim("a", volume="v", deletionTimestamp="now", finalizers=["somebody.example.com"])],
+            [volume("v", "a")],
+            [],
+        ),
         ([], [volume("kept", "gone", "Retain"), volume("free")], []),
     ],
 )
@@ -104,7 +115,7 @@ def test_storage_that_is_as_it_should_be_is_sound(
             "claim default/p-data: was made for pod p, which is gone",
         ),
         (
-            [claim("a", volume="v", deletionTimestamp="now")],
+            [claim("a", volume="v", deletionTimestamp="now", finalizers=[PROTECTION])],
             [volume("v", "a")],
             [],
             "claim default/a: is deleted and does not go",

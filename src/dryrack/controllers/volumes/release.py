@@ -1,5 +1,7 @@
 """Volumes whose claims are gone: they go too, or stay for a person to look at."""
 
+from collections.abc import Iterable
+
 from dryrack.client.endpoints import VOLUME_CLAIMS, VOLUMES
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.loop import Loop
@@ -30,6 +32,8 @@ class VolumeRelease:
     def __init__(self, around: EngineContext) -> None:
         self._volumes = around.informers.of(VOLUMES)
         self._claims = around.informers.of(VOLUME_CLAIMS)
+        # By the claim, which may have gone before it named its volume.
+        self._of_claim = self._volumes.index("claim", _claim_uids)
         self._loop: Loop[Name] = Loop(
             around,
             "persistentvolume-release-controller",
@@ -47,8 +51,9 @@ class VolumeRelease:
             self._loop.queue.add(name_of(new))
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
-        if new is None and old is not None and spec_of(old).get("volumeName"):
-            self._loop.queue.add(Name("", spec_of(old)["volumeName"]))
+        if old is not None and (new is None or uid_of(new) != uid_of(old)):
+            for volume in self._of_claim.get(uid_of(old)):
+                self._loop.queue.add(name_of(volume))
 
     async def _decide(self, name: Name) -> Plan:
         volume = self._volumes.objects.get(name)
@@ -57,3 +62,8 @@ class VolumeRelease:
         reference = spec_of(volume).get("claimRef") or {}
         claim = self._claims.get(reference.get("namespace", ""), reference.get("name", ""))
         return plan(volume, claim)
+
+
+def _claim_uids(volume: Raw) -> Iterable[str]:
+    uid = (spec_of(volume).get("claimRef") or {}).get("uid")
+    return (uid,) if uid else ()

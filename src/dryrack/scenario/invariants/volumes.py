@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.raw import Raw
 
+_PROTECTION = "kubernetes.io/pvc-protection"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _ON_FIRST_USE = "WaitForFirstConsumer"
 _TERMINAL = ("Succeeded", "Failed")
@@ -55,7 +56,9 @@ class StoredVolumes:
                 yield Violation(Invariant.NO_LEAK, name, message)
 
     def _claim_leaks(self, metadata: Raw) -> Iterator[str]:
-        if "deletionTimestamp" in metadata and not metadata.get("finalizers"):
+        is_used = (metadata["namespace"], metadata["name"]) in self._used
+        is_held = not {*(metadata.get("finalizers") or ())} <= {_PROTECTION}
+        if "deletionTimestamp" in metadata and not is_used and not is_held:
             yield "is deleted and does not go"
         for owner in metadata.get("ownerReferences") or ():
             if owner["kind"] == "Pod" and owner["uid"] not in self._pods:

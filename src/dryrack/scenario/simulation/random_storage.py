@@ -21,7 +21,9 @@ _CLASSES = {
     "retained": {"volumeBindingMode": "WaitForFirstConsumer", "reclaimPolicy": "Retain"},
     "present": {"volumeBindingMode": "Immediate", "provisioner": "kubernetes.io/no-provisioner"},
 }
-_DRAWN = ("immediate", "immediate", FIRST_CONSUMER, FIRST_CONSUMER, "retained", "present")
+# For as many as there are pods.
+PROVISIONED = ("immediate", "immediate", FIRST_CONSUMER, FIRST_CONSUMER, "retained")
+ANY_CLASS = (*PROVISIONED, "present")
 _PRESENT = 3
 
 
@@ -46,8 +48,8 @@ def volume_claim_spec(storage_class: str) -> Raw:
     return spec | {"storageClassName": storage_class}
 
 
-def random_volume_claim_spec(chance: random.Random) -> Raw:
-    return volume_claim_spec(chance.choice(_DRAWN))
+def random_volume_claim_spec(chance: random.Random, classes: tuple[str, ...] = ANY_CLASS) -> Raw:
+    return volume_claim_spec(chance.choice(classes))
 
 
 def volume_claim(name: str, spec: Raw) -> Raw:

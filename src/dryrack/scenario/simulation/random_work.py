@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.kinds.scheduling import CoschedulingPodGroup
 from dryrack.scenario.simulation.random_storage import (
+    ANY_CLASS,
+    PROVISIONED,
     mount,
     random_volume_claim_spec,
     volume_claim,
@@ -239,6 +241,8 @@ class RandomWork:
     def _daemon_set(self, at: float) -> Changes:
         name, template = self._name("daemon"), self._chance.choice(_DAEMON_TEMPLATES)
         labels = {"app": name}
+        if template in self._modest:
+            self._everywhere.add(name)
         pod = self._one_pod(name, template, labels=labels, seconds=None)
         if self._chance.random() < 0.5:
             pod["spec"]["tolerations"] = [{"operator": "Exists"}]
@@ -246,8 +250,6 @@ class RandomWork:
         made = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}}
         made["spec"] = spec
         self._workloads[name] = (at + _MADE_SECONDS, made)
-        if template in self._modest:
-            self._everywhere.add(name)
         return self._apply(at, made)
 
     def _scale(self, at: float) -> Changes:
@@ -326,7 +328,8 @@ class RandomWork:
         metadata = {"name": name, "labels": labels or {}, "annotations": annotations}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         if self._chance.random() < _EPHEMERAL_SHARE:
-            asked = {"spec": random_volume_claim_spec(self._chance)}
+            classes = PROVISIONED if name in self._everywhere else ANY_CLASS
+            asked = {"spec": random_volume_claim_spec(self._chance, classes)}
             mount(pod, {"ephemeral": {"volumeClaimTemplate": asked}})
         return pod
 
