@@ -96,6 +96,7 @@ def _build(arguments: argparse.Namespace) -> int:
     for name in ("containerd", "containerd-shim-runc-v2", "ctr"):
         programs.containerd(name)
     programs.kwok()
+    programs.helm()
     return 0
 
 

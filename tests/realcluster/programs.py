@@ -32,6 +32,10 @@ def kwok() -> Path:
     return build(MODULES / "kwok", ("sigs.k8s.io/kwok/cmd/kwok",), flags=_PLAIN).path("kwok")
 
 
+def helm() -> Path:
+    return build(MODULES / "helm", ("helm.sh/helm/v3/cmd/helm",), flags=_PLAIN).path("helm")
+
+
 def containerd(name: str) -> Path:
     """containerd itself, its shim, or ctr; all three must be of one version."""
     package = f"github.com/containerd/containerd/v2/cmd/{name}"
