@@ -122,7 +122,7 @@ class _Diagnosis:
         meant = len(details) - codes[Code.CLASS_SELECTOR]
         if not meant:
             name, node = slate.ask.device_class.metadata.name, self._problem.node.metadata.name
-            return f"class {name} selects none of {len(details)} devices on node {node}"
+            return f"class {name} selects none of {_count(len(details), 'device')} on node {node}"
         other = sum(each is not None and each.fact.startswith(_CHOSEN) for each in details)
         codes[Code.IN_USE] -= other
         taken = [f"{codes[code]} {words}" for code, words in TAKEN.items() if codes[code]]
