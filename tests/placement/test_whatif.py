@@ -280,6 +280,15 @@ def test_a_node_without_such_devices_is_further_away_than_one_whose_are_taken() 
     assert [(story.node, story.lacking) for story in explanation.nodes] == [("two", 1), ("one", 1)]
 
 
+def test_nodes_without_such_devices_are_alike() -> None:
+    """However many devices of other kinds each has."""
+    select = """spec: {selectors: [{cel: {expression: 'device.driver == "fpga.example.com"'}}]}"""
+    text = SLICES.replace("{name: gpu}\n", f"{{name: gpu}}\n{select}\n")
+    explanation = explain_claim(world(text + claim("x")), "x", settings())
+
+    assert [(story.node, story.alike) for story in explanation.nodes] == [("one", ("two",))]
+
+
 def test_help_is_looked_for_where_such_devices_are() -> None:
     """However many nodes without any there are, what stands in the way on the others is tried."""
     nodes = "".join(

@@ -39,7 +39,7 @@ _NODES_HELPED_MAX = 3
 _NODES_TRIED_MAX = 64
 
 # What is so on each of many nodes, each time in other words.
-_OF_EACH_NODE = (Code.NODE, Code.IN_USE)
+_OF_EACH_NODE = (Code.NODE, Code.IN_USE, Code.NO_DEVICES)
 
 # A node that is out of the question is further away than any that lacks devices.
 _FAR = 1 << 30
@@ -132,9 +132,14 @@ def _story(refusal: Refusal) -> NodeStory:
 def _gist(story: NodeStory) -> Hashable:
     """What is left of a story without the names of the node and of its devices, and amounts."""
     return tuple(
-        (each.request, each.code, _fact(each, story.node), each.remedy, len(each.devices))
+        (each.request, each.code, _fact(each, story.node), each.remedy, _number(each))
         for each in story.obstacles
     )
+
+
+def _number(obstacle: Obstacle) -> int:
+    """How many devices it holds for; of those of other kinds each node has its own number."""
+    return 0 if obstacle.code is Code.CLASS_SELECTOR else len(obstacle.devices)
 
 
 def _fact(obstacle: Obstacle, node: str) -> str:
