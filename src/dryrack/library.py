@@ -81,10 +81,10 @@ def lint(*paths: str | Path) -> tuple[Finding, ...]:
     ()
     """
     from dryrack.linter import lint as lint_files
-    from dryrack.scenario import scenario_problems
+    from dryrack.scenario import own_problems
 
     files = [(str(path), Path(path).read_bytes()) for path in paths]
-    return lint_files(files, scenario_problems)
+    return lint_files(files, own_problems)
 
 
 @asynccontextmanager

@@ -161,6 +161,29 @@ def test_a_scenario_is_checked_as_the_command_that_runs_it_does(tmp_path: Path) 
     assert json.loads(mixed)["findings"][0]["code"] == "DR008"
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("kind: NodeDevices\ndevices: [{kind: fake, count: 2}]\n", 0, ""),
+        ("kind: NodeDevices\ndevices:\n- kind: fake\n  cuont: 2\n", 5, "devices[0].cuont: no such"),
+        ("kind: NodeDevices\ndevices: [{kind: fame}]\n", 3, "no such kind; there are: "),
+        ("kind: NodeDevices\ndevices: [{kind: fake}, {kind: fake}]\n", 3, "is there already"),
+        ("kind: Catalogue\nmodels: []\n", 0, ""),
+        ("kind: Catalogue\nmodels:\n- nmae: x\n", 4, "models[0].nmae: no such field"),
+        ("kind: Senario\n", 2, "no kind 'Senario' in dryrack.dev/v1alpha1; did you mean"),
+    ],
+)
+def test_all_kinds_of_our_own_are_checked(tmp_path: Path, text: str, line: int, said: str) -> None:
+    """What `dryrack plugin` and `dryrack hardware` read is judged as they do."""
+    path = write(tmp_path, f"apiVersion: dryrack.dev/v1alpha1\n{text}")
+    code, out, _ = run(path)
+
+    assert code == (1 if said else 0)
+    assert out.startswith(f"{path}:{line}: error DR008 " if said else "")
+    assert said in out
+    assert bool(out) is bool(said)
+
+
 def test_windows_line_ends_change_nothing(tmp_path: Path) -> None:
     """A file with CRLF has the same findings at the same lines."""
     unix, windows = (

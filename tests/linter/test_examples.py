@@ -17,7 +17,7 @@ from tests.linter.rule_examples import EXAMPLES
 
 from dryrack.linter import Severity, lint
 from dryrack.linter.rules import RULES
-from dryrack.scenario import scenario_problems
+from dryrack.scenario import own_problems
 
 if TYPE_CHECKING:
     from dryrack.linter.registry import Rule
@@ -28,7 +28,7 @@ each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.code
 
 
 def codes(text: str) -> list[str]:
-    return [finding.code for finding in lint([("example.yaml", text.encode())], scenario_problems)]
+    return [finding.code for finding in lint([("example.yaml", text.encode())], own_problems)]
 
 
 @each_rule
@@ -46,7 +46,7 @@ def test_the_fixed_example_yields_nothing(rule: Rule) -> None:
 @each_rule
 def test_a_finding_says_where_and_what_to_do(rule: Rule) -> None:
     """File, a line of the file, an object, what is so and what would fix it: none is left out."""
-    (finding,) = lint([("example.yaml", EXAMPLES[rule.code].bad.encode())], scenario_problems)
+    (finding,) = lint([("example.yaml", EXAMPLES[rule.code].bad.encode())], own_problems)
 
     assert finding.file == "example.yaml"
     assert 1 <= finding.line <= len(EXAMPLES[rule.code].bad.splitlines())

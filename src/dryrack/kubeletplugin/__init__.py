@@ -23,7 +23,11 @@ if TYPE_CHECKING:
         PrepareError,
         PreparingClaim,
     )
-    from dryrack.kubeletplugin.devices_file import devices_documents, is_node_devices
+    from dryrack.kubeletplugin.devices_file import (
+        DevicesFileError,
+        devices_documents,
+        is_node_devices,
+    )
     from dryrack.kubeletplugin.health_check import serving_health
     from dryrack.kubeletplugin.kinds.fake import FakeKind
     from dryrack.kubeletplugin.node_faults import NodeFaultWatch
@@ -53,7 +57,7 @@ else:
                 "AllocatedDevice ContainerEdits DeviceKind DevicesError HostLine KindOptions "
                 "Mount PartitionableKind PrepareError PreparingClaim"
             ),
-            "devices_file": "devices_documents is_node_devices",
+            "devices_file": "DevicesFileError devices_documents is_node_devices",
             "health_check": "serving_health",
             "kinds.fake": "FakeKind",
             "node_faults": "NodeFaultWatch",
@@ -76,6 +80,7 @@ __all__ = [
     "ContainerInjection",
     "DeviceKind",
     "DevicesError",
+    "DevicesFileError",
     "Directories",
     "DriverRecords",
     "FakeKind",

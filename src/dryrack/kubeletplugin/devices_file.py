@@ -22,6 +22,14 @@ API_VERSION = "dryrack.dev/v1alpha1"
 KIND = "NodeDevices"
 
 
+class DevicesFileError(ContentError):
+    """NodeDevices that say something wrong: all of it, each with its line."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = tuple(problems)
+
+
 class DevicesEntry(Model, frozen=True, kw_only=True):
     """Devices of one kind: what one `--devices` says."""
 
@@ -84,7 +92,9 @@ def options_in(document: Document) -> tuple[KindOptions, ...]:
     )
 
 
-def problem_with(document: Document, index: int, options: KindOptions, words: str) -> ContentError:
+def problem_with(
+    document: Document, index: int, options: KindOptions, words: str
+) -> DevicesFileError:
     """What a kind has to say about its options, at the line that says them."""
     path: Path = ("devices", index)
     for name in options.options:
@@ -93,7 +103,7 @@ def problem_with(document: Document, index: int, options: KindOptions, words: st
             break
     if words.startswith("--devices "):
         _, _, words = words.partition(": ")
-    return ContentError(str(_problem(document, path, words)))
+    return DevicesFileError([_problem(document, path, words)])
 
 
 def _decoded(document: Document) -> NodeDevicesDocument:
@@ -135,7 +145,7 @@ def _problem(document: Document, path: Path, message: str, fix: str = "") -> Pro
 
 def _raise(problems: Sequence[Problem]) -> None:
     if problems:
-        raise ContentError("\n".join(str(each) for each in problems))
+        raise DevicesFileError(problems)
 
 
 def _text(value: str | bool | int) -> str:

@@ -15,20 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dryrack.linter.finding import Problem
-    from dryrack.linter.objects import ScenarioCheck
+    from dryrack.linter.objects import OwnKindCheck
     from dryrack.linter.registry import Rule
 
 
 def lint(
-    files: Iterable[tuple[str, bytes]], check_scenario: ScenarioCheck = lambda *_: ()
+    files: Iterable[tuple[str, bytes]], check_own_kind: OwnKindCheck = lambda *_: ()
 ) -> tuple[Finding, ...]:
     """
     What is wrong in files, given as names and contents; by file, line and code.
 
-    Whoever knows what a Scenario may say brings `check_scenario`; it is handed the files that
-    hold one.
+    Whoever knows what documents of dryrack's own kinds may say brings `check_own_kind`.
     """
-    world = read_world(files, check_scenario)
+    world = read_world(files, check_own_kind)
     found = {_finding(rule, problem): None for rule in RULES for problem in rule.check(world)}
     return tuple(sorted(found, key=Finding.order))
 

@@ -16,7 +16,7 @@ from dryrack.kinds.catalog import CURRENT, Unknown, model_of
 from dryrack.kinds.convert import misplaced, to_v1
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
-from dryrack.kinds.documents import Problem, latest, read
+from dryrack.kinds.documents import Document, Problem, latest, read
 from dryrack.kinds.expansion.workloads import TEMPLATES
 from dryrack.linter.world import (
     DEFAULT_NAMESPACE,
@@ -24,18 +24,17 @@ from dryrack.linter.world import (
     PodEntry,
     UnknownField,
     World,
-    is_scenario,
+    is_own_kind,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dryrack.kinds.documents import Document
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.linter.finding import Path
 
-# What is wrong with the scenario of a file, by the file's content and name.
-ScenarioCheck: TypeAlias = Callable[[bytes, str], Iterable[Problem]]
+# What is wrong with a document of a kind of dryrack's own; the bytes are its file's.
+OwnKindCheck: TypeAlias = Callable[[Document, bytes], Iterable[Problem]]
 
 # The kinds of which every field is known.
 _WHOLE = frozenset({*CURRENT, "Pod", "Node", "Namespace", "ConfigMap"})
@@ -46,19 +45,19 @@ _POD_SPECS: Mapping[str, Path] = {
 }
 
 
-def read_world(files: Iterable[tuple[str, bytes]], check_scenario: ScenarioCheck) -> World:
+def read_world(files: Iterable[tuple[str, bytes]], check_own_kind: OwnKindCheck) -> World:
     """Everything that the files say."""
     documents: list[Document] = []
     faults: list[Problem] = []
-    scenario_faults: list[Problem] = []
+    own_kind_faults: list[Problem] = []
     contents: dict[str, bytes] = {}
     for name, content in files:
         contents[name] = content
         reading = read(content, name)
         documents += reading.documents
         faults += reading.problems
-        if not reading.problems and any(map(is_scenario, reading.documents)):
-            scenario_faults += check_scenario(content, name)
+        own = filter(is_own_kind, reading.documents if not reading.problems else ())
+        own_kind_faults += (each for it in own for each in check_own_kind(it, content))
     kept, repeats = latest(documents)
     readings = {id(document): _Read.of(document) for document in documents}
     objects = readings.values()
@@ -70,7 +69,7 @@ def read_world(files: Iterable[tuple[str, bytes]], check_scenario: ScenarioCheck
         replaced=_entries(readings[id(each.before)] for each in repeats),
         replaced_pods=tuple(pod for each in repeats for pod in _pods(each.before)),
         faults=tuple(faults),
-        scenario_faults=tuple(scenario_faults),
+        own_kind_faults=tuple(own_kind_faults),
         mismatches=tuple(pair for each in objects for pair in each.mismatches),
         unknown_fields=tuple(field for each in objects for field in each.unknown_fields),
         contents=contents,

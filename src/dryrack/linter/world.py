@@ -175,7 +175,7 @@ class World:
     replaced: tuple[Entry[KubernetesObject], ...] = ()
     replaced_pods: tuple[PodEntry, ...] = ()
     faults: tuple[Fault, ...] = ()
-    scenario_faults: tuple[Fault, ...] = ()
+    own_kind_faults: tuple[Fault, ...] = ()
     mismatches: tuple[tuple[Document, Mismatch], ...] = ()
     unknown_fields: tuple[UnknownField, ...] = ()
     contents: Mapping[str, bytes] = field(default_factory=dict)
@@ -379,9 +379,9 @@ class World:
         return tuple(dict.fromkeys(name for each in self.devices if (name := each.node_name)))
 
 
-def is_scenario(document: Document) -> bool:
-    """Whether it is the kind of dryrack's own, of whatever version."""
-    return document.kind == "Scenario" and document.api_version.startswith("dryrack.dev/")
+def is_own_kind(document: Document) -> bool:
+    """Whether it is of dryrack's own group, of whatever version."""
+    return document.api_version.startswith("dryrack.dev/")
 
 
 def _bare(name: str) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dryrack.scenario.exhibits import Exhibit
     from dryrack.scenario.model import Step
     from dryrack.scenario.outcome import Outcome, StepOutcome, Verdict
+    from dryrack.scenario.own_kinds import own_problems
     from dryrack.scenario.packaged import (
         DEMOS,
         SCHEMA,
@@ -26,13 +27,7 @@ if TYPE_CHECKING:
         packaged_file,
         packaged_names,
     )
-    from dryrack.scenario.reading import (
-        LoadedScenario,
-        ScenarioError,
-        load_scenario,
-        read_scenario,
-        scenario_problems,
-    )
+    from dryrack.scenario.reading import LoadedScenario, ScenarioError, load_scenario, read_scenario
     from dryrack.scenario.replay.anonymity import anonymous
     from dryrack.scenario.replay.comparison import Comparison, compare
     from dryrack.scenario.replay.placements import PodPlacement
@@ -49,8 +44,9 @@ else:
             "exhibits": "Exhibit",
             "model": "Step",
             "outcome": "Outcome StepOutcome Verdict",
+            "own_kinds": "own_problems",
             "packaged": "DEMOS SCHEMA load_packaged packaged_file packaged_names",
-            "reading": "LoadedScenario ScenarioError load_scenario read_scenario scenario_problems",
+            "reading": "LoadedScenario ScenarioError load_scenario read_scenario",
             "replay.anonymity": "anonymous",
             "replay.comparison": "Comparison compare",
             "replay.placements": "PodPlacement",
@@ -84,6 +80,7 @@ __all__ = [
     "fuzz",
     "load_packaged",
     "load_scenario",
+    "own_problems",
     "packaged_file",
     "packaged_names",
     "read_scenario",
@@ -91,7 +88,6 @@ __all__ = [
     "run_in_real_time",
     "run_in_virtual_time",
     "run_on_cluster",
-    "scenario_problems",
     "title_of",
     "with_fleet",
     "with_objects",

@@ -18,7 +18,7 @@ from dryrack.linter import Finding, Severity, lint
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.kinds.documents import Problem
+    from dryrack.kinds.documents import Document, Problem
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
@@ -27,7 +27,7 @@ def run(names: Sequence[str], form: LintFormat) -> bool:
     """Prints the findings; whether there is no error among them."""
     sources = read_sources(names)
     with without_pauses():
-        findings = lint([(each.name, each.content) for each in sources], _scenario_problems)
+        findings = lint([(each.name, each.content) for each in sources], _own_problems)
     if form is LintFormat.TABLE:
         for finding in findings:
             sys.stdout.write(_line(finding) + "\n")
@@ -39,11 +39,11 @@ def run(names: Sequence[str], form: LintFormat) -> bool:
     return not any(finding.severity is Severity.ERROR for finding in findings)
 
 
-def _scenario_problems(content: bytes, file: str) -> tuple[Problem, ...]:
-    # What runs scenarios is loaded for the few who lint one.
-    from dryrack.scenario import scenario_problems
+def _own_problems(document: Document, content: bytes) -> Sequence[Problem]:
+    # What reads scenarios and the like is loaded for the few who lint one.
+    from dryrack.scenario import own_problems
 
-    return scenario_problems(content, file)
+    return own_problems(document, content)
 
 
 def _report(findings: Sequence[Finding], files: Sequence[str], form: LintFormat) -> None:

@@ -15,7 +15,7 @@ from dryrack.kinds.other_kinds import Mistaken, Standing, standing
 from dryrack.kinds.text.source_positions import Tree, parse_path, spot
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.registry import Registry
-from dryrack.linter.world import Entry, is_scenario
+from dryrack.linter.world import Entry, is_own_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,7 +164,7 @@ def kind_custom(world: World) -> Iterator[Problem]:
     seen: set[tuple[str, str, str]] = set()
     for document in world.documents:
         key = (document.file, document.api_version, document.kind)
-        is_read = document.kind in _READ or is_scenario(document)
+        is_read = document.kind in _READ or is_own_kind(document)
         if key in seen or is_read or standing(document) is not Standing.CUSTOM:
             continue
         seen.add(key)
@@ -179,10 +179,13 @@ def kind_custom(world: World) -> Iterator[Problem]:
 
 @RULES.rule(
     "DR008",
-    "scenario-wrong",
+    "own-kind-wrong",
     Severity.ERROR,
-    summary="A Scenario, or a file that it names, says something wrong.",
+    summary="A Scenario, NodeDevices or a Catalogue says something wrong.",
 )
-def scenario_wrong(world: World) -> Iterator[Problem]:
-    """`dryrack scenario run` refuses it with the same words. No cluster stores the kind."""
-    yield from map(_told, world.scenario_faults)
+def own_kind_wrong(world: World) -> Iterator[Problem]:
+    """
+    The command that takes the document refuses it with the same words, as `dryrack scenario run`
+    does. The files that a Scenario names are read, too. No cluster stores these kinds.
+    """
+    yield from map(_told, world.own_kind_faults)

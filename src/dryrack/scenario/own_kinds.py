@@ -1,0 +1,55 @@
+"""
+dryrack's own kinds in files, which no cluster stores: each judged by what reads it.
+
+A Scenario is run, NodeDevices are what nodes have, a Catalogue is hardware of one's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dryrack.base.text import hint
+from dryrack.cluster import load_catalogue
+from dryrack.hardware.catalogue import CatalogueError
+from dryrack.kubeletplugin import DevicesError, DevicesFileError, read_devices
+from dryrack.scenario.reading import scenario_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.kinds.documents import Document, Problem
+
+_KINDS = ("Catalogue", "NodeDevices", "Scenario")
+
+
+def own_problems(document: Document, content: bytes) -> Sequence[Problem]:
+    """All that is wrong with a document of our group; `content` is the file that it is in."""
+    match document.kind:
+        case "Catalogue":
+            return _catalogue(document, content)
+        case "NodeDevices":
+            return _node_devices(document)
+        case "Scenario":
+            return scenario_problems(content, document.file)
+        case _:
+            message = f"no kind {document.kind!r} in {document.api_version}"
+            return [document.problem("kind", message, hint(document.kind, _KINDS))]
+
+
+def _catalogue(document: Document, content: bytes) -> Sequence[Problem]:
+    try:
+        load_catalogue({document.file: content})
+    except CatalogueError as error:
+        return error.problems
+    return ()
+
+
+def _node_devices(document: Document) -> Sequence[Problem]:
+    try:
+        read_devices((), catalogue=load_catalogue, documents=[document])
+    except DevicesFileError as error:
+        return error.problems
+    except DevicesError as error:
+        _, _, message = str(error).partition(": ")
+        return [document.problem("devices", message)]
+    return ()
