@@ -97,6 +97,16 @@ def test_another_claim_makes_a_difference(scenario: str, tmp_path: Path) -> None
     assert json.loads(form)["counts"] == {"not at all": 1}
 
 
+def test_what_replaces_nothing_is_told(scenario: str, tmp_path: Path) -> None:
+    """A name that was mistyped, or anonymized, would make no difference otherwise."""
+    other = tmp_path / "claim.yaml"
+    other.write_text(yaml.safe_dump(claim("c", 5)))
+    code, _, said = run("scenario", "diff", scenario, "--replace", str(other))
+
+    told = "--replace: the scenario has no ResourceClaim c; it is added, and replaces nothing\n"
+    assert (code, said) == (0, told + "no difference; of 2 pods\n")
+
+
 def test_another_fleet_and_another_scheduler_make_a_difference(
     scenario: str, tmp_path: Path
 ) -> None:

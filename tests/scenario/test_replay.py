@@ -321,9 +321,9 @@ def test_what_has_ended_is_left_out_and_that_is_said() -> None:
     alive = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alive"}, "spec": pod_spec()}
 
     assert record([node, ended, alive]).notes == ("1 pod left out: ended, or ending",)
-    with pytest.raises(ContentError, match="no Pods; add them"):
+    with pytest.raises(ContentError, match="no Pods; dump with: "):
         record([node, ended])
-    with pytest.raises(ContentError, match="no Nodes; add them"):
+    with pytest.raises(ContentError, match="no Nodes; dump with: "):
         record([alive])
 
 

@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from dryrack.scenario.replay.comparison import Comparison, compare
     from dryrack.scenario.replay.placements import PodPlacement
     from dryrack.scenario.replay.recording import record
-    from dryrack.scenario.replay.replacement import with_fleet, with_objects
+    from dryrack.scenario.replay.replacement import (
+        with_fleet,
+        with_objects,
+        without_place,
+    )
     from dryrack.scenario.runner import Nobody, Observer, title_of
     from dryrack.scenario.simulation.fuzzing import SeedOutcome, fuzz
 else:
@@ -51,7 +55,7 @@ else:
             "replay.comparison": "Comparison compare",
             "replay.placements": "PodPlacement",
             "replay.recording": "record",
-            "replay.replacement": "with_fleet with_objects",
+            "replay.replacement": "with_fleet with_objects without_place",
             "runner": "Nobody Observer title_of",
             "simulation.fuzzing": "SeedOutcome fuzz",
         },
@@ -91,4 +95,5 @@ __all__ = [
     "title_of",
     "with_fleet",
     "with_objects",
+    "without_place",
 ]

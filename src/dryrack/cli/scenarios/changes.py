@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
 from dryrack.cli.files import UsageError, read_sources
+from dryrack.cli.output import say, shown
 from dryrack.kinds.documents import read
-from dryrack.scenario import load_scenario, with_fleet, with_objects
+from dryrack.scenario import load_scenario, with_fleet, with_objects, without_place
 
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
@@ -28,7 +29,12 @@ class Changes:
     def made_to(self, loaded: LoadedScenario) -> LoadedScenario:
         """The scenario with the objects and the fleet that were asked for."""
         if self.replace:
-            loaded = with_objects(loaded, self._objects())
+            objects = self._objects()
+            for each in without_place(loaded, objects):
+                what = f"{each.get('kind')} {(each.get('metadata') or {}).get('name')}"
+                told = f"the scenario has no {what}; it is added, and replaces nothing"
+                say(shown(f"--replace: {told}"))
+            loaded = with_objects(loaded, objects)
         if self.fleet:
             if not Path(self.fleet).is_file():
                 raise UsageError(f"--fleet {self.fleet}: no such file; name a scenario")

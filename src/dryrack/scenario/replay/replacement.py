@@ -24,21 +24,25 @@ def with_objects(loaded: LoadedScenario, objects: Iterable[Raw]) -> LoadedScenar
     One that has no such place is there from the start.
     """
     new = {_key(each): each for each in objects}
-    used: set[_Key] = set()
 
     def swapped(entries: Sequence[Any]) -> tuple[Any, ...]:
-        found = loaded.objects_of(entries)
-        keys = [_key(each) for each in found]
-        used.update(key for key in keys if key in new)
-        return tuple(new.get(key, each) for key, each in zip(keys, found, strict=True))
+        return tuple(new.get(_key(each), each) for each in loaded.objects_of(entries))
 
     scenario = loaded.scenario
     before = swapped(scenario.objects)
     steps = tuple(
         changed(step, apply=swapped(step.apply)) if step.apply else step for step in scenario.steps
     )
-    added = tuple(each for key, each in new.items() if key not in used)
+    added = without_place(loaded, new.values())
     return replace(loaded, scenario=changed(scenario, objects=(*added, *before), steps=steps))
+
+
+def without_place(loaded: LoadedScenario, objects: Iterable[Raw]) -> tuple[Raw, ...]:
+    """Those of which the scenario has none of their kind and name."""
+    scenario = loaded.scenario
+    places = (scenario.objects, *(step.apply for step in scenario.steps if step.apply))
+    there = {_key(each) for entries in places for each in loaded.objects_of(entries)}
+    return tuple(each for each in objects if _key(each) not in there)
 
 
 def with_fleet(loaded: LoadedScenario, fleet: Fleet) -> LoadedScenario:
