@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.apiserver.replay import EmbeddedServer, embedded_server
+from tests.apiserver.whole_plane import WholePlane
 
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import Request
@@ -184,3 +185,32 @@ def test_a_watch_ends_with_the_schema_that_it_began_with(change: str) -> None:
 
 async def _whole(body: Stream) -> bytes:
     return b"".join([chunk async for chunk in body if isinstance(chunk, bytes)])
+
+
+def test_whoever_writes_what_the_stored_version_does_not_have_is_warned() -> None:
+    """No webhook converts it, so it would be lost without a word."""
+    plane = WholePlane()
+    items = {"type": "array", "items": spec(name=_TEXT)}
+    old_items = {"type": "array", "items": spec(name=_TEXT, weight=_TEXT)}
+    names = {"plural": "gadgets", "kind": "Gadget"}
+    versions = [
+        version("v1", spec=spec(cohortName=_TEXT, items=items)),
+        version("v1beta1", spec=spec(cohort=_TEXT, items=old_items)),
+    ]
+    service = {"name": "s", "namespace": "s"}
+    webhook = {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]}
+    definition = {"group": "example.com", "scope": "Cluster", "names": names, "versions": versions}
+    definition["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+    body = {"metadata": {"name": "gadgets.example.com"}, "spec": definition}
+    assert plane.create(_DEFINITIONS, body).status == 201
+
+    fields = {"cohort": "team", "items": [{"name": "a"}, {"name": "b", "weight": "1"}]}
+    gadget = {"apiVersion": "example.com/v1beta1", "kind": "Gadget", "metadata": {"name": "g"}}
+    made = plane.create("/apis/example.com/v1beta1/gadgets", gadget | {"spec": fields})
+    [warning] = made.warnings
+    assert warning == (
+        "spec.cohort, spec.items[1].weight: not kept, because Gadget is stored as example.com/v1, "
+        "which has no such field, and no webhook converts it; write it as example.com/v1"
+    )
+    again = plane.ask("PUT", "/apis/example.com/v1beta1/gadgets/g", made.body)
+    assert (again.status, again.warnings) == (200, ())

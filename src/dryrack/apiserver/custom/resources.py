@@ -80,12 +80,16 @@ def _strategy(spec: Raw, version: Raw, kept: Raw) -> CustomStrategy:
         kind=spec["names"]["kind"],
         namespaced=spec["scope"] == "Namespaced",
         schema=schema,
-        kept=Kept(api_version, schemas[api_version], schemas),
+        kept=Kept(api_version, schemas[api_version], schemas, has_webhook=_has_webhook(spec)),
         rules=compiled_rules(schema),
         has_status="status" in subresources,
         scale=ScalePaths.of(subresources.get("scale")),
         selectable=_selectable(version),
     )
+
+
+def _has_webhook(spec: Raw) -> bool:
+    return (spec.get("conversion") or {}).get("strategy") == "Webhook"
 
 
 def _subresources(version: Raw) -> dict[str, Subresource]:

@@ -4,6 +4,7 @@ How objects of a custom kind are completed, checked and kept.
 Everything comes from one version of a definition: the schema, the rules, and which subresources
 there are. Objects are stored in the version that the definition names; between versions nothing
 but the name of the version changes, and what the stored version's schema does not know is lost.
+Where a webhook was to convert it, whoever writes it is warned.
 
 What is stored is as the schema of its version has it: with its defaults, also those of a status
 that nobody has written yet, and without what it does not know. A schema may change after that, so
@@ -78,6 +79,8 @@ class Kept:
     schema: Schema
     versions: Mapping[str, Schema] = field(default_factory=dict)
     """By apiVersion: all versions; objects may still be stored in a former one."""
+    has_webhook: bool = False
+    """Whether a webhook was to convert objects into it; none is called."""
 
 
 class CustomStrategy(Strategy):
@@ -190,6 +193,18 @@ class CustomStrategy(Strategy):
         else:
             yield from broken(self._rules, obj, old)
 
+    def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
+        kept = self._kept
+        if kept.api_version == self._api_version or not kept.has_webhook:
+            return
+        lost = list(_missing(obj, pruned(kept.schema, obj)))
+        if lost:
+            write.warn(
+                f"{', '.join(lost)}: not kept, because {self._kind} is stored as "
+                f"{kept.api_version}, which has no such field, and no webhook converts it; "
+                f"write it as {kept.api_version}"
+            )
+
     def to_storage(self, obj: Raw) -> Raw:
         whole: Raw = whole_numbers(obj)
         if self._kept.api_version != self._api_version:
@@ -215,6 +230,17 @@ def _coerced(schema: Schema, obj: Raw) -> Raw:
     """An object as its schema has it."""
     filled: Raw = with_defaults(schema, pruned(schema, obj))
     return filled
+
+
+def _missing(whole: Any, part: Any, path: str = "") -> Iterator[str]:
+    """The fields of an object that what was left of it does not have."""
+    if isinstance(whole, dict) and isinstance(part, dict):
+        for key, value in whole.items():
+            place = f"{path}.{key}" if path else key
+            yield from _missing(value, part[key], place) if key in part else (place,)
+    elif isinstance(whole, list) and isinstance(part, list):
+        for index, (value, left) in enumerate(zip(whole, part, strict=True)):
+            yield from _missing(value, left, f"{path}[{index}]")
 
 
 def _without_metadata(obj: Raw) -> Raw:
