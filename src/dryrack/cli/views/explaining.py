@@ -230,7 +230,10 @@ def _print_waiting(
         print_said(said, "", now)
         _print_outlook(story)
         if said is not None:
-            print_line("what was said may be older than what is so now")
+            print_line(
+                "what was said may be older than what is so now, or by a configuration of its own "
+                "(--scheduler-config)"
+            )
         return
     print_line(f"{paint(name, 'bold red')} waits: {shown(story.message)}")
     print_said(said_to(pod), story.message, now)
