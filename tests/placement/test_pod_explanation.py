@@ -171,6 +171,18 @@ def test_nodes_that_refuse_for_the_same_are_told_together() -> None:
     assert [(story.node, len(story.alike)) for story in told.nodes] == [("n0", 4)]
 
 
+def test_nodes_with_different_taints_are_not_alike() -> None:
+    """A toleration that would do for the second node is not hidden behind the first."""
+    down, new = (
+        node(name, taints=[{"key": key, "effect": "NoSchedule"}], labels={"zone": name})
+        for name, key in (("a", "not-ready"), ("b", "unregistered"))
+    )
+    story = explained("p", down, new, pod("p", nodeSelector={"zone": "b"}))
+
+    assert [each.node for each in story.nodes] == ["a", "b"]
+    assert "tolerate unregistered:NoSchedule, as node b has it" in story.helps
+
+
 def test_a_pod_is_decided_by_the_profile_of_its_scheduler() -> None:
     """One that does not look at resources has room where kube-scheduler's has none."""
     blind = replace(DEFAULT_PROFILE, filters=(), scores=())

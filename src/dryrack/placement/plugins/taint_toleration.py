@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.pod_constraints import PodConstraints
 
+TOLERATE = "tolerate the taint"
 _CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _CORDON = NodeRefusal(
     "node(s) were unschedulable",
@@ -46,7 +47,7 @@ def _tainted(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check:
             return None
         fact = f"the node is tainted {taint.key}:{taint.effect}"
         words = "node(s) had untolerated taint(s)"
-        return NodeRefusal(words, fact, "tolerate the taint", is_unresolvable=True)
+        return NodeRefusal(words, fact, TOLERATE, is_unresolvable=True)
 
     return check
 

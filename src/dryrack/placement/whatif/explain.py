@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from dryrack.allocation import Code, claim_name, fold, has_some
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint, listed
+from dryrack.placement.plugins.taint_toleration import TOLERATE
 from dryrack.placement.whatif.answer_memo import Memory
 from dryrack.placement.whatif.present import near
 from dryrack.placement.whatif.remedies import possible_changes
@@ -144,7 +145,8 @@ def _number(obstacle: Obstacle) -> int:
 
 def _fact(obstacle: Obstacle, node: str) -> str:
     """How much is left, and who has it, differs from node to node; what would help does not."""
-    return "" if obstacle.code in _OF_EACH_NODE else obstacle.fact.replace(node, "")
+    is_of_each = obstacle.code in _OF_EACH_NODE and obstacle.remedy != TOLERATE
+    return "" if is_of_each else obstacle.fact.replace(node, "")
 
 
 def verified(
