@@ -221,6 +221,30 @@ class Play:
         patch = {"metadata": bound, "spec": {"volumeName": "v"}}
         await self.admin.patch(VOLUME_CLAIMS, "data", patch, namespace="default")
         await self.bound("stored")
+        await self._free_volume({"storageClassName": "late", **offered})
+
+    async def _free_volume(self, offered: Raw) -> None:
+        """One that somebody has made, and that the scheduler keeps for a claim."""
+        free = await self.admin.create(VOLUMES, {"metadata": {"name": "free"}, "spec": offered})
+        available = free | {"status": {"phase": "Available"}}
+        await self.admin.update(VOLUMES, available, subresource="status")
+        asked = {key: offered[key] for key in ("accessModes", "storageClassName")}
+        claim = {
+            "metadata": {"name": "late", "namespace": "default"},
+            "spec": {**asked, "resources": {"requests": offered["capacity"]}},
+        }
+        await self.admin.create(VOLUME_CLAIMS, claim)
+        source = {"name": "v", "persistentVolumeClaim": {"claimName": "late"}}
+        await self.pod("kept", volumes=[source])
+
+        async def kept() -> bool:
+            return "claimRef" in (await self.admin.get(VOLUMES, "free"))["spec"]
+
+        await self.until("volume kept", kept)
+        bound = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+        patch = {"metadata": bound, "spec": {"volumeName": "free"}}
+        await self.admin.patch(VOLUME_CLAIMS, "late", patch, namespace="default")
+        await self.bound("kept")
 
     async def _groups(self) -> None:
         """Gangs that have an object, which is told what became of them."""

@@ -389,6 +389,58 @@ def test_a_class_that_waits_is_told_the_node_of_the_pod() -> None:
     play(story)
 
 
+def test_pods_of_a_stateful_set_go_to_the_volumes_of_nodes() -> None:
+    """Of a class without a provisioner, each to one of its own; then nothing is written."""
+
+    async def story(scene: Scene) -> None:
+        client, store = scene.cluster.client, scene.cluster.plane.store
+        await client.create(NODES, virtual_node("node-2"))
+        none = {"provisioner": "kubernetes.io/no-provisioner"}
+        late = {"volumeBindingMode": "WaitForFirstConsumer"}
+        await scene.make({"metadata": {"name": "local"}, **none, **late})
+        for node in ("node-1", "node-2"):
+            expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+            terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+            tied = {"storageClassName": "local", "nodeAffinity": {"required": terms}}
+            await scene.make(volume(f"disk-{node}", "5Gi", **tied))
+        made = stateful_set("db")
+        [template] = made["spec"]["volumeClaimTemplates"]
+        template["spec"] = template["spec"] | {"storageClassName": "local"}
+        await client.create(STATEFUL_SETS, made)
+        await scene.clock.advance(30)
+        revision = store.revision
+        await scene.clock.advance(1800)
+        pods = (await client.list(PODS, Selection(namespace="default"))).items
+        bound = await scene.bound()
+
+        assert [each["status"]["phase"] for each in pods] == ["Running", "Running"]
+        assert {each["spec"]["nodeName"] for each in pods} == {"node-1", "node-2"}
+        for pod in pods:
+            claim = f"data-{pod['metadata']['name']}"
+            assert bound[claim] == f"disk-{pod['spec']['nodeName']}"
+        for resource in ("persistentvolumes", "persistentvolumeclaims", "events"):
+            assert not store.events(resource, after=revision)
+
+    play(story)
+
+
+def test_a_free_volume_of_a_class_that_waits_is_left_to_the_scheduler() -> None:
+    """Whichever node the pod goes to; one that names the claim is bound at once."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make(storage_class("manual", volumeBindingMode="WaitForFirstConsumer"))
+        kept = {"namespace": "default", "name": "kept"}
+        await scene.make(volume("free", "5Gi"), volume("own", "5Gi", claimRef=kept))
+        await scene.make(*(claim(name, storageClassName="manual") for name in ("data", "kept")))
+        assert await scene.bound() == {"data": "Pending", "kept": "own"}
+
+        await scene.cluster.client.create(PODS, user("reader", "data"))
+        await scene.clock.advance(5)
+        assert await scene.bound() == {"data": "free", "kept": "own"}
+
+    play(story)
+
+
 def test_a_pod_waits_until_its_claim_is_bound() -> None:
     """It is told so, once; then it runs, and nothing is written any more."""
 

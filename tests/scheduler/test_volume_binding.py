@@ -11,10 +11,19 @@ from tests.scheduler.test_schedule import user_of
 from tests.scheduler.test_stale_claims import second_node
 from tests.scheduler.virtual import Stage, on_stage
 
-from dryrack.client.endpoints import CLAIMS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from dryrack.client.endpoints import (
+    CLAIMS,
+    NODES,
+    PODS,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
 
 Raw = dict[str, Any]
 
+UNBINDABLE = "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
+HOST = "kubernetes.io/hostname"
 SELECTED = "volume.kubernetes.io/selected-node"
 
 
@@ -250,5 +259,148 @@ def test_a_volume_that_was_made_elsewhere_takes_its_pod_there() -> None:
             assert await stage.node_of("p") == ""
             assert "didn't match PersistentVolume's node affinity" in await stage.told("p")
             assert await users(stage) == []
+
+    on_stage(story)
+
+
+def disk(name: str, node: str, size: str = "1Gi") -> Raw:
+    """A volume of the class `local`, that somebody has made on a node."""
+    expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    terms = [{"matchExpressions": [expression]}]
+    spec = {
+        "storageClassName": "local",
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": size},
+        "local": {"path": "/data"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+    }
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+async def disks(stage: Stage, *made: Raw) -> None:
+    """Free volumes, as a controller finds them."""
+    for each in made:
+        stored = await stage.client.create(VOLUMES, each)
+        free = stored | {"status": {"phase": "Available"}}
+        await stage.client.update(VOLUMES, free, subresource="status")
+
+
+async def local_storage(stage: Stage, *pods: str) -> None:
+    """Two nodes, a class without a provisioner, and pods with a claim each."""
+    client = stage.client
+    await furnish(client, 0)
+    await second_node(client)
+    for name in "nm":
+        await client.patch(NODES, name, {"metadata": {"labels": {HOST: name}}})
+    late = {"volumeBindingMode": "WaitForFirstConsumer"}
+    none = {"provisioner": "kubernetes.io/no-provisioner"}
+    await client.create(STORAGE_CLASSES, {"metadata": {"name": "local"}, **late, **none})
+    for name in pods:
+        asked = {
+            "storageClassName": "local",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        }
+        metadata = {"name": name, "namespace": "default"}
+        await client.create(VOLUME_CLAIMS, {"metadata": metadata, "spec": asked})
+        pod = storing(name, name)
+        del pod["spec"]["resourceClaims"], pod["spec"]["containers"][0]["resources"]
+        await client.create(PODS, pod)
+
+
+async def kept_for(stage: Stage, volume: str) -> str:
+    """The claim that a volume is for, and whether its reference is to that very claim."""
+    found = (await stage.client.get(VOLUMES, volume))["spec"].get("claimRef")
+    if found is None:
+        return ""
+    claim = await stage.client.get(VOLUME_CLAIMS, found["name"], "default")
+    assert found["uid"] == claim["metadata"]["uid"]
+    return str(found["name"])
+
+
+async def bind(stage: Stage, claim: str, volume: str) -> None:
+    """What the controller of volumes does with a claim that a volume is for."""
+    bound = {"pv.kubernetes.io/bind-completed": "yes"}
+    patch = {"metadata": {"annotations": bound}, "spec": {"volumeName": volume}}
+    await stage.client.patch(VOLUME_CLAIMS, claim, patch, namespace="default")
+    await stage.after(1)
+
+
+def test_a_free_volume_is_kept_for_the_claim_of_a_pod() -> None:
+    """The smallest that does decides on the node; the pod is bound when the claim is."""
+
+    async def story(stage: Stage) -> None:
+        await local_storage(stage, "p")
+        await disks(stage, disk("small", "m", "500Mi"), disk("right", "m"))
+        async with stage.scheduler():
+            assert (await kept_for(stage, "right"), await kept_for(stage, "small")) == ("p", "")
+            assert await stage.node_of("p") == ""
+            made = await stage.client.get(VOLUMES, "right")
+            claim = await stage.client.get(VOLUME_CLAIMS, "p", "default")
+            assert made["metadata"]["annotations"] == {
+                "pv.kubernetes.io/bound-by-controller": "yes"
+            }
+            assert SELECTED not in claim["metadata"].get("annotations", {})
+
+            await bind(stage, "p", "right")
+            assert await stage.node_of("p") == "m"
+
+    on_stage(story)
+
+
+def test_pods_do_not_choose_the_same_volume() -> None:
+    """Who finds none waits, and is told; a volume that is made wakes it."""
+
+    async def story(stage: Stage) -> None:
+        await local_storage(stage, "a", "b", "c")
+        await disks(stage, disk("one", "n"), disk("two", "m"))
+        async with stage.scheduler():
+            kept = {await kept_for(stage, name): name for name in ("one", "two")}
+            [late] = {"a", "b", "c"} - set(kept)
+            assert UNBINDABLE in await stage.told(late)
+
+            await disks(stage, disk("three", "n"))
+            await stage.after(15)
+            assert await kept_for(stage, "three") == late
+            for claim, volume in {**kept, late: "three"}.items():
+                await bind(stage, claim, volume)
+            nodes = {volume: await stage.node_of(pod) for pod, volume in kept.items()}
+            assert nodes == {"one": "n", "two": "m"}
+            assert await stage.node_of(late) == "n"
+
+    on_stage(story)
+
+
+def test_a_scheduler_that_dies_leaves_the_volume_kept() -> None:
+    """The next one chooses no other, though a smaller one has come."""
+
+    async def story(stage: Stage) -> None:
+        await local_storage(stage, "p")
+        await disks(stage, disk("first", "n", "2Gi"))
+        async with stage.scheduler():
+            assert await kept_for(stage, "first") == "p"
+        await disks(stage, disk("second", "m"))
+        async with stage.scheduler():
+            await stage.after(1)
+            await bind(stage, "p", "first")
+            assert (await stage.node_of("p"), await kept_for(stage, "second")) == ("n", "")
+
+    on_stage(story)
+
+
+def test_a_volume_that_is_lost_meanwhile_has_another_chosen() -> None:
+    """As if somebody deletes it, or takes the reference away."""
+
+    async def story(stage: Stage) -> None:
+        await local_storage(stage, "p")
+        await disks(stage, disk("first", "n"))
+        async with stage.scheduler():
+            gone = {"spec": {"claimRef": None, "storageClassName": "other"}}
+            await stage.client.patch(VOLUMES, "first", gone)
+            await stage.after(1)
+            assert UNBINDABLE in await stage.told("p")
+            await disks(stage, disk("second", "m"))
+            await stage.after(15)
+            assert await kept_for(stage, "second") == "p"
 
     on_stage(story)

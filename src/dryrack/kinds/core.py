@@ -413,26 +413,47 @@ class VolumeClaimReference(Model, frozen=True, kw_only=True):
 
     namespace: str = ""
     name: str = ""
+    uid: str = ""
 
 
 class PersistentVolumeSpec(Model, frozen=True, kw_only=True):
-    """Where a volume can be used; what it is stored on is not modelled."""
+    """What a volume offers, and where it can be used; what it is stored on is not modelled."""
 
+    access_modes: tuple[str, ...] = ()
+    capacity: Mapping[str, Quantity] = {}
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
     claim_ref: VolumeClaimReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
+
+
+class PersistentVolumeStatus(Model, frozen=True, kw_only=True):
+    phase: str = ""
 
 
 class PersistentVolume(KubernetesObject, frozen=True, kw_only=True):
     API_VERSION: ClassVar[str] = "v1"
 
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+
+class VolumeResourceRequirements(Model, frozen=True, kw_only=True):
+    limits: Mapping[str, Quantity] = {}
+    requests: Mapping[str, Quantity] = {}
 
 
 class PersistentVolumeClaimSpec(Model, frozen=True, kw_only=True):
-    """Which volume a claim is bound to, and how it is if it is not."""
+    """Which volume a claim is bound to, and which it may be if it is not."""
 
     volume_name: str = ""
+    access_modes: tuple[str, ...] = ()
+    resources: VolumeResourceRequirements = VolumeResourceRequirements()
+    selector: LabelSelector | None = None
     storage_class_name: str | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
 
 
 class PersistentVolumeClaimStatus(Model, frozen=True, kw_only=True):

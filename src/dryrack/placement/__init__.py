@@ -36,6 +36,7 @@ from dryrack.placement.gangs.dialects import (
 from dryrack.placement.gangs.members import Member, MemberPlaced, MemberRefused
 from dryrack.placement.gangs.search import GangPlaced, GangRefused, place_gang, place_gang_now
 from dryrack.placement.index.pod_hints import helped_by
+from dryrack.placement.index.volume_matching import Unbindable, VolumeOffers
 from dryrack.placement.index.volumes import (
     SELECTED_NODE,
     VolumeProblem,
@@ -161,8 +162,10 @@ __all__ = [
     "Said",
     "Settings",
     "Trial",
+    "Unbindable",
     "Unfinished",
     "Unplaced",
+    "VolumeOffers",
     "VolumeProblem",
     "WaitingClass",
     "WhatIf",

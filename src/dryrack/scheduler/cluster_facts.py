@@ -98,6 +98,9 @@ class ClusterFacts:
             self._sleepers.wake_for(volume_claim_key(claim.namespace, claim.name))
         if before is not None and _reach(before) != _reach(volume):
             self._sleepers.wake()
+        kind = volume.spec.storage_class_name or ""
+        if claim is None and before != volume and kind in self._fleet.volumes.waiting_classes:
+            self._wake_unbound(kind)
 
     def _storage_class(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {}).name
@@ -106,9 +109,12 @@ class ClusterFacts:
         if new is not None and new.get("volumeBindingMode") == _ON_FIRST_USE:
             volumes.waiting_classes[name] = waiting_class(new)
         if volumes.waiting_classes.get(name) != before:
-            self._sleepers.wake()
-            for key in volumes.unbound(name):
-                self._sleepers.wake_for(volume_claim_key(*key))
+            self._wake_unbound(name)
+
+    def _wake_unbound(self, storage_class: str) -> None:
+        self._sleepers.wake()
+        for key in self._fleet.volumes.unbound(storage_class):
+            self._sleepers.wake_for(volume_claim_key(*key))
 
     def _owner(self, endpoint: Endpoint, old: Raw | None, new: Raw | None) -> None:
         """How pods are spread by default is a matter of scores: nobody waits for it."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dryrack.placement import Occupant
     from dryrack.scheduler.binding import Binder, Bound, Reserved
     from dryrack.scheduler.claims.binding_conditions import BindingConditions
-    from dryrack.scheduler.claims.volume_binding import VolumeBinding
+    from dryrack.scheduler.claims.volume_binding import UnboundClaim, VolumeBinding
     from dryrack.scheduler.cluster_view import View
     from dryrack.scheduler.demands import Demands
     from dryrack.scheduler.reporting import Reporter
@@ -101,10 +101,12 @@ class Commits:
         reserved: Reserved | None = None
         arrived: set[Name] = set()
         is_stopping = False
+        waiting: Sequence[UnboundClaim] = ()
         try:
+            waiting = self._volumes.assume((each.wanted.pod, each.node) for each in decided)
             plan = self._view.renamed(plan, await self._binder.extended.made(plan))
             reserved = await self._binder.reserve(plan)
-            await self._binder.prepare(reserved, partial(self._ready, plan))
+            await self._binder.prepare(reserved, partial(self._ready, plan, waiting))
             with marked as annotations:
                 bound = await self._binder.bind(reserved, self._view.obstacle, annotations)
             arrived = {name_of(each.pod) for each in bound.assignments}
@@ -112,6 +114,7 @@ class Commits:
             is_stopping = True
             raise
         finally:
+            self._volumes.forget(waiting)
             for each in decided:
                 if each.name not in arrived:
                     self._view.take_back(each.name)
@@ -140,9 +143,10 @@ class Commits:
         given = {name: it for each in decided for name, it in each.given.items()}
         return Plan(tuple(assignments), claims, given)
 
-    async def _ready(self, plan: Plan, claims: Sequence[Raw]) -> None:
+    async def _ready(
+        self, plan: Plan, waiting: Sequence[UnboundClaim], claims: Sequence[Raw]
+    ) -> None:
         await self._devices_ready(plan, claims)
-        waiting = self._volumes.unbound((each.pod, each.node) for each in plan.assignments)
         if waiting:
             for claim in claims:
                 self._view.settle(full_name(claim), claim)

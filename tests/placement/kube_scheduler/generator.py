@@ -352,7 +352,8 @@ class Generator:
             for mode in modes
         ]
         self._maybe(found[1], "allowedTopologies", lambda: self._some(self._topology))
-        return found
+        local = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": modes[1]}
+        return [*found, {"metadata": {"name": "local"}, **local}]
 
     def _topology(self) -> Raw:
         values = self._chance.sample(("z1", "z2", "z3"), 2)
@@ -369,8 +370,8 @@ class Generator:
                 "metadata": {**metadata, "name": name, "annotations": {}},
                 "spec": {"storageClassName": "immediate"},
             }
-            if self._chance.random() < 0.3:
-                claim["spec"]["storageClassName"] = "waitforfirstconsumer"
+            if self._chance.random() < 0.5:
+                claim["spec"] = self._asked()
                 if self._chance.random() < 0.25:
                     node = self._chance.choice(case["nodes"])["metadata"]["name"]
                     claim["metadata"]["annotations"][SELECTED_NODE] = node
@@ -381,7 +382,36 @@ class Generator:
             volumes.append(self._volume(f"volume-{number}"))
             source = {"name": name, "persistentVolumeClaim": {"claimName": name}}
             pod["spec"].setdefault("volumes", []).append(source)
-        case.update(volumeClaims=claims, volumes=[v for v in volumes if self._once_in(12)])
+        known = [v for v in volumes if self._once_in(12)]
+        known += [self._free_volume(number, pod) for number in range(self._chance.randint(0, 3))]
+        case.update(volumeClaims=claims, volumes=known)
+
+    def _asked(self) -> Raw:
+        """What a claim wants that is bound when its pod has a node."""
+        spec = {
+            "storageClassName": self._chance.choice(("waitforfirstconsumer", "local", "local")),
+            "accessModes": self._chance.choice((["ReadWriteOnce"], ["ReadOnlyMany"])),
+            "resources": {"requests": {"storage": f"{self._chance.randint(1, 3)}Gi"}},
+        }
+        self._maybe(spec, "selector", lambda: {"matchLabels": {"disk": "fast"}}, 5)
+        self._maybe(spec, "volumeMode", lambda: self._chance.choice(("Block", "Filesystem")), 5)
+        return spec
+
+    def _free_volume(self, number: int, pod: Raw) -> Raw:
+        """One that somebody has made, mostly for whoever wants it."""
+        made = self._volume(f"free-{number}")
+        made["metadata"]["labels"] = {"disk": self._chance.choice(("fast", "fast", "slow"))}
+        # One size for each: of several of one size kube-scheduler takes any.
+        offer = {
+            "storageClassName": self._chance.choice(("waitforfirstconsumer", "local", "local")),
+            "accessModes": ["ReadWriteOnce", "ReadOnlyMany"][: self._chance.randint(1, 2)],
+            "capacity": {"storage": f"{2 + number}Gi"},
+        }
+        kept = {"namespace": pod["metadata"]["namespace"], "name": "data-0"}
+        self._maybe(offer, "claimRef", lambda: kept, 6)
+        self._maybe(offer, "volumeMode", lambda: self._chance.choice(("Block", "Filesystem")), 5)
+        phase = "Available" if self._chance.random() < 0.9 else "Released"
+        return {**made, "spec": made["spec"] | offer, "status": {"phase": phase}}
 
     def _volume(self, name: str) -> Raw:
         labels: Raw = {}

@@ -119,15 +119,14 @@ def volume_name(claim: Raw) -> str:
     return f"pvc-{uid_of(claim)}"
 
 
-def provisioned(claim: Raw, storage_class: Raw | None, *, is_used: bool) -> Plan:
-    """A volume of the size that the claim asks for, if one is to be made now."""
-    kind = storage_class or {}
+def provisioned(claim: Raw, kind: Raw, *, is_used: bool) -> Plan:
+    """A volume of the size that the claim asks for, if one of that class is to be made now."""
     provisioner = kind.get("provisioner") or _PROVISIONER
     spec = spec_of(claim)
-    if class_of(claim) == "" or spec.get("selector") or provisioner == _NO_PROVISIONER:
-        return NOTHING
     if kind.get("volumeBindingMode") == _ON_FIRST_USE and not is_used:
         return Plan((Report(claim, "Normal", _ON_FIRST_USE, _WAITS, _WAITS),))
+    if class_of(claim) == "" or spec.get("selector") or provisioner == _NO_PROVISIONER:
+        return NOTHING
     name = volume_name(claim)
     made: Raw = {
         "metadata": {"name": name, "annotations": {_PROVISIONED_BY: provisioner}},
@@ -225,14 +224,18 @@ class ClaimBinding:
                 return lost(claim)
             writes = grown(claim, volume, self._classes.get("", kind))
             return Plan((*writes, *bound(claim, volume).writes))
-        volume = best(claim, (*self._kept.get("/".join(name)), *self._free.get(kind)))
+        storage_class = self._classes.get("", kind) or {}
+        kept = self._kept.get("/".join(name))
+        # With the node a scheduler chooses the volume, and keeps it for the claim.
+        is_late = storage_class.get("volumeBindingMode") == _ON_FIRST_USE
+        volume = best(claim, kept if is_late else (*kept, *self._free.get(kind)))
         if volume is None:
             # One that was just made for it.
             volume = self._volumes.get("", volume_name(claim))
         if volume is not None:
             return bound(claim, volume)
         is_used = _SELECTED_NODE in annotations_of(claim) or self._users.count("/".join(name)) > 0
-        return provisioned(claim, self._classes.get("", kind), is_used=is_used)
+        return provisioned(claim, storage_class, is_used=is_used)
 
 
 def _class_if_unbound(claim: Raw) -> Iterable[str]:

@@ -24,16 +24,14 @@ _CLASS = "volume.beta.kubernetes.io/storage-class"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
-_UNPROVISIONED = (
-    "is of a class without a provisioner: one of its volumes is bound when a node is chosen, which "
-    "this scheduler does not do; name the volume in the claim"
-)
+ClaimKey = tuple[str, str]
+"""The namespace and the name of a claim."""
 
 
 class VolumeProblem(NamedTuple):
     """Why no node can take a pod: the claim, by namespace and name, and what is so."""
 
-    claim: tuple[str, str]
+    claim: ClaimKey
     message: str
 
 
@@ -58,9 +56,11 @@ class Volumes:
 
     # Whether this is a cluster, whose controllers bind claims: pods wait for that.
     are_stored: bool = False
-    claims: dict[tuple[str, str], PersistentVolumeClaim] = field(default_factory=dict)
+    claims: dict[ClaimKey, PersistentVolumeClaim] = field(default_factory=dict)
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
     waiting_classes: dict[str, WaitingClass] = field(default_factory=dict)
+    # For whom volumes are kept by decisions that are being written, by the names of the volumes.
+    assumed: dict[str, ClaimKey] = field(default_factory=dict)
 
     def of(self, pod: Pod) -> Iterator[PersistentVolume]:
         """The volumes that claims of the pod are bound to, as far as they are there."""
@@ -72,6 +72,19 @@ class Volumes:
     def bound_to(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """The volume that a claim has for good, if it is known."""
         return self.volumes.get(claim.spec.volume_name) if _is_bound(claim) else None
+
+    def owner(self, volume: PersistentVolume) -> ClaimKey | None:
+        """The claim that a volume is kept for, or will be; None if it is free."""
+        reference = volume.spec.claim_ref
+        if reference is None:
+            return self.assumed.get(volume.metadata.name)
+        return reference.namespace, reference.name
+
+    @staticmethod
+    def is_kept(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+        """Whether it is for that very claim, not for another of its name."""
+        reference = volume.spec.claim_ref
+        return reference is None or reference.uid in ("", claim.metadata.uid)
 
     @staticmethod
     def reaches(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
@@ -87,7 +100,7 @@ class Volumes:
         for key in _keys(pod) if self.are_stored and self.waiting_classes else ():
             claim = self.claims.get(key)
             if claim is not None and not claim.spec.volume_name:
-                waits = self.waiting_classes.get(self._class_of(claim))
+                waits = self.waiting_classes.get(class_of(claim))
                 if waits is not None:
                     yield claim, waits
 
@@ -96,7 +109,7 @@ class Volumes:
         return [
             key
             for key, claim in self.claims.items()
-            if not claim.spec.volume_name and self._class_of(claim) == storage_class
+            if not claim.spec.volume_name and class_of(claim) == storage_class
         ]
 
     def problem(self, pod: Pod) -> VolumeProblem | None:
@@ -138,10 +151,8 @@ class Volumes:
         volume = claim.spec.volume_name
         if claim.status.phase == "Lost":
             return f'{about} bound to non-existent persistentvolume "{volume}"'
-        waits = None if volume else self.waiting_classes.get(self._class_of(claim))
-        if waits is not None:
-            return "" if waits.is_provisioned else f"{about} {_UNPROVISIONED}"
-        if not _is_bound(claim):
+        is_waiting = not volume and class_of(claim) in self.waiting_classes
+        if not is_waiting and not _is_bound(claim):
             return "pod has unbound immediate PersistentVolumeClaims"
         return ""
 
@@ -152,9 +163,14 @@ class Volumes:
             return ""
         return f'persistentvolume "{claim.spec.volume_name}" not found'
 
-    @staticmethod
-    def _class_of(claim: PersistentVolumeClaim) -> str:
-        return claim.metadata.annotations.get(_CLASS, claim.spec.storage_class_name or "")
+
+def class_of(obj: PersistentVolumeClaim | PersistentVolume) -> str:
+    """The storage class of a claim or a volume; "" if it has none."""
+    return obj.metadata.annotations.get(_CLASS, obj.spec.storage_class_name or "")
+
+
+def key_of(claim: PersistentVolumeClaim) -> ClaimKey:
+    return claim.metadata.namespace, claim.metadata.name
 
 
 def _keys(pod: Pod) -> Iterator[tuple[str, str]]:

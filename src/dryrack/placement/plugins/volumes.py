@@ -2,7 +2,7 @@
 VolumeBinding and VolumeZone: nodes that the volumes of a pod can be used on.
 
 A claim that is bound to no volume chooses no nodes, unless it is bound when its pod has one: then
-its class says where a volume can be made, and the claim whether a node was chosen before. Whether
+it needs a free volume there, or one that can be made (`placement.index.volume_matching`). Whether
 the pod has to wait is not a question to nodes (see `placement.index.volumes`).
 """
 
@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.selectors import parse_node_selector
 from dryrack.placement.framework import Plugin
-from dryrack.placement.index.volumes import SELECTED_NODE
+from dryrack.placement.index.volume_matching import Unbindable, VolumeOffers
 from dryrack.placement.node_state import NodeRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.kinds.core import PersistentVolume, PersistentVolumeClaim
+    from dryrack.kinds.core import PersistentVolume
     from dryrack.kinds.selectors import NodeMatcher
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.framework import Args, Check
-    from dryrack.placement.index.volumes import WaitingClass
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.pod_constraints import PodConstraints
 
@@ -48,31 +47,20 @@ def _bound(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
         for volume in fleet.volumes.of(pod.pod)
         if volume.spec.node_affinity is not None and volume.spec.node_affinity.required
     }
-    waiting = tuple(fleet.volumes.waiting(pod.pod))
-    if not reaches and not waiting:
+    offers = VolumeOffers(fleet.volumes, fleet.volumes.waiting(pod.pod))
+    if not reaches and not offers:
         return None
 
     def check(node: NodeState) -> NodeRefusal | None:
         first = next(filter(None, (_beyond(*each, node) for each in reaches.items())), None)
-        second = next(filter(None, (_unbindable(*each, node) for each in waiting)), None)
-        return first._replace(further=(_UNBINDABLE,)) if first and second else first or second
+        found = offers.on(node.node.metadata)
+        if not isinstance(found, Unbindable):
+            return first
+        if first is not None:
+            return first._replace(further=(_UNBINDABLE,))
+        return NodeRefusal(_UNBINDABLE, found.fact, found.remedy, is_unresolvable=True)
 
     return check
-
-
-def _unbindable(
-    claim: PersistentVolumeClaim, waits: WaitingClass, node: NodeState
-) -> NodeRefusal | None:
-    """Why no volume can be made for the claim on a node."""
-    chosen, name = claim.metadata.annotations.get(SELECTED_NODE), claim.metadata.name
-    if chosen is not None and chosen != node.node.metadata.name:
-        fact, remedy = f"is being made on node {chosen}", f"wait for it, or delete claim {name}"
-    elif not waits.reaches(node.node.metadata.labels):
-        fact, remedy = "can be made on other nodes alone", "see allowedTopologies of its class"
-    else:
-        return None
-    about = f"the volume of PersistentVolumeClaim {name}"
-    return NodeRefusal(_UNBINDABLE, f"{about} {fact}", remedy, is_unresolvable=True)
 
 
 def _beyond(volume: str, matcher: NodeMatcher, node: NodeState) -> NodeRefusal | None:

@@ -1,0 +1,168 @@
+"""
+Volume matching: which free PersistentVolumes the claims of a pod get on a node.
+
+As kube-scheduler's VolumeBinding has it: the smallest that does, beginning with the smallest claim;
+one that is kept for a claim is its alone. For a claim that finds none a volume is made, if its
+class has a provisioner and the node is one on which that makes volumes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.selectors import matches_labels, parse_node_selector
+from dryrack.placement.index.volumes import SELECTED_NODE, class_of, key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dryrack.kinds.core import PersistentVolume, PersistentVolumeClaim
+    from dryrack.kinds.meta import ObjectMeta
+    from dryrack.kinds.selectors import NodeMatcher
+    from dryrack.placement.index.volumes import ClaimKey, Volumes, WaitingClass
+
+_HOST = "kubernetes.io/hostname"
+_NOTHING = Quantity.parse("0")
+
+
+class Unbindable(NamedTuple):
+    """Why a claim can have no volume on a node, and what would help."""
+
+    claim: ClaimKey
+    fact: str
+    remedy: str
+
+
+class _Candidate(NamedTuple):
+    """A volume that does for a claim on the nodes that it can be used on."""
+
+    size: Quantity
+    name: str
+    matcher: NodeMatcher | None
+
+    def reaches(self, labels: Mapping[str, str]) -> bool:
+        return self.matcher is None or any(term.matches(labels, "") for term in self.matcher.terms)
+
+
+class _Wish:
+    """A claim with its candidates: those of one host by its name, for there may be many."""
+
+    def __init__(self, claim: PersistentVolumeClaim, waits: WaitingClass, volumes: Volumes) -> None:
+        self.key = key_of(claim)
+        self.claim = claim
+        self.waits = waits
+        self.size = claim.spec.resources.requests.get("storage", _NOTHING)
+        self._kept: list[_Candidate] = []
+        self._by_host: defaultdict[str, list[_Candidate]] = defaultdict(list)
+        self._others: list[_Candidate] = []
+        if SELECTED_NODE not in claim.metadata.annotations:
+            self._look_at(volumes)
+
+    def _look_at(self, volumes: Volumes) -> None:
+        for volume in volumes.volumes.values():
+            owner = volumes.owner(volume)
+            if (owner is not None and owner != self.key) or not _does(volume, self.claim):
+                continue
+            candidate = _candidate(volume)
+            if owner is not None and volumes.is_kept(volume, self.claim):
+                self._kept.append(candidate)
+            elif owner is None and _is_on_offer(volume, self.claim):
+                for place in self._places(candidate):
+                    place.append(candidate)
+
+    def _places(self, candidate: _Candidate) -> Iterable[list[_Candidate]]:
+        hosts: set[str] = set()
+        for term in () if candidate.matcher is None else candidate.matcher.terms:
+            found = [each for each in term.labels if (each.key, each.operator) == (_HOST, "In")]
+            if not found:
+                return (self._others,)
+            hosts.update(found[0].values)
+        return [self._by_host[host] for host in sorted(hosts)] or (self._others,)
+
+    def on(self, labels: Mapping[str, str], taken: Iterable[str]) -> str:
+        """The volume that it gets; "" if there is none."""
+        if self._kept:
+            first = self._kept[0]
+            return first.name if first.reaches(labels) else ""
+        near = self._by_host.get(labels.get(_HOST, ""), ())
+        usable = (
+            each
+            for each in chain(near, self._others)
+            if each.name not in taken and each.reaches(labels)
+        )
+        smallest = min(usable, key=lambda each: each[:2], default=None)
+        return "" if smallest is None else smallest.name
+
+
+class VolumeOffers:
+    """What claims of one pod that wait for a node may get, looked at once for all nodes."""
+
+    def __init__(
+        self, volumes: Volumes, waiting: Iterable[tuple[PersistentVolumeClaim, WaitingClass]]
+    ) -> None:
+        found = {key_of(claim): _Wish(claim, waits, volumes) for claim, waits in waiting}
+        self._wishes = sorted(found.values(), key=lambda each: each.size)
+
+    def __bool__(self) -> bool:
+        return bool(self._wishes)
+
+    def on(self, node: ObjectMeta) -> Mapping[ClaimKey, str] | Unbindable:
+        """By claim the volume that it gets on a node; "" if one is to be made there."""
+        found: dict[ClaimKey, str] = {}
+        for wish in self._wishes:
+            volume = wish.on(node.labels, found.values())
+            problem = None if volume else _unmade(wish, node)
+            if problem is not None:
+                return problem
+            found[wish.key] = volume
+        return found
+
+
+def _unmade(wish: _Wish, node: ObjectMeta) -> Unbindable | None:
+    """Why no volume can be made for the claim on a node."""
+    chosen, name = wish.claim.metadata.annotations.get(SELECTED_NODE), wish.key[1]
+    about = f"the volume of PersistentVolumeClaim {name}"
+    if chosen is not None and chosen != node.name:
+        fact, remedy = f"{about} is being made on node {chosen}", "wait for it"
+        return Unbindable(wish.key, fact, f"{remedy}, or delete claim {name}")
+    if not wish.waits.is_provisioned:
+        fact = f"no free PersistentVolume on the node does for PersistentVolumeClaim {name}"
+        remedy = f"make one of class {class_of(wish.claim)}, of that size and access mode"
+        return Unbindable(wish.key, fact, remedy)
+    if not wish.waits.reaches(node.labels):
+        fact, remedy = f"{about} can be made on other nodes alone", "see allowedTopologies"
+        return Unbindable(wish.key, fact, f"{remedy} of its class")
+    return None
+
+
+def _candidate(volume: PersistentVolume) -> _Candidate:
+    affinity = volume.spec.node_affinity
+    required = None if affinity is None else affinity.required
+    matcher = None if required is None else parse_node_selector(required)
+    size = volume.spec.capacity.get("storage", _NOTHING)
+    return _Candidate(size, volume.metadata.name, matcher)
+
+
+def _does(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    offer, asked = volume.spec, claim.spec
+    needed = asked.resources.requests.get("storage", _NOTHING)
+    return (
+        volume.metadata.deletion_timestamp is None
+        and class_of(volume) == class_of(claim)
+        and offer.capacity.get("storage", _NOTHING) >= needed
+        and (offer.volume_mode or "Filesystem") == (asked.volume_mode or "Filesystem")
+        and (offer.volume_attributes_class_name or "") == (asked.volume_attributes_class_name or "")
+    )
+
+
+def _is_on_offer(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """What is asked of a volume that nobody keeps for the claim besides."""
+    selector = claim.spec.selector
+    return (
+        volume.status.phase == "Available"
+        and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
+        and (selector is None or matches_labels(selector, volume.metadata.labels))
+    )
