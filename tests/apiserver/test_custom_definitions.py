@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -212,7 +212,9 @@ def test_conversion_webhooks_are_warned_of() -> None:
     strategy = DefinitionStrategy()
     body = _definition("gadgets", "Gadget")
     body["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "x"}}}
-    strategy.admit(strategy.default(body, _WRITE), None, replace(_WRITE, warn=warnings.append))
+    strategy.admit(
+        strategy.default(body, _WRITE), None, msgspec.structs.replace(_WRITE, warn=warnings.append)
+    )
 
     assert ["webhooks are not called" in warning for warning in warnings] == [True]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -33,7 +33,7 @@ class Wire:
     to: Transport
 
     async def send(self, request: Request) -> Response:
-        return await self.to.send(replace(request, takes_objects=False))
+        return await self.to.send(msgspec.structs.replace(request, takes_objects=False))
 
 
 def plane() -> Plane:

@@ -7,8 +7,9 @@ writes other objects under the usual rules.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from dryrack.apiserver.answer.status import Status, Success
 from dryrack.apiserver.webhooks.admission_reviews import Reviews
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.server import ApiServer
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """Where a path leads. For a collection `name` is ""; for an object `subresource` may be."""
 
     resource: "Resource"
@@ -32,8 +32,7 @@ class Target:
     """What follows the subresource in the path, as for proxies."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A request with all that was found out about it."""
 
     server: "ApiServer"
@@ -41,7 +40,7 @@ class Call:
     verb: str
     target: Target
     parameters: Mapping[str, list[str]]
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)
     """Handlers add to it; each becomes a header of the response."""
     reviews: Reviews | None = None
     """The answers of admission webhooks; None if there are no webhooks."""
@@ -52,8 +51,7 @@ class Call:
         return values[0] if values else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """An object for an answer; the server writes it in the form that the client accepts."""
 
     object: Raw

@@ -8,7 +8,8 @@ the end; anything else that is raised is a bug, and is not caught here.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+
+import msgspec
 
 from dryrack.apiserver.answer.rendering import response, status_response, warned
 from dryrack.apiserver.answer.status import (
@@ -80,7 +81,9 @@ class ApiServer:
         except StatusError as error:
             refused = status_response(error.status, _wanted_or_plain(request))
             # A response to HEAD has no body, whatever it would have been.
-            return replace(refused, body=b"") if request.method == "HEAD" else refused
+            return (
+                msgspec.structs.replace(refused, body=b"") if request.method == "HEAD" else refused
+            )
 
     async def _page(self, request: Request) -> Response:
         for page in self.seams.pages:
@@ -127,7 +130,7 @@ class ApiServer:
         for _ in range(REVIEWS_MAX):
             self.chance.begin(reviews.identifiers)
             try:
-                return await self._answered(replace(call, reviews=reviews), handler)
+                return await self._answered(msgspec.structs.replace(call, reviews=reviews), handler)
             except ReviewNeededError as error:
                 questions = error.questions
             finally:

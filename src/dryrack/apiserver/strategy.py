@@ -17,8 +17,9 @@ What can be said of an object by itself, a strategy has from the kind's rules (`
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from dryrack.apiserver.answer.status import bad_request
 from dryrack.apiserver.webhooks.admission_reviews import Reviews
@@ -40,8 +41,7 @@ class Lookup(Protocol):
     def list(self, resource: str, namespace: str | None) -> Sequence[Raw]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """The circumstances of a write."""
 
     now: str

@@ -8,7 +8,7 @@ read it; nobody changes one in place.
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 from urllib.parse import urlencode
 
@@ -232,7 +232,7 @@ class Client:
         if with_initial_events:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         request = self._request("GET", endpoint.path(selection.namespace), query)
-        stream = await self._stream(replace(request, takes_objects=True))
+        stream = await self._stream(msgspec.structs.replace(request, takes_objects=True))
         try:
             async with aclosing(_events(stream, self._decoder)) as events:
                 yield events

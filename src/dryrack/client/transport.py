@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from dryrack.kinds.raw import Raw
 
 
@@ -31,8 +33,7 @@ class User:
 ADMIN = User("system:admin", ("system:masters", "system:authenticated"))
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """
     What is asked.
 
@@ -43,7 +44,7 @@ class Request:
     method: str
     path: str
     query: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: bytes = b""
     user: User = ADMIN
     takes_objects: bool = False
@@ -81,8 +82,7 @@ class Stream(Protocol):
 Body = bytes | Stream
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """What is answered. A header may be there more than once, as `warning` is."""
 
     status: int

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from tests.client.planes import refusal, site
 from tests.controllers.slices.stages import GPUS, KWOK, Stage, devices, inventory, mapping, stage
 from tests.controllers.slices.weather import FAIR, Storm
@@ -48,7 +49,7 @@ class Gateless:
 
     async def send(self, request: Request) -> Response:
         body = request.body.replace(b'"capacity"', b'"unknown"')
-        return await self._to.send(replace(request, body=body))
+        return await self._to.send(msgspec.structs.replace(request, body=body))
 
 
 def play(scene: Callable[[Stage], Awaitable[None]], *mappings: Any, **options: Any) -> None:

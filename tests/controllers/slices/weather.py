@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -95,7 +95,7 @@ class Storm:
         if self.strikes(self.weather.refused):
             return refusal(*self._random.choice(REFUSALS))
         # The weather is that of a wire, on which everything is text.
-        response = await self.to.send(replace(request, takes_objects=False))
+        response = await self.to.send(msgspec.structs.replace(request, takes_objects=False))
         if not isinstance(response.body, bytes):
             return Response(response.status, response.headers, _Rain(response.body, self))
         if self.strikes(self.weather.lost_after):

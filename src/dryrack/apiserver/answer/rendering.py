@@ -159,8 +159,7 @@ class Renderer:
         return _document("Table", version, metadata=meta, columnDefinitions=columns, rows=rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """How an answer shall look."""
 
     wanted: Wanted = PLAIN

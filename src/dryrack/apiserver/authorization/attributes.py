@@ -1,12 +1,11 @@
 """What an authorizer decides about: who wants to do what, with what."""
 
-from dataclasses import dataclass
+import msgspec
 
 from dryrack.client.transport import User
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(msgspec.Struct, frozen=True):
     """A resource and its verb, or a path (then `resource` is "" and the verb an HTTP method)."""
 
     user: User

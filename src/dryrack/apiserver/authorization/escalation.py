@@ -82,8 +82,14 @@ class _Check:
         self._must_have(rules)
 
     def _asked(self, verb: str, plural: str, name: str) -> Attributes:
-        asked = Attributes(self._write.user, verb, group=self._resource.group, resource=plural)
-        return replace(asked, namespace=self._write.namespace, name=name)
+        return Attributes(
+            self._write.user,
+            verb,
+            group=self._resource.group,
+            resource=plural,
+            namespace=self._write.namespace,
+            name=name,
+        )
 
     def _must_have(self, rules: Sequence[Rule]) -> None:
         missing = list(self._missing(rules))

@@ -13,6 +13,8 @@ apart rather than looked up in a table of routes:
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+import msgspec
+
 from dryrack.apiserver.answer.status import method_not_allowed, not_found, page_not_found
 from dryrack.apiserver.registry import Registry
 from dryrack.apiserver.request_context import Target
@@ -29,8 +31,7 @@ class Elsewhere:
     """No path of a resource: a page, or nothing at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """Where a path leads, and which verb a method is there."""
 
     target: Target

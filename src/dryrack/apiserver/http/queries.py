@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qs
 
+import msgspec
+
 from dryrack.apiserver.answer.status import Subject, bad_request, invalid
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation import FieldProblem, Reason
@@ -61,8 +63,7 @@ def parse_int(text: str) -> int:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
+class WriteOptions(msgspec.Struct, frozen=True):
     """Of a create, an update or a patch."""
 
     dry_run: bool = False

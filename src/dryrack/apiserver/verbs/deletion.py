@@ -6,8 +6,10 @@ finalizer away (or, after a grace, confirms the deletion) in an update or anothe
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from dryrack.apiserver.answer.status import (
     StatusError,
@@ -168,7 +170,7 @@ class Deleter:
         if stored is None:
             raise not_found(resource.as_resource, order.name)
         _check_preconditions(resource, stored, options)
-        write = replace(self._writer.context(order), dry_run=options.dry_run)
+        write = msgspec.structs.replace(self._writer.context(order), dry_run=options.dry_run)
         old = served(resource, stored)
         self._writer.approve_deletion(order, old, write)
         marked = self._marked(resource, old, options, write)
@@ -256,7 +258,7 @@ class Deleter:
         if order.reviews is not None:
             self._have_reviewed(order, options, found)
         for each in found:
-            one = replace(order, namespace=each.key.namespace, name=each.key.name)
+            one = msgspec.structs.replace(order, namespace=each.key.namespace, name=each.key.name)
             try:
                 self.delete(one, options)
             except StatusError as error:
@@ -270,8 +272,8 @@ class Deleter:
         """Has webhooks asked about all of them before the first is deleted."""
         needed: list[ReviewRequest] = []
         for each in found:
-            one = replace(order, namespace=each.key.namespace, name=each.key.name)
-            write = replace(self._writer.context(one), dry_run=options.dry_run)
+            one = msgspec.structs.replace(order, namespace=each.key.namespace, name=each.key.name)
+            write = msgspec.structs.replace(self._writer.context(one), dry_run=options.dry_run)
             try:
                 self._writer.approve_deletion(one, served(order.resource, each), write)
             except ReviewNeededError as error:

@@ -237,7 +237,9 @@ def _read(call: Call, options: WriteOptions) -> Raw:
     """The scale in a body; what is applied is YAML."""
     request = call.request
     if media.bare(request.headers.get("content-type", "")) == APPLY:
-        request = replace(request, headers={**request.headers, "content-type": media.YAML})
+        request = msgspec.structs.replace(
+            request, headers={**request.headers, "content-type": media.YAML}
+        )
     reader = Bodies(call.server.registry, call.server.seams.shapes)
     validation, warnings = options.field_validation, call.warnings
     scale = reader.read(request, SCALE, validation=validation, warnings=warnings)

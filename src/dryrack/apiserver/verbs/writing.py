@@ -7,7 +7,8 @@ what is stored and the write.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from dryrack.apiserver import metadata
 from dryrack.apiserver.answer.status import (
@@ -44,8 +45,7 @@ _MODIFIED = (
 _SURELY_SMALL = OBJECT_BYTES_MAX // 2
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(msgspec.Struct, frozen=True):
     """A write, as a request or a handler orders it."""
 
     resource: Resource
@@ -57,7 +57,7 @@ class Order:
     manager: str = ""
     size: int = 0
     """How large the body was: small ones are not measured."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)
     reviews: Reviews | None = None
     """The answers of admission webhooks; None if none is asked."""
     shown: Callable[[Raw], Raw] | None = None
@@ -68,8 +68,7 @@ class Order:
         return Key(self.resource.storage, self.namespace, self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """
     What came of a write.
 
@@ -81,8 +80,7 @@ class Written:
     is_new: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(msgspec.Struct, frozen=True):
     """What an update would make of an object, and whether it may create it."""
 
     object: Raw

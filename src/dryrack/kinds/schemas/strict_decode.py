@@ -13,6 +13,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dryrack.kinds import schemas
 from dryrack.kinds.schemas import fast_decode
 from dryrack.kinds.schemas import go_scalars as scalars
@@ -31,8 +33,7 @@ if TYPE_CHECKING:
 _COMPLAINTS_MAX = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Conformed:
+class Conformed(msgspec.Struct, frozen=True):
     """
     An object with the fields that its kind has, and what was found besides.
 

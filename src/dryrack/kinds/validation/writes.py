@@ -7,7 +7,6 @@ the kind's own rules are asked.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 import msgspec
@@ -36,8 +35,7 @@ Validated: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """What a verdict depends on besides the object."""
 
     expressions: Expressions

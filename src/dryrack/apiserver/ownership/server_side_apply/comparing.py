@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -27,19 +26,18 @@ if TYPE_CHECKING:
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """The fields in which two values differ."""
 
-    removed: FieldSet = field(default_factory=dict)
-    modified: FieldSet = field(default_factory=dict)
-    added: FieldSet = field(default_factory=dict)
+    removed: FieldSet = msgspec.field(default_factory=dict)
+    modified: FieldSet = msgspec.field(default_factory=dict)
+    added: FieldSet = msgspec.field(default_factory=dict)
 
     def without(self, ignored: FieldSet) -> Comparison:
         """The comparison without some fields and all that is below them."""
         if not ignored:
             return self
-        return replace(
+        return msgspec.structs.replace(
             self,
             removed=fieldsets.without(self.removed, ignored),
             modified=fieldsets.without(self.modified, ignored),
@@ -63,13 +61,12 @@ def compare(atom: Atom, left: Any, right: Any) -> Comparison:
     return Comparison(found.removed, found.modified, found.added)
 
 
-@dataclass(slots=True)
-class _Differences:
+class _Differences(msgspec.Struct, eq=False):
     """What differs below one place; whether the place itself does, is known to its parent."""
 
-    removed: FieldSet = field(default_factory=dict)
-    modified: FieldSet = field(default_factory=dict)
-    added: FieldSet = field(default_factory=dict)
+    removed: FieldSet = msgspec.field(default_factory=dict)
+    modified: FieldSet = msgspec.field(default_factory=dict)
+    added: FieldSet = msgspec.field(default_factory=dict)
 
     def at_place(self, atom: Atom, left: Any, right: Any) -> bool:
         """Compares two values that are both there; whether the place as one was modified."""

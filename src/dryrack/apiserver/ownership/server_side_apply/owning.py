@@ -9,8 +9,9 @@ Each author's fields are compared in the version in which they were written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dryrack.apiserver.ownership.server_side_apply import fieldsets, typed
 from dryrack.apiserver.ownership.server_side_apply.atoms import Atom, atom_of
@@ -32,8 +33,7 @@ class ConflictError(Exception):
         self.conflicts = conflicts
 
 
-@dataclass(frozen=True, slots=True)
-class Ownership:
+class Ownership(msgspec.Struct, frozen=True):
     """Works out owners for one endpoint; `ignored` are the fields that it never writes."""
 
     versions: Versions

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:
     from dryrack.kinds.schemas import Schema
@@ -24,8 +25,7 @@ class Versions(Protocol):
         """The object in another version that is served."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tracked:
+class Tracked(msgspec.Struct, frozen=True):
     """
     A kind in a version, or one of its subresources.
 
