@@ -175,3 +175,24 @@ def test_slices_are_not_written_again_and_again_for_a_node_that_is_gone(tmp_path
 
     outcome = run_in_virtual_time(loaded, EmbeddedRun(journal_line=count))
     assert outcome.failures == ()
+
+
+def test_a_pod_that_waits_for_its_volume_breaks_no_invariant(tmp_path: Path) -> None:
+    """Its node is not what it lacks; the others of its gang wait with it."""
+    prefix = "pod-group.scheduling.sigs.k8s.io"
+    labels = f"labels: {{{prefix}/name: gang, {prefix}/min-available: '2'}}"
+    members = "".join(POD.replace("{name: %s}", f"{{name: {name}, {labels}}}") for name in "ab")
+    mount = "      volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n"
+    claim = """
+  - apiVersion: v1
+    kind: PersistentVolumeClaim
+    metadata: {name: data}
+    spec:
+      storageClassName: ""
+      accessModes: [ReadWriteOnce]
+      resources: {requests: {storage: 1Gi}}
+"""
+    fault = "\n- fail: [node worker-1 ready=false for 5s]\n- wait: 60s\n"
+    outcome = play(f"\n- apply:{claim}{members}{mount}{fault}", tmp_path)
+
+    assert outcome.failures == ()

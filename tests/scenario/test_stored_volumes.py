@@ -130,3 +130,22 @@ def test_storage_that_is_not_is_told_of(
     [found] = told(claims, volumes, pods)
 
     assert found.endswith(message)
+
+
+@pytest.mark.parametrize(
+    ("claims", "is_held"),
+    [
+        ([claim("a", volume="v")], False),
+        ([claim("a", storage="late")], False),
+        ([claim("a", storage="now")], True),
+        ([claim("a", storage="none")], True),
+        ([claim("a", volume="v", deletionTimestamp="now")], True),
+        ([], True),
+    ],
+)
+def test_pods_that_wait_for_their_claims_are_known(claims: list[Raw], *, is_held: bool) -> None:
+    """What no node could take does not wait in vain for one."""
+    waiting = mounting("p", "a", node="", phase="Pending")
+    found = StoredVolumes(claims, [], CLASSES, pods={"uid-p": waiting}).held_pods()
+
+    assert found == ({"uid-p"} if is_held else frozenset())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -384,3 +385,29 @@ def test_a_gang_is_not_finished_beside_a_member_that_makes_way(number: int, *, a
         await scene.check({"gang": 2})
 
     play(story, nodes=1, devices=2)
+
+
+def test_who_is_gone_while_another_makes_way_ends_no_scheduler() -> None:
+    """The greater pod is deleted in the very moment in which the eviction cannot be written."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+        scene.start()
+        await scene.create(lone("low"))
+        await scene.rest()
+        await scene.stop()
+        await scene.create(lone("vip", priorityClassName="high"))
+
+        async def overtake(number: int, _request: Request) -> None:
+            if number == 1:
+                await scene.remove("vip")
+                for _ in range(100):
+                    await asyncio.sleep(0)
+
+        scene.start(Faulty(scene.cluster.transport, fails_at=1, before=overtake))
+        await scene.rest(60)
+        await scene.create(lone("next", priorityClassName="high"))
+        await scene.rest(60)
+        assert await scene.bound() == ["next"]
+
+    play(story, nodes=1, devices=1)

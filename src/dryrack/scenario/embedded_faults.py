@@ -155,17 +155,19 @@ class StoreInvariants:
             await sleep(self._clock, _LOOK_SECONDS)
             if self._wrong:
                 return self._wrong
-        snapshot = await read_snapshot(self._client, DECISION_KINDS)
-        found = [*self._checkers.at_rest(), *unscheduled(snapshot.objects)]
-        if self._drivers is not None:
-            found += unprepared(self._drivers, self._checkers.pods, self._checkers.claims)
         pods = self._checkers.pods
-        budgets, *stored = [
+        budgets, *storage = [
             (await self._client.list(each)).items
             for each in (POD_DISRUPTION_BUDGETS, VOLUME_CLAIMS, VOLUMES, STORAGE_CLASSES)
         ]
+        stored = StoredVolumes(*storage, pods=pods)
+        held = stored.held_pods()
+        snapshot = await read_snapshot(self._client, DECISION_KINDS)
+        objects = [each for each in snapshot.objects if each.metadata.uid not in held]
+        found = [*self._checkers.at_rest(), *unscheduled(objects), *stored.violations()]
         found += miscounted(budgets, pods.values())
-        found += StoredVolumes(*stored, pods=pods).violations()
+        if self._drivers is not None:
+            found += unprepared(self._drivers, pods, self._checkers.claims)
         return "\n".join(map(str, found))
 
     def _on_event(self, event: Event) -> None:

@@ -105,7 +105,9 @@ class Evictions:
 
     def _keep_leaving(self, unit: Hashable, victims: Sequence[Raw]) -> None:
         uids = {name_of(each): each["metadata"]["uid"] for each in victims}
-        self._leaving[unit] = replace(self._leaving[unit], victims=uids)
+        # Whom they make way for may be gone, and forgotten, by now.
+        if unit in self._leaving:
+            self._leaving[unit] = replace(self._leaving[unit], victims=uids)
 
     async def _send_away(self, victim: Raw, pod: Raw) -> None:
         metadata, preemptor = victim["metadata"], pod["metadata"]

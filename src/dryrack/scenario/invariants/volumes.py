@@ -41,6 +41,22 @@ class StoredVolumes:
         on_nodes = [pod for pod in pods.values() if _is_on_node(pod)]
         self._used = {name for pod in on_nodes for name in _claims_of(pod)}
 
+    def held_pods(self) -> frozenset[str]:
+        """UIDs of the pods that no node can take before their claims have changed."""
+        usable = {
+            (each["metadata"]["namespace"], each["metadata"]["name"])
+            for each in self._claims.values()
+            if "deletionTimestamp" not in each["metadata"] and self._is_usable(each)
+        }
+        return frozenset(uid for uid, pod in self._pods.items() if not {*_claims_of(pod)} <= usable)
+
+    def _is_usable(self, claim: Raw) -> bool:
+        """Whether it has a volume, or gets one when a node is chosen."""
+        if (claim.get("status") or {}).get("phase") == "Bound":
+            return True
+        found = self._provisioning(claim)
+        return found is not None and found.get("volumeBindingMode") == _ON_FIRST_USE
+
     def violations(self) -> Iterator[Violation]:
         """What is wrong when nothing is under way."""
         for claim in self._claims.values():
@@ -72,18 +88,17 @@ class StoredVolumes:
                 yield f"is bound, and its volume {spec.get('volumeName', '')!r} is gone"
             elif (volume["spec"].get("claimRef") or {}).get("uid") != metadata["uid"]:
                 yield f"is bound to volume {spec['volumeName']}, which another claim has"
-        elif not spec.get("volumeName") and self._is_provisioned(claim):
-            yield "waits for a volume, and one is to be made"
+        elif not spec.get("volumeName") and (found := self._provisioning(claim)):
+            is_used = (metadata["namespace"], metadata["name"]) in self._used
+            if is_used or found.get("volumeBindingMode") != _ON_FIRST_USE:
+                yield "waits for a volume, and one is to be made"
 
-    def _is_provisioned(self, claim: Raw) -> bool:
+    def _provisioning(self, claim: Raw) -> Raw | None:
+        """The class by which a volume is made for it; None if none is to be."""
         found = self._classes.get(claim["spec"].get("storageClassName", ""))
         if found is None or claim["spec"].get("selector"):
-            return False
-        if found["provisioner"] == _NO_PROVISIONER:
-            return False
-        metadata = claim["metadata"]
-        is_used = (metadata["namespace"], metadata["name"]) in self._used
-        return is_used or found.get("volumeBindingMode") != _ON_FIRST_USE
+            return None
+        return None if found["provisioner"] == _NO_PROVISIONER else found
 
     def _volume_leaks(self, volume: Raw) -> Iterator[str]:
         spec = volume["spec"]

@@ -68,6 +68,11 @@ def _begin() -> None:
     gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
+def run_seed(seed: int, faults: int) -> SeedOutcome:
+    """Runs a random world; what breaks is told as it is."""
+    return _run(random_scenario(seed, faults), seed, faults)
+
+
 def try_seed(seed: int, faults: int) -> SeedOutcome:
     """Runs a random world; what breaks is made as small as it can be."""
     document = random_scenario(seed, faults)

@@ -126,6 +126,8 @@ def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
     yield at + _RUN_SECONDS, {"apply": [_pod("waits", "one")]}
     delete = [f"Pod/{pods[-1]['metadata']['name']}"]
     yield at + 2 * _RUN_SECONDS, {"delete": delete, "expect": [_running("waits")]}
+    # What a reboot takes is prepared again, or found missing at rest.
+    yield at + 3 * _RUN_SECONDS, {"fail": ["node worker-1 reboot"], "expect": expected[:-1]}
 
 
 def everywhere(name: str, nodes: int) -> Raw:

@@ -1,0 +1,47 @@
+"""
+How many of the museum's bugs random worlds find, each planted by its mutant.
+
+    python -m tests.scenario.museum_worlds --seeds 12 --faults 100
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import pytest
+from tests.scenario.test_museum import MUTANTS
+
+from dryrack.scenario.simulation.fuzzing import run_seed
+
+
+def found(name: str, seeds: int, faults: int) -> str:
+    """The first seed whose world breaks, and how; "" if none does."""
+    for seed in range(seeds):
+        with pytest.MonkeyPatch.context() as patch:
+            MUTANTS[name](patch)
+            problem = run_seed(seed, faults).problem
+        if problem:
+            return f"seed {seed}: {problem.splitlines()[0]}"
+    return ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=12)
+    parser.add_argument("--faults", type=int, default=100)
+    parser.add_argument("mutants", nargs="*", default=[*MUTANTS])
+    asked = parser.parse_args()
+    missed = []
+    for name in asked.mutants:
+        told = found(name, asked.seeds, asked.faults)
+        missed += [] if told else [name]
+        sys.stdout.write(f"{name}: {told or 'not found'}\n")
+        sys.stdout.flush()
+    count = len(asked.mutants)
+    sys.stdout.write(f"{count - len(missed)} of {count} mutants found\n")
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
