@@ -70,6 +70,21 @@ def test_programs_read_the_verdicts(tmp_path: Path) -> None:
     assert suites[0][0].find("failure") is not None
 
 
+def test_what_pods_wait_for_is_told_where_a_scenario_does_not_hold(tmp_path: Path) -> None:
+    """On the terminal and in the report: that a pod is Pending is no help without why."""
+    spec = "{containers: [{name: c, image: i}], nodeSelector: {disk: fast}}"
+    apply = f"[{{apiVersion: v1, kind: Pod, metadata: {{name: p}}, spec: {spec}}}]"
+    steps = f"fleet: {{nodes: [{{name: node}}]}}\nsteps:\n- title: It runs\n  apply: {apply}\n"
+    expect = "  expect: [{object: Pod/p, fields: {status.phase: Running}}]\n"
+    (tmp_path / "s.yaml").write_text(HEAD + steps + expect)
+    done = dryrack("scenario", "run", "s.yaml", "--junit", "report.xml", cwd=tmp_path)
+
+    told = "pod default/p waits: 0/1 nodes are available: 1 node(s) didn't match Pod's node "
+    assert f"\n    {told}" in done.stdout
+    report = Xml.parse(tmp_path / "report.xml").getroot()
+    assert str(report[0].findtext("system-out")).startswith(told)
+
+
 def test_what_does_not_hold_is_told(tmp_path: Path) -> None:
     """The step, what was lacking, and the verdict of all."""
     (tmp_path / "s.yaml").write_text(HEAD + FAILS)

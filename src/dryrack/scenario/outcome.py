@@ -99,6 +99,12 @@ class Outcome:
         found = [f"{each.title}: {what}" for each in self.steps for what in each.failures]
         return (*found, self.problem) if self.problem else tuple(found)
 
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """The pods that had no node at the end, and why; those of one gang say the same once."""
+        found = {each.message: each.pod for each in reversed(self.placements) if each.message}
+        return tuple(f"pod {pod} waits: {message}" for message, pod in reversed(found.items()))
+
     def document(self) -> dict[str, Any]:
         """The outcome as programs read it."""
         found: dict[str, Any] = {

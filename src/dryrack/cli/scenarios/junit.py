@@ -41,6 +41,8 @@ def _suite(outcome: Outcome) -> Xml.Element:
             failure.text = "\n".join(step.failures)
         elif step.verdict is Verdict.SKIPPED:
             Xml.SubElement(case, "skipped")
+    if outcome.waiting and not outcome.held:
+        Xml.SubElement(suite, "system-out").text = "\n".join(outcome.waiting)
     if outcome.problem:
         Xml.SubElement(suite, "system-err").text = outcome.problem
     return suite

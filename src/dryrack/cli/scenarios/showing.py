@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _MARKS = {Verdict.HELD: ("✓", "green"), Verdict.FAILED: ("✗", "bold red")}
 # A table of more lines is no help to who follows a run.
 _ROWS_MAX = 12
+# Of pods that wait when a scenario does not hold.
+_WAITING_MAX = 3
 _INDENT = "    "
 _CLEAR = "\r\x1b[K"
 
@@ -103,7 +105,7 @@ class Narrator:
 
 
 def print_verdict(outcome: Outcome) -> None:
-    """The last line of a run."""
+    """The last line of a run; and if it does not hold, what its pods wait for."""
     mark, style = _MARKS[Verdict.HELD if outcome.held else Verdict.FAILED]
     word = "holds" if outcome.held else "does not hold"
     text = paint(f"{mark} {outcome.name} {word}", f"bold {style}")
@@ -111,6 +113,11 @@ def print_verdict(outcome: Outcome) -> None:
     print_line(f"{text} {paint(f'after {outcome.seconds:.1f} s{hash_}', 'dim')}")
     if outcome.problem:
         print_line(paint(f"{_INDENT}{shown(outcome.problem)}", "red"))
+    waiting = () if outcome.held else outcome.waiting
+    for each in waiting[:_WAITING_MAX]:
+        print_line(f"{_INDENT}{shown(each)}")
+    if len(waiting) > _WAITING_MAX:
+        print_line(f"{_INDENT}and {len(waiting) - _WAITING_MAX} more")
     print_line()
 
 
