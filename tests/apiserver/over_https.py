@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _UP_SECONDS_MAX = 60
 # The recordings were made without these, and with more versions than the stable ones.
-_WITHOUT = ("--without", "scheduler", "--without", "volumes")
+_WITHOUT = "scheduler,volumes"
 _SERVED = ",".join(f"{version}=true" for version in OPTIONS.runtime_config)
 
 
@@ -41,7 +41,7 @@ def cluster(name: str) -> Iterator[Server]:
     """A cluster of its own, for the length of a block."""
     with tempfile.TemporaryDirectory(prefix="dryrack-") as scratch:
         home, kubeconfig = Path(scratch) / "home", Path(scratch) / "kubeconfig"
-        up = ("up", "--detach", *_WITHOUT, "--kubeconfig", str(kubeconfig))
+        up = ("up", "--detach", "--without", _WITHOUT, "--kubeconfig", str(kubeconfig))
         _dryrack(home, *up, "--runtime-config", _SERVED, "--name", name)
         try:
             yield Server.of(_with_files(kubeconfig))

@@ -138,6 +138,24 @@ spec:
     required:
       nodeSelectorTerms: [{matchExpressions: [{key: type, operator: In, values: [kwok]}]}]
 """
+LOCAL_VOLUMES = "---".join(
+    f"""
+apiVersion: v1
+kind: PersistentVolume
+metadata: {{name: NAME-{which}}}
+spec:
+  storageClassName: NAME
+  accessModes: [ReadWriteOnce]
+  capacity: {{storage: {size}}}
+  local: {{path: /data}}
+  nodeAffinity:
+    required:
+      nodeSelectorTerms: [{{matchExpressions: [{{key: type, operator: In, values: [kwok]}}]}}]
+"""
+    for which, size in (("large", "9Gi"), ("small", "2Gi"))
+)
+PROVISIONER = "example.com/disks"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 NODE_AND_PROVISIONER = (
     "volume.kubernetes.io/selected-node",
     "volume.kubernetes.io/storage-provisioner",
@@ -221,7 +239,28 @@ def test_a_volume_is_made_where_the_pod_goes(start_cluster: StartCluster) -> Non
         told.append({key: claim["metadata"]["annotations"][key] for key in NODE_AND_PROVISIONER})
 
     assert told[0] == told[1]
+    assert _kept(cluster, "ours", "dryrack") == _kept(cluster, "theirs", "default-scheduler")
     assert "forbidden" not in cluster.processes.log("schedule").read_text()
+
+
+def _kept(cluster: Cluster, whose: str, scheduler: str) -> Raw:
+    """What is written to the free volume that a scheduler has chosen, of two."""
+    name = f"local-{whose}"
+    local = STORAGE.replace("late", name).replace(PROVISIONER, "kubernetes.io/no-provisioner")
+    for manifest in (LOCAL_VOLUMES, local):
+        _apply(cluster, manifest.replace("NAME", name).replace("SCHEDULER", scheduler))
+    _wait(cluster, f"pod/{name}", "jsonpath={.status.phase}=Running")
+    volume, claim = _get(cluster, "pv", f"{name}-small"), _get(cluster, "pvc", name)
+    reference = volume["spec"]["claimRef"]
+    assert reference["uid"] == claim["metadata"]["uid"]
+    assert claim["spec"]["volumeName"] == f"{name}-small"
+    return {
+        "reference": sorted(reference),
+        "volume": {**volume["metadata"]["annotations"], LAST_APPLIED: ""},
+        "claim": {**claim["metadata"]["annotations"], LAST_APPLIED: ""},
+        "phases": [volume["status"]["phase"], claim["status"]["phase"]],
+        "finalizers": [volume["metadata"]["finalizers"], claim["metadata"]["finalizers"]],
+    }
 
 
 def _claim_for(cluster: Cluster, pod: str) -> Raw:
