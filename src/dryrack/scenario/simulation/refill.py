@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from dryrack.kinds.scheduling import CoschedulingPodGroup
 from dryrack.scenario.simulation.random_storage import (
     FIRST_CONSUMER,
+    mount,
     volume_claim,
     volume_claim_spec,
 )
@@ -187,6 +188,8 @@ def _pod(name: str, template: str = "", *, claim: str = "", gang: int = 0, group
 
 def _daemon_set(name: str, template: str) -> Raw:
     pod = _pod(name, template)
+    own = {"volumeClaimTemplate": {"spec": volume_claim_spec(FIRST_CONSUMER)}}
+    mount(pod, {"ephemeral": own})
     labels = {"app": name}
     spec: Raw = {"selector": {"matchLabels": labels}}
     spec["template"] = {"metadata": {"labels": labels}, "spec": pod["spec"]}
