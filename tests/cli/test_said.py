@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dryrack.cli.allocate import Settings
@@ -11,6 +13,8 @@ from dryrack.cli.views.explaining import Case, print_said
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.placement import Said, World
+
+Raw = dict[str, Any]
 
 
 @pytest.mark.parametrize(
@@ -31,22 +35,54 @@ def test_words_that_are_the_same_are_not_told_again(
     assert capsys.readouterr().out.strip() == line
 
 
+NODE = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1", "pods": "9"}}}
+
+
+def told_of(capsys: pytest.CaptureFixture[str], status: Raw, **spec: Any) -> str:
+    """What is said of a pod of a cluster with one node."""
+    containers = [{"name": "c", "image": "i"}]
+    metadata = {"name": "p", "namespace": "default"}
+    pod = {"metadata": metadata, "spec": {"containers": containers, **spec}, "status": status}
+    world = World.of([decode(NODE, Node), decode(pod, Pod)])
+    settings = Settings.of(release="1.36", feature_gates="", node=None, scheduler_config="")
+    Case(world, Subject.of("pod", "p", "default"), settings, NamedFormat.TABLE).run()
+    return capsys.readouterr().out
+
+
 def test_a_scheduler_that_decided_otherwise_may_have_a_configuration_of_its_own(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The pod would fit by what is known here; the option that tells more is named."""
-    node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1", "pods": "9"}}}
     refused = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes: 1 in maintenance"}
-    waits = {
-        "metadata": {"name": "p", "namespace": "default"},
-        "spec": {"containers": [{"name": "c", "image": "i"}]},
-        "status": {"conditions": [refused]},
-    }
-    world = World.of([decode(node, Node), decode(waits, Pod)])
-    settings = Settings.of(release="1.36", feature_gates="", node=None, scheduler_config="")
-    Case(world, Subject.of("pod", "p", "default"), settings, NamedFormat.TABLE).run()
+    told = told_of(capsys, {"conditions": [refused]})
 
-    told = capsys.readouterr().out
     assert "default-scheduler said: 0/1 nodes: 1 in maintenance\n" in told
     assert "decided now, it would go to node n\n" in told
     assert "or by a configuration of its own (--scheduler-config)\n" in told
+
+
+def test_a_scheduler_that_said_nothing_may_not_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """A pod that names one which there is not waits without a word."""
+    told = told_of(capsys, {}, schedulerName="nobody")
+
+    assert "scheduler nobody has said nothing of it yet; does it run?\n" in told
+
+
+@pytest.mark.parametrize(
+    ("status", "line"),
+    [
+        ({"phase": "Pending"}, "its node has not taken it up yet; "),
+        (
+            {"phase": "Pending", "startTime": "2026-01-02T03:04:05Z"},
+            "it has not started there yet; its events say why: kubectl describe pod p -n default\n",
+        ),
+        ({"phase": "Running"}, ""),
+    ],
+)
+def test_a_pod_that_has_its_node_and_does_not_run_is_told_as_such(
+    status: Raw, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Claims that are not prepared, images and volumes are for the node, and in its events."""
+    *_, last = told_of(capsys, status, nodeName="n").splitlines(keepends=True)
+
+    assert last.startswith(line or "it is the only node")

@@ -295,6 +295,18 @@ def test_an_annotation_ends_a_pod_of_no_job() -> None:
     assert effects == (WakeAt(START + 3.0),)
 
 
+@pytest.mark.parametrize(("inits", "reasons"), [([], ["X"]), (["i", "j"], ["X", "P", "P"])])
+def test_a_pod_that_is_to_wait_says_for_what(inits: list[str], reasons: list[str]) -> None:
+    """As kubectl shows it: of the container that would start first, and no container starts."""
+    pod = pod_of("", "", **{"dryrack.dev/waiting": "X"})
+    pod["spec"]["initContainers"] = [{"name": name} for name in inits]
+    run, _ = step(new_run(pod, START), Prepared(START))
+    run, _ = step(run, Passed(START + 1000))
+
+    found = [each.state for each in run.containers]
+    assert found == [Waiting({"P": "PodInitializing"}.get(each, each)) for each in reasons]
+
+
 def test_a_pod_of_a_job_completes_by_itself() -> None:
     """With no word about it, it runs for a while and succeeds."""
     run, effects = step(new_run(pod_of("Job", "batch/v1"), START), Prepared(START))

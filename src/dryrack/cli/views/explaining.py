@@ -114,6 +114,7 @@ class Case:
             print_line(f"{paint(name, 'bold green')} is on node {shown(story.node)}")
             _print_devices(story.devices, self._passed_over(story))
             print_line(shown(why_chosen(story)))
+            _print_not_started(pod)
         elif pod.spec.scheduling_gates:
             gates = ", ".join(each.name for each in pod.spec.scheduling_gates)
             print_line(f"{paint(name, 'bold red')} has scheduling gates: {shown(gates)}")
@@ -221,6 +222,20 @@ def run(
     return Case(world, subject, settings, form, verbose=verbose).run()
 
 
+def _print_not_started(pod: Pod) -> None:
+    """Of a pod that has its node, and no container that runs."""
+    if pod.status.phase != "Pending":
+        return
+    if pod.status.start_time is None:
+        print_line(
+            "its node has not taken it up yet; is it ready, and does a kubelet run there? "
+            "(a virtual node has the annotation kwok.x-k8s.io/node)"
+        )
+        return
+    see = f"kubectl describe pod {pod.metadata.name} -n {pod.metadata.namespace}"
+    print_line(shown(f"it has not started there yet; its events say why: {see}"))
+
+
 def _print_waiting(
     story: PodExplanation, pod: Pod, name: str, now: float, *, verbose: bool
 ) -> None:
@@ -229,7 +244,10 @@ def _print_waiting(
         said = said_to(pod)
         print_said(said, "", now)
         _print_outlook(story)
-        if said is not None:
+        if said is None:
+            scheduler = shown(pod.spec.scheduler_name or "default-scheduler")
+            print_line(f"scheduler {scheduler} has said nothing of it yet; does it run?")
+        else:
             print_line(
                 "what was said may be older than what is so now, or by a configuration of its own "
                 "(--scheduler-config)"

@@ -44,10 +44,11 @@ DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadlin
 def new_run(pod: Raw, now: float) -> Run:
     """The run of a pod that has just come to its node."""
     spec = spec_of(pod)
+    script = script_of(annotations_of(pod), run_seconds=RUN_SECONDS if _completes(pod) else None)
     return Run(
-        script=script_of(annotations_of(pod), run_seconds=RUN_SECONDS if _completes(pod) else None),
+        script=script,
         restart_policy=spec.get("restartPolicy") or "Always",
-        containers=tuple(_containers(spec)),
+        containers=tuple(_containers(spec, script.waiting)),
         started_at=now,
         at=now,
         deadline_seconds=spec.get("activeDeadlineSeconds"),
@@ -63,16 +64,18 @@ def _completes(pod: Raw) -> bool:
     return (owner["kind"], owner["apiVersion"]) == ("Job", "batch/v1")
 
 
-def _containers(spec: Raw) -> Sequence[Container]:
-    waiting = "PodInitializing" if spec.get("initContainers") else "ContainerCreating"
+def _containers(spec: Raw, reason: str) -> Sequence[Container]:
+    """Those that would start first wait for the reason, if there is one."""
+    inits, initializing = spec.get("initContainers") or (), "PodInitializing"
     first = [
         Container(
             each["name"],
             Role.SIDECAR if each.get("restartPolicy") == "Always" else Role.INIT,
-            Waiting("PodInitializing"),
+            Waiting(initializing if number else reason or initializing),
         )
-        for each in spec.get("initContainers") or ()
+        for number, each in enumerate(inits)
     ]
+    waiting = initializing if inits else reason or "ContainerCreating"
     mains = [
         Container(each["name"], Role.MAIN, Waiting(waiting))
         for each in spec.get("containers") or ()
