@@ -6,7 +6,7 @@ import pytest
 from tests.allocation.builders import Counting
 
 from dryrack.kinds.documents import read
-from dryrack.placement import Settings, WhatIf, World, what_if
+from dryrack.placement import Settings, WhatIf, World, explain_pod, what_if
 from dryrack.placement.whatif.manifests import manifests
 
 NODES = """
@@ -75,6 +75,49 @@ def reckon(text: str) -> WhatIf:
     assert not found.problems
     assert not any("takes no part" in note for note in found.notes)
     return what_if(World.of(each.object for each in found.objects), Settings(chance=Counting()))
+
+
+PENDING = """
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: CLASS}
+provisioner: example.com
+volumeBindingMode: MODE
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {storageClassName: CLASS, accessModes: [ReadWriteOnce]}
+status: {phase: PHASE}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: writer}
+spec:
+  containers: [{name: c, image: i}]
+  volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("storage_class", "mode", "phase", "is_waiting"),
+    [
+        ("fast", "Immediate", "Pending", True),
+        ("fast", "Immediate", '""', False),
+        ("fast", "WaitForFirstConsumer", "Pending", False),
+    ],
+)
+def test_a_claim_that_a_cluster_has_left_pending_is_waited_for(
+    storage_class: str, mode: str, phase: str, is_waiting: bool
+) -> None:
+    """One that nobody has looked at yet is not, nor one that waits for the pod."""
+    text = PENDING.replace("CLASS", storage_class).replace("MODE", mode).replace("PHASE", phase)
+    found = manifests(read((NODES + text).encode(), "test.yaml").documents)
+    world = World.of(each.object for each in found.objects)
+    told = explain_pod(world, "default/writer", Settings(chance=Counting()))
+
+    words = "pod has unbound immediate PersistentVolumeClaims"
+    assert (told.message, bool(told.chosen)) == ((words, False) if is_waiting else ("", True))
 
 
 def test_a_pod_goes_to_the_node_of_the_volume_in_the_files() -> None:

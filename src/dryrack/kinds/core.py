@@ -467,6 +467,15 @@ class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
+class StorageClass(KubernetesObject, frozen=True, kw_only=True):
+    """When claims of a class are bound; how their volumes are made is not modelled."""
+
+    API_VERSION: ClassVar[str] = "storage.k8s.io/v1"
+
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+
+
 class PodOwnerSpec(Model, frozen=True, kw_only=True):
     selector: LabelSelector | None = None
 

@@ -28,6 +28,7 @@ from dryrack.client.endpoints import (
     SERVICES,
     SLICES,
     STATEFUL_SETS,
+    STORAGE_CLASSES,
     TAINT_RULES,
     TEMPLATES,
     VOLUME_CLAIMS,
@@ -46,6 +47,7 @@ from dryrack.kinds.core import (
     PersistentVolumeClaim,
     Pod,
     PodOwner,
+    StorageClass,
 )
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import (
@@ -85,6 +87,7 @@ MODELS: Mapping[Endpoint, type[KubernetesObject]] = {
     NAMESPACES: Namespace,
     VOLUME_CLAIMS: PersistentVolumeClaim,
     VOLUMES: PersistentVolume,
+    STORAGE_CLASSES: StorageClass,
     SERVICES: PodOwner,
     REPLICATION_CONTROLLERS: PodOwner,
     REPLICA_SETS: PodOwner,
@@ -99,6 +102,7 @@ _FACTS = (
     NAMESPACES,
     VOLUME_CLAIMS,
     VOLUMES,
+    STORAGE_CLASSES,
     SERVICES,
     REPLICATION_CONTROLLERS,
     REPLICA_SETS,

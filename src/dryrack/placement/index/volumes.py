@@ -24,6 +24,8 @@ _CLASS = "volume.beta.kubernetes.io/storage-class"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
+_UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+
 ClaimKey = tuple[str, str]
 """The namespace and the name of a claim."""
 
@@ -59,6 +61,8 @@ class Volumes:
     claims: dict[ClaimKey, PersistentVolumeClaim] = field(default_factory=dict)
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
     waiting_classes: dict[str, WaitingClass] = field(default_factory=dict)
+    # Classes that do not wait, where it is not known of a cluster that it binds claims.
+    immediate_classes: set[str] = field(default_factory=set)
     # For whom volumes are kept by decisions that are being written, by the names of the volumes.
     assumed: dict[str, ClaimKey] = field(default_factory=dict)
 
@@ -147,14 +151,19 @@ class Volumes:
         if claim.metadata.deletion_timestamp is not None:
             return f"{about} is being deleted"
         if not self.are_stored:
-            return ""
+            return _UNBOUND if self._is_left_pending(claim) else ""
         volume = claim.spec.volume_name
         if claim.status.phase == "Lost":
             return f'{about} bound to non-existent persistentvolume "{volume}"'
         is_waiting = not volume and class_of(claim) in self.waiting_classes
         if not is_waiting and not _is_bound(claim):
-            return "pod has unbound immediate PersistentVolumeClaims"
+            return _UNBOUND
         return ""
+
+    def _is_left_pending(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether a cluster has seen a claim, as it says, and found no volume for it."""
+        is_awaited = claim.status.phase == "Pending" and not claim.spec.volume_name
+        return is_awaited and class_of(claim) in ("", *self.immediate_classes)
 
     def _volume_missing(self, _pod: Pod, _name: str, claim: PersistentVolumeClaim | None) -> str:
         if not self.are_stored or claim is None or not claim.spec.volume_name:

@@ -16,6 +16,7 @@ from dryrack.kinds.core import (
     PersistentVolume,
     PersistentVolumeClaim,
     PodOwner,
+    StorageClass,
 )
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.expansion.workload_pods import CONTROLLING
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
     from dryrack.placement.fleet import Fleet
 
-Fact = Namespace | PodOwner | PersistentVolume | PersistentVolumeClaim
+Fact = Namespace | PodOwner | PersistentVolume | PersistentVolumeClaim | StorageClass
 _VOLUMES: dict[str, type[KubernetesObject]] = {
     "PersistentVolume": PersistentVolume,
     "PersistentVolumeClaim": PersistentVolumeClaim,
+    "StorageClass": StorageClass,
 }
 # Whose selectors are only labels.
 _BY_LABELS = ("Service", "ReplicationController")
@@ -65,6 +67,9 @@ def tell(fleet: Fleet, facts: Iterable[Fact]) -> None:
                 fleet.volumes.volumes[metadata.name] = each
             case PersistentVolumeClaim():
                 fleet.volumes.claims[metadata.namespace, metadata.name] = each
+            case StorageClass():
+                if each.volume_binding_mode in (None, "Immediate"):
+                    fleet.volumes.immediate_classes.add(metadata.name)
 
 
 def _owner(document: Document) -> Raw:
