@@ -228,6 +228,20 @@ def test_a_request_of_v1beta1_is_moved_under_exactly(text: str, fixes: Sequence[
         ),
         (
             (
+                "apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\n"
+                "metadata: {name: t}\nspec: {devices: {requests: []}}\n"
+            ),
+            {"move it under `spec`: a template has spec.spec"},
+        ),
+        (
+            (
+                "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: c}\n"
+                "spec: {selectors: [{cel: {expression: 'device.driver = \"a\"'}}]}\n"
+            ),
+            {"compare with =="},
+        ),
+        (
+            (
                 "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: "
                 "{containers: [{name: c, resources: {claims: [gpu]}}]}\n"
             ),

@@ -49,8 +49,10 @@ _CLASSIC = {
 
 
 def moved(path: Path, api_version: str) -> str:
-    """Where a field that is not in this place belongs; empty where no version had it."""
+    """Where a field that is not in this place belongs; empty where that is not known."""
     holder, name = _holder(path), str(path[-1])
+    if path == ("spec", "devices") and api_version.startswith("resource.k8s.io/"):
+        return "move it under `spec`: a template has spec.spec"
     if api_version == V1BETA1:
         in_device = f"put it under basic, or use {V1}" if holder == "devices" else ""
         return _MOVED_LATER.get((holder, name)) or in_device

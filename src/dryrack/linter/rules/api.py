@@ -83,6 +83,8 @@ def _fix(code: str, refusal: Refusal) -> str:
         return "put the counters into a slice of their own, in the same pool"
     if code in _CORRECTED:
         return f"write {_CORRECTED[code](refusal.key or str(refusal.problem.value))!r}"
+    if code == "DR113" and "token recognition error at: '=" in refusal.problem.detail:
+        return "compare with =="
     older = misplaced_in(refusal.entry.document.raw, refusal.path)
     return older or refusal.problem.fix or _DEFAULT_FIXES[code]
 
