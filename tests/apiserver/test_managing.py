@@ -144,6 +144,25 @@ def test_a_create_owns_what_it_says() -> None:
     ]
 
 
+def test_pods_of_a_template_own_the_same_and_others_their_own() -> None:
+    """What was worked out for one pod serves those that differ in what nobody owns, no others."""
+
+    def created(name: str, image: str = "i", **labels: str) -> Any:
+        spec = {"containers": [{"name": "c", "image": image}]}
+        metadata = {"name": name, "uid": name, "labels": {"app": "x", **labels}}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        return managed_after_update(None, pod, manager="m", now=NOW, tracked=tracked("Pod"))
+
+    first, again, labelled = created("a"), created("b"), created("c", only="here")
+    status = tracked("Pod", subresource="status")
+    by_status = managed_after_update(None, first, manager="m", now=NOW, tracked=status)
+
+    assert (first["metadata"]["name"], again["metadata"]["name"]) == ("a", "b")
+    assert owned_by(again, "m") == owned_by(first, "m") == owned_by(created("a"), "m")
+    assert set(owned_by(labelled, "m")) - set(owned_by(first, "m")) == {".metadata.labels.only"}
+    assert not any(path.startswith(".spec") for path in owned_by(by_status, "m"))
+
+
 def test_an_update_takes_what_it_changes_and_leaves_the_rest() -> None:
     """A field that is gone is nobody's."""
     live = update(None, config_map(x="1", y="1", z="1"), "alice")

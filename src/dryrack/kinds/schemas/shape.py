@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dryrack.kinds.schemas.node import Schema
     from dryrack.kinds.schemas.structs import GoField
 
@@ -54,7 +56,8 @@ class _Plan:
     """What filling has to know about a place, worked out once."""
 
     skeleton: dict[str, Any] | None
-    containers: tuple[tuple[str, Schema], ...]
+    # By name, the fields that have something inside.
+    containers: Mapping[str, Schema]
     items: Schema | None
     values: Schema | None
     is_atomic_list: bool
@@ -74,7 +77,7 @@ def _planned(schema: Schema) -> _Plan:
     values = schema.values
     return _Plan(
         skeleton=None if schema.struct is None else skeleton(schema),
-        containers=tuple((name, each) for name, each in fields if each and not each.is_scalar),
+        containers={name: each for name, each in fields if each and not each.is_scalar},
         items=schema.items,
         values=None if values is None or values.is_scalar else values,
         is_atomic_list=schema.list_type == "atomic",
@@ -105,8 +108,7 @@ def _filled_object(plan: _Plan, value: dict[str, Any], *, whole: bool) -> dict[s
         # In a struct null is the same as nothing, whoever wrote it; in a free map it is a value.
         made = {name: inner for name, inner in value.items() if inner is not None}
         made = {**plan.skeleton, **made}
-    for name, below in plan.containers:
-        inner = value.get(name)
-        if inner is not None:
-            made[name] = _filled(below, inner, whole=whole)
+    for name, inner in value.items():
+        if isinstance(inner, dict | list) and name in plan.containers:
+            made[name] = _filled(plan.containers[name], inner, whole=whole)
     return made

@@ -178,8 +178,11 @@ def everything(atom: Atom, value: Any) -> FieldSet:
     """All that a new value has, below the place where it is; the place itself is meant too."""
     if isinstance(value, dict) and value and atom.map is not None and not atom.map.atomic:
         owner = atom.map
-        below = {f"f:{name}": everything(_child(owner, name), each) for name, each in value.items()}
-        return {SELF: {}, **below}
+        made: FieldSet = {SELF: {}}
+        for name, each in value.items():
+            child = _child(owner, name)
+            made[f"f:{name}"] = everything(child, each) if isinstance(each, dict | list) else {}
+        return made
     if isinstance(value, list) and value and atom.list is not None and atom.list.associative:
         owned = atom.list
         found = _by_element(owned, value)

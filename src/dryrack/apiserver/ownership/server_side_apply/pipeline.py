@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dryrack.apiserver.ownership.patching.merge_patch import without_nulls
 from dryrack.apiserver.ownership.server_side_apply import fieldsets, last_applied, typed
@@ -22,6 +25,7 @@ from dryrack.apiserver.ownership.server_side_apply.entries import (
     encode,
 )
 from dryrack.apiserver.ownership.server_side_apply.owning import ConflictError, Ownership
+from dryrack.base.limits import LARGE_OBJECT_BYTES
 from dryrack.kinds.schemas.shape import filled, filled_to_atoms, skeleton
 
 if TYPE_CHECKING:
@@ -30,27 +34,31 @@ if TYPE_CHECKING:
 _MANAGER_BYTES_MAX = 128
 _BEFORE_FIRST_APPLY = "before-first-apply"
 # What everybody needs and nobody decides about.
+_NEVER_OWNED_METADATA = frozenset(
+    (
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    )
+)
 _NEVER_OWNED = fieldsets.of_paths(
     [
         ("f:apiVersion",),
         ("f:kind",),
         ("f:metadata",),
-        *(
-            ("f:metadata", f"f:{name}")
-            for name in (
-                "name",
-                "namespace",
-                "creationTimestamp",
-                "selfLink",
-                "uid",
-                "clusterName",
-                "generation",
-                "managedFields",
-                "resourceVersion",
-            )
-        ),
+        *(("f:metadata", f"f:{name}") for name in sorted(_NEVER_OWNED_METADATA)),
     ]
 )
+# Pods come from few templates at a time, which are small.
+_TEMPLATES_MAX = 256
+_known: dict[tuple[str, tuple[tuple[str, ...], ...], bytes], fieldsets.FieldSet] = {}
+_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +110,40 @@ def _after_update(
     now: str,
     tracked: Tracked,
 ) -> Managed:
+    if live is None and not managed:
+        fields = _created(new, tracked)
+    else:
+        managed, fields = _updated(live, new, managed, tracked)
+    if fields:
+        author = author_of(manager, UPDATE, tracked.api_version, tracked.subresource)
+        before = managed.get(author)
+        owned = fields if before is None else fieldsets.union(fields, before.fields)
+        managed = {**managed, author: Owned(owned, tracked.api_version, now)}
+    return capped(managed)
+
+
+def _created(new: Object, tracked: Tracked) -> fieldsets.FieldSet:
+    """What an object gives its first owner: the same for all pods of a template."""
+    schema = tracked.schema
+    if tracked.kind != "Pod" or schema is None or schema.struct is None:
+        return _updated(None, new, {}, tracked)[1]
+    metadata = new.get("metadata") or {}
+    kept = {name: each for name, each in metadata.items() if name not in _NEVER_OWNED_METADATA}
+    template = (tracked.api_version, tracked.reset, _encode({**new, "metadata": kept}))
+    fields = _known.get(template)
+    if fields is None:
+        fields = _updated(None, new, {}, tracked)[1]
+        if len(template[-1]) <= LARGE_OBJECT_BYTES:
+            if len(_known) >= _TEMPLATES_MAX:
+                del _known[next(iter(_known))]
+            _known[template] = fields
+    return fields
+
+
+def _updated(
+    live: Object | None, new: Object, managed: Managed, tracked: Tracked
+) -> tuple[Managed, fieldsets.FieldSet]:
+    """The owners after a write, and what the write itself now owns."""
     ownership = _ownership(tracked)
     schema = tracked.schema
     old, now_there = skeleton(schema), without_managed(new)
@@ -112,18 +154,17 @@ def _after_update(
             old, now_there = differing_parts(old, now_there)
         old = filled_to_atoms(schema, old)
     managed, fields = ownership.updated(old, filled_to_atoms(schema, now_there), managed)
-    fields = fieldsets.difference(fields, _NEVER_OWNED)
-    if fields:
-        author = author_of(manager, UPDATE, tracked.api_version, tracked.subresource)
-        before = managed.get(author)
-        owned = fields if before is None else fieldsets.union(fields, before.fields)
-        managed = {**managed, author: Owned(owned, tracked.api_version, now)}
-    return capped(managed)
+    return managed, fieldsets.difference(fields, _NEVER_OWNED)
 
 
 def _ownership(tracked: Tracked) -> Ownership:
-    ignored = fieldsets.of_paths([tuple(f"f:{name}" for name in path) for path in tracked.reset])
-    return Ownership(tracked.versions, tracked.api_version, ignored)
+    return Ownership(tracked.versions, tracked.api_version, _fields_at(tracked.reset))
+
+
+@cache
+def _fields_at(paths: tuple[tuple[str, ...], ...]) -> fieldsets.FieldSet:
+    """Few endpoints differ in what they never write."""
+    return fieldsets.of_paths([tuple(f"f:{name}" for name in path) for path in paths])
 
 
 def _managed_of(live: Object | None, new: Object, *, is_subresource: bool) -> Managed:
