@@ -1,7 +1,7 @@
 """
 How many of the museum's bugs random worlds find, each planted by its mutant.
 
-    python -m tests.scenario.museum_worlds --seeds 12 --faults 100
+    python -m tests.scenario.museum_worlds --seeds 10 --faults 20
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def found(name: str, seeds: int, faults: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=12)
-    parser.add_argument("--faults", type=int, default=100)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--faults", type=int, default=20)
     parser.add_argument("mutants", nargs="*", default=[*MUTANTS])
     asked = parser.parse_args()
     missed = []

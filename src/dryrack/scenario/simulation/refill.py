@@ -103,7 +103,11 @@ def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
             *(_pod(f"group-{n}", "one", group="group") for n in "01"),
         ],
         [*(_pod(f"coscheduled-{n}", "one", group=_COSCHEDULED) for n in "01"), _coscheduled()],
+        # All that are special; where they draw on one counter they cannot be had together.
+        [] if fleet.has_counters else [_pod("everything", "all")],
     ):
+        if not batch:
+            continue
         yield at, {"apply": batch, "expect": [*_expected(batch, fleet)]}
         if batch[0]["metadata"]["name"] == "group":
             late = _pod("group-late", "one", group="group")
@@ -116,19 +120,29 @@ def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
         yield at, {"fail": ["device */* lost"], "expect": [left]}
         yield at + _RUN_SECONDS, {"heal": ["all"]}
         at += _RUN_SECONDS + _EMPTY_SECONDS
-    channel = _claim("channel", _channel_spec())
+    yield from _filled(at, fleet)
+
+
+def _filled(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
+    """Every device is given, one of them to two pods; then pods go, and a node reboots."""
+    claims = [_claim("channel", _channel_spec()), _claim("last", fleet.spec)]
     # Nodes are scored by what is chosen of a list, beside a claim that is allocated already.
-    pods = [_pod(f"fill-{n}", "any" if n < _SHARERS else "one") for n in range(fleet.places)]
+    pods = [_pod(f"fill-{n}", "any" if n < _SHARERS else "one") for n in range(fleet.places - 1)]
     for pod in pods[:_SHARERS]:
         source = {"name": "channel", "resourceClaimName": "channel"}
         pod["spec"]["resourceClaims"].append(source)
-    expected = [_running(pod["metadata"]["name"]) for pod in pods]
-    yield at, {"apply": [channel, *pods], "expect": expected}
+    pods += [_pod(name, claim="last") for name in ("stays", "leaves")]
+    # Drivers come back when pods are on their nodes already.
+    gone = [f"node worker-{number} driver=gone for 10s" for number in range(1, fleet.nodes + 1)]
+    yield at - 1, {"fail": gone}
+    names = [pod["metadata"]["name"] for pod in pods]
+    yield at, {"apply": [*claims, *pods], "expect": [_running(name) for name in names]}
     yield at + _RUN_SECONDS, {"apply": [_pod("waits", "one")]}
-    delete = [f"Pod/{pods[-1]['metadata']['name']}"]
-    yield at + 2 * _RUN_SECONDS, {"delete": delete, "expect": [_running("waits")]}
-    # What a reboot takes is prepared again, or found missing at rest.
-    yield at + 3 * _RUN_SECONDS, {"fail": ["node worker-1 reboot"], "expect": expected[:-1]}
+    delete = {"delete": ["Pod/fill-0"], "expect": [_running("waits")]}
+    yield at + 2 * _RUN_SECONDS, delete
+    # What a reboot takes is prepared again, and what another pod still has is left to it.
+    yield at + 3 * _RUN_SECONDS, {"fail": ["node worker-1 reboot"], "expect": [_running("stays")]}
+    yield at + 4 * _RUN_SECONDS, {"delete": ["Pod/leaves"]}
 
 
 def everywhere(name: str, nodes: int) -> Raw:
