@@ -57,8 +57,8 @@ _NEVER_OWNED = fieldsets.of_paths(
 )
 # Pods come from few templates at a time, which are small.
 _TEMPLATES_MAX = 256
-_known: dict[tuple[str, tuple[tuple[str, ...], ...], bytes], fieldsets.FieldSet] = {}
-_encode = msgspec.json.Encoder().encode
+_known: dict[tuple[str, tuple[tuple[str, ...], ...], bytes], bytes] = {}
+_encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +130,15 @@ def _created(new: Object, tracked: Tracked) -> fieldsets.FieldSet:
     metadata = new.get("metadata") or {}
     kept = {name: each for name, each in metadata.items() if name not in _NEVER_OWNED_METADATA}
     template = (tracked.api_version, tracked.reset, _encode({**new, "metadata": kept}))
-    fields = _known.get(template)
-    if fields is None:
-        fields = _updated(None, new, {}, tracked)[1]
-        if len(template[-1]) <= LARGE_OBJECT_BYTES:
-            if len(_known) >= _TEMPLATES_MAX:
-                del _known[next(iter(_known))]
-            _known[template] = fields
+    known = _known.get(template)
+    if known is not None:
+        return _decode(known)
+    fields = _updated(None, new, {}, tracked)[1]
+    if len(template[-1]) <= LARGE_OBJECT_BYTES:
+        if len(_known) >= _TEMPLATES_MAX:
+            del _known[next(iter(_known))]
+        # As JSON it is one object, and not a tree of them.
+        _known[template] = _encode(fields)
     return fields
 
 
