@@ -82,6 +82,7 @@ def test_wrong_content_is_told_with_file_and_line(case: str, command: str, tmp_p
         ("allocate", "no input; name files"),
         ("allocate -f none.yaml", "none.yaml: no such file"),
         ("allocate -f empty", "empty: a directory without .json, .yaml, .yml files; name others"),
+        ("allocate -f a.yaml --scheduler-config .", ".: is a directory; name a file in it"),
         ("allocate -f a.yaml --release 9", "--release '9': not known; write 1.36 or 1.37"),
         ("allocate -f a.yaml --feature-gates DRAFoo=true", "feature gate 'DRAFoo': not known"),
         ("allocate -f a.yaml --feature-gates DRADeviceTaints", "write DRADeviceTaints=true"),

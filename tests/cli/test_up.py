@@ -143,14 +143,16 @@ def test_two_clusters_do_not_share_data(tmp_path: Path) -> None:
 
 
 def test_objects_of_a_file_are_there_from_the_start(home: Path, tmp_path: Path) -> None:
-    """--config takes Kubernetes YAML; what the API refuses is told, and there is no cluster."""
-    file = tmp_path / "start.yaml"
-    file.write_text(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: hello}\n---\n"
+    """Or of a directory of files; what the API refuses is told, and there is no cluster."""
+    folder = tmp_path / "start"
+    folder.mkdir()
+    file, more = folder / "a.yaml", folder / "b.yaml"
+    file.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: hello}\n")
+    more.write_text(
         "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu}\n"
         "spec: {selectors: [{cel: {expression: 'device.driver == \"gpu\"'}}]}\n"
     )
-    up = dryrack("up", "--detach", "--config", file)
+    up = dryrack("up", "--detach", "--config", folder)
     assert up.returncode == 0, up.stderr
     assert "2 objects of the configuration" in up.stderr
     made = fetched(home / "default" / "kubeconfig", "/api/v1/namespaces/default/configmaps/a")

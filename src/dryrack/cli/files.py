@@ -53,6 +53,13 @@ def read_sources(names: Sequence[str]) -> tuple[Source, ...]:
     return sources
 
 
+def read_source(name: str) -> Source:
+    """Of one file, where several make no sense."""
+    if name and Path(name).is_dir():
+        raise UsageError(f"{name}: is a directory; name a file in it")
+    return _read(name)
+
+
 def _files(name: str) -> Sequence[str]:
     """A directory stands for the manifests in it, as it does for kubectl."""
     path = Path(name)

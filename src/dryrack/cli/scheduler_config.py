@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
-from dryrack.cli.files import UsageError, read_sources
+from dryrack.cli.files import UsageError, read_source
 from dryrack.cli.output import say
 from dryrack.cluster import installed_plugins
 from dryrack.placement import profile_of, read_configuration
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def read_config(file: str) -> Configuration:
     """What the file says; what it says in vain is told."""
-    (source,) = read_sources([file])
+    source = read_source(file)
     reading = read_configuration(source.content, source.name, installed_plugins())
     for note in reading.notes:
         say(f"note: {note}")

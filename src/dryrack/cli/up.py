@@ -241,7 +241,7 @@ def _authorization(text: str) -> AuthorizationMode:
 
 def _objects(config: str | None) -> tuple[Sequence[Document], Sequence[Document]]:
     """
-    The objects of the file, and what it says of the devices of nodes.
+    The objects of the files, and what it says of the devices of nodes.
 
     Whether the objects are right is for the API server to say.
     """
@@ -249,16 +249,17 @@ def _objects(config: str | None) -> tuple[Sequence[Document], Sequence[Document]
         return (), ()
     from dryrack.kinds.documents import read
 
-    (source,) = read_sources([config])
-    reading = read(source.content, source.name)
-    if reading.problems:
-        raise ContentError("\n".join(str(problem) for problem in reading.problems))
-    described = [each for each in reading.documents if each.api_version.startswith("dryrack.dev/")]
+    readings = [read(source.content, source.name) for source in read_sources([config])]
+    problems = [str(problem) for reading in readings for problem in reading.problems]
+    if problems:
+        raise ContentError("\n".join(problems))
+    documents = [each for reading in readings for each in reading.documents]
+    described = [each for each in documents if each.api_version.startswith("dryrack.dev/")]
     if described:
         from dryrack.kubeletplugin import is_node_devices
 
         described = [each for each in described if is_node_devices(each)]
-    return [each for each in reading.documents if each not in described], described
+    return [each for each in documents if each not in described], described
 
 
 def _kubeconfig(wish: Wish) -> Path | None:

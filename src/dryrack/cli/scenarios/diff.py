@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import ContentError
-from dryrack.cli.files import UsageError, read_sources
+from dryrack.cli.files import UsageError, read_source
 from dryrack.cli.output import Format, many, print_data, print_table, say, shown
 from dryrack.cli.scenarios.changes import Changes
 from dryrack.cli.scenarios.running import load, quiet
@@ -61,7 +61,7 @@ def _outcomes(name: str) -> Mapping[str, Any] | None:
         return None
     import yaml
 
-    (source,) = read_sources([name])
+    source = read_source(name)
     if b"scenarios" not in source.content:
         return None
     try:
