@@ -387,6 +387,27 @@ def test_a_gang_is_not_finished_beside_a_member_that_makes_way(number: int, *, a
     play(story, nodes=1, devices=2)
 
 
+@pytest.mark.parametrize("number", range(2))
+def test_a_pod_makes_way_that_is_just_being_bound(number: int) -> None:
+    """Its claim or its binding is being written while the greater one is refused."""
+
+    async def story(scene: Scene) -> None:
+        await scene.make_priority("high", 1000)
+
+        async def overtake(now: int, _request: Request) -> None:
+            if now == number:
+                await scene.create(lone("vip", priorityClassName="high"))
+                for _ in range(1000):
+                    await asyncio.sleep(0)
+
+        await scene.create(lone("low"))
+        scene.start(Faulty(scene.cluster.transport, before=overtake))
+        await scene.rest(60)
+        assert await scene.bound() == ["vip"]
+
+    play(story, nodes=1, devices=1)
+
+
 def test_who_is_gone_while_another_makes_way_ends_no_scheduler() -> None:
     """The greater pod is deleted in the very moment in which the eviction cannot be written."""
 

@@ -9,6 +9,7 @@ happened that could help.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, TypeVar
 
 from dryrack.kinds.core import Node
@@ -45,6 +46,8 @@ class Fleet:
         self._absent: dict[str, NodeState] = {}
         self._places: dict[Hashable, str] = {}
         self._users: dict[str, dict[Hashable, None]] = {}
+        # How many of the pods have which priority.
+        self.priorities: Counter[int] = Counter()
         self._queues: dict[Kind, NodeQueue] = {}
         # How many of which pods are where, for those who ask about other pods.
         self.pods = PodIndex(self._states)
@@ -108,6 +111,7 @@ class Fleet:
         self.leave(pod)
         self._places[pod] = node
         self._state(node).put(pod, occupant)
+        self.priorities[occupant.priority] += 1
         for claim in occupant.claims:
             self._users.setdefault(claim, {})[pod] = None
         if node in self._states:
@@ -122,6 +126,7 @@ class Fleet:
             return False
         state = self._state(node)
         state.remove(pod)
+        self.priorities[occupant.priority] -= 1
         if not state.occupants:
             self._absent.pop(node, None)
         for claim in occupant.claims:

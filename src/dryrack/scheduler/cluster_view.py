@@ -11,7 +11,6 @@ Everything is kept as it changes: what a pod costs does not depend on how large 
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dryrack.allocation import NO_NODES
@@ -85,8 +84,6 @@ class View:
         self.claims = informers.of(CLAIMS)
         self._classes = informers.of(CLASSES)
         self.budgets = informers.of(POD_DISRUPTION_BUDGETS)
-        # How many pods that are bound and not done have which priority.
-        self.priorities: Counter[int] = Counter()
         self._informers = informers
         self._sleepers = sleepers
         self._fleet = Fleet()
@@ -241,8 +238,6 @@ class View:
 
     def _pod(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {})
-        self._count(old, -1)
-        self._count(new, 1)
         if new is None or _is_done(new):
             if self._fleet.leave(name):
                 self._sleepers.wake(Change.POD_LEFT)
@@ -253,10 +248,6 @@ class View:
                 self._sleepers.wake()
             elif before != occupant:
                 self._sleepers.wake_by(occupant)
-
-    def _count(self, pod: Raw | None, change: int) -> None:
-        if pod is not None and pod["spec"].get("nodeName") and not _is_done(pod):
-            self.priorities[pod["spec"].get("priority", 0)] += change
 
     def _claim(self, old: Raw | None, new: Raw | None) -> None:
         name = "/".join(name_of(new or old or {}))

@@ -278,8 +278,9 @@ class PostFilter:
         return (-(2**31) if starves else -rank.priority, rank.created)
 
     def _has_below(self, priority: int) -> bool:
-        """Whether any pod runs that may have to go."""
-        return any(count and each < priority for each, count in self._view.priorities.items())
+        """Whether any pod is on a node, or about to be, that may have to go."""
+        numbers = self._view.cluster.fleet.priorities
+        return any(count and each < priority for each, count in numbers.items())
 
     def _ineligible(self, unit: Hashable, policy: str | None) -> str:
         if policy == "Never":
