@@ -23,7 +23,7 @@ MEANINGS: dict[Code, str] = {
     Code.NO_DEVICES: "The node has no devices of the kind that the request wants.",
     Code.COMBINATION: "Each request could be served, but not all of them together.",
     Code.OTHER_CLAIM: "Another claim that must be allocated together with this one does not fit.",
-    Code.ERROR: "The claim itself is wrong; no node can help.",
+    Code.ERROR: "The claim itself is wrong, or a pool that it wants all of is not whole.",
     Code.UNDECIDED: "The search was given up: there are too many combinations to tell whether one "
     "of them would do.",
     Code.NOT_FOUND: "The pod names a claim or template that is not there, or asks for an extended "

@@ -9,7 +9,15 @@ from tests.scheduler.test_failures import all_bound, furnish
 from tests.scheduler.test_schedule import Noting, eventually, user_of, with_scheduler
 
 from dryrack.client.client import Client, Selection
-from dryrack.client.endpoints import CLAIMS, CLASSES, EVENTS, PODS, VOLUME_CLAIMS, VOLUMES
+from dryrack.client.endpoints import (
+    CLAIMS,
+    CLASSES,
+    EVENTS,
+    PODS,
+    SLICES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
 
 if TYPE_CHECKING:
     from dryrack.cluster.embedded import EmbeddedCluster
@@ -149,6 +157,29 @@ def test_a_pod_is_told_of_a_class_that_is_not_there() -> None:
         await tells(cluster, "user", "FailedScheduling", told)
         await eventually(cluster, lambda: is_bound(client, "p0"))
         await client.create(CLASSES, {"metadata": {"name": "nope"}})
+        await eventually(cluster, lambda: is_bound(client, "user"))
+
+    with_scheduler(story)
+
+
+def test_a_pod_that_wants_all_devices_waits_for_the_rest_of_a_pool() -> None:
+    """It is told that this is what helps, and goes on when the whole pool is published."""
+
+    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+        client = cluster.client
+        await furnish(client, 0)
+        found = await client.get(SLICES, "s")
+        pool = found["spec"]["pool"]
+        half = {**found["spec"], "pool": {**pool, "generation": 2, "resourceSliceCount": 2}}
+        await client.update(SLICES, {**found, "spec": half})
+        await make_claim(client, "all", deviceClassName="c", allocationMode="All")
+        await client.create(PODS, user_of("all", "user"))
+        where = "claim default/all, request r: asks for all devices"
+        error = f"{where}, but resource pool x.example.com/n is currently being updated"
+        told = [f"{error}; wait until its driver has published the whole pool"]
+        await tells(cluster, "user", "FailedScheduling", told)
+        rest = {**half, "devices": [{"name": "late"}]}
+        await client.create(SLICES, {"metadata": {"name": "rest"}, "spec": rest})
         await eventually(cluster, lambda: is_bound(client, "user"))
 
     with_scheduler(story)

@@ -271,7 +271,8 @@ class Attempt(msgspec.Struct, frozen=True):
         try:
             outcome = self.cluster.allocator.begin(node.node, wanted)
         except AllocationError as error:
-            refused = _for_all(self.pod.wanted, node.name, Code.ERROR, str(error), _CORRECT)
+            remedy = error.remedy or _CORRECT
+            refused = _for_all(self.pod.wanted, node.name, Code.ERROR, str(error), remedy)
             is_of_all = isinstance(error, MissingClassError)
             unresolvable = len(self.cluster.fleet) if is_of_all else None
             told = self._undecidable(error)
@@ -327,7 +328,7 @@ class Attempt(msgspec.Struct, frozen=True):
             remedy = f"Create it, or correct the deviceClassName in claim {error.claim}"
             return f"0/{len(self.cluster.fleet)} nodes are available: {words}. {remedy}"
         about = f", about device {error.device}" if error.device not in str(error) else ""
-        return f"{error}{about}; {_CORRECT}"
+        return f"{error}{about}; {error.remedy or _CORRECT}"
 
     def _counts(self, queue: NodeQueue) -> tuple[Mapping[str, int], int]:
         """
@@ -365,7 +366,8 @@ class Attempt(msgspec.Struct, frozen=True):
         try:
             outcome = self.cluster.allocator.begin(node.node, self.pod.wanted_on(node.node))
         except AllocationError as error:
-            refused = _for_all(self.pod.wanted, node.name, Code.ERROR, str(error), _CORRECT)
+            remedy = error.remedy or _CORRECT
+            refused = _for_all(self.pod.wanted, node.name, Code.ERROR, str(error), remedy)
             return Unsatisfiable(node.name, "", lambda: refused.reasons)
         if isinstance(outcome, Allocated | Search):
             # A search was given up; how it ended is forgotten, or there is less to search now.

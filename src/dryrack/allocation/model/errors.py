@@ -11,10 +11,11 @@ from dryrack.base.errors import DryrackError
 class AllocationError(DryrackError):
     """The claims, classes or slices are such that Kubernetes refuses to decide."""
 
-    def __init__(self, text: str, *, device: str = "") -> None:
-        """`device` is the one that was looked at, if it was about one."""
+    def __init__(self, text: str, *, device: str = "", remedy: str = "") -> None:
+        """`device` is the one that was looked at; `remedy` is said if the claim is not to blame."""
         super().__init__(text)
         self.device = device
+        self.remedy = remedy
 
 
 class MissingClassError(AllocationError):

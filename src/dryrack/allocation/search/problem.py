@@ -313,10 +313,14 @@ class Problem:
                 continue
             if pool.incomplete:
                 raise AllocationError(
-                    f"{where}, but resource pool {pool.id} is currently being updated"
+                    f"{where}, but resource pool {pool.id} is currently being updated",
+                    remedy="wait until its driver has published the whole pool",
                 )
             if pool.invalid:
-                raise AllocationError(f"{where}, but resource pool {pool.id} is currently invalid")
+                raise AllocationError(
+                    f"{where}, but resource pool {pool.id} is currently invalid",
+                    remedy="correct the slices of the pool",
+                )
             for device in range(start, end):
                 if self._belongs_to_all(slate, device):
                     yield device
