@@ -47,8 +47,8 @@ STATES = Endpoint(
 )
 STATE_NAMESPACE = "fake-system"
 _RETRY_SECONDS = 1.0
-# Definitions are mostly applied by hand, and seldom just now.
-_UNSERVED_SECONDS = 30.0
+# A definition that was applied just now is served soon; whoever applies it by hand may take long.
+_UNSERVED_SECONDS_MAX = 30.0
 _DEVICE_VARIABLE = re.compile(r"FAKE_DEVICE_\d+")
 
 
@@ -190,7 +190,7 @@ class AllocationStates:
     async def _served(self) -> None:
         """Waits until the kind is there."""
         selection = Selection(namespace=self._terms.namespace)
-        is_told = False
+        is_told, seconds = False, _RETRY_SECONDS
         while True:
             try:
                 return await self._client.peek(STATES, selection)
@@ -201,7 +201,8 @@ class AllocationStates:
                     is_told = True
             except (ApiError, TransportError) as error:
                 _logger.warning("allocation states not written: %s", error)
-            await sleep(self._clock, _UNSERVED_SECONDS)
+            await sleep(self._clock, seconds)
+            seconds = min(2 * seconds, _UNSERVED_SECONDS_MAX)
 
     async def _write(self, name: str) -> None:
         terms = self._terms
