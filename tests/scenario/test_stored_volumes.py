@@ -71,6 +71,11 @@ def told(claims: list[Raw], volumes: list[Raw], pods: list[Raw]) -> list[str]:
             [mounting("p", "a")],
         ),
         (
+            [claim("a", volume="v", deletionTimestamp="now", finalizers=[PROTECTION])],
+            [volume("v", "a")],
+            [mounting("p", "a", phase="Succeeded")],
+        ),
+        (
             [claim("a", volume="v", deletionTimestamp="now", finalizers=["somebody.example.com"])],
             [volume("v", "a")],
             [],

@@ -40,6 +40,9 @@ class StoredVolumes:
         self._pods = pods
         on_nodes = [pod for pod in pods.values() if _is_on_node(pod)]
         self._used = {name for pod in on_nodes for name in _claims_of(pod)}
+        # A pod that has ended protects its claims from deletion until it is gone.
+        bound = [pod for pod in pods.values() if pod["spec"].get("nodeName")]
+        self._protected = {name for pod in bound for name in _claims_of(pod)}
 
     def held_pods(self) -> frozenset[str]:
         """UIDs of the pods that no node can take before their claims have changed."""
@@ -72,9 +75,9 @@ class StoredVolumes:
                 yield Violation(Invariant.NO_LEAK, name, message)
 
     def _claim_leaks(self, metadata: Raw) -> Iterator[str]:
-        is_used = (metadata["namespace"], metadata["name"]) in self._used
+        is_protected = (metadata["namespace"], metadata["name"]) in self._protected
         is_held = not {*(metadata.get("finalizers") or ())} <= {_PROTECTION}
-        if "deletionTimestamp" in metadata and not is_used and not is_held:
+        if "deletionTimestamp" in metadata and not is_protected and not is_held:
             yield "is deleted and does not go"
         for owner in metadata.get("ownerReferences") or ():
             if owner["kind"] == "Pod" and owner["uid"] not in self._pods:
