@@ -275,6 +275,24 @@ def test_a_service_may_say_where_its_program_is(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:94x", ":9443", "127.0.0.1:99999", "two words"])
+def test_an_address_that_is_none_is_told_to_who_writes(scene: Scene, address: str) -> None:
+    """A slip in the annotation of a Service is a webhook that cannot be called."""
+
+    async def play() -> None:
+        service = {
+            "metadata": {"name": "hooks", "annotations": {"dryrack.dev/address": address}},
+            "spec": {"ports": [{"port": 443}]},
+        }
+        await scene.plane.asked("POST", "/api/v1/namespaces/default/services", service)
+        await scene.register("validating", "", service={"name": "hooks", "namespace": "default"})
+        refused = await scene.plane.asked("POST", MAPS, config_map())
+        assert refused.status == 500
+        assert f'failed to call webhook: Post "https://{address}/' in refused.message
+
+    asyncio.run(play())
+
+
 def test_a_denial_without_a_word_is_a_bad_request(scene: Scene) -> None:
     """As the real server has it."""
 

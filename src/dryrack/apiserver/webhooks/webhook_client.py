@@ -28,8 +28,12 @@ _OK = 200
 
 async def ask_webhook(question: ReviewRequest, uid: str) -> WebhookAnswer:
     """What the webhook answers."""
-    url = URL(question.url)
     query = f"timeout={question.timeout_seconds}s"
+    where = f'failed to call webhook: Post "{question.url}?{query}"'
+    try:
+        url = URL(question.url)
+    except ValueError as error:
+        return Unanswered(f"{where}: {error}")
     connection = Connection(
         server=f"{url.scheme}://{url.raw_authority}",
         credentials=Fixed(),
@@ -39,7 +43,6 @@ async def ask_webhook(question: ReviewRequest, uid: str) -> WebhookAnswer:
     request = Request(
         "POST", url.raw_path, query=query, headers=_HEADERS, body=review_body(question, uid)
     )
-    where = f'failed to call webhook: Post "{question.url}?{query}"'
     try:
         async with asyncio.timeout(question.timeout_seconds), connected(connection) as transport:
             response = await transport.send(request)
