@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import ssl
 import stat
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 from dryrack.cluster import certificates, kubeconfig
 from dryrack.cluster.certificates import write_private
@@ -70,6 +72,23 @@ def test_certificates_say_who_they_are_for(tmp_path: Path) -> None:
     assert {"rack.example", "localhost", "kubernetes.default.svc"} <= set(
         names.get_values_for_type(x509.DNSName)
     )
+
+
+def test_the_key_of_a_kubeconfig_is_sec1(tmp_path: Path) -> None:
+    """Java's fabric8 reads it; a key that an earlier version stored as PKCS #8 is converted."""
+    keys = certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
+    written = _client_key(keys)
+    key = certificates.load_key(keys.admin.key)
+    older = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    keys.admin.key.write_bytes(key.private_bytes(*older, serialization.NoEncryption()))
+
+    assert written.startswith(b"-----BEGIN EC PRIVATE KEY-----\n")
+    assert _client_key(keys) == written
+
+
+def _client_key(keys: certificates.Keys) -> bytes:
+    user = kubeconfig.kubeconfig("x", "https://127.0.0.1:1", keys)["users"][0]["user"]
+    return base64.b64decode(user["client-key-data"])
 
 
 def test_a_merged_kubeconfig_keeps_what_was_there(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ ADMIN_GROUP = "system:masters"
 _LIFETIME = datetime.timedelta(days=365)
 # Which addresses the server's certificate is for.
 _ADDRESSES = "server.addresses"
+_PKCS8 = b"-----BEGIN PRIVATE KEY-----"
 # Machines of one network may disagree about the time.
 _BEFORE = datetime.timedelta(minutes=5)
 _NAMES = (
@@ -280,12 +281,24 @@ def load_key(path: Path) -> ec.EllipticCurvePrivateKey:
     return key
 
 
+def read_client_key(path: Path) -> bytes:
+    """
+    Return the key in a file as SEC1 ("EC PRIVATE KEY").
+
+    Java's fabric8 client takes a key in PKCS #8 for an RSA key. Directories of earlier versions
+    hold such keys.
+    """
+    content = path.read_bytes()
+    return _pem(load_key(path)) if content.startswith(_PKCS8) else content
+
+
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """Return the key as SEC1, which every client library reads."""
     from cryptography.hazmat.primitives import serialization
 
     return key.private_bytes(
         serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
+        serialization.PrivateFormat.TraditionalOpenSSL,
         serialization.NoEncryption(),
     )
 

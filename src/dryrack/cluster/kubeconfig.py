@@ -10,6 +10,7 @@ import base64
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
+from dryrack.cluster.certificates import read_client_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,18 +44,21 @@ def kubeconfig(cluster: str, server: str, keys: Keys) -> Raw:
 
 
 def _cluster(server: str, keys: Keys) -> Raw:
-    return {"certificate-authority-data": _data(keys.authority.certificate), "server": server}
+    return {
+        "certificate-authority-data": _data(keys.authority.certificate.read_bytes()),
+        "server": server,
+    }
 
 
 def _user(keys: Keys) -> Raw:
     return {
-        "client-certificate-data": _data(keys.admin.certificate),
-        "client-key-data": _data(keys.admin.key),
+        "client-certificate-data": _data(keys.admin.certificate.read_bytes()),
+        "client-key-data": _data(read_client_key(keys.admin.key)),
     }
 
 
-def _data(path: Path) -> str:
-    return base64.b64encode(path.read_bytes()).decode()
+def _data(content: bytes) -> str:
+    return base64.b64encode(content).decode()
 
 
 def merged(theirs: Raw, ours: Raw) -> Raw:
