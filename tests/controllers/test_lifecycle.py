@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dryrack.controllers.pods.lifecycle import (
@@ -176,8 +176,15 @@ def test_a_pod_is_removed_only_when_it_is_deleted_and_still(
 
 
 @given(pods(), SCRIPTS)
+@example(
+    {
+        "metadata": {"name": "p", "uid": "u", "annotations": {}},
+        "spec": {"restartPolicy": "Always", "containers": [{"name": "c0", "image": "c"}]},
+    },
+    [("prepare", 0), ("delete", 0), ("prepare", 0)],
+)
 def test_nothing_starts_after_a_deletion(pod: Raw, script: list[tuple[str, int]]) -> None:
-    """Whatever the policy and whoever keeps the pod: it stops, ends, and is never run again."""
+    """A deleted pod stops and never runs again, even if a finalizer keeps it for long."""
     started: list[tuple[str, int]] | None = None
     for event, run, effects in drive(pod, script):
         seen = [(each.name, each.restarts) for each in begun_in(run)]

@@ -84,7 +84,11 @@ def _containers(spec: Raw, reason: str) -> Sequence[Container]:
 
 
 def resume(pod: Raw, now: float) -> Run:
-    """The run that a pod's status tells of."""
+    """
+    Return the run that the status of a pod describes.
+
+    A pod whose phase is final never starts a container again, whatever its restart policy is.
+    """
     run = new_run(pod, now)
     status = status_of(pod)
     told = {
@@ -103,6 +107,7 @@ def resume(pod: Raw, now: float) -> Run:
         started_at=started,
         at=started,
         prepared_at=started if begun else None,
+        stops_at=started if status.get("phase") in ("Failed", "Succeeded") else None,
     )
 
 
