@@ -40,8 +40,13 @@ check: setup ## Formatting, lint, types, room contracts and house rules
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest -q tests/tidy
 
+.PHONY: corpus
+corpus: setup ## Try your manifests: make corpus DIR=FOLDER [ROUNDS=3] [SEED=0]
+	@test -n "$(DIR)" || { echo "name the folder that has the manifests: make corpus DIR=FOLDER" >&2; exit 2; }
+	@$(BIN)/python -m tests.corpus "$(DIR)" $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) --refused
+
 .PHONY: real
-real: setup ## Compare with Kubernetes' own code (needs Go)
+real: setup ## Compare with Kubernetes' own code (needs Go; Java and Maven)
 	@$(BIN)/python -m tests.programs
 	@DRYRACK_REQUIRE_REAL=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m real $(AGAIN)
 

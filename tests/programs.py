@@ -1,5 +1,5 @@
 """
-Builds every Go program that `make real` needs, and fetches its browser, before the first test.
+Builds the Go and Java programs that `make real` needs, and fetches its browser, before any test.
 
 A first build takes minutes; inside a test it would look like one that hangs, and be ended as one.
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tests import maven
 from tests.dashboard.browser import requirements
 from tests.golang import GoBuildError, build
 from tests.realcluster.__main__ import main as test_bed
@@ -28,7 +29,17 @@ def main() -> int:
     for module in sorted(path.parent for path in TESTS.rglob("go.mod")):
         if not any(each in module.parents for each in APART):
             build(module)
+    _build_java()
     return _browser()
+
+
+def _build_java() -> None:
+    """Without a JDK and Maven the tests of Java clients fail; all others need not wait for it."""
+    try:
+        for project in sorted(path.parent for path in TESTS.rglob("pom.xml")):
+            maven.build(project)
+    except maven.MavenBuildError as error:
+        sys.stderr.write(f"{error}\n")
 
 
 def _browser() -> int:

@@ -148,6 +148,22 @@ def test_aggregated_roles_have_the_rules_of_others() -> None:
     assert not policy.allows(asks(JOE, "list"))
 
 
+@pytest.mark.parametrize("selectors", ["alike", "different"])
+def test_roles_that_all_select_each_other_are_visited_once(selectors: str) -> None:
+    """A circle of any size takes no longer than its selections; along all paths, 15 do not end."""
+    roles = [role("part", pods("get"), labels={"to": "all"})]
+    for number in range(200):
+        other = str(number if selectors == "different" else 0)
+        never = {"key": "to", "operator": "NotIn", "values": [f"none-{other}"]}
+        rule = {"clusterRoleSelectors": [{"matchExpressions": [never]}]}
+        roles.append(role(f"r{number}", labels={"to": "all"}) | {"aggregationRule": rule})
+    policy = Policy.of(Sources(cluster_roles=roles, cluster_bindings=[binding("r7", USER_JOE)]))
+
+    assert policy.allows(asks(JOE, "get"))
+    assert not policy.allows(asks(JOE, "list"))
+    assert len(list(policy.rules(JOE, "factory"))) == 1
+
+
 def test_masters_may_do_anything() -> None:
     """Whatever is stored: the way back in for whoever locked the door."""
     assert Policy.of(Sources()).allows(asks(ADMIN, "delete"))

@@ -7,7 +7,6 @@ import copy
 import json
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -206,19 +205,6 @@ def test_definitions_are_served_again_after_a_restart(tmp_path: Path) -> None:
     assert asyncio.run(second()) == 422
 
 
-def test_conversion_webhooks_are_warned_of() -> None:
-    """A definition that asks for a webhook is taken, and told that nobody will call it."""
-    warnings: list[str] = []
-    strategy = DefinitionStrategy()
-    body = _definition("gadgets", "Gadget")
-    body["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "x"}}}
-    strategy.admit(
-        strategy.default(body, _WRITE), None, msgspec.structs.replace(_WRITE, warn=warnings.append)
-    )
-
-    assert ["webhooks are not called" in warning for warning in warnings] == [True]
-
-
 def test_the_scale_of_a_custom_kind_can_be_read_and_written(plane: _Plane) -> None:
     """Replicas are where the definition says; an object without them has no scale."""
     scale = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}
@@ -278,3 +264,125 @@ def _verdict(body: dict[str, Any]) -> str:
     except StatusError:
         return "unreadable"
     return "refused" if [str(p) for p in strategy.validate_create(obj, _WRITE)] else "taken"
+
+
+_SPEC = {"text": {"type": "string"}, "list": {"type": "array", "items": {"type": "string"}}}
+_TYPED = {
+    "type": "object",
+    "properties": {
+        "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
+        "spec": {"type": "object", "properties": _SPEC},
+        "map": {"type": "object", "additionalProperties": {"type": "integer"}},
+    },
+}
+_NO_TYPE = (
+    "must point to a field of type string, boolean or integer. Enum string fields and strings with "
+    "formats are allowed."
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "detail"),
+    [
+        (".spec.text", ""),
+        (".map.key", ""),
+        (".spec.nothing", "is an invalid path: does not refer to a valid field"),
+        (".spec.text.more", "is an invalid path: does not refer to a valid field"),
+        (".spec.list[0]", "is an invalid path: array notation is not allowed"),
+        (".spec['text']", "is an invalid path: array notation is not allowed"),
+        (".spec.", "is an invalid path: unexpected end of JSON path"),
+        ("spec.text", "is an invalid path: expected [ or . but got: spec"),
+        ("." * 300_000, "is an invalid path: does not refer to a valid field"),
+        (".spec.list", _NO_TYPE),
+        (".metadata.name", "must not point to fields in metadata"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_field_to_select_by_has_to_be_one(plane: _Plane, path: str, detail: str) -> None:
+    """The server answers 422 as the real one does, which looks the field up in the schema."""
+    fields = [{"jsonPath": path}]
+    definition = _definition(
+        "things", "Thing", schema={"openAPIV3Schema": _TYPED}, selectableFields=fields
+    )
+    code, answer = plane.ask("POST", _DEFINITIONS, definition)
+    value = json.dumps(path)
+
+    assert code == (422 if detail else 201)
+    if detail:
+        assert answer["reason"] == "Invalid"
+        assert answer["details"]["causes"] == [
+            {
+                "reason": "FieldValueInvalid",
+                "message": f"Invalid value: {value}: {detail}",
+                "field": "spec.selectableFields[0].jsonPath",
+            }
+        ]
+
+
+def test_fields_to_select_by_are_eight_different_ones(plane: _Plane) -> None:
+    """A field twice, one without a path, and nine are refused."""
+    many = {"type": "object", "properties": {f"f{n}": {"type": "string"} for n in range(9)}}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": many}}}
+    fields = [{"jsonPath": f".spec.f{n}"} for n in range(9)]
+    fields += [{"jsonPath": ".spec.f0"}, {"jsonPath": ""}]
+    definition = _definition("things", "Thing", schema=schema, selectableFields=fields)
+    code, answer = plane.ask("POST", _DEFINITIONS, definition)
+
+    assert code == 422
+    assert [(each["reason"], each["field"]) for each in answer["details"]["causes"]] == [
+        ("FieldValueDuplicate", "spec.selectableFields[9].jsonPath"),
+        ("FieldValueRequired", "spec.selectableFields[10].jsonPath"),
+        ("FieldValueTooMany", "spec.selectableFields"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "detail"),
+    [
+        (".spec.text", ""),
+        ('.status.conditions[?(@.type=="Ready")].status', ""),
+        (".spec.list[0:2]", ""),
+        (".spec.list[?(@.x)].y", ""),
+        ("spec", "must be a simple json path starting with ."),
+        (".spec.list[?(", "is an invalid path: unterminated filter"),
+        (".spec[", "is an invalid path: unterminated array"),
+        (".a[?(@" + ".a" * 100_000, "is an invalid path: unterminated filter"),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_a_column_whose_path_cannot_be_read_is_refused(
+    plane: _Plane, path: str, detail: str
+) -> None:
+    """With 422, where the real server would leave out this column and all that follow."""
+    columns = [{"name": "Column", "type": "string", "jsonPath": path}]
+    definition = _definition("things", "Thing", additionalPrinterColumns=columns)
+    code, answer = plane.ask("POST", _DEFINITIONS, definition)
+
+    assert code == (422 if detail else 201)
+    if detail:
+        [cause] = answer["details"]["causes"]
+        assert cause["field"] == "spec.additionalPrinterColumns[0].JSONPath"
+        assert cause["message"].endswith(f": {detail}")
+
+
+@pytest.mark.parametrize(
+    ("path", "detail"),
+    [
+        (".spec.selector", ""),
+        ("spec.selector", "must be a simple json path starting with ."),
+        (".metadata.x", "should be a json path under either .spec or .status"),
+    ],
+)
+def test_the_path_of_a_selector_of_scale_begins_with_a_dot(
+    plane: _Plane, path: str, detail: str
+) -> None:
+    """And leads into the specification or the status."""
+    scale = {"specReplicasPath": ".spec.r", "statusReplicasPath": ".status.r"}
+    scale["labelSelectorPath"] = path
+    definition = _definition("things", "Thing", subresources={"scale": scale})
+    code, answer = plane.ask("POST", _DEFINITIONS, definition)
+
+    assert code == (422 if detail else 201)
+    if detail:
+        [cause] = answer["details"]["causes"]
+        assert cause["message"].endswith(f": {detail}")

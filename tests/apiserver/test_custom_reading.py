@@ -187,8 +187,8 @@ async def _whole(body: Stream) -> bytes:
     return b"".join([chunk async for chunk in body if isinstance(chunk, bytes)])
 
 
-def test_whoever_writes_what_the_stored_version_does_not_have_is_warned() -> None:
-    """No webhook converts it, so it would be lost without a word."""
+def test_a_write_of_fields_that_the_stored_version_does_not_have_is_refused() -> None:
+    """No webhook converts them, and the message names each of them."""
     plane = WholePlane()
     items = {"type": "array", "items": spec(name=_TEXT)}
     old_items = {"type": "array", "items": spec(name=_TEXT, weight=_TEXT)}
@@ -207,10 +207,8 @@ def test_whoever_writes_what_the_stored_version_does_not_have_is_warned() -> Non
     fields = {"cohort": "team", "items": [{"name": "a"}, {"name": "b", "weight": "1"}]}
     gadget = {"apiVersion": "example.com/v1beta1", "kind": "Gadget", "metadata": {"name": "g"}}
     made = plane.create("/apis/example.com/v1beta1/gadgets", gadget | {"spec": fields})
-    [warning] = made.warnings
-    assert warning == (
-        "spec.cohort, spec.items[1].weight: not kept, because Gadget is stored as example.com/v1, "
-        "which has no such field, and no webhook converts it; write it as example.com/v1"
-    )
+    assert made.status == 500
+    assert made.message.endswith("(example.com/v1 has no spec.cohort, spec.items[1].weight)")
+    made = plane.create("/apis/example.com/v1beta1/gadgets", gadget | {"spec": {"items": []}})
     again = plane.ask("PUT", "/apis/example.com/v1beta1/gadgets/g", made.body)
-    assert (again.status, again.warnings) == (200, ())
+    assert (made.status, again.status, again.warnings) == (201, 200, ())

@@ -8,11 +8,11 @@ import pytest
 from tests.parity.recording import read
 from tests.parity.script import SCRIPTS, Step, load
 
-from dryrack.apiserver.custom.jsonpath import JsonPathError, parse
 from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
 from dryrack.apiserver.custom.trials import broken
 from dryrack.apiserver.strategy import Write
 from dryrack.client.transport import ADMIN
+from dryrack.extension.definitions import JsonPathError, parse_json_path
 from dryrack.extension.definitions.filling import pruned, with_defaults
 from dryrack.extension.definitions.formats import has_format
 from dryrack.extension.definitions.rules import Uncompiled, compile_rule, compiled_rules
@@ -214,14 +214,123 @@ def test_formats_tell_good_from_bad(name: str, good: str, bad: str) -> None:
     assert not has_format(name, bad)
 
 
-def test_paths_lead_to_values() -> None:
-    """Quotes, escapes, indices from the end and comparisons lead to what they say."""
-    obj = {"a": {"b.c": [1, 2]}, "l": [{"t": "x", "v": 1}, {"t": "y", "v": 2}]}
+OBJECT: Any = {
+    "a": {"b.c": [1, 2, 3], "b": {"c": 7}, "n": None, "s": "text", "f": 1.5, "t": True},
+    "l": [{"t": "x", "v": 1}, {"t": "y", "v": 2, "w": [1, 2]}, {"t": "y", "v": 3, "z": None}],
+    "": 5,
+    "e": [],
+    "a'b": 4,
+}
+# What client-go v0.36.4 makes of these.
+LEADS: list[tuple[str, Any]] = [
+    (".a.b\\.c[-1]", (3,)),
+    (".a['b.c'][0]", None),
+    (".a['b.c']", (7,)),
+    (".a['b\\.c'][0]", (1,)),
+    (".l[?(@.t=='y')].v", (2,)),
+    (".l[?(@.t!='x')].v", (2,)),
+    ('.l[?(@.t=="y")].v', (2,)),
+    (".l[?(@.v>1)].t", ("y",)),
+    (".l[?(@.v<=1)].t", ("x",)),
+    (".l[?(@.w)].v", (2,)),
+    (".l[?(@.nothing)].v", None),
+    ('.l[?(@.v=="2")].v', None),
+    (".l[?(@.v=2)].v", None),
+    (".l[5].v", None),
+    (".l[1:].v", (2,)),
+    (".l[0:3:2].t", ("x",)),
+    (".l[::0]", None),
+    (".l[0,2].v", (1,)),
+    (".l[*].w[1]", (2,)),
+    (".l[-1].v", (3,)),
+    (".l[]", ({"t": "x", "v": 1},)),
+    (".a.n", (None,)),
+    (".a.n.x", None),
+    (".a.s[0]", None),
+    (".a[0]", None),
+    (".", (5,)),
+    ("..w", ([1, 2],)),
+    ("..v[0]", None),
+    (".a.b.c", (7,)),
+    ("$.a.b.c", (7,)),
+    ("@.a.b.c", (7,)),
+    (".a .b .c", (7,)),
+    (".a'b", (4,)),
+    (".a}.b", ({"b": {"c": 7}, "b.c": [1, 2, 3], "f": 1.5, "n": None, "s": "text", "t": True},)),
+    ("'q'", ("q",)),
+    ("12", (12,)),
+    ("true", (True,)),
+    ("word", None),
+    (".a)", None),
+    (".a;b", None),
+    (".a'", None),
+    (".e[0]", None),
+]
+UNREADABLE = [
+    (".l[?(", "unterminated filter"),
+    ("[?(@.a)", "unclosed array expect ]"),
+    (".l[?(@.t=='y)].v", "unterminated filter"),
+    (".a[", "unterminated array"),
+    (".a[x]", "invalid array index x"),
+    (".a[1:2:3:4]", "invalid array index 1:2:3:4"),
+    (".a[99999999999999999999]", "array index 99999999999999999999 is not a number"),
+    (".a[-]", "array index - is not a number"),
+    (".a{", "unrecognized character in action: U+007B '{'"),
+    (".a....b", "invalid multiple recursive descent"),
+    ("....", "invalid multiple recursive descent"),
+    ("(", "unrecognized character in action: U+0028 '('"),
+    ("'", "unterminated quoted string"),
+    ("'\\q'", "unquote string '\\q' error invalid syntax"),
+    (".l[0,x]", "invalid array index x"),
+    ("\n", "unclosed action"),
+    (".a\n", "unclosed action"),
+    (".l[?(@.t=='y'].v", "unterminated filter"),
+]
 
-    assert parse(r".a.b\.c[-1]").first(obj) == (2,)
-    assert parse(".a['b.c'][0]").first(obj) == (1,)
-    assert parse(".l[?(@.t=='y')].v").first(obj) == (2,)
-    assert parse(".l[?(@.t!='x')].v").first(obj) == (2,)
-    assert parse(".l[5].v").first(obj) is None
+
+@pytest.mark.parametrize(("path", "found"), LEADS)
+def test_paths_lead_to_the_values_of_client_go(path: str, found: tuple[Any] | None) -> None:
+    """Names, quotes, escapes, slices, unions, descents and comparisons."""
+    assert parse_json_path(path).first(OBJECT) == found
+
+
+@pytest.mark.parametrize(("path", "error"), UNREADABLE)
+def test_paths_are_refused_in_the_words_of_client_go(path: str, error: str) -> None:
+    """What kubectl cannot read, we do not read either."""
+    with pytest.raises(JsonPathError) as refusal:
+        parse_json_path(path)
+
+    assert str(refusal.value) == error
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".a[?(@" + ".a" * 200_000,
+        ".a[?(@" + "\\a" * 200_000 + " = 1)]",
+        ".a[?(@.a==" + " " * 300_000 + "x",
+        "'" + "\\'" * 200_000,
+        ".a" + "[ " * 200_000,
+        ".a[" + "0," * 100_000 + "x]",
+        ".a[" + "1" * 300_000 + "]",
+        "[?('" * 100_000,
+        "." + "\\" * 300_000 + "{",
+    ],
+    ids=lambda path: path[:8],
+)
+def test_a_long_path_that_is_unreadable_is_refused_in_linear_time(path: str) -> None:
+    """No part of it is read again and again."""
     with pytest.raises(JsonPathError):
-        parse(".l[?(")
+        parse_json_path(path)
+
+
+@pytest.mark.parametrize(
+    "path", ["...*" * 50, ".l" + "[0,0,0,0]" * 50, "...*...*" + "[0:]" * 100_000]
+)
+def test_a_path_that_multiplies_values_leads_nowhere(path: str) -> None:
+    """Instead of visiting more values than there are atoms."""
+    deep: Any = 1
+    for _ in range(100):
+        deep = {"a": deep, "l": [[deep]]}
+
+    assert parse_json_path(path).first(deep) is None

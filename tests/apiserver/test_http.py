@@ -572,11 +572,15 @@ UPGRADE = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 
         post("/exec", b"", "Connection: Upgrade", "Upgrade: SPDY/3.1"),
         get("/"),
         get("/stream"),
+        get("/stream", *UPGRADE, "Sec-WebSocket-Key: x", "Origin: /"),
         get("/stuck"),
         post("/", b"x" * 9)[:-3],
         b"GET /half",
     ],
-    ids=["websocket", "SPDY", "kept alive", "in a stream", "no answer", "half a body", "half"],
+    ids=[
+        *("no websocket", "SPDY", "kept alive", "in a stream", "in a websocket", "no answer"),
+        *("half a body", "half"),
+    ],
 )
 def test_a_connection_leaves_nothing_for_the_collector_of_cycles(
     run: Run, tls: ssl.SSLContext, content: bytes

@@ -81,16 +81,6 @@ def test_the_generation_of_webhooks_counts_their_changes(plane: WholePlane) -> N
     assert plane.ask("PUT", f"{path}/hooks", labelled).body["metadata"]["generation"] == 2
 
 
-def test_mutating_policies_are_said_not_to_be_applied(plane: WholePlane) -> None:
-    """The kind is served as a real server does, and does nothing."""
-    spec = {"matchConstraints": {"resourceRules": WEBHOOK["rules"]}, "mutations": []}
-    made = plane.create(f"{ADMISSION}/mutatingadmissionpolicies", named("change", spec=spec))
-
-    assert made.warnings == ("dryrack keeps mutating admission policies and does not apply them",)
-    assert made.body["spec"]["failurePolicy"] == "Fail"
-    assert made.body["spec"]["matchConstraints"]["matchPolicy"] == "Equivalent"
-
-
 def test_an_api_service_of_another_server_is_kept_and_not_available(plane: WholePlane) -> None:
     """Nothing is forwarded, and whoever waits for the service can read why."""
     path = "/apis/apiregistration.k8s.io/v1/apiservices"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
+from dryrack.kinds.quota_usage.claims import ClaimContext
 from dryrack.kinds.quota_usage.pods import totals, with_overhead
 from dryrack.kinds.quota_usage.quotas import names_of, resources_of, usage_of
 from dryrack.placement.demand import ONE, demand
@@ -49,7 +50,9 @@ def test_quotas_count_what_the_scheduler_sets_aside(spec: dict[str, Any]) -> Non
 
 def test_every_amount_that_is_used_can_be_limited() -> None:
     """A kind answers to all the names by which it is counted, and is found by each of them."""
-    claim = {"spec": {"devices": {"requests": [{"exactly": {"deviceClassName": "gpu"}}]}}}
+    request = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    devices = {"requests": [{"exactly": request}]}
+    claim = {"metadata": {"name": "c"}, "spec": {"devices": devices}}
     for resource, obj in (
         ("pods", {"spec": {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}}),
         ("services", {"spec": {"ports": [{"port": 80}]}}),
@@ -57,7 +60,8 @@ def test_every_amount_that_is_used_can_be_limited() -> None:
         ("configmaps", {}),
         ("leases.coordination.k8s.io", {}),
     ):
-        names = list(usage_of(resource, obj))
+        context = ClaimContext(classes={"gpu": "example.com/gpu"})
+        names = list(usage_of(resource, obj, context=context))
 
-        assert names_of(resource, names) == names
+        assert names_of(resource, names, context) == names
         assert all(resource in resources_of([name]) for name in names)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.apiserver.asking import CONFIG_MAPS, TASKS, Asked, Watching, WatchIsOverError, run
 
-from dryrack.apiserver.verbs import watching
+from dryrack.apiserver.verbs import watch_backlog, watching
 from dryrack.store import Store
 
 
@@ -187,8 +189,8 @@ def test_a_watch_from_a_revision_tells_only_what_came_later() -> None:
     run(scene())
 
 
-def test_a_reader_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the bound nothing more is kept for a slow reader; its watch is over."""
+def test_a_reader_that_does_not_read_has_to_list_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the bound nothing more is kept for a slow reader; its watch ends with 410."""
     monkeypatch.setattr(watching, "WATCH_BACKLOG_EVENTS_MAX", 3)
 
     async def scene() -> None:
@@ -198,10 +200,193 @@ def test_a_reader_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch)
             await asked.make(name)
             await quick.events()
 
-        with pytest.raises(WatchIsOverError):
-            await slow.events()
+        await expect_expired(slow)
         await asked.make("g")
         assert await quick.names() == [("ADDED", "g")]
+
+    run(scene())
+
+
+async def expect_expired(reader: Watching) -> None:
+    (event,) = await reader.events()
+    assert event["type"] == "ERROR"
+    assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+    with pytest.raises(WatchIsOverError):
+        await reader.events()
+
+
+# JSON, metadata alone, and a form in which every watch has to render on its own.
+FORMS = ["", "as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "as=Table;v=v1;g=meta.k8s.io"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_watches_that_are_not_read_share_one_bound(
+    monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """However many they are, versions that only they keep take no more than the bound."""
+    monkeypatch.setattr(watch_backlog, "WATCH_BACKLOGS_BYTES_MAX", 1_000_000)
+    accept = f"application/json;{form}" if form else "application/json"
+
+    async def scene() -> None:
+        asked = Asked()
+        await asked.make("a", data={"x": ""})
+        query = f"GET {CONFIG_MAPS}?watch=true&includeObject=Object"
+        slow = [Watching(await asked.ask(query, headers={"accept": accept})) for _ in range(20)]
+        quick = Watching(await asked.ask(query, headers={"accept": accept}))
+        tracemalloc.start()
+        for number in range(100):
+            change = {"metadata": {"name": "a"}, "data": {"x": "y" * 50_000, "n": str(number)}}
+            assert (await asked.ask(f"PUT {CONFIG_MAPS}/a", change)).status == 200
+            events = await quick.events()
+            assert [event["type"] for event in events][-1] == "MODIFIED"
+        kept, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        for each in slow:
+            await expect_expired(each)
+        # The log of the store keeps all hundred versions, as objects and as JSON.
+        assert kept < 2 * 100 * 52_000 + 2_000_000
+
+    run(scene())
+
+
+def test_the_watch_that_was_read_last_expires_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room is made by the reader that has read nothing for longest, and only if it is needed."""
+    monkeypatch.setattr(watch_backlog, "WATCH_BACKLOGS_BYTES_MAX", 100_000)
+
+    async def write(asked: Asked, number: int) -> None:
+        change = {"metadata": {"name": "a"}, "data": {"x": "y" * 20_000, "n": str(number)}}
+        assert (await asked.ask(f"PUT {CONFIG_MAPS}/a", change)).status == 200
+
+    async def scene() -> None:
+        asked = Asked()
+        await asked.make("a")
+        late, later = await watch(asked, ""), await watch(asked, "")
+        for reader in (late, later):
+            await reader.events()
+        for number in range(4):
+            await write(asked, number)
+        assert len(await later.events()) == 4
+        for number in range(4, 7):
+            await write(asked, number)
+        await expect_expired(late)
+        assert len(await later.events()) == 3
+
+    run(scene())
+
+
+def test_a_state_that_is_not_read_counts_when_it_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The initial events are no backlog as long as they are the current state."""
+    monkeypatch.setattr(watch_backlog, "WATCH_BACKLOGS_BYTES_MAX", 100_000)
+
+    async def scene() -> None:
+        asked = Asked()
+        names = [f"a{number}" for number in range(20)]
+        for name in names:
+            await asked.make(name, data={"x": "y" * 6000})
+        idle, other = await watch(asked, ""), await watch(asked, "")
+        assert len(await other.events()) == 20
+        for name in names:
+            await asked.ask(f"PUT {CONFIG_MAPS}/{name}", {"metadata": {"name": name}})
+            await other.events()
+        await expect_expired(idle)
+        await asked.make("b")
+        assert await other.names() == [("ADDED", "b")]
+
+    run(scene())
+
+
+def test_a_watch_that_ends_gives_back_what_it_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Watches that come and go leave nothing that counts against the others."""
+    monkeypatch.setattr(watch_backlog, "WATCH_BACKLOGS_BYTES_MAX", 50_000)
+
+    async def scene() -> None:
+        asked = Asked()
+        await asked.make("a")
+        for number in range(20):
+            reader = await watch(asked, "labelSelector=a%3Db" if number % 2 else "")
+            for value in ("b", "c"):
+                change = {
+                    "metadata": {"name": "a", "labels": {"a": value}},
+                    "data": {"x": "y" * 10_000},
+                }
+                await asked.ask(f"PUT {CONFIG_MAPS}/a", change)
+            if number % 3:
+                types = [event["type"] for event in await reader.events()]
+                assert "ERROR" not in types
+            await reader.close()
+
+    run(scene())
+
+
+def test_bookmarks_have_the_kind_that_the_client_asked_for() -> None:
+    """As a real server has it: metadata alone, or a table with one row."""
+
+    async def scene() -> None:
+        asked = Asked()
+        query = "watch=true&allowWatchBookmarks=true"
+        state = f"{query}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+
+        async def open_watch(form: str, query: str) -> Watching:
+            headers = {"accept": f"application/json;as={form};v=v1;g=meta.k8s.io"}
+            return Watching(await asked.ask(f"GET {CONFIG_MAPS}?{query}", headers=headers))
+
+        mark = {"k8s.io/initial-events-end": "true"}
+        made = await asked.make("a")
+        revision = made["metadata"]["resourceVersion"]
+        partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+
+        metadata = await open_watch("PartialObjectMetadata", state)
+        _, bookmark = await metadata.events()
+        assert bookmark == {
+            "type": "BOOKMARK",
+            "object": {
+                **partial,
+                "metadata": {"resourceVersion": revision, "annotations": mark},
+            },
+        }
+        await asked.clock.advance(watching.BOOKMARK_SECONDS)
+        (bookmark,) = await metadata.events()
+        assert bookmark["object"] == {**partial, "metadata": {"resourceVersion": revision}}
+
+        for include in ("", "&includeObject=None"):
+            table = await open_watch("Table", state + include)
+            _, bookmark = await table.events()
+            (row,) = bookmark["object"]["rows"]
+            assert (bookmark["object"]["kind"], bookmark["object"]["metadata"]) == (
+                "Table",
+                {"resourceVersion": revision},
+            )
+            assert bookmark["object"]["columnDefinitions"] is None
+            assert row["cells"][0] == ""
+            assert row["object"] == {
+                **partial,
+                "metadata": {"resourceVersion": revision, "annotations": mark},
+            }
+
+        # The columns are in the first event, whatever it is.
+        empty = await open_watch("Table", f"{state}&labelSelector=none")
+        (bookmark,) = await empty.events()
+        assert bookmark["object"]["columnDefinitions"]
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    "accept",
+    ["application/yaml", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"],
+)
+def test_a_watch_has_no_form_that_is_no_stream_of_json(accept: str) -> None:
+    """A client that accepts nothing else is refused before the watch begins."""
+
+    async def scene() -> None:
+        asked = Asked()
+        request = f"GET {CONFIG_MAPS}?watch=true"
+        refused = await asked.ask(request, headers={"accept": accept})
+        assert refused.status == 406
+        either = await asked.ask(request, headers={"accept": f"{accept}, application/json"})
+        assert either.status == (200 if "yaml" in accept else 406)
 
     run(scene())
 
@@ -225,7 +410,7 @@ def test_much_is_told_in_pieces_and_a_piece_that_is_read_is_no_backlog(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All of it in order, a few events at a time; what is left still counts."""
-    monkeypatch.setattr(watching, "STREAM_BUFFER_BYTES_MAX", 100)
+    monkeypatch.setattr(watching, "WATCH_CHUNK_BYTES_MAX", 100)
     monkeypatch.setattr(watching, "WATCH_BACKLOG_EVENTS_MAX", 4)
 
     async def scene() -> None:
@@ -239,8 +424,7 @@ def test_much_is_told_in_pieces_and_a_piece_that_is_read_is_no_backlog(
         assert told == [("ADDED", name) for name in "bcde"]
         for name in "fghij":
             await asked.make(name)
-        with pytest.raises(WatchIsOverError):
-            await reader.events()
+        await expect_expired(reader)
 
     run(scene())
 

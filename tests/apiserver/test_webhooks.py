@@ -454,6 +454,26 @@ REVIEW = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}
     [
         ("no json", True, "webhook response was absent"),
         ("{}", True, "webhook response was absent"),
+        pytest.param("[" * 100_000, True, "Expected `object`, got `array`", id="deep array"),
+        pytest.param(
+            '{"x":' * 50_000, True, "webhook response was absent", id="deep and of no interest"
+        ),
+        pytest.param(
+            '{"response":{"status":{"code":' + "1" * 5000 + "}}}",
+            True,
+            "Integer value out of range - at `$.response.status.code`",
+            id="thousands of digits",
+        ),
+        (
+            {**REVIEW, "response": {"uid": "u", "warnings": 1}},
+            True,
+            "Expected `array | null`, got `int` - at `$.response.warnings`",
+        ),
+        (
+            {**REVIEW, "response": {"uid": "u", "status": {"code": "many"}}},
+            True,
+            "Expected `int | null`, got `str` - at `$.response.status.code`",
+        ),
         ({**REVIEW, "response": {"uid": "v"}}, True, 'expected response.uid="u", got "v"'),
         (
             {"kind": "Pod", "apiVersion": "v1", "response": {"uid": "u"}},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -131,3 +132,42 @@ def test_nobody_there_is_a_transport_error() -> None:
                 await transport.send(Request("GET", "/api"))
 
     asyncio.run(play())
+
+
+def test_an_answer_has_a_limit() -> None:
+    """A server that sends more than the limit is given up, compressed or not."""
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/plain":
+            return web.Response(body=b"x" * 1001)
+        return web.Response(body=gzip.compress(b"x" * 1001), headers={"content-encoding": "gzip"})
+
+    async def play() -> None:
+        async with serving(handle) as server:
+            connection = Connection(server, Fixed())
+            async with connected(connection, answer_bytes_max=1000) as transport:
+                for path in ("/plain", "/gzip"):
+                    with pytest.raises(TransportError, match="is larger than 1000 bytes"):
+                        await transport.send(Request("GET", path))
+            async with connected(connection, answer_bytes_max=1001) as transport:
+                for path in ("/plain", "/gzip"):
+                    assert (await transport.send(Request("GET", path))).body == b"x" * 1001
+
+    asyncio.run(play())
+
+
+def test_a_redirect_is_not_followed() -> None:
+    """Another server must not get the request, nor its credentials."""
+    paths: list[str] = []
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        paths.append(request.path)
+        return web.Response(status=307, headers={"location": "/elsewhere"})
+
+    async def play() -> None:
+        async with way_to(handle) as transport:
+            with pytest.raises(TransportError, match="redirected to /elsewhere"):
+                await transport.send(Request("GET", "/api"))
+
+    asyncio.run(play())
+    assert paths == ["/api"]

@@ -159,6 +159,24 @@ def test_an_index_follows_the_objects() -> None:
     asyncio.run(play())
 
 
+def test_an_index_takes_an_object_that_has_a_key_twice() -> None:
+    """A pod that names one claim template twice is one entry, which goes with the pod."""
+
+    async def play() -> None:
+        here = site()
+        async with informed(here) as informer:
+            index = informer.index("x", lambda obj: (obj.get("data") or {}).values())
+            await informer.synced.wait()
+            await here.client.create(CONFIG_MAPS, config_map("a", k="one", l="one"))
+            await settle()
+            assert index.count("one") == 1
+            await here.client.delete(CONFIG_MAPS, "a", namespace="default")
+            await settle()
+            assert index.get("one") == ()
+
+    asyncio.run(play())
+
+
 def test_a_revision_can_be_waited_for() -> None:
     """`reached` returns when the cache has seen a write, and not before."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +107,19 @@ def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, change: Raw, message: s
     path = written(tmp_path / "c", config({}) | change)
 
     with pytest.raises(KubeconfigError, match=message):
+        load([path], VirtualClock())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 5000, "a: " + "1" * 5000, "clusters: x", "users: [1]", "contexts: [{context: 1}]"],
+    ids=["deep", "thousands of digits", "no list", "no entries", "no context"],
+)
+def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, text: str) -> None:
+    """Also one that Python's own limits keep from being read."""
+    path = tmp_path / "config"
+    path.write_text(text)
+    with pytest.raises(KubeconfigError, match=re.escape(f"kubeconfig {path}: ")):
         load([path], VirtualClock())
 
 

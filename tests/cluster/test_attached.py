@@ -167,6 +167,23 @@ def test_probes_say_what_is_lacking_and_numbers_are_text() -> None:
     asyncio.run(play())
 
 
+def test_what_is_no_http_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Anybody may send it, as often as they like; the answer is 400."""
+
+    async def play() -> None:
+        async with serving([Pages(ANYWHERE, health_pages(tuple))]) as (url,):
+            port = int(url.rpartition(":")[2])
+            for sent in (b"GET / HTTP/1.1\r\n" + b"a:\r\n" * 5000, b"GET /" + b"x" * 9000):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(sent + b"\r\n\r\n")
+                assert (await reader.readline()).startswith(b"HTTP/1.0 400")
+                writer.close()
+
+    with caplog.at_level(logging.DEBUG, "aiohttp"), caplog.at_level(logging.DEBUG, "dryrack"):
+        asyncio.run(play())
+    assert [record.message for record in caplog.records] == []
+
+
 async def fetched(session: aiohttp.ClientSession, url: str) -> tuple[int, str]:
     async with session.get(url) as answer:
         return answer.status, await answer.text()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dryrack.base.errors import DryrackError
-from dryrack.cluster.certificates import write_private
+from dryrack.cluster.private_files import write_private
 from dryrack.cluster.process import launching, service
 from dryrack.cluster.process.launching import Launch
 from dryrack.cluster.process.state import state_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 import ssl
@@ -14,9 +15,18 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from dryrack.cluster import certificates, kubeconfig
-from dryrack.cluster.certificates import write_private
-from dryrack.cluster.process.serving import tls_context
+from dryrack.client.https import connected
+from dryrack.client.kubeconfig import load
+from dryrack.client.transport import Request
+from dryrack.cluster import PlaneOptions, SystemClock, build, certificates, kubeconfig
+from dryrack.cluster.private_files import (
+    PrivateFileError,
+    ensure_own_directory,
+    write_private,
+)
+from dryrack.cluster.process import serving_on_loopback, with_keys
+from dryrack.cluster.process.locks import hold
+from dryrack.cluster.process.serving import LOOPBACK, tls_context
 from dryrack.cluster.process.state import (
     ClusterStateError,
     Process,
@@ -60,6 +70,96 @@ def test_keys_are_made_once(tmp_path: Path) -> None:
     changed = {path.name for path in tmp_path.iterdir() if path.read_bytes() != before[path.name]}
     assert changed == {"server.crt", "server.key", "server.addresses"}
     assert isinstance(tls_context(keys), ssl.SSLContext)
+
+
+DAY = 86_400.0
+
+
+def _certificates(keys: certificates.Keys) -> dict[str, x509.Certificate]:
+    pairs = {"ca": keys.authority, "server": keys.server, "admin": keys.admin}
+    return {name: certificates.load_certificate(pair.certificate) for name, pair in pairs.items()}
+
+
+@pytest.mark.parametrize(
+    ("days", "renewed"), [(200, set()), (250, {"server", "admin"}), (1000, {"server", "admin"})]
+)
+def test_a_start_renews_certificates_near_their_end(
+    tmp_path: Path, days: int, renewed: set[str]
+) -> None:
+    """When less than a third is left; the keys of the authority and of tokens stay."""
+    keys = certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
+    before, secrets = _certificates(keys), (keys.authority.key, keys.accounts)
+    kept = [path.read_bytes() for path in secrets]
+    certificates.ensure(tmp_path, ["127.0.0.1"], NOW + days * DAY)
+    after = _certificates(keys)
+    assert {name for name in before if before[name] != after[name]} == renewed
+    assert [path.read_bytes() for path in secrets] == kept
+    for name in renewed:
+        after[name].verify_directly_issued_by(before["ca"])
+        assert after[name].not_valid_after_utc.timestamp() == NOW + (days + 365) * DAY
+
+
+def test_an_authority_is_renewed_with_its_key_and_name(tmp_path: Path) -> None:
+    """Who trusts the old one trusts what the new one signs, and the other way round."""
+    keys = certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
+    before = _certificates(keys)
+    certificates.ensure(tmp_path, ["127.0.0.1"], NOW + 3500 * DAY)
+    after = _certificates(keys)
+    assert after["ca"] != before["ca"]
+    assert after["ca"].not_valid_after_utc > before["ca"].not_valid_after_utc
+    after["server"].verify_directly_issued_by(before["ca"])
+    before["admin"].verify_directly_issued_by(after["ca"])
+
+
+def test_an_authority_of_one_year_is_renewed_before_it_signs_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Directories of earlier versions have one; no certificate outlives its authority."""
+    with monkeypatch.context() as patch:
+        patch.setattr(certificates, "_AUTHORITY_LIFETIME", certificates._LIFETIME)
+        keys = certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
+    certificates.ensure(tmp_path, ["127.0.0.1"], NOW + 300 * DAY)
+    after = _certificates(keys)
+    assert after["ca"].not_valid_after_utc > after["server"].not_valid_after_utc
+
+
+def test_a_pair_that_does_not_fit_is_replaced(tmp_path: Path) -> None:
+    """A start mends a key without its certificate, and what another authority has signed."""
+    keys = certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
+    certificates.write_key(keys.server.key, lasts=False)
+    keys.authority.key.unlink()
+    certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
+    after = _certificates(keys)
+    for name in ("server", "admin"):
+        after[name].verify_directly_issued_by(after["ca"])
+    assert isinstance(tls_context(keys), ssl.SSLContext)
+
+
+@pytest.mark.parametrize("name", ["ca.crt", "ca.key", "admin.crt", "accounts.key"])
+def test_a_damaged_key_is_named(tmp_path: Path, name: str) -> None:
+    """The message names the file and what to do; nothing is overwritten."""
+    certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
+    (tmp_path / name).write_text("damaged")
+    with pytest.raises(certificates.KeysError, match=f"{name}: not a .*; restore it, or remove"):
+        certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
+    assert (tmp_path / name).read_text() == "damaged"
+
+
+def test_an_expired_data_directory_serves_again(tmp_path: Path) -> None:
+    """After more than a year a start hands out a kubeconfig with which clients connect."""
+    now = SystemClock().now()
+    certificates.ensure(tmp_path, [LOOPBACK], now - 400 * DAY, lasts=False)
+
+    async def play() -> None:
+        options, keys = with_keys(PlaneOptions(), tmp_path)
+        plane = build(options)
+        async with serving_on_loopback(plane, keys, "old") as path:
+            connection = load([path], SystemClock())
+            async with connected(connection) as transport:
+                assert (await transport.send(Request("GET", "/api/v1/namespaces"))).status == 200
+        plane.expiry.stop()
+
+    asyncio.run(play())
 
 
 def test_certificates_say_who_they_are_for(tmp_path: Path) -> None:
@@ -152,6 +252,98 @@ def test_a_private_file_is_replaced_whole(tmp_path: Path) -> None:
     write_private(path, b"new")
     assert path.read_bytes() == b"new"
     assert [each.name for each in tmp_path.iterdir()] == ["secret"]
+
+
+def test_a_private_file_is_written_under_a_name_that_cannot_be_predicted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every temporary file is new, follows no link, and has a name of its own."""
+    opened: list[tuple[str, int, int]] = []
+    original = os.open
+
+    def recorded(path: Path, flags: int, mode: int = 0o777) -> int:
+        opened.append((os.fspath(path), flags, mode))
+        return original(path, flags, mode)
+
+    monkeypatch.setattr("dryrack.cluster.private_files.os.open", recorded)
+    for _ in range(3):
+        write_private(tmp_path / "secret", b"key")
+    assert len({path for path, _, _ in opened}) == 3
+    assert all(flags & os.O_EXCL and flags & os.O_NOFOLLOW for _, flags, _ in opened)
+    assert {mode for _, _, mode in opened} == {0o600}
+
+
+def test_a_private_file_that_cannot_be_written_keeps_its_content(tmp_path: Path) -> None:
+    """A failure leaves the old content and no temporary file, and names the file."""
+    (tmp_path / "secret").mkdir()
+    with pytest.raises(OSError, match="secret") as failure:
+        write_private(tmp_path / "secret", b"new")
+    assert failure.value.filename == str(tmp_path / "secret")
+    assert [each.name for each in tmp_path.iterdir()] == ["secret"]
+
+
+def test_a_link_to_a_kubeconfig_stays_a_link(tmp_path: Path) -> None:
+    """The file behind the link of its owner is replaced."""
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    write_private(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_bytes() == b"new"
+
+
+def test_a_link_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user cannot choose which file of yours is replaced."""
+    (tmp_path / "victim").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "victim")
+    _give_away(tmp_path / "link", monkeypatch)
+    with pytest.raises(PrivateFileError, match="symbolic link belongs to another user"):
+        write_private(tmp_path / "link", b"new")
+    assert (tmp_path / "victim").read_bytes() == b"old"
+
+
+def _give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes a file one of another user; without the right to do so, makes us the other user."""
+    if os.geteuid() == 0:
+        os.chown(path, 54321, -1, follow_symlinks=False)
+    else:
+        other = os.geteuid() + 1
+        monkeypatch.setattr(os, "geteuid", lambda: other)
+
+
+def test_locks_and_logs_follow_no_link(tmp_path: Path) -> None:
+    """A link at the place of a lock does not make the cluster empty the file behind it."""
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "lock").symlink_to(tmp_path / "victim")
+    with pytest.raises(PrivateFileError, match="is a symbolic link; remove it"):
+        hold(tmp_path / "lock")
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
+def test_a_state_directory_of_another_user_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a start nor a command uses the files that another user has placed."""
+    (tmp_path / "x").mkdir(mode=0o700)
+    _give_away(tmp_path / "x", monkeypatch)
+    state = state_of("x", tmp_path)
+    with pytest.raises(PrivateFileError, match="directory belongs to another user"):
+        state.make()
+    with pytest.raises(PrivateFileError, match="directory belongs to another user"):
+        state.running()
+    assert all_states(tmp_path) == ()
+
+
+def test_a_directory_that_others_can_write_to_is_refused_unless_it_is_empty(tmp_path: Path) -> None:
+    """As ssh does: others could have placed files; an empty directory only loses the permission."""
+    directory = tmp_path / "data"
+    directory.mkdir()
+    directory.chmod(0o775)
+    ensure_own_directory(directory)
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o755
+    directory.chmod(0o777)
+    (directory / "objects.sqlite").write_bytes(b"")
+    with pytest.raises(PrivateFileError, match=r"other users can write .* \(mode 0777\)"):
+        ensure_own_directory(directory)
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o777
 
 
 def test_a_process_is_more_than_its_number() -> None:

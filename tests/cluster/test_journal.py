@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import random
 import sqlite3
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -166,7 +169,10 @@ def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path) -> None:
     """What is not ours, or of a later version, is refused and not touched."""
     path = tmp_path / "objects.sqlite"
     path.write_bytes(b"something else entirely, long enough to be looked at" * 100)
-    with pytest.raises(DataDirectoryError, match="move it away"):
+    with pytest.raises(
+        DataDirectoryError,
+        match=r"not an SQLite database; nothing was changed; .* move objects.sqlite\* away",
+    ):
         SqliteJournal(tmp_path)
     path.unlink()
     later = sqlite3.connect(path)
@@ -241,10 +247,10 @@ def test_many_writes_at_once_end_as_one_after_the_other_would(tmp_path: Path) ->
         journal = SqliteJournal(tmp_path)
         keys = [Key("configmaps", "n", f"{number:03}") for number in range(250)]
         revision = 1
-        for json in (b"{}", None, b'{"a":1}'):
-            for key in keys if json != b'{"a":1}' else keys[:200]:
+        for content in (b"{}", None, b'{"a":1}'):
+            for key in keys if content != b'{"a":1}' else keys[:200]:
                 revision += 1
-                journal.append(Record(key, revision, json))
+                journal.append(Record(key, revision, content))
         await journal.close()
         journal = SqliteJournal(tmp_path)
         found = [(each.key, each.json) for each in journal.records()]
@@ -253,3 +259,141 @@ def test_many_writes_at_once_end_as_one_after_the_other_would(tmp_path: Path) ->
         await journal.close()
 
     asyncio.run(scenario())
+
+
+OBJECTS = 120
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[Record]]:
+    """A database as a clean end leaves it, and what is in it."""
+    directory = tmp_path_factory.mktemp("written")
+    records = [
+        Record(
+            Key("configmaps", "default", f"m{number:03}"),
+            number + 2,
+            json.dumps(
+                {"metadata": {"name": f"m{number:03}"}, "data": {"x": "y" * number}}
+            ).encode(),
+        )
+        for number in range(OBJECTS)
+    ]
+
+    async def write() -> None:
+        journal = SqliteJournal(directory)
+        for record in records:
+            journal.append(record)
+        await journal.close()
+
+    asyncio.run(write())
+    return (directory / "objects.sqlite").read_bytes(), records
+
+
+def _opened(directory: Path, content: bytes) -> list[Record] | str:
+    """What is read from a file with this content, or why it is refused; it is not changed then."""
+    directory.mkdir()
+    path = directory / "objects.sqlite"
+    path.write_bytes(content)
+
+    async def read() -> list[Record] | str:
+        try:
+            journal = SqliteJournal(directory)
+        except DataDirectoryError as error:
+            return str(error)
+        found = list(journal.records())
+        assert journal.revision() >= OBJECTS + 1
+        await journal.close()
+        return found
+
+    found = asyncio.run(read())
+    if isinstance(found, str):
+        assert found.startswith(f"{path}: ")
+        assert path.read_bytes() == content, "a damaged file is left as it is"
+    return found
+
+
+def test_a_cut_file_is_refused(tmp_path: Path, written: tuple[bytes, list[Record]]) -> None:
+    """Wherever it ends, a file with a missing end is no journal, and no empty one."""
+    content, records = written
+    assert _opened(tmp_path / "whole", content) == records
+    sizes = [0, 1, 15, 16, 17, 50, 99, 100, 101, 511, 512, *range(1024, len(content), 1024)]
+    for size in [*sizes, len(content) - 1]:
+        found = _opened(tmp_path / str(size), content[:size])
+        assert isinstance(found, str), f"{size} bytes are taken for a whole file"
+        assert "nothing was changed" in found
+
+
+def test_a_changed_byte_is_noticed(tmp_path: Path, written: tuple[bytes, list[Record]]) -> None:
+    """A file with a damaged byte is refused, or the byte does not matter: all objects are there."""
+    content, records = written
+    chance = random.Random(22)
+    refused = 0
+    for trial in range(200):
+        changed = bytearray(content)
+        changed[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        found = _opened(tmp_path / str(trial), bytes(changed))
+        refused += isinstance(found, str)
+        assert isinstance(found, str) or found == records
+    assert refused > 100
+
+
+def test_an_object_that_is_damaged_is_named(
+    tmp_path: Path, written: tuple[bytes, list[Record]]
+) -> None:
+    """The message says which one, before anybody reads it."""
+    path = tmp_path / "objects.sqlite"
+    path.write_bytes(written[0])
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE objects SET json = ? WHERE name = 'm007'", (b"{",))
+    found = _opened(tmp_path / "again", path.read_bytes())
+    assert "the object configmaps default/m007 has changed since it was written" in found
+
+
+@pytest.mark.parametrize("damaged", [b"{", b"[]", b'{"a": "\xff"}', b""])
+def test_a_journal_without_checksums_is_read_and_gets_them(
+    tmp_path: Path, written: tuple[bytes, list[Record]], damaged: bytes
+) -> None:
+    """What an earlier version wrote is taken over; what is no object in it is refused."""
+    path = tmp_path / "objects.sqlite"
+    path.write_bytes(written[0])
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("ALTER TABLE objects DROP COLUMN checksum")
+        database.execute("PRAGMA user_version = 1")
+    older = path.read_bytes()
+    assert _opened(tmp_path / "older", older) == written[1]
+    upgraded = (tmp_path / "older" / "objects.sqlite").read_bytes()
+    assert _opened(tmp_path / "upgraded", upgraded) == written[1]
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("UPDATE objects SET json = ? WHERE name = 'm007'", (damaged,))
+    assert "default/m007 has changed" in _opened(tmp_path / "damaged", path.read_bytes())
+
+
+def test_a_log_without_its_database_is_refused(tmp_path: Path) -> None:
+    """An empty cluster must not take the place of one whose file is missing."""
+    log = tmp_path / "objects.sqlite-wal"
+    log.write_bytes(b"log")
+    with pytest.raises(DataDirectoryError, match="missing, but its log"):
+        SqliteJournal(tmp_path)
+    assert log.read_bytes() == b"log"
+
+
+def test_a_database_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """The message has the reason of the operating system."""
+    (tmp_path / "objects.sqlite").mkdir()
+    with pytest.raises(DataDirectoryError, match=r"objects\.sqlite: is a directory"):
+        SqliteJournal(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_a_database_without_permission_is_named(tmp_path: Path) -> None:
+    """The message has the reason of the operating system."""
+    (tmp_path / "objects.sqlite").touch(mode=0o000)
+    with pytest.raises(DataDirectoryError, match=r"objects\.sqlite: permission denied"):
+        SqliteJournal(tmp_path)
+
+
+def test_a_start_that_is_killed_leaves_no_half_journal(tmp_path: Path) -> None:
+    """What a start left that did not come to an end is replaced."""
+    (tmp_path / ".objects.sqlite.new").write_bytes(b"half")
+    asyncio.run(SqliteJournal(tmp_path).close())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "objects.sqlite"]

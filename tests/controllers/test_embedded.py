@@ -12,6 +12,7 @@ from tests.controllers import scenes
 from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.endpoints import (
     CLAIMS,
+    CLASSES,
     CONFIG_MAPS,
     NODES,
     POD_GROUPS,
@@ -281,6 +282,52 @@ def test_a_quota_is_counted() -> None:
         await client.delete(PODS, "p", namespace="play")
         await used(client, {devices: "1", leases: "0", "pods": "0"})
         await client.create(CLAIMS, named("third"))
+
+    async def used(client: Client, wanted: dict[str, str]) -> None:
+        await scenes.settled_one(
+            client,
+            QUOTAS,
+            Name("play", "q"),
+            lambda it: ((it or {}).get("status") or {}).get("used") == wanted,
+        )
+
+    play(scene)
+
+
+def test_a_quota_of_an_extended_resource_counts_claims() -> None:
+    """Claims of a class use its extended resource, from when the class has one; pods do as well."""
+
+    def claim(name: str, count: int) -> dict[str, Any]:
+        wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count}
+        devices = {"requests": [{"name": "a", "exactly": wanted}]}
+        return {"metadata": {"name": name, "namespace": "play"}, "spec": {"devices": devices}}
+
+    async def scene(client: Client) -> None:
+        explicit, implicit = (
+            "requests.example.com/gpu",
+            "requests.deviceclass.resource.kubernetes.io/gpu",
+        )
+        hard = {explicit: "3", implicit: "9"}
+        quota = {"metadata": {"name": "q", "namespace": "play"}, "spec": {"hard": hard}}
+        await client.create(QUOTAS, quota)
+        await used(client, {explicit: "0", implicit: "0"})
+        await client.create(CLAIMS, claim("two", 2))
+        await used(client, {explicit: "0", implicit: "2"})
+        name = {"spec": {"extendedResourceName": "example.com/gpu"}}
+        await client.patch(CLASSES, "gpu", name)
+        await used(client, {explicit: "2", implicit: "2"})
+        with pytest.raises(ApiError, match=f"exceeded quota: q, requested: {explicit}=2, used: "):
+            await client.create(CLAIMS, claim("too-many", 2))
+        # The scheduler creates a claim for this pod, which costs nothing more.
+        limits = {"resources": {"limits": {"example.com/gpu": "1"}}}
+        spec = {"containers": [{"name": "c", "image": "c", **limits}]}
+        await client.create(PODS, {"metadata": {"name": "p", "namespace": "play"}, "spec": spec})
+        await scenes.settled_one(
+            client, PODS, Name("play", "p"), lambda it: scenes.is_true(it, "Ready")
+        )
+        await used(client, {explicit: "3", implicit: "3"})
+        await client.delete(CLAIMS, "two", namespace="play")
+        await used(client, {explicit: "1", implicit: "1"})
 
     async def used(client: Client, wanted: dict[str, str]) -> None:
         await scenes.settled_one(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.apiserver.replay import CountingChance
 from tests.controllers.scenes import pod_with_claim, template_in
 from tests.controllers.worlds import World
 
+from dryrack.apiserver import runtime_config
 from dryrack.client.endpoints import CLAIMS, POD_GROUPS, PODS, TEMPLATES
 from dryrack.client.informer import Name, name_of
+from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.embedded import embedded
 from dryrack.controllers.claims import creation, group_creation, release
 from dryrack.controllers.objects import owners_of, status_of, uid_of
 from dryrack.controllers.writes import Report, Update
@@ -137,3 +143,43 @@ def test_a_claim_is_free_when_its_group_is_gone() -> None:
     freed, _ = release.plan(claim, lambda name: None, lambda name: None).writes
     assert isinstance(freed, Update)
     assert "allocation" not in status_of(freed.object)
+
+
+def test_a_group_that_is_gone_frees_claims_that_its_status_does_not_name() -> None:
+    """The status is written after the claim, and that write can fail."""
+
+    async def play() -> None:
+        clock = VirtualClock()
+        served = runtime_config.parse("scheduling.k8s.io/v1alpha2=true")
+        options = PlaneOptions(clock=clock, chance=CountingChance(), runtime_config=served)
+        async with embedded(options) as cluster:
+            client = cluster.client
+            policy = {"schedulingPolicy": {"gang": {"minCount": 1}}}
+            metadata = {"name": GROUP.name, "namespace": GROUP.namespace}
+            group = await client.create(POD_GROUPS, {"metadata": metadata, "spec": policy})
+            request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+            claim = await client.create(
+                CLAIMS,
+                {
+                    "metadata": {"name": "c", "namespace": "default"},
+                    "spec": {"devices": {"requests": [request]}},
+                },
+            )
+            claim["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
+            claim = await client.update(CLAIMS, claim)
+            device = {"request": "gpu", "driver": "d.example.com", "pool": "p", "device": "d"}
+            consumer = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups"}
+            consumer |= {"name": GROUP.name, "uid": uid_of(group)}
+            claim["status"] = {
+                "allocation": {"devices": {"results": [device]}},
+                "reservedFor": [consumer],
+            }
+            await client.update(CLAIMS, claim, subresource="status")
+            await clock.advance(10)
+            assert status_of(await client.get(CLAIMS, "c", "default"))["reservedFor"]
+
+            await client.delete(POD_GROUPS, GROUP.name, namespace=GROUP.namespace)
+            await clock.advance(10)
+            assert "allocation" not in status_of(await client.get(CLAIMS, "c", "default"))
+
+    asyncio.run(play())

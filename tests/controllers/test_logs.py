@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from dryrack.controllers import log_of
 
 Raw = dict[str, Any]
@@ -50,3 +52,39 @@ def test_a_container_sees_the_devices_of_its_claims_and_of_its_extended_resource
         "device: x/n/b",
         "device: x/n/d",
     ]
+
+
+def log_of_command(*command: str) -> str:
+    """Return the log of a pod with one variable, whose container has this command."""
+    container = {"name": "c", "command": command, "env": [{"name": "A", "value": "1"}]}
+    status = {"containerStatuses": [{"name": "c", "state": {"running": {}}}]}
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [container]}, "status": status}
+    return log_of(pod, "c", lambda namespace, name: None)
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (["sh", "-c", "date; export"], "export A='1'"),
+        (["sh", "-ec", "\n\n  export -p \n"], "export A='1'"),
+        (["/bin/bash", "-c", "export&& sleep 9"], 'declare -x A="1"'),
+        (["sh", "-c", "export B=2"], "env: A=1"),
+        (["sh", "-c", "true | /usr/bin/env"], "A=1"),
+        (["/bin/printenv"], "A=1"),
+        (["env", "B=2", "sleep", "9"], "env: A=1"),
+        (["sh", "-c", "echo env"], "env: A=1"),
+    ],
+)
+def test_the_log_has_the_environment_as_the_command_prints_it(
+    command: list[str], line: str
+) -> None:
+    """A command of its own that prints the environment is found anywhere in a script."""
+    assert line in log_of_command(*command).splitlines()
+
+
+@pytest.mark.parametrize(
+    "script", ["\n" * 300_000, "export " * 50_000, ";" * 300_000, "cat \n" * 50_000 + "x"]
+)
+def test_the_log_of_a_long_script_takes_linear_time(script: str) -> None:
+    """A script of separators and blanks alone is read once, not once for each of them."""
+    assert "env: A=1" in log_of_command("sh", "-c", script)

@@ -14,6 +14,7 @@ from dryrack.client.endpoints import CONFIG_MAPS
 from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.client.informer import Informers
 from dryrack.client.metering import MeteredTransport
+from dryrack.client.supervision import Supervisor
 from dryrack.client.timekeeping import settle, sleep
 from dryrack.client.transport import Request
 from dryrack.controllers.loop import Loop
@@ -43,7 +44,8 @@ def test_a_loop_counts_what_came_of_its_keys() -> None:
         for key in ("slow", "slow", "bad", "later"):
             loop.queue.add(key)
         assert exposition.value(registry.render(), "workqueue_depth", **_queue()) == 3
-        running = asyncio.create_task(loop.run(), name="loop")
+        supervised = Supervisor(at.clock).run("some", loop.run)
+        running = asyncio.create_task(supervised, name="loop")
         await settle()
         active = "controller_runtime_active_workers"
         assert exposition.value(registry.render(), active, controller="some") == 1

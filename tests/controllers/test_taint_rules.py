@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,15 @@ from tests.controllers.test_kube_controller_manager import our_kubelet
 from tests.realcluster.controlplane import Options
 
 from dryrack.apiserver.runtime_config import RuntimeConfig
-from dryrack.client.endpoints import CLAIMS, EVENTS, PODS, SLICES, TAINT_RULES, TEMPLATES
+from dryrack.client.endpoints import (
+    CLAIMS,
+    EVENTS,
+    POD_GROUPS,
+    PODS,
+    SLICES,
+    TAINT_RULES,
+    TEMPLATES,
+)
 from dryrack.client.informer import Name
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
@@ -242,6 +251,70 @@ def test_a_rule_that_goes_in_time_drives_nobody_out() -> None:
         assert "deletionTimestamp" not in (await here.pod("patient"))["metadata"]
 
     play(scene)
+
+
+def test_pods_of_a_group_go_because_of_a_rule() -> None:
+    """A claim that is reserved for a PodGroup drives out the pods that use it, and no others."""
+
+    async def scene(here: World) -> None:
+        await here.client.create(TAINT_RULES, _made("asking", "None", device="gpu-0"))
+        foreseen = await _has_said(here, "asking", "NoEffect")
+        assert "1 allocated device selected. 2 pods would be evicted in 1" in foreseen["message"]
+        await here.client.create(TAINT_RULES, _made("doing", "NoExecute", device="gpu-0"))
+        for name in ("user-0", "user-1"):
+            await here.until(partial(here.is_gone, name))
+        done = await _has_said(here, "doing", "Completed")
+        assert done["message"] == "2 pods evicted since starting the controller."
+        assert "deletionTimestamp" not in (await here.pod("bystander"))["metadata"]
+
+    _play_group(scene)
+
+
+def test_a_pod_that_joins_a_group_on_a_tainted_device_goes() -> None:
+    """The claim of the group does not change when a pod gets its node; it is looked at still."""
+
+    async def scene(here: World) -> None:
+        await here.client.create(TAINT_RULES, _made("doing", "NoExecute", device="gpu-0"))
+        await here.until(lambda: here.is_gone("user-0"))
+        await here.client.create(PODS, _member("late"))
+        # The claim has its device already, so the scheduler does not look at taints any more.
+        await here.until(lambda: here.is_gone("late"))
+
+    _play_group(scene)
+
+
+def _member(name: str, *, uses_claim: bool = True) -> Raw:
+    made = pod(name)
+    made["spec"]["schedulingGroup"] = {"podGroupName": "group"}
+    if not uses_claim:
+        del made["spec"]["resourceClaims"]
+        for container in made["spec"]["containers"]:
+            container.pop("resources", None)
+    return made
+
+
+def _play_group(scene: Callable[[World], Awaitable[None]]) -> None:
+    """A PodGroup with a claim, two pods that use it, and one that does not."""
+    served = {"resource.k8s.io/v1beta2": True, "scheduling.k8s.io/v1alpha2": True}
+    claims = pod("any")["spec"]["resourceClaims"]
+    policy = {"gang": {"minCount": 3}}
+    group = {
+        "metadata": {"name": "group", "namespace": "default"},
+        "spec": {"schedulingPolicy": policy, "resourceClaims": claims},
+    }
+
+    async def run() -> None:
+        async with world(RuntimeConfig(served)) as here:
+            await here.client.create(POD_GROUPS, group)
+            for name in ("user-0", "user-1", "bystander"):
+                await here.client.create(PODS, _member(name, uses_claim=name != "bystander"))
+            for name in ("user-0", "user-1", "bystander"):
+                await here.until(partial(here.is_in_phase, name, "Running"))
+            (claim,) = await here.claims()
+            assert [each["resource"] for each in claim["status"]["reservedFor"]] == ["podgroups"]
+            await scene(here)
+
+    asyncio.run(run())
 
 
 async def _everything_said(client: Client) -> tuple[list[Raw], set[tuple[str, str]]]:

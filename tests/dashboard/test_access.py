@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.dashboard.visit import BEARER, TOKEN, Visit, visit
 
@@ -18,6 +20,23 @@ def test_without_the_token_there_is_nothing(path: str) -> None:
                 assert response.status == 401
                 assert "open the address that dryrack printed" in await response.text()
         assert page.road.asked == []
+
+    visit(story)
+
+
+@pytest.mark.parametrize("bearer", [b"\xff", b"\xed\xa0\x80", "é".encode()])
+def test_a_token_that_is_no_text_is_a_wrong_token(bearer: bytes) -> None:
+    """Bytes that are no UTF-8 are refused like others, not an error of the server."""
+
+    async def story(page: Visit) -> None:
+        async with page.http.get("/") as response:
+            server = response.url
+        # A client library refuses to send such a header.
+        reader, writer = await asyncio.open_connection(server.host, server.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n")
+        writer.write(b"Authorization: Bearer %b\r\n\r\n" % bearer)
+        assert (await reader.read()).startswith(b"HTTP/1.1 401")
+        writer.close()
 
     visit(story)
 

@@ -189,6 +189,7 @@ def test_a_claim_shows_its_way_to_its_devices() -> None:
         [constraint] = found["constraints"]
         assert constraint["values"] == {f"{DRIVER}/rack-1/gpu-1": "Example 80GB"}
         [passed] = found["passedOver"]
+        assert found["passedOverOmitted"] == 0
         assert (passed["device"], passed["claims"]) == ("gpu-0", ["team/one"])
         assert [each["name"] for each in found["users"]] == ["chooser"]
 
@@ -267,7 +268,9 @@ def test_slices_classes_and_events_are_listed() -> None:
         }
         [found] = (await page.get("classes"))["classes"]
         assert found["selectors"] == [f'device.driver == "{DRIVER}"']
-        [event] = (await page.get("events"))["events"]
+        document = await page.get("events")
+        [event] = document["events"]
+        assert document["omitted"] == 0
         assert event["object"] == {"kind": "Pod", "namespace": "team", "name": "waits"}
 
     visit(story)

@@ -108,7 +108,6 @@ def test_the_timeline_tells_what_happened() -> None:
     [
         ("1", "not known; what is known begins at 2027-01-15T08:00:00.000000Z"),
         ("2001-01-01T00:00:00Z", "not known; what is known begins at 2027-01-15T08:00:00.000000Z"),
-        ("then", "not a time; write a revision, or a time like 2027-01-15T08:00:00Z"),
     ],
 )
 def test_what_is_not_known_any_more_is_told(at: str, words: str) -> None:
@@ -124,9 +123,33 @@ def test_what_is_not_known_any_more_is_told(at: str, words: str) -> None:
     visit(story)
 
 
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [
+        ("then", "not a time; write a revision, or a time like 2027-01-15T08:00:00Z"),
+        (
+            "0001-01-01T00:00:00",
+            "not a time; write a revision, or a time like 2027-01-15T08:00:00Z",
+        ),
+        pytest.param("1" * 5000, "no revision has so many digits", id="thousands of digits"),
+    ],
+)
+def test_what_is_neither_a_revision_nor_a_time_is_refused(at: str, words: str) -> None:
+    """Also a number of more digits than Python converts."""
+
+    async def story(page: Visit) -> None:
+        await page.get("fleet")
+        async with page.http.get(f"/api/v1/fleet?at={at}", headers=BEARER) as response:
+            assert response.status == 400
+            error = (await response.json())["error"]
+        assert error.endswith(words)
+
+    visit(story)
+
+
 def test_what_does_not_fit_is_forgotten_from_the_far_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left is still true."""
-    monkeypatch.setattr(history, "MOMENTS_MAX", 3)
+    monkeypatch.setattr(history, "DASHBOARD_MOMENTS_MAX", 3)
 
     async def story(page: Visit) -> None:
         maps = await eventful(page)

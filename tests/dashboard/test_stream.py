@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+
+import pytest
 import yaml
 from tests.client.planes import refusal
 from tests.dashboard.small_world import (
@@ -17,14 +21,16 @@ from tests.dashboard.visit import Visit, visit
 
 from dryrack.client.endpoints import (
     CLAIMS,
+    CONFIG_MAPS,
     COSCHEDULING_POD_GROUPS,
     DEFINITIONS,
     NODES,
     PODS,
     SLICES,
 )
+from dryrack.cluster import COMPONENTS
 from dryrack.cluster.rights import MANIFESTS
-from dryrack.dashboard.live import LOOK_AGAIN_SECONDS
+from dryrack.dashboard.live import LOOK_AGAIN_SECONDS, Subscription, Update
 
 
 def test_a_write_is_told_within_a_fifth_of_a_second() -> None:
@@ -155,10 +161,35 @@ def test_a_cluster_that_cannot_be_followed_is_told() -> None:
 
         assert (lost.type, lost.id) == ("cluster", -1)
         assert lost.data["error"]
-        assert (found.type, found.data) == ("cluster", {"error": ""})
+        assert (found.type, found.data) == ("cluster", {"error": "", "failures": []})
         assert [each["name"] for each in update.data["fleet"]["nodes"]] == ["rack-3"]
 
     visit(story)
+
+
+def test_components_that_have_failed_are_reported() -> None:
+    """The page of an embedded control plane shows what the supervisor wrote, until it is gone."""
+    failure = {"component": "scheduler", "error": "KeyError: 'x'", "count": 2}
+    stopped = failure | {"restartsAt": "2027-01-15T08:00:00Z"}
+
+    async def story(page: Visit) -> None:
+        since = (await page.get("fleet"))["revision"]
+        async with page.streaming(f"?since={since}") as events:
+            namespace, name = COMPONENTS
+            metadata = {"namespace": namespace, "name": name}
+            data = {"failures": json.dumps([stopped])}
+            await page.client.create(CONFIG_MAPS, {"metadata": metadata, "data": data})
+            await page.clock.advance(0.2)
+            failed = await events.next()
+            await page.client.delete(CONFIG_MAPS, name, namespace=namespace)
+            await page.clock.advance(0.2)
+            mended = await events.next()
+
+        text = "scheduler failed 2 times: KeyError: 'x'; it is stopped and restarts"
+        assert (failed.type, failed.data) == ("cluster", {"error": "", "failures": [text]})
+        assert mended.data == {"error": "", "failures": []}
+
+    visit(story, with_past=True)
 
 
 def test_a_kind_that_is_defined_later_is_picked_up() -> None:
@@ -206,3 +237,26 @@ def test_a_kind_that_is_not_served_any_more_is_no_trouble() -> None:
             assert page.live.trouble.text == ""
 
     visit(story)
+
+
+@pytest.mark.parametrize(("count", "size"), [(300, 1), (20, 1_000_000)])
+def test_a_reader_that_does_not_read_has_to_begin_anew(count: int, size: int) -> None:
+    """Nothing is kept for it beyond what is kept for all, in number and in bytes."""
+    slow = Subscription()
+    for number in range(count):
+        slow.tell(Update(number, "", b"x" * size))
+
+    assert asyncio.run(slow.next()) is None
+
+
+def test_a_reader_that_reads_is_told_everything() -> None:
+    """What it has read does not count any more."""
+
+    async def play() -> None:
+        quick = Subscription()
+        for number in range(300):
+            update = Update(number, "", b"x" * 1_000_000)
+            quick.tell(update)
+            assert await quick.next() is update
+
+    asyncio.run(play())

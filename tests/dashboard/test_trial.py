@@ -8,6 +8,7 @@ import pytest
 from tests.dashboard.small_world import DRIVER, create
 from tests.dashboard.visit import BEARER, Raw, Visit, visit
 
+from dryrack.base.limits import DASHBOARD_BODY_BYTES_MAX
 from dryrack.client.endpoints import CLASSES
 
 WAITS = {"kind": "pod", "namespace": "team", "name": "waits"}
@@ -126,5 +127,20 @@ def test_what_a_form_could_send_is_not_taken() -> None:
         headers = BEARER | {"Content-Type": "text/plain"}
         async with page.http.post("/api/v1/try", data=b"{}", headers=headers) as response:
             assert response.status == 415
+
+    visit(story)
+
+
+def test_a_trial_that_nests_too_deep_is_refused() -> None:
+    """Python's own limit does not show as an error of the server."""
+
+    async def story(page: Visit) -> None:
+        headers = BEARER | {"Content-Type": "application/json"}
+        body = b'{"change":' * 5000
+        async with page.http.post("/api/v1/try", headers=headers, data=body) as response:
+            assert response.status == 400
+        body = b" " * (DASHBOARD_BODY_BYTES_MAX + 1)
+        async with page.http.post("/api/v1/try", headers=headers, data=body) as response:
+            assert response.status == 413
 
     visit(story)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dryrack.kinds.quantity import DIGITS_MAX, Format, Quantity, QuantityError
+from dryrack.kinds.quantity import DIGITS_MAX, FORMAT_WRONG, Format, Quantity, QuantityError
 
 TABLE: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parent / "quantities.json").read_text()
@@ -126,6 +126,52 @@ def test_numbers_beyond_reason_are_refused_at_once(text: str) -> None:
     """A quantity that would stall Kubernetes is an error, not a wait."""
     with pytest.raises(QuantityError, match="digits are not supported"):
         Quantity.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0" * 100_000 + "!",
+        "0" * 50_000 + "." + "0" * 50_000 + "!",
+        "1" * 100_000 + "e" + "1" * 100_000 + "!",
+        "+" + "0" * 100_000 + "E" * 100_000 + "-" + "0" * 100_000 + " ",
+    ],
+    ids=["zeros", "decimals", "exponent", "suffix"],
+)
+def test_a_long_text_that_is_no_quantity_is_refused_in_linear_time(text: str) -> None:
+    """Zeros, digits and exponents that overlap are not divided in every possible way."""
+    with pytest.raises(QuantityError) as raised:
+        Quantity.parse(text)
+
+    assert str(raised.value) == FORMAT_WRONG
+
+
+@pytest.mark.parametrize(
+    "text", ["0" * 10_000, "1e" + "0" * 5_000 + "1", "1e" + "9" * 5_000, "9" * 4_000 + "e3990"]
+)
+def test_a_quantity_of_too_many_characters_is_refused(text: str) -> None:
+    """Leading zeros and the digits of an exponent count: nothing is kept that has so many."""
+    with pytest.raises(QuantityError, match="digits are not supported"):
+        Quantity.parse(text)
+
+
+@pytest.mark.parametrize("zero", ["0e-2147483648", "0e2147483647", "0." + "0" * 30 + "e2147483647"])
+@pytest.mark.parametrize("other", ["1", "1e30", "9" * 19, "1n", "-1e-99"])
+def test_a_zero_with_an_enormous_exponent_does_not_stall_sums(zero: str, other: str) -> None:
+    """Adding a zero changes nothing, however it is written, and takes no time."""
+    left, right = Quantity.parse(zero), Quantity.parse(other)
+
+    assert left + right == right
+    assert right - left == right
+    assert (left.value(), left.milli_value(), left.scaled_value(-9)) == (0, 0, 0)
+
+
+def test_the_largest_quantities_can_be_added_and_printed() -> None:
+    """No sum of accepted quantities has more digits than Python prints."""
+    largest, least = Quantity.parse("9" * DIGITS_MAX), Quantity.parse("1n")
+
+    assert str(largest + least).startswith("9999")
+    assert str(Quantity.parse("1e3990") - least).startswith("9999")
 
 
 @pytest.mark.parametrize(("text", "printed"), [("1e-999999999", "1n"), ("-1e-99999", "-1n")])

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.kubeletplugin.nodes import NODE, bench, environment
 
+from dryrack.kinds.decode import decode
+from dryrack.kinds.resource import ResourceClaim
 from dryrack.kinds.validation import validate
 from dryrack.kubeletplugin import (
     AllocatedDevice,
     DevicesError,
+    PrepareError,
     PreparingClaim,
     node_slices,
     read_devices,
 )
 from dryrack.kubeletplugin.kinds.gpu import GpuKind
+from dryrack.kubeletplugin.prepare import NodeDevices, allocated_devices
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -195,3 +199,35 @@ def test_options_that_make_no_sense_are_told(text: str, complaint: str) -> None:
     """What is wrong with a value of --devices is said with what would be right."""
     with pytest.raises(DevicesError, match=complaint):
         read_devices([text], [])
+
+
+@pytest.mark.parametrize("name", ["a\nb", "LD_PRELOAD=/x", "", "a/b/c=d"])
+def test_consumed_capacity_sets_no_other_variable(name: str) -> None:
+    """A real API server takes any name; a claim with such a name is not prepared."""
+    claim = decode(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": "c", "namespace": "default", "uid": "u"},
+            "spec": {},
+            "status": {
+                "allocation": {
+                    "devices": {
+                        "results": [
+                            {
+                                "request": "r",
+                                "driver": GpuKind().driver,
+                                "pool": NODE,
+                                "device": "gpu-0",
+                                "consumedCapacity": {name: "1"},
+                            }
+                        ]
+                    }
+                }
+            },
+        },
+        ResourceClaim,
+    )
+    devices = NodeDevices.of(GpuKind(), NODE)
+    with pytest.raises(PrepareError, match="not the name of a capacity"):
+        list(allocated_devices(claim, devices))

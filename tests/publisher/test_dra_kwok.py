@@ -28,7 +28,7 @@ from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.kinds.documents import read
-from dryrack.scenario.packaged import LIBRARY
+from dryrack.scenario.reading import LIBRARY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

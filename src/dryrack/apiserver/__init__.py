@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Approval,
         DeletionApproval,
         FieldRights,
+        Mutation,
         Seams,
         Shapes,
     )
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     )
     from dryrack.apiserver.policies.match_rules import Attempt
     from dryrack.apiserver.policies.policy_admission import PolicyAdmission
+    from dryrack.apiserver.policies.policy_mutation import PolicyMutation
     from dryrack.apiserver.registry import Handler, Registry, Resource
     from dryrack.apiserver.resource_metrics.served import metrics_resources
     from dryrack.apiserver.server import ApiServer
@@ -59,7 +61,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.tables import PrintedTables
     from dryrack.apiserver.verbs.event_expiry import EVENT_SECONDS, EventExpiry
     from dryrack.apiserver.verbs.writing import Writer
-    from dryrack.apiserver.webhooks.admission_reviews import ReviewRequest, WebhookAnswer
+    from dryrack.apiserver.webhooks.admission_reviews import Unanswered, WebhookRequest
     from dryrack.apiserver.webhooks.webhook_admission import WebhookAdmission
     from dryrack.apiserver.webhooks.webhook_client import ask_webhook
 else:
@@ -78,7 +80,9 @@ else:
             "builtin": "BUILTINS Builtin builtin_resources",
             "custom.kinds": "CustomKinds",
             "decode.shapes": "GoShapes",
-            "extension_points": "Admission Approval DeletionApproval FieldRights Seams Shapes",
+            "extension_points": (
+                "Admission Approval DeletionApproval FieldRights Mutation Seams Shapes"
+            ),
             "field_adapters": "AllPatches Management SchemaSource",
             "http.concurrency_limit": "Flow",
             "http.https_server": "HttpServer",
@@ -87,6 +91,7 @@ else:
             "pages.plain_pages": "HealthPages IndexPage MetricsPage NoSuchPage version_page",
             "policies.match_rules": "Attempt",
             "policies.policy_admission": "PolicyAdmission",
+            "policies.policy_mutation": "PolicyMutation",
             "registry": "Handler Registry Resource",
             "resource_metrics.served": "metrics_resources",
             "server": "ApiServer",
@@ -101,7 +106,7 @@ else:
             "tables": "PrintedTables",
             "verbs.event_expiry": "EVENT_SECONDS EventExpiry",
             "verbs.writing": "Writer",
-            "webhooks.admission_reviews": "ReviewRequest WebhookAnswer",
+            "webhooks.admission_reviews": "Unanswered WebhookRequest",
             "webhooks.webhook_admission": "WebhookAdmission",
             "webhooks.webhook_client": "ask_webhook",
         },
@@ -134,24 +139,26 @@ __all__ = [
     "Logs",
     "Management",
     "MetricsPage",
+    "Mutation",
     "NoSuchPage",
     "OpenApiPages",
     "PathGuard",
     "PolicyAdmission",
+    "PolicyMutation",
     "PrintedTables",
     "QuotaAdmission",
     "Rbac",
     "Registry",
     "Resource",
-    "ReviewRequest",
     "SchemaSource",
     "Seams",
     "Shapes",
     "SigningKey",
     "Strategy",
     "Tokens",
+    "Unanswered",
     "WebhookAdmission",
-    "WebhookAnswer",
+    "WebhookRequest",
     "Write",
     "Writer",
     "access_review_handlers",

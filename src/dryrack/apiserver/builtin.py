@@ -107,8 +107,8 @@ PriorityClass scheduling.k8s.io/v1 cluster full pc
 PodGroup scheduling.k8s.io/v1alpha2 namespaced full - status
 Workload scheduling.k8s.io/v1alpha2 namespaced full
 Lease coordination.k8s.io/v1 namespaced full
-MutatingAdmissionPolicy admissionregistration.k8s.io/v1 cluster stored
-MutatingAdmissionPolicyBinding admissionregistration.k8s.io/v1 cluster stored
+MutatingAdmissionPolicy admissionregistration.k8s.io/v1 cluster full
+MutatingAdmissionPolicyBinding admissionregistration.k8s.io/v1 cluster full
 MutatingWebhookConfiguration admissionregistration.k8s.io/v1 cluster stored
 ValidatingAdmissionPolicy admissionregistration.k8s.io/v1 cluster full - status
 ValidatingAdmissionPolicyBinding admissionregistration.k8s.io/v1 cluster full

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.request_context import Authorizer, Page
     from dryrack.apiserver.strategy import Write
     from dryrack.apiserver.verbs.writing import Writer
-    from dryrack.apiserver.webhooks.admission_reviews import ReviewRequest, WebhookAnswer
+    from dryrack.apiserver.webhooks.admission_reviews import T, Unanswered, WebhookRequest
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.schemas.strict_decode import Conformed
     from dryrack.kinds.validation import FieldProblem
@@ -38,13 +38,13 @@ class Mutation(Protocol):
 
 
 class WebhookCaller(Protocol):
-    """Reaches admission webhooks."""
+    """Calls admission and conversion webhooks."""
 
     def are_there(self) -> bool:
-        """Whether any is registered."""
+        """Return whether any admission webhook is registered."""
         ...
 
-    async def ask(self, question: ReviewRequest) -> WebhookAnswer: ...
+    async def ask(self, question: WebhookRequest[T]) -> T | Unanswered: ...
 
 
 class Approval(Protocol):

@@ -109,6 +109,11 @@ class Resource:
         return is_same and not self.has_outdated
 
     @property
+    def converts(self) -> bool:
+        """Return whether a webhook may have to convert an object before it can be read."""
+        return self.strategy.converts and not self.is_stored_as_served
+
+    @property
     def is_custom(self) -> bool:
         """Whether a definition made it; the real server treats those apart here and there."""
         return self.schema is not None
@@ -129,7 +134,16 @@ class Resource:
         """A stored object in this version."""
         if self.is_stored_as_served:
             return stored.object
-        return self.strategy.from_storage(stored.object)
+        return self.strategy.read(stored)
+
+    def read_metadata(self, stored: Stored) -> dict[str, Any]:
+        """Return a stored object in this version, of which only the metadata matters."""
+        return stored.object if self.is_stored_as_served else self.strategy.read_metadata(stored)
+
+    def ready_all(self, items: Iterable[Stored]) -> None:
+        """Have a webhook convert stored objects at once, before each of them is read."""
+        if self.converts:
+            self.strategy.ready_all(items)
 
     @property
     def as_resource(self) -> Subject:
@@ -153,6 +167,7 @@ class Registry:
         self._by_path: dict[tuple[str, str, str], Resource] = {}
         self._unserved = {(each.group, each.version, each.plural): each for each in unserved}
         self._built_in: set[str] = set()
+        self._converting: tuple[int, bool] = (-1, False)
         self.add(*resources)
 
     def add(self, *resources: Resource) -> None:
@@ -166,6 +181,14 @@ class Registry:
     def remove(self, group: str, version: str, plural: str) -> None:
         self._by_path.pop((group, version, plural), None)
         self.generation += 1
+
+    @property
+    def converts(self) -> bool:
+        """Return whether a webhook converts objects of any resource."""
+        if self._converting[0] != self.generation:
+            found = any(each.strategy.converts for each in self._by_path.values())
+            self._converting = (self.generation, found)
+        return self._converting[1]
 
     def serves(self, group: str) -> bool:
         """Whether the server itself (no definition) has anything in a group."""

@@ -6,7 +6,6 @@ HTTPS is brought here by `http`. Refusals are values on the way (`StatusError`) 
 the end; anything else that is raised is a bug, and is not caught here.
 """
 
-import asyncio
 from collections.abc import Callable
 
 import msgspec
@@ -18,7 +17,6 @@ from dryrack.apiserver.answer.status import (
     Success,
     bad_request,
     forbidden,
-    internal_error,
 )
 from dryrack.apiserver.extension_points import Seams, WebhookCaller
 from dryrack.apiserver.http import media, paths, queries
@@ -26,12 +24,8 @@ from dryrack.apiserver.lookup import StoreLookup
 from dryrack.apiserver.registry import Handler, Registry, Resource
 from dryrack.apiserver.request_context import Answer, Call, Reply, Target
 from dryrack.apiserver.verbs.read_verbs import Verbs
-from dryrack.apiserver.webhooks.admission_reviews import (
-    RepeatableChance,
-    ReviewNeededError,
-    Reviews,
-)
-from dryrack.base.limits import REVIEWS_MAX
+from dryrack.apiserver.webhooks.admission_reviews import RepeatableChance, Reviews
+from dryrack.apiserver.webhooks.conversion_reviews import answered
 from dryrack.base.ports import Chance
 from dryrack.client.timekeeping import Timekeeper
 from dryrack.client.transport import Request, Response
@@ -104,11 +98,17 @@ class ApiServer:
             self._authorize(call)
             handler = _handler(route.target, verb)
             webhooks = self.seams.webhooks
-            if webhooks is not None and verb in _WRITES and webhooks.are_there():
+            if webhooks is not None and self._may_need_webhooks(call, webhooks):
                 return await self._reviewed(call, handler, webhooks)
             return await self._answered(call, handler)
         except StatusError as error:
             return status_response(error.status, _wanted_or_plain(request), call.warnings)
+
+    def _may_need_webhooks(self, call: Call, webhooks: WebhookCaller) -> bool:
+        if call.verb in _WRITES:
+            # A write may also read objects of other kinds, as the parameters of a policy.
+            return webhooks.are_there() or self.registry.converts
+        return call.target.resource.converts
 
     async def _answered(self, call: Call, handler: Handler | None) -> Response:
         if handler is None:
@@ -122,27 +122,23 @@ class ApiServer:
         self, call: Call, handler: Handler | None, webhooks: WebhookCaller
     ) -> Response:
         """
-        The answer to a write, which begins again whenever a webhook has to be asked first.
+        Answer a request, which starts again whenever a webhook has to be called first.
 
-        Handlers of writes do not wait, so that nobody else is given what this one made up.
+        Handlers of writes, and of reads that need a conversion, do not wait, so that no other
+        request is given the identifiers of this one.
         """
         reviews, told = Reviews(), len(call.warnings)
-        for _ in range(REVIEWS_MAX):
+        again = msgspec.structs.replace(call, reviews=reviews)
+
+        async def attempt() -> Response:
+            del call.warnings[told:]
             self.chance.begin(reviews.identifiers)
             try:
-                return await self._answered(msgspec.structs.replace(call, reviews=reviews), handler)
-            except ReviewNeededError as error:
-                questions = error.questions
+                return await self._answered(again, handler)
             finally:
                 self.chance.begin(None)
-            del call.warnings[told:]
-            async with asyncio.TaskGroup() as group:
-                asked = {
-                    each.identity: group.create_task(webhooks.ask(each), name=f"ask {each.url}")
-                    for each in questions
-                }
-            reviews.answers |= {identity: task.result() for identity, task in asked.items()}
-        raise internal_error("admission webhooks were asked too often about one request")
+
+        return await answered(attempt, webhooks, reviews)
 
     def _authorize(self, call: Call) -> None:
         if self.seams.authorizer is None:

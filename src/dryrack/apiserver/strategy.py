@@ -31,6 +31,7 @@ from dryrack.kinds.raw import Raw
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation import FieldProblem
 from dryrack.kinds.validation.meta import common_metadata_change, metadata_change
+from dryrack.store import Stored
 
 
 class Lookup(Protocol):
@@ -87,6 +88,9 @@ class Strategy:
 
     "": as the server does it for a kind with no selectable fields of its own.
     """
+
+    converts: bool = False
+    """Whether objects of this version are converted by a webhook; see `ready_all`."""
 
     def __init__(self, rules: KindRules) -> None:
         self.rules = rules
@@ -151,6 +155,17 @@ class Strategy:
 
     def from_storage(self, obj: Raw) -> Raw:
         return obj
+
+    def read(self, stored: Stored) -> Raw:
+        """Return a stored object in the version of the path."""
+        return self.from_storage(stored.object)
+
+    def read_metadata(self, stored: Stored) -> Raw:
+        """Return a stored object of which only the metadata matters, even if it is not complete."""
+        return self.read(stored)
+
+    def ready_all(self, items: Iterable[Stored]) -> None:
+        """Have a webhook convert objects at once; raises `ReviewNeededError` the first time."""
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
         """The values of `selectable_fields`; one that is not set is ""."""

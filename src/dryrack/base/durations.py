@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+# Possessive, because a long number is not worth dividing in every way.
+_NUMBER = r"[0-9]++(?:\.[0-9]++)?+"
+_DURATION = re.compile(rf"(?:{_NUMBER}(?:ms|s|m|h))++")
+_PART = re.compile(rf"({_NUMBER})(ms|s|m|h)")
 
 
 def seconds_in(text: str) -> float | None:
-    """Seconds, None if the text is no duration."""
-    parts = _PART.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
+    """Return the seconds, or None if the text is not a duration or has no end."""
+    if not _DURATION.fullmatch(text):
         return None
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    seconds = 0.0
+    position = 0
+    while part := _PART.match(text, position):
+        seconds += float(part[1]) * _SECONDS[part[2]]
+        position = part.end()
+    return seconds if math.isfinite(seconds) else None

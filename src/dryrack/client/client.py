@@ -123,10 +123,18 @@ class Client:
     async def create(
         self, endpoint: Endpoint, obj: Raw, *, subresource: str = "", field_validation: str = ""
     ) -> Raw:
-        """A new object, or what is posted to a part of one, as a binding is."""
-        metadata = obj.get("metadata") or {}
-        name = metadata.get("name", "") if subresource else ""
-        path = endpoint.path(metadata.get("namespace", ""), name, subresource)
+        """
+        Create an object, or post one to a subresource, such as a binding.
+
+        The API server answers to metadata that is malformed, so it has to get there.
+        """
+        metadata = obj.get("metadata")
+        is_readable = isinstance(metadata, dict) and isinstance(metadata.get("namespace", ""), str)
+        if metadata is not None and not is_readable:
+            metadata = {"namespace": "default" if endpoint.is_namespaced else ""}
+        metadata = metadata or {}
+        namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
+        path = endpoint.path(namespace, name if subresource else "", subresource)
         query = {"fieldValidation": field_validation} if field_validation else {}
         return await self._ask("POST", path, query, body=_typed(endpoint, obj))
 
@@ -314,7 +322,7 @@ def _raise_for(response: Response, body: bytes) -> None:
         return
     try:
         status = _decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         status = None
     if not isinstance(status, dict) or status.get("kind") != "Status":
         text = body[:200].decode(errors="replace").strip()
@@ -327,7 +335,7 @@ def _read(body: bytes, path: str, decoder: SharedDecoder | None = None) -> Raw:
         if decoder is not None and len(body) >= LARGE_BYTES_MIN:
             return decoder.decode(body)
         return _decode_object(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise TransportError(f"{path}: the answer is no JSON object: {error}") from error
 
 
@@ -369,7 +377,7 @@ def _events_of(
     for line in splitter.feed(chunk):
         try:
             yield _event(line, decoder)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise TransportError(f"a watch event is no JSON: {error}") from error
 
 

@@ -184,7 +184,7 @@ class Command:
         try:
             answer = json.loads(output)
             status = answer["status"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CredentialError(f"exec {command!r}: printed no ExecCredential") from error
         if answer.get("apiVersion") != self._spec["apiVersion"]:
             said = answer.get("apiVersion")

@@ -87,6 +87,7 @@ DEFINITIONS = Endpoint(
 NODE_OVERLAYS = Endpoint(
     "karpenter.sh", "v1alpha1", "nodeoverlays", "NodeOverlay", is_namespaced=False
 )
+COMPUTE_DOMAINS = Endpoint("resource.nvidia.com", "v1beta1", "computedomains", "ComputeDomain")
 DRA_CONFIGS = Endpoint(
     "test.karpenter.sh", "v1alpha1", "draconfigs", "DRAConfig", is_namespaced=False
 )

@@ -2,19 +2,23 @@
 The way to a cluster over HTTPS.
 
 One pool of connections per cluster. A watch is answered with a stream, everything else with the
-whole body. After a 401 new credentials are tried once, if there are any.
+whole body, which has a limit that also counts what a compressed body expands to. After a 401 new
+credentials are tried once, if there are any. Redirects are not followed: another server must not
+get the request.
 """
 
 import asyncio
 import os
 import ssl
 import tempfile
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
 from yarl import URL
 
+from dryrack.base.limits import API_ANSWER_BYTES_MAX
 from dryrack.client.credentials import KeyPair
 from dryrack.client.errors import TransportError
 from dryrack.client.kubeconfig import Connection
@@ -24,6 +28,10 @@ from dryrack.client.transport import Request, Response
 CONNECT_SECONDS = 10.0
 # What the server itself takes for one request at most, and a little more.
 ANSWER_SECONDS = 70.0
+_REDIRECTS = range(300, 400)
+_GZIP = "gzip"
+# What tells zlib to expect the header of gzip.
+_GZIP_WINDOW = zlib.MAX_WBITS | 16
 
 
 class _Chunks:
@@ -54,8 +62,11 @@ class _Chunks:
 class HttpsTransport:
     """See the module's docstring; made by `connected`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(
+        self, connection: Connection, *, answer_bytes_max: int = API_ANSWER_BYTES_MAX
+    ) -> None:
         self._connection = connection
+        self._answer_bytes_max = answer_bytes_max
         self._session: aiohttp.ClientSession | None = None
         self._pair: KeyPair | None = None
         self._retiring: set[asyncio.Task[None]] = set()
@@ -70,12 +81,17 @@ class HttpsTransport:
     async def _attempt(self, request: Request) -> Response:
         query = f"?{request.query}" if request.query else ""
         url = URL(f"{self._connection.server}{request.path}{query}", encoded=True)
-        headers = dict(request.headers) | dict(await self._connection.credentials.headers())
-        session = await self._current_session()
         goes_on = "watch=true" in request.query or "follow=true" in request.query
+        headers = {
+            **request.headers,
+            **await self._connection.credentials.headers(),
+            "accept-encoding": "identity" if goes_on else _GZIP,
+        }
+        session = await self._current_session()
         timeout = aiohttp.ClientTimeout(
             total=None if goes_on else ANSWER_SECONDS, sock_connect=CONNECT_SECONDS
         )
+        where = f"{request.method} {self._connection.server}{request.path}"
         try:
             response = await session.request(
                 request.method,
@@ -84,12 +100,21 @@ class HttpsTransport:
                 data=request.body or None,
                 timeout=timeout,
                 server_hostname=self._connection.server_name or None,
+                allow_redirects=False,
             )
-            body = _Chunks(response) if goes_on and response.status == 200 else None
-            told = tuple((key.lower(), value) for key, value in response.headers.items())
-            return Response(response.status, told, body or await response.read())
+            if response.status in _REDIRECTS:
+                response.close()
+                to = response.headers.get("location", "nowhere")
+                raise TransportError(f"{where}: redirected to {to}, which is not followed")
+            streams = goes_on and response.status == 200
+            body = (
+                _Chunks(response)
+                if streams
+                else await _read_body(response, where, self._answer_bytes_max)
+            )
+            answered = tuple((key.lower(), value) for key, value in response.headers.items())
+            return Response(response.status, answered, body)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            where = f"{request.method} {self._connection.server}{request.path}"
             raise TransportError(f"{where}: {_words(error)}") from error
 
     async def _current_session(self) -> aiohttp.ClientSession:
@@ -101,7 +126,7 @@ class HttpsTransport:
             return self._session
         self._retire()
         pool = Pool(tls_context(self._connection, pair))
-        self._session = aiohttp.ClientSession(connector=pool, auto_decompress=True)
+        self._session = aiohttp.ClientSession(connector=pool, auto_decompress=False)
         self._pair = pair
         return self._session
 
@@ -120,6 +145,33 @@ class HttpsTransport:
         await asyncio.gather(*self._retiring)
 
 
+async def _read_body(response: aiohttp.ClientResponse, where: str, bytes_max: int) -> bytes:
+    """Return the whole body, decompressed; raise if it exceeds the limit or is damaged."""
+    encoding = response.headers.get("content-encoding", "identity").lower()
+    if encoding not in ("identity", _GZIP):
+        response.close()
+        raise TransportError(f"{where}: the answer has the encoding {encoding}; expected gzip")
+    inflater = zlib.decompressobj(_GZIP_WINDOW) if encoding == _GZIP else None
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async for chunk in response.content.iter_any():
+            part = inflater.decompress(chunk, bytes_max + 1 - size) if inflater else chunk
+            size += len(part)
+            if size > bytes_max:
+                raise TransportError(f"{where}: the answer is larger than {bytes_max} bytes")
+            parts.append(part)
+        if inflater and parts and not inflater.eof:
+            raise TransportError(f"{where}: the compressed answer is cut off")
+    except zlib.error as error:
+        raise TransportError(f"{where}: the compressed answer is damaged: {error}") from None
+    finally:
+        if not response.content.at_eof():
+            # A connection with an unread rest cannot be used again.
+            response.close()
+    return b"".join(parts)
+
+
 def _words(error: Exception) -> str:
     """What happened, without the names of what it happened in."""
     if isinstance(error, TimeoutError):
@@ -132,9 +184,11 @@ def _words(error: Exception) -> str:
 
 
 @asynccontextmanager
-async def connected(connection: Connection) -> AsyncIterator[HttpsTransport]:
-    """A transport for the length of a block."""
-    transport = HttpsTransport(connection)
+async def connected(
+    connection: Connection, *, answer_bytes_max: int = API_ANSWER_BYTES_MAX
+) -> AsyncIterator[HttpsTransport]:
+    """Yield a transport for the length of a block."""
+    transport = HttpsTransport(connection, answer_bytes_max=answer_bytes_max)
     try:
         yield transport
     finally:
@@ -142,9 +196,17 @@ async def connected(connection: Connection) -> AsyncIterator[HttpsTransport]:
 
 
 def tls_context(connection: Connection, pair: KeyPair | None) -> ssl.SSLContext:
-    """What a connection trusts and shows."""
+    """
+    Return what a connection trusts and shows.
+
+    As Go does, trust each certificate of the authority by itself, also the serving certificate
+    that is no authority, and do not ask for fields that RFC 5280 wants and that programs leave
+    out of their own certificates. Python 3.13 asks for them by default.
+    """
     authority = connection.authority
     context = ssl.create_default_context(cadata=authority.decode() if authority else None)
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not connection.is_verified:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -12,7 +12,7 @@ are what the server says but for `managedFields`, which are dropped.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from dryrack.base.ports import Chance
@@ -32,6 +32,7 @@ from dryrack.client.errors import (
     TransportError,
 )
 from dryrack.client.sharing import shared
+from dryrack.client.supervision import Component, Supervisor, current_component
 from dryrack.client.timekeeping import Timekeeper, fraction, jittered, sleep
 from dryrack.kinds.raw import Raw
 
@@ -64,6 +65,8 @@ class Index:
     """Objects by something about them; kept by an informer."""
 
     def __init__(self, keys_of: Callable[[Raw], Iterable[str]]) -> None:
+        self.users: dict[Component | None, None] = {}
+        """The components that read the index; None stands for code that is not supervised."""
         self._keys_of = keys_of
         self._found: dict[str, dict[Name, Raw]] = {}
         # Under which keys each object stands; to work that out again would take as long as new.
@@ -82,7 +85,8 @@ class Index:
         obj = new if new is not None else old
         assert obj is not None, "an informer tells of something"
         name = name_of(obj)
-        keys = () if new is None else tuple(self._keys_of(new))
+        # An object can have a key several times: a pod that names one template twice.
+        keys = () if new is None else tuple(dict.fromkeys(self._keys_of(new)))
         for key in self._keys.pop(name, ()):
             if key not in keys:
                 self._remove(key, name)
@@ -117,7 +121,7 @@ class Informer:
         self._clock = clock
         self._chance = chance
         self._objects: dict[Name, Raw] = {}
-        self._listeners: list[Listener] = []
+        self._listeners: list[tuple[Listener, Component | None]] = []
         self._indexes: dict[str, Index] = {}
         # What came last, with which the next may have much in common.
         self._last: Raw | None = None
@@ -141,8 +145,16 @@ class Informer:
         return tuple(self._objects[name] for name in names)
 
     def listen(self, listener: Listener) -> None:
-        """Hears of everything from now on, and first of what is known already."""
-        self._listeners.append(listener)
+        """
+        Call the listener for every object that is known, and for every change from now on.
+
+        A listener that raises ends the component that registered it, and no other.
+        """
+        component = current_component()
+        entry = (listener, component)
+        self._listeners.append(entry)
+        if component is not None:
+            component.on_end(lambda: self._listeners.remove(entry))
         for obj in self.all():
             listener(None, obj)
 
@@ -151,12 +163,15 @@ class Informer:
         self._on_trouble = told
 
     def index(self, name: str, keys_of: Callable[[Raw], Iterable[str]]) -> Index:
-        """An index that several may share by its name."""
-        if name not in self._indexes:
-            self._indexes[name] = Index(keys_of)
+        """Return the index of that name, which several components can share."""
+        index = self._indexes.get(name)
+        if index is None:
+            index = Index(keys_of)
             for obj in self.all():
-                self._indexes[name].change(None, obj)
-        return self._indexes[name]
+                index.change(None, obj)
+            self._indexes[name] = index
+        index.users[current_component()] = None
+        return index
 
     async def reached(self, revision: str) -> None:
         """Waits until the cache has seen a revision (of this kind)."""
@@ -274,10 +289,25 @@ class Informer:
             del self._objects[name]
         else:
             self._objects[name] = new
-        for index in self._indexes.values():
-            index.change(old, new)
-        for listener in self._listeners:
-            _tell(listener, old, new)
+        for key, index in tuple(self._indexes.items()):
+            try:
+                index.change(old, new)
+            except Exception as error:
+                if None in index.users:
+                    raise
+                # Its users build it anew when they start again.
+                del self._indexes[key]
+                for component in index.users:
+                    if component is not None:
+                        component.fail(error)
+        for listener, component in tuple(self._listeners):
+            if component is None:
+                _tell(listener, old, new)
+            elif not component.is_over:
+                try:
+                    _tell(listener, old, new)
+                except Exception as error:  # noqa: BLE001 - it ends the component
+                    component.fail(error)
 
     def _move(self, revision: str) -> None:
         self._revision = revision
@@ -335,14 +365,24 @@ class Cache(Protocol):
 class Informers:
     """One informer per kind, or per part of a kind, shared by all engines of a process."""
 
-    def __init__(self, client: Client, *, clock: Timekeeper, chance: Chance) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Timekeeper,
+        chance: Chance,
+        supervisor: Supervisor | None = None,
+    ) -> None:
+        """`supervisor` restarts an informer that fails; without it the failure is raised."""
         self._client = client
         self._clock = clock
         self._chance = chance
+        self._supervisor = supervisor
         self._by_part: dict[_Part, Informer] = {}
         self._caches: list[Cache] = []
         self._group: asyncio.TaskGroup | None = None
         self._tasks: dict[_Part, asyncio.Task[None]] = {}
+        self._cache_tasks: dict[int, asyncio.Task[None]] = {}
 
     def of(self, endpoint: Endpoint, selection: Selection = EVERYTHING) -> Informer:
         """The informer of a kind, or of a part of it; it starts now, or with `run`."""
@@ -359,8 +399,11 @@ class Informers:
         )
 
     def tend(self, cache: Cache) -> None:
-        """Keeps another cache going as well, from now on or with `run`."""
+        """Run another cache as well, now or with `run`, until the current component is over."""
         self._caches.append(cache)
+        component = current_component()
+        if component is not None:
+            component.on_end(lambda: self._stop_cache(cache))
         self._start_cache(cache)
 
     def known(self, endpoint: Endpoint) -> Informer | None:
@@ -405,9 +448,26 @@ class Informers:
 
     def _start(self, part: _Part) -> None:
         if self._group is not None:
-            name = f"informer {part[0].resource}"
-            self._tasks[part] = self._group.create_task(self._by_part[part].run(), name=name)
+            informer, name = self._by_part[part], f"informer {part[0].resource}"
+            self._tasks[part] = self._group.create_task(
+                self._supervise(name, informer.run), name=name
+            )
 
     def _start_cache(self, cache: Cache) -> None:
         if self._group is not None:
-            self._group.create_task(cache.run(), name=f"cache {cache.endpoint.resource}")
+            name = f"cache {cache.endpoint.resource}"
+            self._cache_tasks[id(cache)] = self._group.create_task(
+                self._supervise(name, cache.run), name=name
+            )
+
+    def _stop_cache(self, cache: Cache) -> None:
+        self._caches.remove(cache)
+        task = self._cache_tasks.pop(id(cache), None)
+        if task is not None:
+            task.cancel()
+
+    async def _supervise(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        if self._supervisor is None:
+            await run()
+        else:
+            await self._supervisor.run(name, run)

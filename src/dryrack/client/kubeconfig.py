@@ -93,14 +93,26 @@ def in_cluster(
 def _read(path: Path) -> Raw:
     try:
         config = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise KubeconfigError(f"kubeconfig {path}: {error}") from error
+    except RecursionError:
+        raise KubeconfigError(f"kubeconfig {path}: nested too deep") from None
     if not isinstance(config, dict):
         raise KubeconfigError(f"kubeconfig {path}: no mapping at the top")
+    for kind in ("cluster", "context", "user"):
+        entries = config.get(f"{kind}s") or []
+        if not isinstance(entries, list) or not all(_is_entry(each, kind) for each in entries):
+            raise KubeconfigError(
+                f"kubeconfig {path}: {kind}s: expected a list of entries with name and {kind}"
+            )
     for kind in ("cluster", "user"):
         for entry in config.get(f"{kind}s") or ():
             entry[kind] = _absolute(entry.get(kind) or {}, path.parent)
     return config
+
+
+def _is_entry(value: object, kind: str) -> bool:
+    return isinstance(value, dict) and isinstance(value.get(kind) or {}, dict)
 
 
 def _absolute(entry: Raw, base: Path) -> Raw:

@@ -80,8 +80,8 @@ class OptionalKind:
             return self._objects.synced.is_set()
         return self._is_absent
 
-    def get(self, name: str) -> Raw | None:
-        return self._objects.get("", name) if self._objects is not None else None
+    def get(self, name: str, namespace: str = "") -> Raw | None:
+        return self._objects.get(namespace, name) if self._objects is not None else None
 
     def all(self) -> tuple[Raw, ...]:
         return self._objects.all() if self._objects is not None else ()

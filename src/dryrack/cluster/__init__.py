@@ -22,14 +22,15 @@ if TYPE_CHECKING:
         stopping_by_signal,
     )
     from dryrack.cluster.catalogue import load_catalogue
-    from dryrack.cluster.certificates import write_private
     from dryrack.cluster.control_plane import PlaneOptions, build
     from dryrack.cluster.engines import (
         Family,
         MakeAllocator,
         UnknownEngineError,
         Wiring,
+        compute_domain_families,
         families,
+        has_compute_domains,
         plugin_families,
         running_engines,
         scheduling_family,
@@ -38,18 +39,27 @@ if TYPE_CHECKING:
     )
     from dryrack.cluster.initial_objects import (
         add_allocation_states,
+        add_compute_domains,
         add_device_classes,
         add_node,
         allocation_state_objects,
         apply_objects,
+        compute_domain_objects,
         virtual_node,
     )
     from dryrack.cluster.ports import SeededChance, SystemChance, SystemClock
+    from dryrack.cluster.private_files import ensure_own_directory, write_private
+    from dryrack.cluster.process.component_status import (
+        COMPONENTS,
+        component_failures,
+        describe_failure,
+    )
     from dryrack.cluster.publish_snapshot import publisher_needs, read_world
     from dryrack.cluster.scheduler_plugins import installed_plugins
     from dryrack.cluster.snapshots.past import Past, PastWrite
     from dryrack.cluster.snapshots.snapshot import (
         DECISION_KINDS,
+        EXPLANATION_KINDS,
         GROUP_KINDS,
         MODELS,
         RECORDED_KINDS,
@@ -67,29 +77,33 @@ else:
                 "remedy stopping_by_signal"
             ),
             "catalogue": "load_catalogue",
-            "certificates": "write_private",
+            "process.component_status": "COMPONENTS component_failures describe_failure",
             "control_plane": "PlaneOptions build",
             "engines": (
-                "Family MakeAllocator UnknownEngineError Wiring families plugin_families "
-                "running_engines scheduling_family wanted_engines with_catalogue"
+                "Family MakeAllocator UnknownEngineError Wiring compute_domain_families families "
+                "has_compute_domains plugin_families running_engines scheduling_family "
+                "wanted_engines with_catalogue"
             ),
             "initial_objects": (
-                "add_allocation_states add_device_classes add_node "
-                "allocation_state_objects apply_objects virtual_node"
+                "add_allocation_states add_compute_domains add_device_classes add_node "
+                "allocation_state_objects apply_objects compute_domain_objects virtual_node"
             ),
             "ports": "SeededChance SystemChance SystemClock",
+            "private_files": "ensure_own_directory write_private",
             "publish_snapshot": "publisher_needs read_world",
             "scheduler_plugins": "installed_plugins",
             "snapshots.past": "Past PastWrite",
             "snapshots.snapshot": (
-                "DECISION_KINDS GROUP_KINDS MODELS RECORDED_KINDS follow_snapshots "
-                "read_objects read_snapshot typed"
+                "DECISION_KINDS EXPLANATION_KINDS GROUP_KINDS MODELS RECORDED_KINDS "
+                "follow_snapshots read_objects read_snapshot typed"
             ),
         },
     )
 
 __all__ = [
+    "COMPONENTS",
     "DECISION_KINDS",
+    "EXPLANATION_KINDS",
     "GROUP_KINDS",
     "MODELS",
     "RECORDED_KINDS",
@@ -108,15 +122,22 @@ __all__ = [
     "UnknownEngineError",
     "Wiring",
     "add_allocation_states",
+    "add_compute_domains",
     "add_device_classes",
     "add_node",
     "allocation_state_objects",
     "apply_objects",
     "build",
     "check_needs",
+    "component_failures",
+    "compute_domain_families",
+    "compute_domain_objects",
     "connection_of",
+    "describe_failure",
+    "ensure_own_directory",
     "families",
     "follow_snapshots",
+    "has_compute_domains",
     "installed_plugins",
     "load_catalogue",
     "new_identity",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,19 +18,24 @@ if TYPE_CHECKING:
         Approval,
         Authorization,
         DeletionApproval,
+        Mutation,
         PolicyAdmission,
+        PolicyMutation,
         Registry,
         Resource,
-        ReviewRequest,
+        SchemaSource,
         Shapes,
+        Unanswered,
         WebhookAdmission,
-        WebhookAnswer,
+        WebhookRequest,
         Write,
         Writer,
     )
     from dryrack.base.ports import Chance
     from dryrack.kinds.raw import Raw
     from dryrack.store import Store
+
+T = TypeVar("T")
 
 # What is held against the labels of its namespace: pods and what makes them, and those labels.
 _SECURED = frozenset(
@@ -69,6 +74,29 @@ class AdmissionPolicies:
         self._admission.check(Attempt(resource, new, old, write))
 
 
+_MUTATING_BINDINGS = "mutatingadmissionpolicybindings.admissionregistration.k8s.io"
+
+
+@dataclass(frozen=True)
+class MutatingPolicies:
+    """Mutating admission policies, loaded when the first of them is bound."""
+
+    registry: Registry
+    store: Store
+    authorization: Authorization
+    shapes: Shapes
+    schemas: Callable[[], SchemaSource]
+
+    @cached_property
+    def mutation(self) -> PolicyMutation:
+        from dryrack.apiserver import PolicyMutation
+
+        return PolicyMutation(self.registry, self.authorization, self.shapes, self.schemas())
+
+    def are_bound(self) -> bool:
+        return self.store.count(_MUTATING_BINDINGS) > 0
+
+
 _WEBHOOKS = (
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
@@ -94,7 +122,7 @@ class AdmissionWebhooks:
     def are_there(self) -> bool:
         return any(map(self.store.count, _WEBHOOKS))
 
-    async def ask(self, question: ReviewRequest) -> WebhookAnswer:
+    async def ask(self, question: WebhookRequest[T]) -> T | Unanswered:
         from dryrack.apiserver import ask_webhook
 
         return await ask_webhook(question, self.chance.uuid())
@@ -129,15 +157,51 @@ class PostedAdmission:
 
     policies: AdmissionPolicies
     webhooks: AdmissionWebhooks
+    mutating: MutatingPolicies
 
     def is_needed(self) -> bool:
-        return self.policies.are_bound() or self.webhooks.are_there()
+        bound = self.policies.are_bound() or self.mutating.are_bound()
+        return bound or self.webhooks.are_there()
 
     def admitted(self, resource: Resource, posted: Raw, write: Write) -> Raw:
-        made = self.webhooks.mutated(resource, posted, old=None, write=write)
+        made = mutation(self.mutating, self.webhooks)(resource, posted, old=None, write=write)
         self.policies.check(resource, made, old=None, write=write)
         self.webhooks.validate(resource, made, old=None, write=write)
         return made
+
+
+def mutation(policies: MutatingPolicies, webhooks: AdmissionWebhooks) -> Mutation:
+    """
+    Has mutating policies and then webhooks change objects.
+
+    If any of them does, plugins of the server look at the object once more, and so do the policies
+    that ask for it. A webhook is called once.
+    """
+
+    def mutate(resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> Raw:
+        if not policies.are_bound():
+            changed = webhooks.mutated(resource, new, old=old, write=write)
+            return changed if changed == new else _admitted_again(resource, changed, old, write)
+        from dryrack.apiserver import Attempt
+
+        attempt, again = policies.mutation.mutated(Attempt(resource, new, old, write))
+        assert attempt.new is not None, "nothing is deleted"
+        changed = webhooks.mutated(resource, attempt.new, old=old, write=write)
+        if changed == new:
+            return changed
+        changed = _admitted_again(resource, changed, old, write)
+        attempt, _ = policies.mutation.mutated(Attempt(resource, changed, old, write), again)
+        assert attempt.new is not None, "nothing is deleted"
+        return attempt.new
+
+    return mutate
+
+
+def _admitted_again(resource: Resource, changed: Raw, old: Raw | None, write: Write) -> Raw:
+    """Return an object as the server's plugins leave it; parts have kinds of their own."""
+    if resource.spoken(write.subresource) is not resource:
+        return changed
+    return resource.strategy.admit(changed, old, write)
 
 
 def deletion(policies: AdmissionPolicies, webhooks: AdmissionWebhooks) -> DeletionApproval:

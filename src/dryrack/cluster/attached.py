@@ -31,6 +31,7 @@ from dryrack.client.errors import (
 from dryrack.client.informer import Informers
 from dryrack.client.kubeconfig import KubeconfigError, in_cluster, kubeconfig_paths, load
 from dryrack.client.metering import MeteredTransport
+from dryrack.client.supervision import Component, Supervisor
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.cluster.process.probes import Site, health_pages, merged, metrics_page, serving
 from dryrack.controllers import EngineContext
@@ -225,10 +226,15 @@ class Attached:
 
     async def _work_on(self) -> None:
         self._is_leading = True
+        component = Component(self._attachment.agent, Supervisor(self._attachment.clock))
         try:
-            await self._engine.run()
+            # An object that cannot be handled is logged; any other failure ends the process, to be
+            # started again by whatever runs it.
+            failure = await component.run(self._engine.run)
         finally:
             self._is_leading = False
+        if failure is not None:
+            raise failure
 
 
 async def _until(stopping: asyncio.Event, work: Callable[[], Awaitable[None]]) -> None:

@@ -6,8 +6,11 @@ The keys of one cluster, as files in a directory that only its owner can read.
     admin.crt admin.key     what the kubeconfig carries: a member of system:masters
     accounts.key            what service account tokens are signed with
 
-Made once, at the first start; a later start with the same directory finds them again, so a
-kubeconfig that was handed out keeps its worth.
+The first start creates them; a later start with the same directory finds them again, so that a
+kubeconfig stays valid. A start also renews certificates of which less than a third of their
+lifetime is left. The authority keeps its key and its name when it is renewed: clients that trust
+the old certificate trust the new servers, and certificates that it signed before stay valid. The
+key of service account tokens is never replaced.
 """
 
 from __future__ import annotations
@@ -15,9 +18,13 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+
+from dryrack.base.errors import DryrackError
+from dryrack.cluster.private_files import ensure_own_directory, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +36,12 @@ if TYPE_CHECKING:
 ADMIN = "kubernetes-admin"
 ADMIN_GROUP = "system:masters"
 
-# A cluster for tests is made anew long before; one that is kept for years is not for tests.
+# As kubeadm has it. Every start renews what comes near its end.
 _LIFETIME = datetime.timedelta(days=365)
+_AUTHORITY_LIFETIME = datetime.timedelta(days=3650)
+# A certificate is renewed when less than this part of its lifetime is left: a cluster that starts
+# once in half a year never meets an expired one.
+_RENEWAL_PART = 3
 # Which addresses the server's certificate is for.
 _ADDRESSES = "server.addresses"
 _PKCS8 = b"-----BEGIN PRIVATE KEY-----"
@@ -43,6 +54,10 @@ _NAMES = (
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 )
+
+
+class KeysError(DryrackError):
+    """A key or certificate that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,73 +102,91 @@ class Keys:
 
 
 def ensure(directory: Path, addresses: Sequence[str], now: float, *, lasts: bool = True) -> Keys:
-    """The keys in `directory`, made if they are not there or do not fit the addresses."""
-    directory.mkdir(parents=True, mode=0o700, exist_ok=True)
+    """
+    Return the keys in `directory`; create or renew those that need it.
+
+    A key is created if it is missing, and that of the server if it does not fit the addresses.
+    """
+    ensure_own_directory(directory)
     keys = Keys(directory, lasts)
-    if not _are_there(keys, addresses):
-        _make(keys, addresses, datetime.datetime.fromtimestamp(now, datetime.UTC))
-        (directory / _ADDRESSES).write_text(_listed(addresses))
+    _make(keys, addresses, datetime.datetime.fromtimestamp(now, datetime.UTC))
     return keys
 
 
 class Meanwhile:
     """
-    Keys that a process of its own makes while this one does something else.
+    Keys that another process creates or renews while this one does something else.
 
-    Should that process fail, they are made here, and whatever is wrong is told here.
+    If that process fails, this one tries again, and raises what is wrong. Reading certificates
+    takes a library that is slow to load; this process loads it only then.
     """
 
     def __init__(
         self, directory: Path, addresses: Sequence[str], now: float, *, lasts: bool = True
     ) -> None:
         self._ensure = partial(ensure, directory, addresses, now, lasts=lasts)
-        self._child = 0
-        if not _are_there(Keys(directory), addresses):
-            self._child = os.fork()
-            if self._child == 0:
-                self._make()
+        self._keys = Keys(directory, lasts)
+        self._is_made = False
+        self._child = os.fork()
+        if self._child == 0:
+            self._make()
 
     def _make(self) -> None:
+        code = 1
         try:
-            self._ensure()
+            with suppress(Exception):
+                self._ensure()
+                code = 0
         finally:
             # Nothing of the parent may run a second time here.
-            os._exit(0)
+            os._exit(code)
 
     def keys(self) -> Keys:
-        """Waits for them."""
+        """Wait for the other process, and return the keys."""
         self.close()
-        return self._ensure()
+        return self._keys if self._is_made else self._ensure()
 
     def close(self) -> None:
-        """Nobody writes any more."""
+        """Wait until the other process has ended."""
         if self._child:
-            os.waitpid(self._child, 0)
+            _, status = os.waitpid(self._child, 0)
+            self._is_made = status == 0
             self._child = 0
-
-
-def _are_there(keys: Keys, addresses: Sequence[str]) -> bool:
-    served = keys.directory / _ADDRESSES
-    complete = all(pair.exist() for pair in (keys.authority, keys.server, keys.admin))
-    return (
-        complete
-        and keys.accounts.exists()
-        and served.exists()
-        and served.read_text() == _listed(addresses)
-    )
-
-
-def _listed(addresses: Sequence[str]) -> str:
-    return "\n".join(sorted(addresses))
 
 
 def _make(keys: Keys, addresses: Sequence[str], now: datetime.datetime) -> None:
     authority = Authority.ensure(keys.authority, now)
-    authority.issue(keys.server, "kube-apiserver", addresses=(*_NAMES, *addresses))
-    if not keys.admin.exist():
+    served, listed = keys.directory / _ADDRESSES, "\n".join(sorted(addresses))
+    is_fitting = served.exists() and served.read_text() == listed
+    if not is_fitting or not authority.vouches_for(keys.server):
+        authority.issue(keys.server, "kube-apiserver", addresses=(*_NAMES, *addresses))
+        write_private(served, listed.encode(), lasts=keys.lasts)
+    if not authority.vouches_for(keys.admin):
         authority.issue(keys.admin, ADMIN, ADMIN_GROUP)
-    if not keys.accounts.exists():
+    if keys.accounts.exists():
+        # A damaged key is an error now, not when the first token is signed.
+        load_key(keys.accounts)
+    else:
         write_key(keys.accounts, lasts=keys.lasts)
+
+
+def _is_fresh(certificate: x509.Certificate, now: datetime.datetime) -> bool:
+    """Return whether a certificate is valid, and for long enough."""
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return begins <= now and (ends - now) * _RENEWAL_PART >= ends - begins
+
+
+def load_certificate(path: Path) -> x509.Certificate:
+    """Return the certificate in a file."""
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except ValueError:
+        raise KeysError(
+            f"{path}: not a certificate in PEM; restore it, or remove {path.parent} to create new "
+            "keys, which makes kubeconfigs and tokens of this cluster invalid"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +199,18 @@ class Authority:
 
     @classmethod
     def ensure(cls, pair: Pair, now: datetime.datetime) -> Authority:
-        """The authority in these files, made if they are not there."""
+        """Return the authority in these files, created or renewed if it needs it."""
         from cryptography import x509
 
         if pair.exist():
-            key = load_key(pair.key)
-            return cls(x509.load_pem_x509_certificate(pair.certificate.read_bytes()), key, now)
-        key, name = _new_key(), _subject("dryrack")
-        builder = _builder(name, key, now).issuer_name(name)
+            key, certificate = load_key(pair.key), load_certificate(pair.certificate)
+            # What it signs ends before it does.
+            if _is_fresh(certificate, now) and certificate.not_valid_after_utc >= now + _LIFETIME:
+                return cls(certificate, key, now)
+            name = certificate.subject
+        else:
+            key, name = _new_key(), _subject("dryrack")
+        builder = _builder(name, key, now, _AUTHORITY_LIFETIME).issuer_name(name)
         constraints = x509.BasicConstraints(ca=True, path_length=None)
         builder = builder.add_extension(constraints, critical=True)
         # Python 3.13 and others verify strictly: an authority says what its key is for.
@@ -181,6 +218,21 @@ class Authority:
         certificate = _signed(builder, key)
         _write_pair(pair, certificate, key)
         return cls(certificate, key, now)
+
+    def vouches_for(self, pair: Pair) -> bool:
+        """Return whether a pair is complete, signed by this authority and valid for long enough."""
+        from cryptography.exceptions import InvalidSignature
+
+        if not pair.exist():
+            return False
+        certificate = load_certificate(pair.certificate)
+        try:
+            certificate.verify_directly_issued_by(self.certificate)
+        except (InvalidSignature, ValueError, TypeError):
+            return False
+        # A process that was killed while it renewed a pair may have replaced the key alone.
+        has_key = load_key(pair.key).public_key() == certificate.public_key()
+        return has_key and _is_fresh(certificate, self.now)
 
     def issue(self, pair: Pair, name: str, *groups: str, addresses: Sequence[str] = ()) -> None:
         """A certificate for a server at `addresses`, or for a client if there are none."""
@@ -203,7 +255,10 @@ class Authority:
 
 
 def _builder(
-    subject: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime.datetime
+    subject: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    now: datetime.datetime,
+    lifetime: datetime.timedelta = _LIFETIME,
 ) -> x509.CertificateBuilder:
     from cryptography import x509
 
@@ -214,7 +269,7 @@ def _builder(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _BEFORE)
-        .not_valid_after(now + _LIFETIME)
+        .not_valid_after(now + lifetime)
         .add_extension(own, critical=False)
     )
 
@@ -273,11 +328,19 @@ def write_key(path: Path, *, lasts: bool) -> None:
 
 
 def load_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    """Return the key in a file."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-    assert isinstance(key, ec.EllipticCurvePrivateKey), f"{path}: not a key on an elliptic curve"
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    except (ValueError, TypeError):
+        key = None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise KeysError(
+            f"{path}: not a key on an elliptic curve in PEM; restore it, or remove {path.parent} "
+            "to create new keys, which makes kubeconfigs and tokens of this cluster invalid"
+        )
     return key
 
 
@@ -309,30 +372,3 @@ def _write_pair(pair: Pair, certificate: x509.Certificate, key: ec.EllipticCurve
     encoded = certificate.public_bytes(serialization.Encoding.PEM)
     write_private(pair.key, _pem(key), lasts=pair.lasts)
     write_private(pair.certificate, encoded, lasts=pair.lasts)
-
-
-def write_private(path: Path, content: bytes, *, lasts: bool = True) -> None:
-    """
-    Whole or not at all, and never readable by others, not even for a moment.
-
-    What does not last is not waited for until the disk has it: it goes with its process. A link
-    stays a link: people keep their kubeconfig elsewhere. If it cannot be written, the file is as
-    it was, and there is none beside it.
-    """
-    target = path.resolve()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        _write(temporary, content, lasts=lasts)
-        temporary.replace(target)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from None
-
-
-def _write(path: Path, content: bytes, *, lasts: bool) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        if lasts:
-            os.fsync(file.fileno())

@@ -48,9 +48,11 @@ from dryrack.client.client import Client
 from dryrack.cluster.admission_chain import (
     AdmissionPolicies,
     AdmissionWebhooks,
+    MutatingPolicies,
     PostedAdmission,
     approval,
     deletion,
+    mutation,
 )
 from dryrack.cluster.bootstrap import Bootstrap
 from dryrack.cluster.engines import Wiring
@@ -214,6 +216,7 @@ def _seams(
     policies = AdmissionPolicies(registry, store, authorization)
     shapes = late(_shapes)
     webhooks = AdmissionWebhooks(registry, store, authorization, shapes, chance)
+    mutating = MutatingPolicies(registry, store, authorization, shapes, plugs.source)
     return Seams(
         shapes=shapes,
         management=late(plugs.management),
@@ -232,11 +235,11 @@ def _seams(
         authorizer=authorizer(authorization),
         admission=_guard(authorization) if isinstance(authorization, Rbac) else None,
         field_rights=_field_rights(authorization) if isinstance(authorization, Rbac) else None,
-        mutation=webhooks.mutated,
+        mutation=mutation(mutating, webhooks),
         webhooks=webhooks,
         approval=approval(registry, policies, webhooks),
         deletion=deletion(policies, webhooks),
-        posting=PostedAdmission(policies, webhooks),
+        posting=PostedAdmission(policies, webhooks, mutating),
     )
 
 
@@ -288,6 +291,9 @@ class _Plugs:
         from dryrack.apiserver import SchemaSource
 
         return SchemaSource(self.registry)
+
+    def source(self) -> SchemaSource:
+        return self._source
 
     def management(self) -> Management:
         from dryrack.apiserver import Management

@@ -3,8 +3,11 @@ The engines that run beside the API server, by name.
 
 An engine is whatever keeps the cluster going: the scheduler, the claims controller, the virtual
 kubelet. Each can be left out (`--without`), so that somebody else's can take its place. Engines
-come in families that share their informers. A family that ends or fails takes the cluster down: a
-control plane that has quietly lost its scheduler is worse than none.
+come in families that share their informers.
+
+With a supervisor, a component that fails stops alone and starts again (see `client.supervision`).
+Without one, as in tests and scenarios, the first failure is raised: a control plane that has
+quietly lost its scheduler is worse than none.
 """
 
 from __future__ import annotations
@@ -14,21 +17,29 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from dryrack.base.errors import DryrackError
+from dryrack.base.errors import DryrackError, InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+    from collections.abc import (
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Collection,
+        Iterable,
+        Sequence,
+    )
 
     from dryrack.allocation import LiveAllocator
     from dryrack.base.metrics import Registry
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.informer import Informers
+    from dryrack.client.supervision import Supervisor
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.cluster.faults.board import FaultBoard
     from dryrack.controllers import Drivers, Engine
     from dryrack.controllers.slices import PublishOptions
-    from dryrack.hardware.catalogue import Catalogue
+    from dryrack.hardware.catalogue import Catalogue, InstanceType
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import VirtualDrivers
     from dryrack.scheduler import SchedulerSettings
@@ -57,6 +68,20 @@ class Wiring:
     """What all families of a cluster read through, so that each kind is kept once."""
     metrics: Registry | None = None
     """Where engines count what they do."""
+    supervisor: Supervisor | None = None
+    """Restarts components that fail; None: the first failure is raised."""
+
+    async def supervise(self, name: str, start: Callable[[], Awaitable[None]]) -> None:
+        """Run a component, under the supervisor if there is one."""
+        if self.supervisor is None:
+            await start()
+            return
+
+        async def run() -> None:
+            await start()
+            raise InternalError(f"the {name} ended by itself")
+
+        await self.supervisor.run(name, run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +119,7 @@ class _Controllers:
             metrics=around.metrics,
             drivers=self.drivers,
             node_lease_seconds=self.node_lease_seconds,
+            supervisor=around.supervisor,
         )
 
     def _decided(self, engine: Engine) -> Engine:
@@ -114,16 +140,19 @@ class _Scheduling:
     async def run(self, _: Collection[str], around: Wiring) -> None:
         from dryrack.scheduler import Scheduler
 
-        scheduler = Scheduler(
-            around.client,
-            clock=around.clock,
-            chance=around.chance,
-            informers=around.informers,
-            allocator=None if self.allocator is None else self.allocator(chance=around.chance),
-            settings=self.settings,
-            metrics=around.metrics,
-        )
-        await scheduler.run()
+        async def start() -> None:
+            scheduler = Scheduler(
+                around.client,
+                clock=around.clock,
+                chance=around.chance,
+                informers=around.informers,
+                allocator=None if self.allocator is None else self.allocator(chance=around.chance),
+                settings=self.settings,
+                metrics=around.metrics,
+            )
+            await scheduler.run()
+
+        await around.supervise("scheduler", start)
 
 
 def scheduling_family(names: Sequence[str]) -> Family:
@@ -168,6 +197,9 @@ class _Plugins:
     includes: Callable[[Raw], bool] | None
 
     async def run(self, _: Collection[str], around: Wiring) -> None:
+        await around.supervise("plugin", lambda: self._publish(around))
+
+    async def _publish(self, around: Wiring) -> None:
         from dryrack.kubeletplugin import (
             ClaimStatuses,
             DriverRecords,
@@ -206,6 +238,34 @@ def plugin_families(
     return (Family("plugin", ("plugin",), _Plugins(drivers, includes).run),)
 
 
+async def _run_compute_domains(_: Collection[str], around: Wiring) -> None:
+    from dryrack.controllers import compute_domains, run
+
+    await run(
+        [compute_domains()],
+        client=around.client,
+        clock=around.clock,
+        chance=around.chance,
+        informers=around.informers,
+        metrics=around.metrics,
+        supervisor=around.supervisor,
+    )
+
+
+def has_compute_domains(machines: Iterable[InstanceType]) -> bool:
+    """Return whether nodes of one of these types have channels of compute domains."""
+    from dryrack.kinds.expansion.compute_domains import DRIVER
+
+    return any(DRIVER in each.drivers for each in machines)
+
+
+def compute_domain_families(machines: Iterable[InstanceType]) -> tuple[Family, ...]:
+    """Return the controller of ComputeDomains if nodes of these types have their channels."""
+    if not has_compute_domains(machines):
+        return ()
+    return (Family("computedomains", ("computedomains",), _run_compute_domains),)
+
+
 def wanted_engines(without: Collection[str], available: Sequence[Family]) -> tuple[Family, ...]:
     """The families with what is left of them; each name must be an engine."""
     names = [name for family in available for name in family.engines]
@@ -227,9 +287,9 @@ async def running_engines(
     board: FaultBoard | None = None,
 ) -> AsyncIterator[None]:
     """
-    Runs the engines for the length of a block; the first that fails ends the block.
+    Run the engines for the length of a block; the first failure that is not supervised ends it.
 
-    With a board they can be made to fail, and to crash and start again.
+    With a board, faults can make engines fail, or crash and start again.
     """
     raised: Exception | None = None
     try:
@@ -261,7 +321,7 @@ def _informers(around: Wiring, board: FaultBoard | None) -> Informers:
     from dryrack.client.informer import Informers
 
     client = around.client if board is None else board.life_of("informers").client(around.client)
-    return Informers(client, clock=around.clock, chance=around.chance)
+    return Informers(client, clock=around.clock, chance=around.chance, supervisor=around.supervisor)
 
 
 async def _kept(family: Family, surroundings: Wiring) -> None:

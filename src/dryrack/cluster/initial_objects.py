@@ -104,6 +104,22 @@ async def add_allocation_states(client: Client) -> None:
         await _create(client, DEFINITIONS, each)
 
 
+@cache
+def compute_domain_objects() -> tuple[Raw, ...]:
+    """Return the definition of the kind ComputeDomain; nobody changes it."""
+    import yaml
+
+    from dryrack.cluster.rights import COMPUTE_DOMAINS
+
+    return tuple(yaml.safe_load(path.read_text()) for path in COMPUTE_DOMAINS)
+
+
+async def add_compute_domains(client: Client) -> None:
+    """Add the kind ComputeDomain."""
+    for each in compute_domain_objects():
+        await _create(client, DEFINITIONS, each)
+
+
 async def add_nodes(client: Client, count: int, machine: InstanceType | None = None) -> None:
     """Nodes node-1 to node-`count`, those that are there left as they are."""
     for name in node_names(count):
@@ -132,15 +148,18 @@ async def add_objects(plane: Plane, documents: Iterable[Document]) -> int:
 
 async def apply_objects(plane: Plane, documents: Iterable[Document], manager: str) -> list[Raw]:
     """
-    Creates objects, or changes those that are there to what is said, as `kubectl apply` does.
+    Create objects, or change existing ones, as `kubectl apply` does.
 
-    One that has only the beginning of a name is created each time.
+    An object with `generateName` is created each time.
     """
     client = plane.client()
 
     async def apply(endpoint: Endpoint, obj: Raw) -> Raw:
-        meta = obj.get("metadata") or {}
-        if not meta.get("name") and meta.get("generateName"):
+        meta = obj.get("metadata")
+        meta = meta if isinstance(meta, dict) else {}
+        is_named = isinstance(meta.get("name"), str) and meta["name"]
+        if not is_named or not isinstance(meta.get("namespace", ""), str):
+            # The API server generates the name, or says what is wrong with it.
             return await client.create(endpoint, obj, field_validation="Strict")
         return await client.apply(
             endpoint, obj, manager=manager, force=True, field_validation="Strict"
@@ -186,8 +205,9 @@ def _endpoint(resource: Resource) -> Endpoint:
 
 
 def _placed(resource: Resource, document: Document) -> Raw:
-    """Into the namespace default, where a namespaced object names none."""
-    meta = document.raw.get("metadata") or {}
+    """Return the object, in the namespace `default` if it is namespaced and names none."""
+    meta = document.raw.get("metadata")
+    meta = {} if meta is None else meta
     if not resource.namespaced or not isinstance(meta, dict) or meta.get("namespace"):
         return document.raw
     return {**document.raw, "metadata": {**meta, "namespace": "default"}}

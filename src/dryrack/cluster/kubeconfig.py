@@ -90,7 +90,7 @@ def read(path: Path) -> Raw:
         return {}
     try:
         found = yaml.safe_load(path.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise KubeconfigError(f"{path}: not YAML; {error}") from None
     if found is not None and not isinstance(found, dict):
         raise KubeconfigError(f"{path}: not a kubeconfig; expected an object")

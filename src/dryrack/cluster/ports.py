@@ -23,8 +23,11 @@ class SystemClock:
         # Who decides about files takes chance from here, and has no loop.
         from asyncio import get_running_loop
 
-        delay = max(0.0, when - self.now())
-        return get_running_loop().call_later(delay, callback)
+        from dryrack.client.supervision import current_component
+
+        delay, component = max(0.0, when - self.now()), current_component()
+        guarded = callback if component is None else component.guard(callback)
+        return get_running_loop().call_later(delay, guarded)
 
 
 class SystemChance:

@@ -30,6 +30,7 @@ DEFINITIONS = (MANIFESTS / "draconfigs.yaml", MANIFESTS / "nodeoverlays.yaml")
 # What says which pods belong together, where Kubernetes itself does not.
 POD_GROUPS = (MANIFESTS / "podgroups.yaml",)
 ALLOCATION_STATES = (MANIFESTS / "nodeallocationstates.yaml",)
+COMPUTE_DOMAINS = (MANIFESTS / "computedomains.yaml",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from dryrack.base.lazy import exports
 
 if TYPE_CHECKING:
-    from dryrack.controllers.engines import ENGINES, Engine, publisher, run
+    from dryrack.controllers.engines import ENGINES, Engine, compute_domains, publisher, run
     from dryrack.controllers.pods.drivers import Drivers
     from dryrack.controllers.pods.logs import log_of
-    from dryrack.controllers.pods.virtual import is_virtual
+    from dryrack.controllers.pods.virtual import is_played, is_virtual
     from dryrack.controllers.writes import Create, Delete, EngineContext, Write
 else:
     __getattr__ = exports(
         __name__,
         {
-            "engines": "ENGINES Engine publisher run",
+            "engines": "ENGINES Engine compute_domains publisher run",
             "pods.drivers": "Drivers",
             "pods.logs": "log_of",
-            "pods.virtual": "is_virtual",
+            "pods.virtual": "is_played is_virtual",
             "writes": "Create Delete EngineContext Write",
         },
     )
@@ -35,6 +35,8 @@ __all__ = [
     "Engine",
     "EngineContext",
     "Write",
+    "compute_domains",
+    "is_played",
     "is_virtual",
     "log_of",
     "publisher",

@@ -6,14 +6,16 @@ left out by its name, so that somebody else's can take its place.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.base.metrics import Registry
 from dryrack.base.ports import Chance
 from dryrack.client.client import Client
 from dryrack.client.informer import Informers
+from dryrack.client.supervision import Supervisor
 from dryrack.client.timekeeping import Timekeeper
 from dryrack.controllers.budgets.disruption import DisruptionBudgets
 from dryrack.controllers.claims.creation import ClaimCreation
@@ -55,6 +57,10 @@ class Engine:
     name: str
     parts: tuple[Callable[[EngineContext], Controller], ...]
 
+    def component(self, part: Callable[[EngineContext], Controller]) -> str:
+        """Return the name under which one of the parts is supervised."""
+        return self.name if len(self.parts) == 1 else f"{self.name}/{part.__name__}"
+
 
 def publisher(options: "PublishOptions | None" = None) -> Engine:
     """The engine that gives nodes the devices that they do not have."""
@@ -65,6 +71,17 @@ def publisher(options: "PublishOptions | None" = None) -> Engine:
         return slices.engine(around, options or slices.PublishOptions())
 
     return Engine("slices", (build,))
+
+
+def compute_domains() -> Engine:
+    """Return the engine for NVIDIA's ComputeDomains, for clusters that have nodes with channels."""
+
+    def build(around: EngineContext) -> Controller:
+        from dryrack.controllers.computedomains.domains import ComputeDomains
+
+        return ComputeDomains(around)
+
+    return Engine("computedomains", (build,))
 
 
 ENGINES = (
@@ -102,23 +119,34 @@ async def run(
     metrics: Registry | None = None,
     drivers: Drivers | None = None,
     node_lease_seconds: int = 0,
+    supervisor: Supervisor | None = None,
 ) -> None:
     """
-    Runs these until it is cancelled.
+    Run these controllers until the task is cancelled.
 
-    `authority` are the certificates by which pods know the server, in PEM; every namespace gets
-    them. Without any there is nothing to publish. `informers` are somebody else's, who runs them;
-    without any the engines have their own. `metrics` is where they count what they do. `drivers`
-    prepare the devices of virtual nodes, whose leases last for `node_lease_seconds`, or if that is
-    0 as long as a kubelet's.
+    `authority` holds the certificates by which pods know the API server, in PEM; each namespace
+    gets them. The caller runs `informers`; without them the controllers run their own. `metrics`
+    counts what the controllers do. `drivers` prepare the devices of virtual nodes, whose leases
+    last for `node_lease_seconds` (0: as long as those of a kubelet). `supervisor` restarts a
+    controller that fails; without it the failure is raised.
     """
     reading = informers or Informers(client, clock=clock, chance=chance)
     around = EngineContext(
         client, reading, clock, chance, authority, metrics, drivers, node_lease_seconds
     )
-    parts = [(engine.name, part(around)) for engine in engines for part in engine.parts]
+    parts = [(engine.component(part), part) for engine in engines for part in engine.parts]
+    runs: list[Coroutine[object, object, None]]
+    if supervisor is None:
+        # All controllers listen before the first of them runs.
+        runs = [controller.run() for controller in [part(around) for _, part in parts]]
+    else:
+        runs = [supervisor.run(name, partial(_start, part, around)) for name, part in parts]
     async with asyncio.TaskGroup() as group:
         if informers is None:
             group.create_task(reading.run(), name="informers")
-        for name, controller in parts:
-            group.create_task(controller.run(), name=f"engine {name}")
+        for (name, _), run_of_part in zip(parts, runs, strict=True):
+            group.create_task(run_of_part, name=f"engine {name}")
+
+
+async def _start(part: Callable[[EngineContext], Controller], around: EngineContext) -> None:
+    await part(around).run()

@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.informer import Informer
 from dryrack.client.metering import QueueMeter
+from dryrack.client.supervision import current_component
 from dryrack.client.workqueue import WorkQueue
 from dryrack.controllers.metering import LoopMeter, Result
 from dryrack.controllers.writes import EngineContext, Plan, WriteExecutor
@@ -64,6 +65,8 @@ class Loop(Generic[Key]):
         self._reads = reads
         self._workers = workers
         self._witness = witness
+        self._buggy: set[Key] = set()
+        """Keys whose last attempt ended in an unexpected exception."""
         self._hands = WriteExecutor(around, name)
         if around.metrics is not None:
             self._meter = LoopMeter(around.metrics, name, workers)
@@ -97,9 +100,18 @@ class Loop(Generic[Key]):
             _logger.info("%s: %s: %s; planned anew", self._name, key, error)
             return self._failed(key, error)
         except Exception as error:
+            component = current_component()
+            if component is None:
+                raise
             # One object that a plan cannot cope with must not stop it for all the others.
-            _logger.exception("%s: %s: a bug; tried again later", self._name, key)
+            component.fail_for(_shown(key), error)
+            self._buggy.add(key)
             return self._failed(key, error)
+        if key in self._buggy:
+            self._buggy.discard(key)
+            component = current_component()
+            if component is not None:
+                component.recover(_shown(key))
         if self._witness is not None:
             self._witness.done(key, plan, stored)
         self.queue.forget(key)
@@ -116,3 +128,8 @@ class Loop(Generic[Key]):
             self._witness.failed(key, error)
         self.queue.retry(key)
         return Result.ERROR
+
+
+def _shown(key: Hashable) -> str:
+    """Return a key as people write it: `namespace/name`."""
+    return "/".join(map(str, key)) if isinstance(key, tuple) else str(key)

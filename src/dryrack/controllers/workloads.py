@@ -6,10 +6,10 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil, floor
 
 import msgspec
 
+from dryrack.base.numbers import read_int64
 from dryrack.client.endpoints import PODS, Endpoint
 from dryrack.client.informer import Index, Informer, Name, name_of
 from dryrack.client.timekeeping import seconds_of
@@ -239,9 +239,9 @@ def waits_for_availability(
 def scaled_value(
     value: int | str | None, total: int, *, default: int | str, rounds_up: bool
 ) -> int:
-    """An absolute number, or a percentage of a total."""
+    """Return an absolute number, or a percentage of a total; 0 for one that no int64 holds."""
     value = default if value is None else value
     if isinstance(value, int):
         return value
-    share = int(value.rstrip("%")) * total / 100
-    return ceil(share) if rounds_up else floor(share)
+    share = (read_int64(value.rstrip("%")) or 0) * total
+    return -(-share // 100) if rounds_up else share // 100

@@ -66,14 +66,16 @@ class Access:
         return name.lower() in (*LOOPBACK_NAMES, *self.hosts)
 
     def is_known(self, request: web.Request) -> bool:
-        """Whether it comes with the token, in the address, a header or the cookie."""
+        """Whether the request has the token, in the address, a header or the cookie."""
         scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
         given = (
             request.query.get("token", ""),
             request.cookies.get(self.cookie, ""),
             bearer.strip() if scheme.lower() in ("bearer", "token") else "",
         )
-        return any(hmac.compare_digest(each.encode(), self.token.encode()) for each in given)
+        # Bytes of a header that are no UTF-8 arrive as halves of surrogate pairs.
+        sent = (each.encode(errors="surrogatepass") for each in given)
+        return any(hmac.compare_digest(each, self.token.encode()) for each in sent)
 
     def middleware(self) -> Middleware:
         """Lets nobody else in."""

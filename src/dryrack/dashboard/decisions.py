@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dryrack.base.errors import ContentError, DryrackError
-from dryrack.cluster import DECISION_KINDS, SeededChance, read_snapshot, typed
+from dryrack.cluster import EXPLANATION_KINDS, SeededChance, read_snapshot, typed
 from dryrack.dashboard.data.trial import TrialError, changed_world
 from dryrack.placement import CaseDocuments, Settings, World
 
@@ -48,8 +48,8 @@ class Decisions:
 
     async def _read(self) -> tuple[dict[Endpoint, Sequence[Raw]], Sequence[KubernetesObject]]:
         """What is watched, and what only decisions need."""
-        watched = [kind for kind in DECISION_KINDS if kind in self._live.kinds]
-        others = [kind for kind in DECISION_KINDS if kind not in watched]
+        watched = [kind for kind in EXPLANATION_KINDS if kind in self._live.kinds]
+        others = [kind for kind in EXPLANATION_KINDS if kind not in watched]
         rest = (await read_snapshot(self._live.client, others)).objects
         return {kind: self._live.objects(kind) for kind in watched}, rest
 
@@ -61,7 +61,7 @@ def _world(known: Mapping[Endpoint, Sequence[Raw]], rest: Sequence[KubernetesObj
 
 def _case(world: World, kind: str, name: str, node: str | None = None) -> CaseDocument:
     def settings() -> Settings:
-        return Settings(chance=SeededChance(), node=node)
+        return Settings(chance=SeededChance(), node=node, assumes_nodes=False)
 
     return CaseDocuments(world=world, settings=settings).of(kind, name)
 
@@ -77,10 +77,11 @@ def _attempt(world: World, trial: Trial) -> Mapping[str, Any]:
     }
 
 
-def _fits(case: Mapping[str, Any]) -> bool:
-    """Whether the subject of a case gets, or has, all that it asks for."""
+def _fits(case: Mapping[str, Any]) -> bool | None:
+    """Whether the subject of a case gets, or has, all that it asks for; None if unknown."""
     if "gangs" in case:
-        return all(each.get("fits", each.get("status") == "placed") for each in case["gangs"])
+        fits = [each.get("fits", each.get("status") == "placed") for each in case["gangs"]]
+        return None if None in fits and False not in fits else all(fits)
     if "pod" in case:
         return bool(case["wouldGoTo"] or case["node"])
     return bool(case.get("allocated") or case.get("devices"))

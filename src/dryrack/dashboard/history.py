@@ -12,7 +12,8 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dryrack.base.errors import ContentError
+from dryrack.base.errors import ContentError, DryrackError
+from dryrack.base.limits import DASHBOARD_MOMENT_DEVICES_MAX, DASHBOARD_MOMENTS_MAX
 from dryrack.client.timekeeping import micro_timestamp, seconds_of
 
 if TYPE_CHECKING:
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
     from dryrack.dashboard.data.tracked import Changes
 
 Document = dict[str, Any]
-# A day of a busy cluster; a moment with one pool of eight devices takes about a kilobyte.
-MOMENTS_MAX = 20_000
-DEVICES_MAX = 400_000
+# Revisions are 64 bits; Python refuses to convert thousands of digits.
+_REVISION_DIGITS_MAX = 19
 # Of what changed in a moment, so much is told one by one.
 _TOLD_MAX = 20
+
+
+class TimeError(DryrackError):
+    """A text that is neither a revision nor a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,9 @@ class History:
         )
         self._moments.append(moment)
         self._devices += moment.devices
-        while len(self._moments) > MOMENTS_MAX or self._devices > DEVICES_MAX:
+        while len(self._moments) > DASHBOARD_MOMENTS_MAX or (
+            self._devices > DASHBOARD_MOMENT_DEVICES_MAX
+        ):
             self._devices -= self._moments.popleft().devices
 
     def timeline(self, start: str = "", end: str = "") -> list[Document]:
@@ -120,8 +126,12 @@ class History:
         return Then(moment.revision, moment.time, past, places)
 
     def _moment(self, at: str) -> Moment:
-        """The last one that was not later."""
+        """Return the last moment that is not later than a revision or a time."""
         if at.isascii() and at.isdigit():
+            if len(at) > _REVISION_DIGITS_MAX:
+                raise TimeError(
+                    f"at {at[:_REVISION_DIGITS_MAX]}...: no revision has so many digits"
+                )
             place = bisect_right(self._moments, int(at), key=lambda each: each.revision)
         else:
             place = bisect_right(self._moments, _time(at), key=lambda each: each.time)
@@ -132,11 +142,11 @@ class History:
 
 
 def _time(text: str) -> str:
-    """A time as moments have it, so that texts come in the order of times."""
+    """Return a time as moments have it, so that texts come in the order of times."""
     try:
         return micro_timestamp(seconds_of(text))
-    except ValueError:
-        raise ContentError(
+    except (ValueError, OverflowError, OSError):
+        raise TimeError(
             f"{text!r}: not a time; write a revision, or a time like 2027-01-15T08:00:00Z"
         ) from None
 

@@ -20,9 +20,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dryrack.base.errors import DryrackError
+from dryrack.base.limits import (
+    DASHBOARD_BACKLOG_UPDATES_MAX,
+    DASHBOARD_UPDATES_BYTES_MAX,
+    DASHBOARD_UPDATES_MAX,
+)
+from dryrack.client.client import Selection
 from dryrack.client.endpoints import (
     CLAIMS,
     CLASSES,
+    CONFIG_MAPS,
     EVENTS,
     NODES,
     PODS,
@@ -32,7 +39,15 @@ from dryrack.client.endpoints import (
 from dryrack.client.errors import ApiError, ForbiddenError, NotFoundError, TransportError
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import micro_timestamp, sleep
-from dryrack.cluster import GROUP_KINDS, MODELS, Need, check_needs
+from dryrack.cluster import (
+    COMPONENTS,
+    GROUP_KINDS,
+    MODELS,
+    Need,
+    check_needs,
+    component_failures,
+    describe_failure,
+)
 from dryrack.dashboard.data.tracked import Tracked
 from dryrack.dashboard.data.updates import update_document
 from dryrack.dashboard.history import History
@@ -62,10 +77,6 @@ GATHER_SECONDS = 0.05
 LINGER_SECONDS = 60.0
 # Whether anybody still looks, and whether the cluster serves kinds that it did not before.
 LOOK_AGAIN_SECONDS = 15.0
-# Updates kept for streams that were interrupted, and waiting for one that is slow.
-UPDATES_MAX = 1000
-UPDATES_BYTES_MAX = 16 * 1024 * 1024
-BACKLOG_MAX = 256
 # What a plane has written before the first visit, as far as it is made again: a second's work.
 PAST_WRITES_MAX = 2000
 _OF_THE_PAST = (NODES, PODS, CLAIMS, SLICES, TAINT_RULES)
@@ -84,28 +95,43 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why the cluster cannot be followed at the moment; empty if it can."""
+    """What is wrong with the cluster at the moment."""
 
     text: str
+    """Why the cluster cannot be followed; "" if it can."""
+    failures: tuple[str, ...] = ()
+    """One sentence for each component of the control plane that has failed."""
 
 
 class Subscription:
     """One reader of updates; `None` comes when there will be no more, or too many waited."""
 
     def __init__(self) -> None:
-        self.queue: asyncio.Queue[Update | Trouble | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[Update | Trouble | None] = asyncio.Queue()
+        self._bytes = 0
+
+    async def next(self) -> Update | Trouble | None:
+        """Return the oldest update that waits; wait for one if there is none."""
+        update = await self._queue.get()
+        if isinstance(update, Update):
+            self._bytes -= len(update.body)
+        return update
 
     def tell(self, update: Update | Trouble) -> None:
-        if self.queue.qsize() > BACKLOG_MAX:
+        if isinstance(update, Update):
+            self._bytes += len(update.body)
+        self._queue.put_nowait(update)
+        is_long = self._queue.qsize() > DASHBOARD_BACKLOG_UPDATES_MAX
+        # More bytes than these, and the updates are kept for this reader alone.
+        if is_long or self._bytes > DASHBOARD_UPDATES_BYTES_MAX:
             self.end()
-        else:
-            self.queue.put_nowait(update)
 
     def end(self) -> None:
-        """What waits is not told any more: who comes again is told where to begin."""
-        while not self.queue.empty():
-            self.queue.get_nowait()
-        self.queue.put_nowait(None)
+        """Drop what waits; a reader that comes again learns where to begin."""
+        while not self._queue.empty():
+            self._queue.get_nowait()
+        self._bytes = 0
+        self._queue.put_nowait(None)
 
 
 class Live:
@@ -148,6 +174,8 @@ class Live:
         self._oldest = self.revision
         # By kind, what the watch of it suffers from.
         self._troubles: dict[Endpoint, str] = {}
+        self._failures: tuple[str, ...] = ()
+        self._components: Informer | None = None
 
     async def run(self) -> None:
         """Follows the cluster whenever somebody looks, until it is cancelled."""
@@ -247,8 +275,28 @@ class Live:
                 self._reads[kind].listen(partial(self.change, kind))
                 self._reads[kind].on_trouble(partial(self._note_trouble, kind))
             self._missing.remove(kind)
+        self._find_components()
         note = f"this account may not list {', '.join(self._hidden)}: shown without them"
         self.notes = (note,) if self._hidden else ()
+
+    def _find_components(self) -> None:
+        """
+        Follow the ConfigMap in which the embedded control plane of this page reports failures.
+
+        The page of another cluster does not ask: its account needs no right to read ConfigMaps.
+        """
+        if self._components is not None or self._read_past is None:
+            return
+        selection = Selection(
+            namespace=COMPONENTS.namespace, fields=f"metadata.name={COMPONENTS.name}"
+        )
+        self._components = self._informers.of(CONFIG_MAPS, selection)
+        self._components.listen(self._on_components)
+
+    def _on_components(self, _: Raw | None, new: Raw | None) -> None:
+        before = self.trouble
+        self._failures = tuple(map(describe_failure, component_failures(new)))
+        self._tell_trouble(before)
 
     async def _leave(self) -> None:
         """Reads no more of what the cluster does not serve any more."""
@@ -273,8 +321,8 @@ class Live:
 
     @property
     def trouble(self) -> Trouble:
-        """Why the cluster cannot be followed at the moment."""
-        return Trouble(next(iter(self._troubles.values()), ""))
+        """Return what is wrong with the cluster at the moment."""
+        return Trouble(next(iter(self._troubles.values()), ""), self._failures)
 
     def _note_trouble(self, kind: Endpoint, text: str) -> None:
         before = self.trouble
@@ -282,6 +330,9 @@ class Live:
             self._troubles[kind] = text
         else:
             self._troubles.pop(kind, None)
+        self._tell_trouble(before)
+
+    def _tell_trouble(self, before: Trouble) -> None:
         if self.trouble != before:
             for each in self._subscriptions:
                 each.tell(self.trouble)
@@ -339,7 +390,10 @@ class Live:
     def _keep(self, update: Update) -> None:
         self._updates.append(update)
         self._updates_bytes += len(update.body)
-        while len(self._updates) > UPDATES_MAX or self._updates_bytes > UPDATES_BYTES_MAX:
+        while (
+            len(self._updates) > DASHBOARD_UPDATES_MAX
+            or self._updates_bytes > DASHBOARD_UPDATES_BYTES_MAX
+        ):
             oldest = self._updates.popleft()
             self._updates_bytes -= len(oldest.body)
             self._oldest = oldest.revision

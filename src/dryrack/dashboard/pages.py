@@ -213,11 +213,15 @@ class Pages:
         return await _json(request, {"revision": self._live.revision, "classes": found})
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        """The last ones, the latest first."""
+        """Return the latest events, the newest first, and how many older ones are omitted."""
         await self._live.look()
         rows = self._live.tracked.events.current.values()
         found = sorted(rows, key=lambda each: (each["time"], each["name"]), reverse=True)
-        document = {"revision": self._live.revision, "events": found[:_EVENTS_MAX]}
+        document = {
+            "revision": self._live.revision,
+            "events": found[:_EVENTS_MAX],
+            "omitted": max(0, len(found) - _EVENTS_MAX),
+        }
         return await _json(request, document)
 
     async def _found(

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from dryrack.base.errors import ContentError, DryrackError
+from dryrack.base.limits import DASHBOARD_BODY_BYTES_MAX
+from dryrack.cluster.process import server_log
 from dryrack.dashboard.data.trial import TrialError
+from dryrack.dashboard.history import TimeError
 from dryrack.dashboard.live import encoded
 from dryrack.dashboard.pages import ROUTES, Pages
 
@@ -43,9 +46,12 @@ _STOP_SECONDS_MAX = 1.0
 
 @asynccontextmanager
 async def serving(live: Live, listening: socket.socket, access: Access) -> AsyncIterator[None]:
-    """Serves for the length of a block."""
+    """Serve for the length of a block."""
     runner = web.AppRunner(
-        application(live, access), access_log=None, shutdown_timeout=_STOP_SECONDS_MAX
+        application(live, access),
+        access_log=None,
+        logger=server_log(),
+        shutdown_timeout=_STOP_SECONDS_MAX,
     )
     async with asyncio.TaskGroup() as group:
         following = group.create_task(live.run(), name="the page's view")
@@ -59,8 +65,11 @@ async def serving(live: Live, listening: socket.socket, access: Access) -> Async
 
 
 def application(live: Live, access: Access) -> web.Application:
-    """Everything that is served."""
-    app = web.Application(middlewares=[access.middleware(), _told_errors])
+    """Return the application with every page."""
+    app = web.Application(
+        middlewares=[access.middleware(), _told_errors],
+        client_max_size=DASHBOARD_BODY_BYTES_MAX,
+    )
     app.on_response_prepare.append(access.sign)
     pages = Pages(live)
     app.router.add_get("/", _file(STATIC / "index.html"))
@@ -83,12 +92,12 @@ def _file(path: Path) -> Answer:
 
 @web.middleware
 async def _told_errors(request: web.Request, handler: Answer) -> web.StreamResponse:
-    """A mistake is told as JSON: what, and what would put it right."""
+    """Answer a mistake with JSON that says what is wrong and what would put it right."""
     try:
         return await handler(request)
     except ContentError as error:
         return _refusal(404, str(error))
-    except TrialError as error:
+    except (TrialError, TimeError) as error:
         return _refusal(400, str(error))
     except DryrackError as error:
         return _refusal(503, str(error))

@@ -3,17 +3,19 @@ Server-sent events: what changes, as it changes.
 
 `?since=REVISION` or the header Last-Event-ID tells what the reader knows. It is sent an event
 `update` for each revision since then, or one event `reset` if it has to read everything anew. An
-event `cluster` tells that the cluster cannot be followed, or can be again. A comment now and then
-keeps proxies from closing what they think is dead.
+event `cluster` says that the cluster cannot be followed, or can be followed again, and which
+components of its control plane have failed. A comment now and then keeps proxies from closing a
+connection that they consider dead.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+import asyncio
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from dryrack.base.limits import CHUNK_SECONDS_MAX
 from dryrack.client.timekeeping import deadline
 from dryrack.dashboard.live import Trouble, encoded
 
@@ -30,14 +32,25 @@ _HEADERS = {
 
 
 async def stream(request: web.Request, live: Live) -> web.StreamResponse:
-    """Sends updates until the reader goes, or has to begin anew."""
+    """Send updates until the reader goes, or has to begin anew."""
     response = web.StreamResponse(headers=_HEADERS)
     with live.subscribed() as subscription:
         await response.prepare(request)
-        # A reader that goes comes again by itself.
-        with suppress(ConnectionResetError):
+        # A reader that goes, or that does not read, comes again by itself.
+        try:
             await _send(response, live, subscription, _known(request))
+        except ConnectionResetError:
+            pass
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
     return response
+
+
+async def _write(response: web.StreamResponse, frame: bytes) -> None:
+    """Send a frame; raise a `TimeoutError` if the reader takes nothing for too long."""
+    async with asyncio.timeout(CHUNK_SECONDS_MAX):
+        await response.write(frame)
 
 
 async def _send(
@@ -47,24 +60,24 @@ async def _send(
     # Whatever comes from now on is in the queue.
     known = live.revision
     if missed is None:
-        await response.write(_reset(known))
+        await _write(response, _reset(known))
     for each in missed or ():
-        await response.write(_frame(each))
-    if live.trouble.text:
-        await response.write(_cluster(live.trouble))
+        await _write(response, _frame(each))
+    if live.trouble != Trouble(""):
+        await _write(response, _cluster(live.trouble))
     while True:
         try:
             async with deadline(live.clock, live.clock.now() + _ALIVE_SECONDS):
-                update = await subscription.queue.get()
+                update = await subscription.next()
         except TimeoutError:
-            await response.write(b": alive\n\n")
+            await _write(response, b": alive\n\n")
             continue
         if update is None:
             return
         if isinstance(update, Trouble):
-            await response.write(_cluster(update))
+            await _write(response, _cluster(update))
         elif update.revision > known:
-            await response.write(_frame(update))
+            await _write(response, _frame(update))
 
 
 def _known(request: web.Request) -> int | None:
@@ -78,7 +91,8 @@ def _frame(update: Update) -> bytes:
 
 
 def _cluster(trouble: Trouble) -> bytes:
-    return b"event: cluster\ndata: %b\n\n" % encoded({"error": trouble.text})
+    document = {"error": trouble.text, "failures": trouble.failures}
+    return b"event: cluster\ndata: %b\n\n" % encoded(document)
 
 
 def _reset(revision: int) -> bytes:

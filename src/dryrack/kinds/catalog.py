@@ -17,7 +17,7 @@ from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.documents import Document, Problem
 from dryrack.kinds.meta import KubernetesObject, kind_of
-from dryrack.kinds.migrations import KINDS_GONE
+from dryrack.kinds.migrations import KINDS_GONE, conversion
 
 _CORE = (core.Node, core.Pod, core.Namespace, core.ConfigMap)
 _RESOURCE = (
@@ -102,13 +102,29 @@ def model_of(api_version: str, kind: str) -> type[KubernetesObject] | Unknown:
     )
 
 
+def fix_of(unknown: Unknown, document: Document) -> str:
+    """Return what to do about a document without a model: the whole conversion of an old one."""
+    raw, kind = document.raw, document.kind
+    if not document.api_version.startswith(f"{GROUP}/"):
+        return unknown.fix
+    if kind in CURRENT:
+        return conversion(raw, CURRENT[kind])
+    driver = raw.get("driverName")
+    if kind == "ResourceClass" and isinstance(driver, str):
+        return (
+            f"write apiVersion: {V1}, kind: DeviceClass, and replace driverName by spec:"
+            f" {{selectors: [{{cel: {{expression: 'device.driver == \"{driver}\"'}}}}]}}"
+        )
+    return unknown.fix
+
+
 def typed(document: Document) -> Typed | tuple[Problem, ...]:
     """The object of a document, with its defaults and converted to v1, or all that is wrong."""
     model = model_of(document.api_version, document.kind)
     if isinstance(model, Unknown):
         path = "kind" if document.api_version and document.kind else ""
         path = "apiVersion" if document.kind in KINDS else path
-        return (document.problem(path, model.message, model.fix),)
+        return (document.problem(path, model.message, fix_of(model, document)),)
     raw = to_v1(with_defaults(document.raw))
     try:
         return Typed(document, decode(raw, model), raw)

@@ -486,6 +486,31 @@ class PodOwner(KubernetesObject, frozen=True, kw_only=True):
     spec: PodOwnerSpec = PodOwnerSpec()
 
 
+class EventObjectReference(Model, frozen=True, kw_only=True):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class Event(KubernetesObject, frozen=True, kw_only=True):
+    """An event, as far as it says what happened to which object."""
+
+    involved_object: EventObjectReference = EventObjectReference()
+    reason: str = ""
+    message: str = ""
+    type: str = ""
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+    event_time: str | None = None
+
+    @property
+    def time(self) -> str:
+        """The last time that it happened, as text that sorts."""
+        created = self.metadata.creation_timestamp or ""
+        return self.last_timestamp or self.event_time or self.first_timestamp or created
+
+
 class NamespaceSpec(Model, frozen=True, kw_only=True):
     finalizers: tuple[str, ...] = ()
 

@@ -7,17 +7,16 @@ file is opened here: the caller brings the bytes and a name to call them by.
 """
 
 import codecs
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dryrack.base.limits import FILE_BYTES_MAX
 from dryrack.kinds.shape import Path, described
 from dryrack.kinds.text import manifest_text
 from dryrack.kinds.text.parsed import Fault, Parsed
 from dryrack.kinds.text.source_positions import Place, Places, parse_path
 
-# A list of ten thousand slices is 25 MB; more than this is no manifest.
-BYTES_MAX = 128 * 1024 * 1024
 # The marks of UTF-16 are the beginnings of those of UTF-32.
 _OTHER_ENCODINGS = {
     "UTF-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
@@ -165,13 +164,15 @@ def read(data: bytes | str, name: str) -> Reading:
         return Reading((), (_problem(name, text),))
     documents: list[Document] = []
     problems: list[Problem] = []
+    lines: list[str] = []
     for found in manifest_text.documents(text, name):
         if isinstance(found, Parsed):
             objects, wrong = _unwrapped(name, found.value, found.tree)
             documents += objects
             problems += wrong
         else:
-            problems.append(_problem(name, _hinted(found, text)))
+            lines = lines or text.split("\n")
+            problems.append(_problem(name, _hinted(found, lines)))
     if not documents and not problems:
         problems.append(Problem(name, 1, 1, "no document in this file", _FILL))
     return Reading(tuple(documents), tuple(problems))
@@ -180,8 +181,8 @@ def read(data: bytes | str, name: str) -> Reading:
 def _decoded(data: bytes | str) -> str | Fault:
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")
-    if len(data) > BYTES_MAX:
-        return Fault(Place(1, 1), f"larger than {BYTES_MAX} bytes", "split the file")
+    if len(data) > FILE_BYTES_MAX:
+        return Fault(Place(1, 1), f"larger than {FILE_BYTES_MAX} bytes", "split the file")
     if not data.strip():
         return Fault(Place(1, 1), "the file is empty", _FILL)
     for name, marks in _OTHER_ENCODINGS.items():
@@ -203,10 +204,10 @@ def _place_in(data: bytes, offset: int) -> Place:
     return Place(data.count(b"\n", 0, offset) + 1, offset - data.rfind(b"\n", 0, offset))
 
 
-def _hinted(fault: Fault, text: str) -> Fault:
-    """The fault, with a word for those who named the template of a file instead of the file."""
+def _hinted(fault: Fault, lines: Sequence[str]) -> Fault:
+    """Return the fault, with a hint for those who named a template instead of a manifest."""
     # The parser may notice a line later.
-    around = text.split("\n", fault.place.line)[max(0, fault.place.line - 2) : fault.place.line]
+    around = lines[max(0, fault.place.line - 2) : fault.place.line]
     if fault.fix or not any(_PLACEHOLDER in line for line in around):
         return fault
     fix = "it looks like a template; render it first, for example with helm template"

@@ -6,9 +6,10 @@ fields that v1 has elsewhere or not at all; whoever says that they are not there
 to put what they say.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dryrack.kinds.convert import EXACT_FIELDS, V1, V1BETA1
+from dryrack.kinds.convert import EXACT_FIELDS, GROUP, V1, V1BETA1
 from dryrack.kinds.shape import Path
 
 # Kinds of resource.k8s.io that are gone, and what to write instead.
@@ -46,6 +47,59 @@ _CLASSIC = {
     "suitableNodes": "remove it; devices say which nodes have them",
     "controller": "remove it; the scheduler allocates devices by itself",
 }
+# The same as steps of a conversion, with what the field says.
+_CLASSIC_CHANGES = {
+    "controller": "remove controller",
+    "resourceClassName": "replace resourceClassName by devices: {{requests: [{{name: device,"
+    " exactly: {{deviceClassName: {0}}}}}]}}",
+    "parametersRef": "write what parametersRef refers to as selectors of the request or as"
+    " devices.config",
+    "allocationMode": "remove allocationMode",
+}
+
+
+def conversion(raw: Any, api_version: str) -> str:
+    """Return how to rewrite an object of an older version: all that changes for this object."""
+    steps = [f"write apiVersion: {api_version}", *dict.fromkeys(_changes(raw))]
+    return steps[0] if len(steps) == 1 else f"{', '.join(steps[:-1])} and {steps[-1]}"
+
+
+def _changes(raw: Any) -> Iterator[str]:
+    spec = _below(raw, "spec")
+    if raw.get("kind") == "ResourceClaimTemplate":
+        spec = _below(spec, "spec")
+    is_classic = "resourceClassName" in spec
+    for name in ("controller", "resourceClassName", "parametersRef", "allocationMode"):
+        if name in spec:
+            yield _CLASSIC_CHANGES[name].format(spec.get(name))
+    if not is_classic and raw.get("apiVersion") != f"{GROUP}/v1beta2":
+        for request in _dicts(_below(spec, "devices").get("requests")):
+            flat = [name for name in EXACT_FIELDS if name in request]
+            if flat:
+                yield f"move {_listed(flat)} of each request under `exactly`"
+    if any("basic" in device for device in _dicts(spec.get("devices"))):
+        yield "write what is in `basic` of each device one level up, beside `name`"
+    if raw.get("kind") == "DeviceClass" and "suitableNodes" in spec:
+        yield "remove suitableNodes"
+    selector = _below(spec, "deviceSelector")
+    gone = [name for name in ("deviceClassName", "selectors") if name in selector]
+    if raw.get("kind") == "DeviceTaintRule" and gone:
+        yield f"replace {_listed(gone)} of deviceSelector by driver, pool and device"
+
+
+def _below(raw: Any, key: str) -> dict[str, Any]:
+    value = raw.get(key) if isinstance(raw, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _dicts(items: Any) -> Iterator[dict[str, Any]]:
+    yield from (
+        each for each in (items if isinstance(items, list) else ()) if isinstance(each, dict)
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def moved(path: Path, api_version: str) -> str:

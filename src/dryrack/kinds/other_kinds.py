@@ -9,7 +9,7 @@ Everything else is a mistake: a kind of Kubernetes in a group where it is not, o
 from dataclasses import dataclass
 from enum import Enum
 
-from dryrack.kinds.catalog import Unknown, model_of
+from dryrack.kinds.catalog import Unknown, fix_of, model_of
 from dryrack.kinds.documents import Document
 from dryrack.kinds.shape import Path, described
 
@@ -112,4 +112,6 @@ def _mistaken(document: Document, model: Unknown) -> Mistaken:
         versions = " or ".join(f"{group}/v1" if group else "v1" for group in homes)
         return Mistaken(("apiVersion",), message, f"write apiVersion: {versions}")
     is_elsewhere = not model.message.startswith("unknown kind")
-    return Mistaken(("apiVersion" if is_elsewhere else "kind",), model.message, model.fix)
+    return Mistaken(
+        ("apiVersion" if is_elsewhere else "kind",), model.message, fix_of(model, document)
+    )

@@ -28,13 +28,22 @@ SUFFIX_WRONG = "unable to parse quantity's suffix"
 
 # Python refuses to print integers of more than 4300 digits; "1e999999999" must not even be built.
 DIGITS_MAX = 4000
+# A sign, a point and an exponent of 32 bits fit beside the digits.
+_TEXT_MAX = DIGITS_MAX + 20
+# Parsing and printing longer ones is rare, and a cache of them would hold hundreds of megabytes.
+_CACHED_TEXT_MAX = 64
+_CACHED_BITS_MAX = 256
+_NUMBER_LIMIT = 10**DIGITS_MAX
+_TOO_LONG = f"quantities of more than {DIGITS_MAX} digits are not supported"
 
 INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
 _NANO = -9
 # An int64 holds any number of this many decimal digits.
 _INT64_DIGITS = 18
-_PARTS = re.compile(r"([+-]?)0*([0-9]*)((?:\.([0-9]*))?)([eEinumkKMGTP]*[-+]?[0-9]*)")
+# Possessive: zeros, digits and the digits of an exponent overlap, and trying every division of a
+# long run of them takes cubic time. No other division can match where the greedy one does not.
+_PARTS = re.compile(r"([+-]?+)0*+([0-9]*+)((?:\.([0-9]*+))?+)([eEinumkKMGTP]*+[-+]?+[0-9]*+)")
 _EXPONENT = re.compile(r"[+-]?[0-9]+")
 
 
@@ -108,7 +117,7 @@ class Quantity:
     @staticmethod
     def parse(text: str) -> "Quantity":
         """Read a quantity, or raise `QuantityError`."""
-        return _parse(text)
+        return _parse(text) if len(text) <= _CACHED_TEXT_MAX else _read(text)
 
     @staticmethod
     def from_json(value: object) -> "Quantity":
@@ -116,11 +125,11 @@ class Quantity:
         if value is None:
             return ZERO
         if isinstance(value, str):
-            return _parse(value.strip(_GO_SPACE))
+            return Quantity.parse(value.strip(_GO_SPACE))
         if isinstance(value, int) and not isinstance(value, bool):
-            return _parse(_digits(value))
+            return Quantity.parse(_digits(value))
         if isinstance(value, float):
-            return _parse(number_text(value))
+            return Quantity.parse(number_text(value))
         raise QuantityError(FORMAT_WRONG)
 
     @staticmethod
@@ -142,6 +151,8 @@ class Quantity:
         if self.nanos == INT64_MIN * 10**9 and self.format is Format.BINARY_SI and not self.big:
             # Go negates the least int64 into itself, and then finds no factor in it.
             return str(INT64_MIN)
+        if self.nanos.bit_length() > _CACHED_BITS_MAX:
+            return _format(self.nanos, self.format)
         return canonical(self.nanos, self.format)
 
     def __repr__(self) -> str:
@@ -226,19 +237,25 @@ def number_text(value: float) -> str:
 
 
 def _digits(value: int) -> str:
-    if abs(value) >= 10**DIGITS_MAX:
-        raise QuantityError(f"quantities of more than {DIGITS_MAX} digits are not supported")
+    if abs(value) >= _NUMBER_LIMIT:
+        raise QuantityError(_TOO_LONG)
     return str(value)
 
 
 @lru_cache(maxsize=65536)
 def _parse(text: str) -> Quantity:
+    return _read(text)
+
+
+def _read(text: str) -> Quantity:
     if text == "0":
         return ZERO
     parts = _PARTS.fullmatch(text) if text else None
     if parts is None:
         raise QuantityError(FORMAT_WRONG)
     sign, digits, point, decimals, suffix = parts.groups()
+    if len(text) > _TEXT_MAX:
+        raise QuantityError(_TOO_LONG)
     base, exponent, preferred = _interpret(suffix)
     number = _Number(-1 if sign == "-" else 1, digits or "0", decimals or "", point)
     return _small(text, number, (base, exponent, preferred)) or _large(
@@ -261,7 +278,7 @@ def _interpret(suffix: str) -> tuple[int, int, Format]:
         return 10, _DECIMAL[suffix], Format.DECIMAL_SI
     if suffix in _BINARY:
         return 2, _BINARY[suffix], Format.BINARY_SI
-    if suffix[0] in "eE" and _EXPONENT.fullmatch(suffix, 1) and len(suffix) < 2 * DIGITS_MAX:
+    if suffix[0] in "eE" and _EXPONENT.fullmatch(suffix, 1):
         exponent = int(suffix[1:])
         if _fits(exponent):
             # Kubernetes narrows the exponent to 32 bits without looking.
@@ -285,7 +302,8 @@ def _small(text: str, number: _Number, unit: tuple[int, int, Format]) -> Quantit
             return None
         kept = scale % 3 == 0 and not shifted.endswith("000") and shifted[0] != "0"
         unscaled = number.sign * int(shifted)
-    nanos = unscaled * _power_of_ten(scale - _NANO, unscaled)
+    nanos = _in_nanos(unscaled, scale)
+    scale = scale if nanos else _scale_of_zero(scale)
     small = Quantity(nanos, preferred, unscaled=unscaled, scale=scale, big=False, written=text)
     object.__setattr__(small, "verbatim", kept)
     return small
@@ -301,13 +319,9 @@ def _large(text: str, number: _Number, unit: tuple[int, int, Format]) -> Quantit
         scale += exponent
     else:
         unscaled <<= exponent
-    if scale < _NANO:
-        nanos = _ceil(unscaled, _NANO - scale)
-    else:
-        nanos = unscaled * _power_of_ten(scale - _NANO, unscaled)
+    nanos = _ceil(unscaled, _NANO - scale) if scale < _NANO else _in_nanos(unscaled, scale)
     # Rounding to nano leaves the decimal at that scale, whether or not a digit was lost.
-    if nanos:
-        unscaled, scale = nanos, _NANO
+    unscaled, scale = (nanos, _NANO) if nanos else (0, _scale_of_zero(scale))
     if preferred is Format.BINARY_SI and nanos > INT64_MAX * 10**9:
         unscaled, scale, nanos = INT64_MAX, 0, INT64_MAX * 10**9
     if preferred is Format.BINARY_SI and 0 < nanos < 10**9:
@@ -321,15 +335,22 @@ def _check_digits(text: str, number: _Number) -> None:
     if text.lstrip("+-").lstrip(".")[:1] not in _DIGITS:
         raise QuantityError(NUMERIC_WRONG)
     if len(number.digits) + len(number.decimals) > DIGITS_MAX:
-        raise QuantityError(f"quantities of more than {DIGITS_MAX} digits are not supported")
+        raise QuantityError(_TOO_LONG)
 
 
-def _power_of_ten(exponent: int, unscaled: int) -> int:
+def _in_nanos(unscaled: int, scale: int) -> int:
+    """Return `unscaled` times 10**scale in nanos, or raise if that has too many digits."""
     if unscaled == 0:
-        return 1
-    if exponent > DIGITS_MAX:
-        raise QuantityError(f"quantities of more than {DIGITS_MAX} digits are not supported")
-    return int(10**exponent)
+        return 0
+    # Three tenths of its bits are a little less than the digits of a number.
+    if scale + unscaled.bit_length() * 3 // 10 > DIGITS_MAX:
+        raise QuantityError(_TOO_LONG)
+    return unscaled * int(10 ** (scale - _NANO))
+
+
+def _scale_of_zero(scale: int) -> int:
+    """Return a scale that gives the same answers but does not stall a sum ("0e-2000000000")."""
+    return max(-DIGITS_MAX, min(scale, DIGITS_MAX))
 
 
 def _ceil(unscaled: int, places: int) -> int:
@@ -406,11 +427,15 @@ def _scaled_big(unscaled: int, difference: int) -> int:
 @lru_cache(maxsize=65536)
 def canonical(nanos: int, preferred: Format) -> str:
     """
-    The one way Kubernetes writes a computed value: no fraction, the largest suffix that needs none.
+    Return the text that Kubernetes writes for a computed value.
 
-    Beyond the last suffix there is none, and the number is printed without: that is
-    apimachinery's behaviour too.
+    It has no fraction and the largest suffix that needs none. Beyond the last suffix, the number
+    is printed without one, as apimachinery does.
     """
+    return _format(nanos, preferred)
+
+
+def _format(nanos: int, preferred: Format) -> str:
     if nanos == 0:
         return "0"
     whole, rest = divmod(nanos, 10**9)

@@ -83,7 +83,7 @@ class Checkpoint:
                 data = self.files.read(path) or b""
                 try:
                     records.append(_decode(data, uid))
-                except (msgspec.DecodeError, ValueError) as error:
+                except (ValueError, RecursionError) as error:
                     if not data.endswith(_END) and not is_begun(uid):
                         self.files.remove(path)
                         continue
@@ -140,7 +140,7 @@ class CheckpointLock:
     def acquire(self) -> None:
         """Waits until the others are done."""
         self._path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         self._descriptor = os.open(self._path, flags, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.validation.names import capacity_name
 from dryrack.kubeletplugin import cdi
 from dryrack.kubeletplugin.device_kind import (
     AllocatedDevice,
@@ -126,6 +127,13 @@ def allocated_devices(claim: ResourceClaim, devices: NodeDevices) -> Iterable[Al
                 f"{what}, request {result.request}: device {result.pool}/{result.device} is not "
                 f"on node {node}; it has {len(known)} devices of {kind.driver} in pool {node}"
             )
+        for name in sorted(result.consumed_capacity):
+            # A real API server takes any text here, and the name becomes that of a variable.
+            if any(capacity_name("", name)):
+                raise PrepareError(
+                    f"{what}, request {result.request}: consumedCapacity {name!r}: not the name "
+                    "of a capacity; expected a name, or a domain and a name separated by a slash"
+                )
         yield AllocatedDevice(
             request=result.request,
             pool=result.pool,

@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
+from dryrack.base.numbers import read_int64
 from dryrack.kubeletplugin.device_kind import DeviceKind, DevicesError, KindOptions
 from dryrack.kubeletplugin.kinds.cpu import cpu_kind
 from dryrack.kubeletplugin.kinds.fake import fake_kind
@@ -87,10 +88,10 @@ def options_of(text: str) -> KindOptions:
     head, *rest = text.split(",")
     kind, colon, count = head.partition(":")
     is_named = kind == CATALOGUE
-    is_count = count.isascii() and count.isdecimal() and int(count) > 0
+    number = read_int64(count)
     if not kind:
         raise DevicesError(f"--devices {text!r}: KIND[:COUNT][,option=value...], as in fake:8")
-    if colon and not is_named and not is_count:
+    if colon and not is_named and (number is None or number < 1):
         raise DevicesError(f"--devices {text!r}: COUNT is {count!r}; a number from 1 on")
     options: dict[str, str] = {}
     for part in rest:
@@ -100,7 +101,7 @@ def options_of(text: str) -> KindOptions:
         options[name] = value
     if is_named:
         return _checked(KindOptions(kind, None, options, count))
-    return KindOptions(kind, int(count) if colon else None, options)
+    return KindOptions(kind, number if colon else None, options)
 
 
 def _checked(options: KindOptions) -> KindOptions:

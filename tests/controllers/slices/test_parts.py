@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,9 @@ from dryrack.controllers.slices.events import WAITING_MAX, EventQueue
 from dryrack.controllers.slices.verification import missed
 from dryrack.controllers.writes import EngineContext, Report
 from dryrack.hardware.inventory import Inventory, Source, SourceKind
+
+if TYPE_CHECKING:
+    import pytest
 
 CALLS = st.tuples(st.sampled_from("xyz"), st.frozensets(st.integers(0, 4)).map(sorted))
 
@@ -37,8 +41,8 @@ def test_a_shared_pool_is_matched_by_any_node(
         assert is_change == (matches.matched != before)
 
 
-def test_events_wait_for_calm_but_not_for_ever() -> None:
-    """Under load one a second is told; of more than can wait the newest remain."""
+def test_events_wait_for_calm_but_not_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+    """Under load one a second is written; the newest remain, and the log counts the others."""
 
     async def scene() -> None:
         where, calm = site(), asyncio.Event()
@@ -60,6 +64,9 @@ def test_events_wait_for_calm_but_not_for_ever() -> None:
             task.cancel()
 
     asyncio.run(scene())
+    assert [each.message for each in caplog.records if each.levelname == "WARNING"] == [
+        f"dropped 10 events about slices: more than {WAITING_MAX} were waiting to be written"
+    ]
 
 
 def test_listeners_are_told_of_every_other_inventory() -> None:

@@ -82,7 +82,7 @@ class Renderer:
     def stored(self, resource: Resource, stored: Stored, form: "Form") -> Response:
         if form.wanted.is_plain and resource.is_stored_as_served:
             return json_response(form.code, stored.json, form.warnings)
-        return self.object(resource, resource.read(stored), form)
+        return self.object(resource, read_as(resource, form, stored), form)
 
     def object(self, resource: Resource, obj: Raw, form: "Form") -> Response:
         """One object of a resource, in the version of the resource."""
@@ -116,7 +116,7 @@ class Renderer:
                 # Lists of custom objects are no structs, which would leave out what is empty.
                 meta = {"continue": "", **meta}
             return json_response(form.code, _joined(resource, page, meta), form.warnings)
-        objects = [resource.read(each) for each in page.items]
+        objects = [read_as(resource, form, each) for each in page.items]
         raw = self._list(resource, objects, meta, form)
         return response(form.code, raw, form.wanted, form.warnings)
 
@@ -180,6 +180,13 @@ def form_of(wanted: Wanted, query: Query, warnings: Sequence[str]) -> Form:
             problem = invalid_value("includeObject", include, detail)
             raise bad_request(f"Unable to convert to Table as requested: {problem}")
     return Form(wanted, 200, warnings, include)
+
+
+def read_as(resource: Resource, form: Form, stored: Stored) -> Raw:
+    """Return as much of a stored object as a form shows, in the version of the resource."""
+    if form.wanted.shape in (Shape.PARTIAL, Shape.PARTIAL_LIST):
+        return resource.read_metadata(stored)
+    return resource.read(stored)
 
 
 def _go_type(resource: Resource, kind: str) -> str:

@@ -6,6 +6,7 @@ cluster's authority signed comes first, then a bearer token; somebody with neith
 health of the server and at nothing else.
 """
 
+import base64
 from collections.abc import Mapping
 
 from multidict import CIMultiDict
@@ -14,6 +15,7 @@ from dryrack.apiserver.answer.status import unauthorized
 from dryrack.apiserver.authentication.certificates import user_of_certificate
 from dryrack.apiserver.authentication.impersonation import Allows, impersonated
 from dryrack.apiserver.authentication.tokens import Tokens
+from dryrack.apiserver.http import websocket
 from dryrack.client.transport import User
 
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
@@ -21,8 +23,9 @@ AUTHENTICATED = "system:authenticated"
 
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz")
 _BEARER = "bearer "
+_BEARER_PROTOCOL = "base64url.bearer.authorization.k8s.io."
 
-__all__ = ["ANONYMOUS", "Authentication"]
+__all__ = ["ANONYMOUS", "Authentication", "is_open_path"]
 
 
 class Authentication:
@@ -37,7 +40,7 @@ class Authentication:
     ) -> User:
         user = self._proven(headers, certificate)
         if user is None:
-            if not _is_open(path):
+            if not is_open_path(path):
                 raise unauthorized()
             return ANONYMOUS
         return impersonated(user, headers, self._allows)
@@ -46,6 +49,8 @@ class Authentication:
         user = user_of_certificate(certificate)
         if user is None:
             user = self._by_token(headers.get("Authorization", ""))
+        if user is None and websocket.is_requested(headers):
+            user = self._by_protocol(headers)
         if user is None:
             return None
         return User(user.name, (*user.groups, AUTHENTICATED), user.uid, user.extra)
@@ -53,12 +58,44 @@ class Authentication:
     def _by_token(self, authorization: str) -> User | None:
         if not authorization.lower().startswith(_BEARER):
             return None
-        user = self._tokens.user_of(authorization[len(_BEARER) :].strip())
+        return self._holder(authorization[len(_BEARER) :].strip())
+
+    def _by_protocol(self, headers: CIMultiDict[str]) -> User | None:
+        """
+        Return the user of the token that a WebSocket client sends as a subprotocol.
+
+        Programs in a browser cannot set the header Authorization. The token is removed from the
+        headers: the server answers with the subprotocol that is left.
+        """
+        offered = ",".join(headers.getall(websocket.PROTOCOL_HEADER, ())).split(",")
+        protocols = [each.strip() for each in offered]
+        tokens = [each for each in protocols if each.startswith(_BEARER_PROTOCOL)]
+        others = [each for each in protocols if each and each not in tokens]
+        if not tokens:
+            return None
+        if len(tokens) > 1 or not others:
+            raise unauthorized()
+        user = self._holder(_decode_token(tokens[0].removeprefix(_BEARER_PROTOCOL)))
+        headers[websocket.PROTOCOL_HEADER] = ",".join(others)
+        return user
+
+    def _holder(self, token: str) -> User:
+        user = self._tokens.user_of(token)
         if user is None:
             # A token that does not hold is a mistake to be told, also where none is needed.
             raise unauthorized()
         return user
 
 
-def _is_open(path: str) -> bool:
+def _decode_token(encoded: str) -> str:
+    """Return a token from base64url without padding."""
+    try:
+        padded = encoded + "=" * (-len(encoded) % 4)
+        return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
+    except ValueError:
+        raise unauthorized() from None
+
+
+def is_open_path(path: str) -> bool:
+    """Whether a client that does not say who it is may read the page."""
     return any(path == each or path.startswith(f"{each}/") for each in _OPEN_PATHS)

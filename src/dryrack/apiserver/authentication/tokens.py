@@ -124,7 +124,8 @@ class Tokens:
             signed = self._key.verify(_bytes(signature), content.encode())
             if algorithm == "ES256" and signed:
                 return _decoded(payload)
-        except (ValueError, UnicodeError):
+        except (ValueError, RecursionError):
+            # Anybody can send anything; JSON that is nested too deep is one of these things.
             pass
         raise InvalidTokenError
 

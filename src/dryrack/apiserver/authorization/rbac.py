@@ -4,12 +4,14 @@ Role-based access control, as a function of the roles and bindings that are stor
 A policy is an index of bindings by subject. Deciding follows the bindings of the user and of each
 group to their roles, cluster bindings first, and stops at the first rule that allows. Nothing is
 ever denied: what no rule allows is not allowed. An aggregated role has the rules of all roles
-that its selectors match, at any time, without somebody copying them into it.
+that its selectors match, at any time; no controller copies them into it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import json
 
 from dryrack.apiserver.authorization.attributes import Attributes
 from dryrack.client.transport import User
@@ -102,8 +104,9 @@ class Policy:
         for role in sources.roles:
             meta = role["metadata"]
             policy.roles[meta["namespace"], meta["name"]] = _rules(role)
-        for role in sources.cluster_roles:
-            policy.roles["", role["metadata"]["name"]] = _aggregated(role, sources.cluster_roles)
+        cluster_rules = _cluster_rules(sources.cluster_roles)
+        for role, rules in zip(sources.cluster_roles, cluster_rules, strict=True):
+            policy.roles["", role["metadata"]["name"]] = rules
         for binding in (*sources.cluster_bindings, *sources.bindings):
             policy._bind(binding)
         return policy
@@ -173,23 +176,49 @@ def _rules(role: Raw) -> tuple[Rule, ...]:
     return tuple(Rule.of(each) for each in role.get("rules") or ())
 
 
-def _aggregated(
-    role: Raw, all_roles: Sequence[Raw], within: frozenset[str] = frozenset()
-) -> tuple[Rule, ...]:
-    """A role's own rules or, of an aggregated one, those of the roles that it selects."""
-    aggregation = role.get("aggregationRule")
-    if not aggregation:
-        return _rules(role)
-    # Two roles may select each other; each adds its rules once.
-    around = within | {role["metadata"]["name"]}
-    selectors = [
-        decode(each, LabelSelector) for each in aggregation.get("clusterRoleSelectors") or ()
-    ]
-    chosen = (each for each in all_roles if each["metadata"]["name"] not in around)
-    selected = (each for each in chosen if _is_selected(each, selectors))
-    return tuple(rule for each in selected for rule in _aggregated(each, all_roles, around))
+def _cluster_rules(roles: Sequence[Raw]) -> Iterator[tuple[Rule, ...]]:
+    """
+    Yield the rules of each cluster role: its own or, if it is aggregated, those that it selects.
+
+    Aggregated roles may select each other, in circles too. A set of roles is a number with one bit
+    for each, and a closure over these numbers follows every selection once: walking along all
+    paths would take factorial time.
+    """
+    reached = _selected(roles)
+    for middle in reached:
+        for number in reached:
+            if reached[number] >> middle & 1:
+                reached[number] |= reached[middle]
+    own = [() if number in reached else _rules(role) for number, role in enumerate(roles)]
+    gathered: dict[int, tuple[Rule, ...]] = {}
+    for number in range(len(roles)):
+        if number not in reached:
+            yield own[number]
+            continue
+        mask = reached[number]
+        if mask not in gathered:
+            rules = (rule for index, each in enumerate(own) if mask >> index & 1 for rule in each)
+            gathered[mask] = tuple(dict.fromkeys(rules))
+        yield gathered[mask]
 
 
-def _is_selected(role: Raw, selectors: Sequence[LabelSelector]) -> bool:
-    labels = role["metadata"].get("labels") or {}
-    return any(matches_labels(selector, labels) for selector in selectors)
+def _selected(roles: Sequence[Raw]) -> dict[int, int]:
+    """Return the roles that each aggregated role selects; equal selectors are asked once."""
+    selections: dict[bytes, int] = {}
+    selected: dict[int, int] = {}
+    for number, role in enumerate(roles):
+        aggregation = role.get("aggregationRule")
+        if aggregation:
+            selected[number] = 0
+            for selector in aggregation.get("clusterRoleSelectors") or ():
+                key = json.encode(selector, order="deterministic")
+                if key not in selections:
+                    selections[key] = _selection(decode(selector, LabelSelector), roles)
+                selected[number] |= selections[key]
+    return selected
+
+
+def _selection(selector: LabelSelector, roles: Sequence[Raw]) -> int:
+    """Return the roles that a selector matches, as a number with one bit for each."""
+    matches = (matches_labels(selector, each["metadata"].get("labels") or {}) for each in roles)
+    return sum(1 << number for number, is_match in enumerate(matches) if is_match)

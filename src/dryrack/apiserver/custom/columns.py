@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dryrack.apiserver.custom.jsonpath import JsonPath, JsonPathError, parse
 from dryrack.apiserver.tables.ages import INVALID, human, seconds
 from dryrack.apiserver.tables.columns import NAME, Column, JsonObject, Shape, name_of
+from dryrack.extension.definitions import JsonPath, JsonPathError, parse_json_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,10 +18,15 @@ AGE_ONLY = ({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimes
 
 
 def shape_of_columns(definitions: Sequence[Mapping[str, Any]] | None) -> Shape:
-    """The shape for `additionalPrinterColumns`; without any, a kind shows its age."""
+    """Return the shape for `additionalPrinterColumns`; without any, a kind shows its age."""
     entries = definitions or AGE_ONLY
-    readable = [(_column(entry), _path(entry)) for entry in entries]
-    shown = [(column, path) for column, path in readable if path is not None]
+    readable = ((_column(entry), _path(entry)) for entry in entries)
+    # A definition that was stored before paths were checked shows what comes before such a path.
+    shown = [
+        (column, path)
+        for column, path in takewhile(lambda each: each[1] is not None, readable)
+        if path is not None
+    ]
 
     def cells(obj: JsonObject, now: float) -> list[Any]:
         return [name_of(obj), *(_cell(column, path, obj, now=now) for column, path in shown)]
@@ -42,7 +48,7 @@ def _column(entry: Mapping[str, Any]) -> Column:
 
 def _path(entry: Mapping[str, Any]) -> JsonPath | None:
     try:
-        return parse(entry["jsonPath"])
+        return parse_json_path(entry["jsonPath"])
     except JsonPathError:
         return None
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.answer.status import bad_request
 from dryrack.apiserver.strategy import Strategy, Write, keep_status, object_meta, status_only
+from dryrack.apiserver.webhooks.admission_reviews import ADDRESS, endpoint_of
 from dryrack.extension.definitions import DefinitionError, DefinitionRules, problems_of_definition
 from dryrack.kinds.validation.meta import common_metadata_change, metadata_change
 from dryrack.kinds.validation.problems import FieldProblem, invalid
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-_NO_WEBHOOKS = (
-    "spec.conversion.strategy: webhooks are not called by this server; "
-    "between versions nothing changes but the name of the version, as with strategy None"
-)
 
 
 class DefinitionStrategy(Strategy):
@@ -41,11 +38,19 @@ class DefinitionStrategy(Strategy):
         except DefinitionError as error:
             raise bad_request(str(error)) from error
 
-    def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
+    def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
         conversion = obj["spec"].get("conversion") or {}
-        if conversion.get("strategy") == "Webhook" and conversion.get("webhook"):
-            write.warn(_NO_WEBHOOKS)
-        return obj
+        if write.subresource or conversion.get("strategy") != "Webhook":
+            return
+        config = conversion["webhook"]["clientConfig"]
+        if endpoint_of(config, write.lookup) is None:
+            service = config["service"]
+            write.warn(
+                "spec.conversion.webhook: no program runs in the pods of the Service "
+                f"{service['namespace']}/{service['name']}, and objects whose fields differ "
+                "between versions are refused; run the webhook elsewhere, and annotate the "
+                f"Service with {ADDRESS}=HOST:PORT"
+            )
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         stored = obj["status"].get("storedVersions")

@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Status
 from dryrack.apiserver.custom.columns import shape_of_columns
-from dryrack.apiserver.custom.jsonpath import JsonPath, JsonPathError, parse
 from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
 from dryrack.apiserver.registry import STATUS, Resource, Subresource
 from dryrack.apiserver.verbs.scale import ScalePaths, scale_subresource
 from dryrack.apiserver.versions import version_order
-from dryrack.extension.definitions import compiled_rules, schema_of
+from dryrack.apiserver.webhooks.conversion_reviews import Converter
+from dryrack.extension.definitions import (
+    JsonPath,
+    JsonPathError,
+    compiled_rules,
+    parse_json_path,
+    schema_of,
+)
 
 if TYPE_CHECKING:
     from dryrack.apiserver.request_context import Call
+    from dryrack.apiserver.strategy import Lookup
     from dryrack.apiserver.tables.columns import Shape
     from dryrack.kinds.raw import Raw
 
@@ -23,13 +30,19 @@ if TYPE_CHECKING:
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 
 
-def resources_of(definition: Raw) -> list[tuple[Resource, Shape]]:
-    """Each served version, with the table of its objects."""
+def resources_of(definition: Raw, lookup: Lookup) -> list[tuple[Resource, Shape]]:
+    """Return each served version with the table of its objects; `lookup` finds Services."""
     spec = definition["spec"]
     versions = spec["versions"]
     kept = next(version for version in versions if version.get("storage"))
+    conversion = spec.get("conversion") or {}
+    is_webhook = conversion.get("strategy") == "Webhook" and len(versions) > 1
+    converter = Converter(conversion["webhook"], lookup) if is_webhook else None
     return [
-        (_resource(spec, version, kept), shape_of_columns(version.get("additionalPrinterColumns")))
+        (
+            _resource(spec, version, kept, converter),
+            shape_of_columns(version.get("additionalPrinterColumns")),
+        )
         for version in versions
         if version.get("served")
     ]
@@ -46,7 +59,7 @@ def without_creation(resource: Resource) -> Resource:
     return replace(resource, handlers={**resource.handlers, "create": refuse})
 
 
-def _resource(spec: Raw, version: Raw, kept: Raw) -> Resource:
+def _resource(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -> Resource:
     names = spec["names"]
     return Resource(
         group=spec["group"],
@@ -54,7 +67,7 @@ def _resource(spec: Raw, version: Raw, kept: Raw) -> Resource:
         kind=names["kind"],
         plural=names["plural"],
         namespaced=spec["scope"] == "Namespaced",
-        strategy=_strategy(spec, version, kept),
+        strategy=_strategy(spec, version, kept, converter),
         singular=names["singular"],
         list_kind=names["listKind"],
         short_names=tuple(names.get("shortNames") or ()),
@@ -67,7 +80,7 @@ def _resource(spec: Raw, version: Raw, kept: Raw) -> Resource:
     )
 
 
-def _strategy(spec: Raw, version: Raw, kept: Raw) -> CustomStrategy:
+def _strategy(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -> CustomStrategy:
     schema = schema_of(version) or {"type": "object"}
     subresources = version.get("subresources") or {}
     schemas = {
@@ -80,16 +93,13 @@ def _strategy(spec: Raw, version: Raw, kept: Raw) -> CustomStrategy:
         kind=spec["names"]["kind"],
         namespaced=spec["scope"] == "Namespaced",
         schema=schema,
-        kept=Kept(api_version, schemas[api_version], schemas, has_webhook=_has_webhook(spec)),
+        kept=Kept(api_version, schemas[api_version], schemas),
+        converter=converter,
         rules=compiled_rules(schema),
         has_status="status" in subresources,
         scale=ScalePaths.of(subresources.get("scale")),
         selectable=_selectable(version),
     )
-
-
-def _has_webhook(spec: Raw) -> bool:
-    return (spec.get("conversion") or {}).get("strategy") == "Webhook"
 
 
 def _subresources(version: Raw) -> dict[str, Subresource]:
@@ -107,7 +117,8 @@ def _selectable(version: Raw) -> dict[str, JsonPath]:
     found: dict[str, JsonPath] = {}
     for entry in version.get("selectableFields") or ():
         try:
-            found[entry["jsonPath"].removeprefix(".")] = parse(entry["jsonPath"])
+            path = parse_json_path(entry["jsonPath"])
+            found[entry["jsonPath"].removeprefix(".")] = path
         except JsonPathError:
             continue
     return found

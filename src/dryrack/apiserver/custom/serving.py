@@ -20,6 +20,7 @@ from dryrack.apiserver.custom.resources import resources_of, without_creation
 from dryrack.apiserver.names import timestamp
 from dryrack.apiserver.verbs.deletion import DeleteOptions
 from dryrack.apiserver.verbs.writing import Order, Proposal
+from dryrack.apiserver.webhooks.conversion_reviews import using_answers
 from dryrack.client.transport import User
 from dryrack.store import EventType
 
@@ -102,16 +103,18 @@ class Serving:
             if known is not None:
                 # Whoever watches reads everything again, as the new schema has it.
                 self._server.store.restart(name)
-            made = resources_of(definition)
+            made = resources_of(definition, self._server.lookup)
             if definition["metadata"].get("generation", 1) > 1:
                 made = [(self._outdated(resource), shape) for resource, shape in made]
             self._made[name] = (spec, made)
         return made
 
     def _outdated(self, resource: Resource) -> Resource:
-        """Knows whether each of its objects is stored as the schema has it now."""
+        """Return a resource that knows whether its objects are stored as its schema has it now."""
         found = (stored.object for stored in self._server.store.list(resource.storage, None)[0])
-        is_outdated = any(resource.strategy.from_storage(obj) != obj for obj in found)
+        # This runs within the write of the definition, which must not start again.
+        with using_answers(None):
+            is_outdated = any(resource.strategy.from_storage(obj) != obj for obj in found)
         return replace(resource, has_outdated=is_outdated)
 
     def _withdraw(self, name: str) -> None:
@@ -124,11 +127,13 @@ class Serving:
 
     def _settle(self) -> None:
         self._is_due = False
-        for definition in self._definitions():
-            if "deletionTimestamp" in definition["metadata"]:
-                self._end(definition)
-            else:
-                self._settle_status(definition)
+        # The loop calls this in the context of the request that came last.
+        with using_answers(None):
+            for definition in self._definitions():
+                if "deletionTimestamp" in definition["metadata"]:
+                    self._end(definition)
+                else:
+                    self._settle_status(definition)
 
     def _settle_status(self, definition: Raw) -> None:
         name = definition["metadata"]["name"]

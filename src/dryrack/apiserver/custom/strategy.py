@@ -4,7 +4,9 @@ How objects of a custom kind are completed, checked and kept.
 Everything comes from one version of a definition: the schema, the rules, and which subresources
 there are. Objects are stored in the version that the definition names; between versions nothing
 but the name of the version changes, and what the stored version's schema does not know is lost.
-Where a webhook was to convert it, whoever writes it is warned.
+A definition with a conversion webhook has it convert them. If no program can be reached there, an
+object that is the same in both versions is read and written as without a webhook, and any other is
+refused, because fields would be lost.
 
 What is stored is as the schema of its version has it: with its defaults, also those of a status
 that nobody has written yet, and without what it does not know. A schema may change after that, so
@@ -13,11 +15,11 @@ whoever reads an object gets it pruned and with defaults again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.answer.status import bad_request
+from dryrack.apiserver.answer.status import Status, StatusError, bad_request
 from dryrack.apiserver.custom.trials import broken
 from dryrack.apiserver.strategy import (
     Strategy,
@@ -26,6 +28,7 @@ from dryrack.apiserver.strategy import (
     object_meta,
     status_only,
 )
+from dryrack.apiserver.webhooks.conversion_reviews import without_answers
 from dryrack.extension.definitions import (
     NO_OLD,
     NOWHERE,
@@ -50,10 +53,11 @@ from dryrack.kinds.validation.meta import (
 from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.custom.jsonpath import JsonPath
     from dryrack.apiserver.verbs.scale import ScalePaths
-    from dryrack.extension.definitions import Ruled
+    from dryrack.apiserver.webhooks.conversion_reviews import Converter
+    from dryrack.extension.definitions import JsonPath, Ruled
     from dryrack.kinds.raw import Raw
+    from dryrack.store import Stored
 
 Schema = Mapping[str, Any]
 
@@ -79,8 +83,6 @@ class Kept:
     schema: Schema
     versions: Mapping[str, Schema] = field(default_factory=dict)
     """By apiVersion: all versions; objects may still be stored in a former one."""
-    has_webhook: bool = False
-    """Whether a webhook was to convert objects into it; none is called."""
 
 
 class CustomStrategy(Strategy):
@@ -99,6 +101,7 @@ class CustomStrategy(Strategy):
         kept: Kept,
         rules: Ruled | None,
         has_status: bool,
+        converter: Converter | None = None,
         scale: ScalePaths | None = None,
         selectable: Mapping[str, JsonPath] | None = None,
     ) -> None:
@@ -110,6 +113,8 @@ class CustomStrategy(Strategy):
         self._tells_apart = mentions_key(schema, "x-kubernetes-list-type")
         self._kept = kept
         self._rules = rules
+        self._converter = converter
+        self.converts = converter is not None
         self._scale = scale
         self._selectable = dict(selectable or {})
         self.selectable_fields = tuple(self._selectable)
@@ -193,22 +198,10 @@ class CustomStrategy(Strategy):
         else:
             yield from broken(self._rules, obj, old)
 
-    def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
-        kept = self._kept
-        if kept.api_version == self._api_version or not kept.has_webhook:
-            return
-        lost = list(_missing(obj, pruned(kept.schema, obj)))
-        if lost:
-            write.warn(
-                f"{', '.join(lost)}: not kept, because {self._kind} is stored as "
-                f"{kept.api_version}, which has no such field, and no webhook converts it; "
-                f"write it as {kept.api_version}"
-            )
-
     def to_storage(self, obj: Raw) -> Raw:
         whole: Raw = whole_numbers(obj)
         if self._kept.api_version != self._api_version:
-            return _coerced(self._kept.schema, {**whole, "apiVersion": self._kept.api_version})
+            return _coerced(self._kept.schema, self._converted(whole, self._kept.api_version))
         filled: Raw = with_defaults(self._schema, whole)
         return filled
 
@@ -218,8 +211,58 @@ class CustomStrategy(Strategy):
         coerced = _coerced(self._kept.versions.get(stored_in, self._kept.schema), obj)
         if stored_in == self._api_version:
             return coerced
-        shown: Raw = pruned(self._schema, {**coerced, "apiVersion": self._api_version})
+        shown: Raw = pruned(self._schema, self._converted(coerced, self._api_version))
         return shown
+
+    def read(self, stored: Stored) -> Raw:
+        """Return an object in this version; a stored object is converted by a webhook once."""
+        converter = self._converter
+        if converter is None or without_answers():
+            return self.from_storage(stored.object)
+        mark = f"converted to {self._api_version}"
+        strategy, known = stored.marks.get(mark, (None, None))
+        if known is None or strategy is not self:
+            known = self.from_storage(stored.object)
+            if converter.is_reachable():
+                stored.marks[mark] = (self, known)
+        shown: Raw = known
+        return shown
+
+    def read_metadata(self, stored: Stored) -> Raw:
+        # Controllers that only look at owners and names go on while no webhook can be reached.
+        if self._converter is not None and not self._converter.is_reachable():
+            return {**stored.object, "apiVersion": self._api_version}
+        return self.read(stored)
+
+    def ready_all(self, items: Iterable[Stored]) -> None:
+        converter = self._converter
+        if converter is None or without_answers() or not converter.is_reachable():
+            return
+        mark = f"converted to {self._api_version}"
+        sources = []
+        for each in items:
+            obj = each.object
+            is_done = each.marks.get(mark, (None,))[0] is self
+            if not is_done and obj["apiVersion"] != self._api_version:
+                schema = self._kept.versions.get(obj["apiVersion"], self._kept.schema)
+                sources.append(_coerced(schema, obj))
+        converter.convert(sources, self._api_version)
+
+    def _converted(self, obj: Raw, desired: str) -> Raw:
+        """Return an object in another version."""
+        converter = self._converter
+        renamed = {**obj, "apiVersion": desired}
+        if converter is None or without_answers():
+            return renamed
+        if converter.is_reachable():
+            converted: Raw = whole_numbers(converter.convert([obj], desired)[0])
+            return converted
+        schema = self._kept.versions.get(desired, self._schema)
+        lost = list(_missing(renamed, pruned(schema, renamed)))
+        if lost:
+            told = f"{desired} has no {', '.join(lost)}"
+            raise StatusError(Status(500, "", f"{converter.unreachable(obj)} ({told})"))
+        return renamed
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
         found = {name: path.first(obj) for name, path in self._selectable.items()}

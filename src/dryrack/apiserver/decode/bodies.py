@@ -41,9 +41,9 @@ _TOO_DEEP = "exceeded max depth"
 
 
 def read_json(body: bytes) -> Any:
-    """The value of a JSON text; raises `GoSyntaxError`."""
+    """Return the value of a JSON text; raise `GoSyntaxError` for what Go does not take."""
     try:
-        value = _decode(body)
+        value = _read_slowly(body) if go_json.may_have_long_number(body) else _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         value = _read_slowly(body)
     # Nothing is deeper than it has openings; most bodies have few.

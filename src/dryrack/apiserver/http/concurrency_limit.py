@@ -1,18 +1,21 @@
 """
-How many requests are worked on at once.
+How many requests are worked on at once, and how much memory their bodies take.
 
-A flood slows its callers and nobody else: so many requests are in hand, so many wait their turn,
-and the rest are told at once to come again later. A request that waits too long is told the same.
-Watches hold no place while they stream, or a hundred of them would stop everything.
+A flood slows its callers and nobody else: a number of requests are in hand, a number wait for a
+place, and the server refuses the rest at once with 429. It refuses a request that waits too long
+in the same way. A request asks for a place when its body is there, so that a client that does not
+send its body takes none. Watches hold no place while they stream.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from dryrack.apiserver.answer.status import too_many_requests
 from dryrack.base.limits import (
+    BODIES_BYTES_MAX,
     REQUEST_WAIT_SECONDS_MAX,
     REQUESTS_IN_HAND_MAX,
     REQUESTS_WAITING_MAX,
@@ -63,3 +66,73 @@ class Flow:
             raise too_many_requests(_MESSAGE, _RETRY_AFTER_SECONDS) from None
         finally:
             self.waiting -= 1
+
+
+class ArrivingBody(Protocol):
+    """A body of which more is on the way."""
+
+    def give_up(self, error: Exception) -> None:
+        """Make the reader of the body fail with `error`."""
+        ...
+
+
+class HeldBody:
+    """The share of one request in the memory for bodies."""
+
+    __slots__ = ("_memory", "body", "size")
+
+    def __init__(self, memory: "BodyMemory", body: ArrivingBody) -> None:
+        self._memory = memory
+        self.body = body
+        self.size = 0
+
+    def grow(self, size: int) -> None:
+        """Account for a body of `size` bytes so far; raise a `StatusError` if that is too much."""
+        self._memory.grow(self, size)
+
+    def complete(self) -> None:
+        """Protect the body from being refused: nothing more of it is on the way."""
+        self._memory.complete(self)
+
+
+class BodyMemory:
+    """
+    The memory that the bodies of all requests take together.
+
+    When it is full, the body that began to arrive first is refused in favour of the others. A
+    client that sends slowly delays nobody.
+    """
+
+    def __init__(self, bytes_max: int = BODIES_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._arriving: dict[HeldBody, None] = {}
+
+    @contextmanager
+    def hold(self, body: ArrivingBody) -> Iterator[HeldBody]:
+        """Account for a body until the end of the block."""
+        held = HeldBody(self, body)
+        self._arriving[held] = None
+        try:
+            yield held
+        finally:
+            self._release(held)
+
+    def grow(self, held: HeldBody, size: int) -> None:
+        self._bytes += size - held.size
+        held.size = size
+        while self._bytes > self._bytes_max:
+            # Bodies that are complete stay: their requests are about to be answered.
+            oldest = next(iter(self._arriving))
+            self._release(oldest)
+            if oldest is held:
+                raise too_many_requests(_MESSAGE, _RETRY_AFTER_SECONDS)
+            oldest.body.give_up(too_many_requests(_MESSAGE, _RETRY_AFTER_SECONDS))
+
+    def complete(self, held: HeldBody) -> None:
+        self._arriving.pop(held, None)
+
+    def _release(self, held: HeldBody) -> None:
+        self._arriving.pop(held, None)
+        self._bytes -= held.size
+        held.size = 0

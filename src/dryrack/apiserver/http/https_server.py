@@ -1,10 +1,10 @@
 """
 The API server on HTTPS.
 
-A request in, with a known user, to the server object; its response out. What is wrong with the
-HTTP itself is answered here and in `connections`; everything else is the server's business.
-Nothing grows with what a client sends or fails to read: bodies, headers, requests in hand and
-unread streams have bounds.
+`HttpServer` finds the user of each request, passes the request to the server object and sends its
+response. This module and `connections` answer requests that are not valid HTTP; the server object
+answers everything else. Bodies, headers, requests in hand and unread streams have bounds, so that
+no client can fill the memory of the process.
 """
 
 import asyncio
@@ -25,7 +25,8 @@ from dryrack.apiserver.answer.status import (
     internal_error,
     too_large,
 )
-from dryrack.apiserver.http.concurrency_limit import Flow
+from dryrack.apiserver.authentication import is_open_path
+from dryrack.apiserver.http.concurrency_limit import BodyMemory, Flow, HeldBody
 from dryrack.apiserver.http.connections import (
     BodyTooLargeError,
     Connection,
@@ -71,6 +72,7 @@ class HttpServer:
         self._transport = transport
         self._doorkeeper = doorkeeper
         self._flow = flow
+        self._bodies = BodyMemory()
         self._server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
 
@@ -113,18 +115,31 @@ class HttpServer:
     async def _ask(self, incoming: Incoming) -> Response:
         path, query = _place(incoming.target)
         user = self._doorkeeper.user_of(path, incoming.headers, incoming.certificate)
-        async with self._flow.place():
-            body = await _body(incoming) if incoming.has_body else b""
-            headers, body = _as_json(_headers(incoming.headers), body)
-            asked = Request(incoming.method, path, query, headers, body, user)
-            return await self._transport.send(asked)
+        if is_open_path(path):
+            # Whoever asks may be a stranger, and no health page has a use for a body.
+            # The answer does not wait for anything, so it needs no place either.
+            headers = _headers(incoming.headers)
+            return await self._transport.send(
+                Request(incoming.method, path, query, headers, b"", user)
+            )
+        incoming.admit()
+        with self._bodies.hold(incoming) as held:
+            body = await _body(incoming, held) if incoming.has_body else b""
+            held.complete()
+            async with self._flow.place():
+                headers, body = _as_json(_headers(incoming.headers), body)
+                asked = Request(incoming.method, path, query, headers, body, user)
+                return await self._transport.send(asked)
 
 
 def _place(target: bytes) -> tuple[str, str]:
-    """Path and query as they were sent; a proxy's absolute form is cut to its path."""
+    """Return path and query as the client sent them; of a whole URL these parts only."""
     text = target.decode("latin-1")
     if not text.startswith("/") and "://" in text:
-        parts = urlsplit(text)
+        try:
+            parts = urlsplit(text)
+        except ValueError as error:
+            raise bad_request(f"the request names no URL: {error}") from None
         text = f"{parts.path or '/'}?{parts.query}"
     path, _, query = text.partition("?")
     if not path.startswith("/"):
@@ -141,10 +156,10 @@ def _headers(given: CIMultiDict[str]) -> dict[str, str]:
     return found
 
 
-async def _body(incoming: Incoming) -> bytes:
+async def _body(incoming: Incoming, held: HeldBody) -> bytes:
     try:
         async with asyncio.timeout(BODY_SECONDS_MAX):
-            return await incoming.body(REQUEST_BODY_BYTES_MAX)
+            return await incoming.body(REQUEST_BODY_BYTES_MAX, held.grow)
     except BodyTooLargeError:
         raise too_large(REQUEST_BODY_BYTES_MAX) from None
     except TimeoutError:

@@ -22,6 +22,8 @@ YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 # Protobuf is not served: JSON is what every client can speak. It is read, where HTTP comes in.
 SERVED = (JSON, YAML)
+# A watch is a stream of JSON documents.
+STREAMED = (f"{JSON};stream=watch",)
 _READ = (JSON, YAML, PROTOBUF)
 
 _META_VERSIONS = ("v1", "v1beta1")
@@ -42,6 +44,9 @@ class Shape(Enum):
     PARTIAL_LIST = "PartialObjectMetadataList"
 
 
+_SHAPES = frozenset(Shape)
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a client accepts."""
@@ -60,33 +65,42 @@ PLAIN = Wanted()
 
 
 def wanted(headers: Mapping[str, str]) -> Wanted:
-    """The best form that the client accepts and the server has."""
-    return _wanted(headers, frozenset(Shape))
+    """Return the best form that the client accepts and the server has."""
+    return _wanted(headers, _SHAPES, SERVED)
 
 
 def wanted_without_tables(headers: Mapping[str, str]) -> Wanted:
-    """The same, of what is never told as a table."""
-    return _wanted(headers, frozenset(Shape) - {Shape.TABLE})
+    """Return the best form of what the server never shows as a table."""
+    return _wanted(headers, _SHAPES - {Shape.TABLE}, SERVED)
 
 
-def _wanted(headers: Mapping[str, str], shapes: frozenset[Shape]) -> Wanted:
+def wanted_of_stream(headers: Mapping[str, str]) -> Wanted:
+    """Return the best form for the events of a watch."""
+    return _wanted(headers, _SHAPES, STREAMED)
+
+
+def _wanted(
+    headers: Mapping[str, str], shapes: frozenset[Shape], served: tuple[str, ...]
+) -> Wanted:
     accept = headers.get("accept", "")
     if not accept or accept == JSON:
         return PLAIN
-    found = _negotiated(accept, shapes)
+    found = _negotiated(accept, shapes, is_stream=served is STREAMED)
     if found is None:
         # The real server's router looks at the media type alone, what is behind it at the rest.
         is_served = any(_clause(each)[0] in _ENCODINGS for each in accept.split(","))
-        raise not_acceptable(SERVED) if is_served else no_representation(SERVED)
+        raise not_acceptable(served) if is_served else no_representation(SERVED)
     return found
 
 
 @lru_cache(maxsize=256)
-def _negotiated(accept: str, shapes: frozenset[Shape]) -> Wanted | None:
+def _negotiated(accept: str, shapes: frozenset[Shape], *, is_stream: bool) -> Wanted | None:
     clauses = [_clause(each) for each in accept.split(",")]
     # A stable sort: of equal weight, the first one wins.
     for media_type, parameters, _ in sorted(clauses, key=lambda each: -each[2]):
         encoding = _ENCODINGS.get(media_type)
+        if is_stream and encoding != JSON:
+            continue
         found = _converted(encoding, parameters) if encoding else None
         if found and found.shape in shapes:
             return found

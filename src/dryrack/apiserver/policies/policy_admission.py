@@ -79,7 +79,9 @@ class PolicyAdmission:
     ) -> Iterator[Denial]:
         ignores_failures = policy["spec"].get("failurePolicy") == "Ignore"
         try:
-            found = list(self._params(policy["spec"], binding["spec"], attempt))
+            found = list(
+                policy_parameters(self._registry, policy["spec"], binding["spec"], attempt)
+            )
         except ConfigurationError as error:
             if not ignores_failures:
                 # Whatever a binding asks for, it is not passed over because it is broken.
@@ -100,22 +102,25 @@ class PolicyAdmission:
             self._compiled[meta["name"]] = known
         return known[1]
 
-    def _params(self, spec: Raw, bound: Raw, attempt: Attempt) -> Iterator[Raw | None]:
-        """The objects with which a policy is parametrized: it is tried with each of them."""
-        kind, reference = spec.get("paramKind"), bound.get("paramRef")
-        if kind is None or reference is None:
-            yield None
-            return
-        resource = self._registry.by_kind(kind["apiVersion"], kind["kind"])
-        if resource is None:
-            shown = f"{kind['apiVersion']}, Kind={kind['kind']}"
-            raise ConfigurationError(f"paramKind kind `{shown}` not known")
-        found = list(_referred(resource, reference, attempt))
-        if not found and reference.get("parameterNotFoundAction") == "Deny":
-            raise ConfigurationError(
-                "no params found for policy binding with `Deny` parameterNotFoundAction"
-            )
-        yield from found
+
+def policy_parameters(
+    registry: Registry, spec: Raw, bound: Raw, attempt: Attempt
+) -> Iterator[Raw | None]:
+    """Yield the objects with which a policy is parametrized; it is evaluated with each of them."""
+    kind, reference = spec.get("paramKind"), bound.get("paramRef")
+    if kind is None or reference is None:
+        yield None
+        return
+    resource = registry.by_kind(kind["apiVersion"], kind["kind"])
+    if resource is None:
+        shown = f"{kind['apiVersion']}, Kind={kind['kind']}"
+        raise ConfigurationError(f"paramKind kind `{shown}` not known")
+    found = list(_referred(resource, reference, attempt))
+    if not found and reference.get("parameterNotFoundAction") == "Deny":
+        raise ConfigurationError(
+            "no params found for policy binding with `Deny` parameterNotFoundAction"
+        )
+    yield from found
 
 
 def _referred(resource: Resource, reference: Raw, attempt: Attempt) -> Iterator[Raw | None]:

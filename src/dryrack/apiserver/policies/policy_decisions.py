@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.cel.condition import Condition
-    from dryrack.extension.policies import CompiledPolicy, Validation
+    from dryrack.extension.policies import CompiledPolicy, Mutation, Validation
     from dryrack.kinds.raw import Raw
 
 # What all expressions of a policy may cost for one write, as upstream has it.
@@ -50,7 +50,7 @@ class _Evaluation:
         """Whether the policy is about the write at all: one condition that is false is enough."""
         errors = []
         for each in self.policy.match_conditions:
-            found = self._value(each.condition, each.text)
+            found = self.value_of(each.condition, each.text)
             if found is False:
                 return False
             if isinstance(found, Err):
@@ -74,13 +74,13 @@ class _Evaluation:
 
     def validated(self) -> Iterator[Denial | Err]:
         for each in self.policy.validations:
-            found = self._value(each.condition, each.text)
+            found = self.value_of(each.condition, each.text)
             if isinstance(found, Err):
                 yield found
             elif found is not True:
                 yield Denial(self._message(each), each.reason)
 
-    def _value(self, condition: Condition, text: str) -> Any:
+    def value_of(self, condition: Condition, text: str) -> Any:
         found, cost = evaluate(condition, Values(self.values))
         self._pay(cost)
         if isinstance(found, Err):
@@ -106,6 +106,16 @@ def match_conditions_hold(policy: CompiledPolicy, values: Raw) -> bool | Err:
     """Whether all match conditions are true; an error if one fails and none is false."""
     try:
         return _Evaluation(policy, dict(values)).matches()
+    except _OutOfBudgetError:
+        return Err(_OUT_OF_BUDGET)
+
+
+def evaluate_mutation(policy: CompiledPolicy, mutation: Mutation, values: Raw) -> Any:
+    """Return what a mutation makes of the object in `values`: a patch, or an error."""
+    evaluation = _Evaluation(policy, dict(values))
+    try:
+        evaluation.with_variables()
+        return evaluation.value_of(mutation.condition, mutation.text)
     except _OutOfBudgetError:
         return Err(_OUT_OF_BUDGET)
 

@@ -15,10 +15,7 @@ from dryrack.apiserver.strategies.events import EventStrategy, NewEventStrategy
 from dryrack.apiserver.strategies.extension import traffic
 from dryrack.apiserver.strategies.extension.api_services import ApiServiceStrategy
 from dryrack.apiserver.strategies.extension.traffic import TrafficStrategy
-from dryrack.apiserver.strategies.extension.webhooks import (
-    UnappliedPolicyStrategy,
-    WebhookStrategy,
-)
+from dryrack.apiserver.strategies.extension.webhooks import WebhookStrategy
 from dryrack.apiserver.strategies.gangs import PodGroupStrategy, WorkloadObjectStrategy
 from dryrack.apiserver.strategies.leases import LeaseStrategy
 from dryrack.apiserver.strategies.namespaces import NamespaceStrategy
@@ -74,6 +71,18 @@ def _policy_binding() -> Strategy:
     return PolicyBindingStrategy()
 
 
+def _mutating_policy() -> Strategy:
+    from dryrack.apiserver.strategies.extension.policies import MutatingPolicyStrategy
+
+    return MutatingPolicyStrategy()
+
+
+def _mutating_policy_binding() -> Strategy:
+    from dryrack.apiserver.strategies.extension.policies import MutatingPolicyBindingStrategy
+
+    return MutatingPolicyBindingStrategy()
+
+
 def _limit_range() -> Strategy:
     made = Strategy(LimitRangeRules())
     made.creates_on_update = True
@@ -124,8 +133,8 @@ _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
     "jobs.batch": JobStrategy,
     "leases.coordination.k8s.io": LeaseStrategy,
     "limitranges": _limit_range,
-    f"mutatingadmissionpolicies.{_ADMISSION}": UnappliedPolicyStrategy,
-    f"mutatingadmissionpolicybindings.{_ADMISSION}": UnappliedPolicyStrategy,
+    f"mutatingadmissionpolicies.{_ADMISSION}": _mutating_policy,
+    f"mutatingadmissionpolicybindings.{_ADMISSION}": _mutating_policy_binding,
     f"mutatingwebhookconfigurations.{_ADMISSION}": lambda: WebhookStrategy(mutates=True),
     "namespaces": NamespaceStrategy,
     "networkpolicies.networking.k8s.io": lambda: TrafficStrategy(

@@ -22,9 +22,10 @@ from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.document_patch import changed
 from dryrack.kinds.validation import FieldProblem, validate, warnings
 from dryrack.kinds.validation.gates import drop_disabled
+from dryrack.kinds.validation.names import capacity_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.raw import Raw
@@ -113,7 +114,7 @@ class DeviceStrategy(Strategy):
 
     def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         document = to_v1(obj)
-        return validate(
+        problems = validate(
             self._typed(document),
             old=self._typed(to_v1(old)),
             subresource=write.subresource,
@@ -121,6 +122,9 @@ class DeviceStrategy(Strategy):
             namespace_labels=_namespace_labels(write),
             document=document,
         )
+        if self._kind == "ResourceClaim" and write.subresource == "status":
+            return (*problems, *_consumed_capacity_problems(document, old))
+        return problems
 
     def _enabled(self, obj: Raw, old: Raw | None) -> Raw:
         """Without the fields that the gates of the reference release leave out."""
@@ -146,6 +150,26 @@ class DeviceStrategy(Strategy):
         return {**obj, "metadata": {**obj["metadata"], "generation": number}}
 
 
+def _consumed_capacity_problems(claim: Raw, old: Raw) -> Iterator[FieldProblem]:
+    """
+    Check the names of consumed capacity, as the server checks those of a device's capacity.
+
+    A real server takes any text here. Drivers make environment variables of these names, and a
+    line end or "=" in one of them would set other variables.
+    """
+    known = _results_of(old)
+    for position, result in enumerate(_results_of(claim)):
+        if result not in known:
+            field = f"status.allocation.devices.results[{position}].consumedCapacity"
+            for name in sorted(result.get("consumedCapacity") or {}):
+                yield from capacity_name(field, name)
+
+
+def _results_of(claim: Raw) -> Sequence[Raw]:
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    return (allocation.get("devices") or {}).get("results") or ()
+
+
 def _namespace_labels(write: Write) -> Mapping[str, str] | None:
     if not write.namespace:
         return None
@@ -167,9 +191,7 @@ def _without_lost_devices(claim: Raw, old: Raw) -> Raw:
 
 
 def _devices_of(claim: Raw) -> set[tuple[str, ...]]:
-    allocation = (claim.get("status") or {}).get("allocation") or {}
-    results = (allocation.get("devices") or {}).get("results") or ()
-    return {_device_of(each) for each in results}
+    return {_device_of(each) for each in _results_of(claim)}
 
 
 def _device_of(named: Raw) -> tuple[str, ...]:

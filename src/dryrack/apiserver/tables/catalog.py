@@ -29,7 +29,7 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
         "secrets": core.SECRETS,
         "serviceaccounts": core.NAMED,
         "services": stored.SERVICES,
-        "mutatingadmissionpolicies.admissionregistration.k8s.io": core.NAMED,
+        "mutatingadmissionpolicies.admissionregistration.k8s.io": registration.MUTATING_POLICIES,
         "mutatingadmissionpolicybindings.admissionregistration.k8s.io": (
             registration.POLICY_BINDINGS
         ),

@@ -34,6 +34,14 @@ def _validating(obj: JsonObject, now: float) -> list[Any]:
 VALIDATING_POLICIES = Shape((NAME, *integers("Validations"), *plain("ParamKind"), AGE), _validating)
 
 
+def _mutating(obj: JsonObject, now: float) -> list[Any]:
+    count = len(dig(obj, "spec", "mutations", default=()))
+    return [name_of(obj), count, _parameter_kind(obj), age(obj, now)]
+
+
+MUTATING_POLICIES = Shape((NAME, *integers("Mutations"), *plain("ParamKind"), AGE), _mutating)
+
+
 def _parameter(reference: JsonObject) -> str:
     if reference.get("name"):
         return f"{reference.get('namespace') or '*'}/{reference['name']}"

@@ -27,8 +27,8 @@ from dryrack.apiserver.names import timestamp
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.strategy import Write
 from dryrack.apiserver.verbs import lifecycle
-from dryrack.apiserver.verbs.writing import Order, Writer, served
-from dryrack.apiserver.webhooks.admission_reviews import ReviewNeededError, ReviewRequest
+from dryrack.apiserver.verbs.writing import Order, Writer
+from dryrack.apiserver.webhooks.admission_reviews import ReviewNeededError, WebhookRequest
 from dryrack.base.limits import REVIEWS_AT_ONCE_MAX
 from dryrack.base.ports import Clock
 from dryrack.client.timekeeping import seconds_of
@@ -171,7 +171,7 @@ class Deleter:
             raise not_found(resource.as_resource, order.name)
         _check_preconditions(resource, stored, options)
         write = msgspec.structs.replace(self._writer.context(order), dry_run=options.dry_run)
-        old = served(resource, stored)
+        old = resource.read_metadata(stored)
         self._writer.approve_deletion(order, old, write)
         marked = self._marked(resource, old, options, write)
         if marked is old and not _is_waiting(old):
@@ -224,7 +224,11 @@ class Deleter:
     def _mark(
         self, resource: Resource, stored: Stored, marked: Raw, options: DeleteOptions
     ) -> Deleted:
-        kept = resource.strategy.to_storage(marked)
+        if resource.strategy.converts:
+            # A deletion changes only metadata, and needs no conversion back.
+            kept = _with_metadata_of(stored.object, marked)
+        else:
+            kept = resource.strategy.to_storage(marked)
         if options.dry_run or kept == stored.object:
             return Deleted(marked, Success(), is_pending=True)
         written = self._store.put(stored.key, kept, expected=stored.revision)
@@ -270,12 +274,13 @@ class Deleter:
         self, order: Order, options: DeleteOptions, found: tuple[Stored, ...]
     ) -> None:
         """Has webhooks asked about all of them before the first is deleted."""
-        needed: list[ReviewRequest] = []
+        needed: list[WebhookRequest[Any]] = []
         for each in found:
             one = msgspec.structs.replace(order, namespace=each.key.namespace, name=each.key.name)
             write = msgspec.structs.replace(self._writer.context(one), dry_run=options.dry_run)
             try:
-                self._writer.approve_deletion(one, served(order.resource, each), write)
+                old = order.resource.read_metadata(each)
+                self._writer.approve_deletion(one, old, write)
             except ReviewNeededError as error:
                 needed += error.questions
             except StatusError:
@@ -285,6 +290,13 @@ class Deleter:
                 break
         if needed:
             raise ReviewNeededError(*needed)
+
+
+def _with_metadata_of(stored: Raw, marked: Raw) -> Raw:
+    """Return a stored object with the metadata of another version, whose labels may differ."""
+    own = {key: stored["metadata"].get(key) for key in ("labels", "annotations")}
+    meta = {key: value for key, value in marked["metadata"].items() if key not in own}
+    return {**stored, "metadata": meta | {key: value for key, value in own.items() if value}}
 
 
 _NOT_FOUND = 404

@@ -76,10 +76,12 @@ def _page(
 ) -> Page:
     namespace, limit = cut
     if selection.is_all:
+        selection.resource.ready_all(items[:limit] if limit > 0 else items)
         if not 0 < limit < len(items):
             return Page(items, revision)
         token = _token(items[limit - 1], namespace, revision)
         return Page(items[:limit], revision, token, len(items) - limit)
+    selection.resource.ready_all(items)
     found: list[Stored] = []
     for position, each in enumerate(items):
         if selection.matches(each):

@@ -23,7 +23,8 @@ from dryrack.apiserver.http import media
 from dryrack.apiserver.http.queries import RevisionError, list_options, parse_revision
 from dryrack.apiserver.verbs.lists import Page, listed
 from dryrack.apiserver.verbs.selection import selection_of
-from dryrack.apiserver.verbs.watching import Watch, WatchStream
+from dryrack.apiserver.verbs.watch_backlog import Backlog
+from dryrack.apiserver.verbs.watching import ConvertingWatchStream, Watch, WatchStream
 from dryrack.client.transport import Response
 from dryrack.store import Key
 
@@ -56,6 +57,7 @@ class Verbs:
         self._clock = clock
         self._chance = chance
         self._renderer = Renderer(seams.tables, clock)
+        self._backlog = Backlog()
         self._reading: Mapping[str, Callable[[Call, Form], Response]] = {
             "get": self._get,
             "list": self._list,
@@ -85,7 +87,8 @@ class Verbs:
         return self._writes.deleter
 
     def answer(self, call: Call) -> Response:
-        wanted = media.wanted(call.request.headers)
+        negotiated = media.wanted_of_stream if call.verb == "watch" else media.wanted
+        wanted = negotiated(call.request.headers)
         if wanted.shape is media.Shape.TABLE and not _has_table(call):
             raise not_acceptable(media.SERVED)
         form = form_of(wanted, call.parameters, call.warnings)
@@ -122,10 +125,26 @@ class Verbs:
         target, options = call.target, list_options(call.parameters)
         if "watch" not in target.resource.verbs:
             raise method_not_allowed()
+        if form.wanted.shape is media.Shape.PARTIAL_LIST:
+            # Each event has one object, which no list can show.
+            raise not_acceptable(media.STREAMED)
         selection = selection_of(target.resource, options, target.name)
         takes = call.request.takes_objects
         watch = Watch(selection, target.namespace or None, options, form, hands_over=takes)
-        stream = WatchStream(self._store, watch, self._renderer, self._clock)
+        webhooks = self._seams.webhooks
+        if target.resource.converts and webhooks is not None:
+            stream: WatchStream = ConvertingWatchStream(
+                self._store,
+                watch,
+                self._renderer,
+                self._clock,
+                backlog=self._backlog,
+                webhooks=webhooks,
+            )
+        else:
+            stream = WatchStream(
+                self._store, watch, self._renderer, self._clock, backlog=self._backlog
+            )
         return Response(200, _WATCH_HEADERS, stream)
 
 

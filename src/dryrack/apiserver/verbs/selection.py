@@ -39,14 +39,32 @@ class Selection:
         return ((stored,) if stored else ()), store.revision
 
     def matches(self, stored: Stored) -> bool:
+        if self.resource.converts:
+            return self._matches_converted(stored)
         if self.labels is not None and not self.labels.matches(_labels_of(stored)):
             return False
         return self.fields is None or self.fields.matches(_fields_of(self.resource, stored))
+
+    def _matches_converted(self, stored: Stored) -> bool:
+        """Select by the labels and fields that a webhook gives the object in this version."""
+        if self.labels is not None:
+            meta = self.resource.read_metadata(stored)["metadata"]
+            if not self.labels.matches(meta.get("labels") or _NO_LABELS):
+                return False
+        if self.fields is None:
+            return True
+        key = stored.key
+        found = {"metadata.name": key.name, "metadata.namespace": key.namespace}
+        if self.resource.strategy.selectable_fields:
+            found |= self.resource.strategy.fields(self.resource.read(stored))
+        return self.fields.matches(found)
 
 
 def mark(resource: Resource, stored: Stored) -> None:
     """Notes what selectors ask for, while the object is at hand."""
     _labels_of(stored)
+    if resource.converts:
+        return
     if resource.strategy.selectable_fields:
         _fields_of(resource, stored)
 

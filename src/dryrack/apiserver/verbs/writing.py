@@ -210,14 +210,14 @@ class Writer:
         if order.options.dry_run:
             taken = self._store.get(key) is not None
             return None if taken else Written(_as_if_stored(resource, new), None, is_new=True)
-        kept = _measured(_ordered(resource.strategy.to_storage(new)), order.size)
+        kept = _measured(_ordered(_to_storage(resource, new)), order.size)
         if due is not None and self._store.get(key) is None:
             due(self)
         stored = self._store.put(key, kept, expected=0)
         if isinstance(stored, Conflict):
             return None
         mark(resource, stored)
-        return Written(stored.object, stored, is_new=True)
+        return Written(served(resource, stored), stored, is_new=True)
 
     def _taken(self, resource: Resource, name: str, *, is_generated: bool) -> StatusError:
         error = already_exists(resource.as_resource, name)
@@ -296,18 +296,28 @@ class Writer:
             return Written(new, None)
         if order.options.dry_run:
             return Written(_as_if_stored(order.resource, new), None)
-        kept = _ordered(strategy.to_storage(new))
+        kept = _ordered(_to_storage(order.resource, new))
         if kept == stored.object:
-            return Written(stored.object, stored)
+            return Written(served(order.resource, stored), stored)
         written = self._store.put(stored.key, _measured(kept, order.size), expected=stored.revision)
         assert isinstance(written, Stored), "nobody writes in between"
         mark(order.resource, written)
-        return Written(written.object, written)
+        return Written(served(order.resource, written), written)
 
 
 def served(resource: Resource, stored: Stored) -> Raw:
     """A stored object in the version of a resource."""
     return resource.read(stored)
+
+
+def _to_storage(resource: Resource, new: Raw) -> Raw:
+    """Return an object to store, which can be read again in the version of the resource."""
+    kept = resource.strategy.to_storage(new)
+    if resource.strategy.converts:
+        # The answer shows the stored object, and a request that has written cannot start again
+        # because a webhook has to be called.
+        resource.strategy.from_storage(kept)
+    return kept
 
 
 def _as_if_stored(resource: Resource, new: Raw) -> Raw:

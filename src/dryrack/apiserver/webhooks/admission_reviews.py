@@ -10,9 +10,8 @@ up (identifiers, names) is the same each time, so that it asks the same.
 from __future__ import annotations
 
 import base64
-import binascii
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -25,6 +24,45 @@ _GROUP = "admission.k8s.io"
 VERSIONS = ("v1", "v1beta1")
 # On a Service: the host and port where the program that it stands for listens.
 ADDRESS = "dryrack.dev/address"
+
+T = TypeVar("T")
+
+
+class WebhookRequest(Protocol[T]):
+    """One call of a webhook; `T` is what a webhook of this sort answers."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def server_name(self) -> str:
+        """The name in the webhook's certificate; "": the host of the URL."""
+        ...
+
+    @property
+    def authority(self) -> bytes:
+        """Certificates in PEM; empty: those of the machine."""
+        ...
+
+    @property
+    def timeout_seconds(self) -> int: ...
+
+    @property
+    def identity(self) -> bytes:
+        """The same for a request that is made again, even in the next second."""
+        ...
+
+    def body(self, uid: str) -> bytes:
+        """Return the review to post."""
+        ...
+
+    def read(self, uid: str, body: bytes) -> T | Unanswered:
+        """Return the answer in a response body if it answers this review."""
+        ...
+
+    def note(self, answer: T | Unanswered, reviews: Reviews) -> None:
+        """Add the answer to those that the API request has so far."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +87,15 @@ class ReviewRequest:
             meta = {**(asked.get("metadata") or {}), "creationTimestamp": None}
             asked = {**asked, "metadata": meta}
         return msgspec.json.encode((self.url, self.mutates, {**self.request, "object": asked}))
+
+    def body(self, uid: str) -> bytes:
+        return review_body(self, uid)
+
+    def read(self, uid: str, body: bytes) -> WebhookAnswer:
+        return read_answer(self, uid, body)
+
+    def note(self, answer: WebhookAnswer, reviews: Reviews) -> None:
+        reviews.answers[self.identity] = answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +133,9 @@ def endpoint_of(config: Raw, lookup: Lookup) -> tuple[str, str] | None:
 
 
 class ReviewNeededError(Exception):
-    """A write cannot go on before webhooks have been asked."""
+    """A request cannot go on before the server has called webhooks."""
 
-    def __init__(self, *questions: ReviewRequest) -> None:
+    def __init__(self, *questions: WebhookRequest[Any]) -> None:
         super().__init__(*(each.url for each in questions))
         self.questions = questions
 
@@ -98,6 +145,8 @@ class Reviews:
     """The answers that one request has so far, and what it has made up."""
 
     answers: dict[bytes, WebhookAnswer] = field(default_factory=dict)
+    converted: dict[bytes, Raw | str] = field(default_factory=dict)
+    """By source object and version: the converted object, or why the conversion failed."""
     identifiers: list[str] = field(default_factory=list)
 
     def answer(self, question: ReviewRequest) -> WebhookAnswer:
@@ -136,35 +185,66 @@ def review_body(question: ReviewRequest, uid: str) -> bytes:
 
 
 def read_answer(question: ReviewRequest, uid: str, body: bytes) -> WebhookAnswer:
-    """The answer, if it is one to this question."""
+    """Return the answer in a body, or why the body answers nothing."""
     try:
-        review: Any = msgspec.json.decode(body)
-        response = review["response"] or {}
-        patch = base64.b64decode(response.get("patch") or "", validate=True)
-    except (msgspec.DecodeError, binascii.Error, AttributeError, KeyError, TypeError):
+        review = msgspec.json.decode(body, type=_Review)
+        response = review.response
+        patch = base64.b64decode((response and response.patch) or "", validate=True)
+    except msgspec.ValidationError as error:
+        return Unanswered(f"received invalid webhook response: {error}")
+    except (ValueError, RecursionError):
+        response = None
+    if response is None:
         return Unanswered("received invalid webhook response: webhook response was absent")
     if question.version == "v1":
-        problem = _problem(question, review, uid)
+        problem = _problem(question, review, response, uid)
         if problem:
             return Unanswered(f"received invalid webhook response: {problem}")
     return ReviewResponse(
-        is_allowed=response.get("allowed") is True,
+        is_allowed=bool(response.allowed),
         patch=patch if question.mutates else b"",
-        status=response.get("status") or {},
-        warnings=tuple(response.get("warnings") or ()),
+        status=_given(response.status) if response.status else {},
+        warnings=tuple(response.warnings or ()),
     )
 
 
-def _problem(question: ReviewRequest, review: Raw, uid: str) -> str:
-    """What v1 asks of an answer, in the order and the words of the real server."""
-    response = review["response"]
-    if response.get("uid") != uid:
-        return f'expected response.uid="{uid}", got "{response.get("uid") or ""}"'
-    group, _, version = str(review.get("apiVersion") or "").rpartition("/")
-    if (group, version, review.get("kind")) != (_GROUP, "v1", "AdmissionReview"):
-        told = f"{group}/{version}, Kind={review.get('kind') or ''}"
-        return f"expected webhook response of {_GROUP}/v1, Kind=AdmissionReview, got {told}"
-    has_patch, has_type = bool(response.get("patch")), response.get("patchType") is not None
+class _Denial(msgspec.Struct):
+    code: int | None = None
+    message: str | None = None
+    reason: str | None = None
+    details: dict[str, Any] | None = None
+
+
+class _Response(msgspec.Struct, rename="camel"):
+    uid: str | None = None
+    allowed: bool | None = None
+    status: _Denial | None = None
+    patch: str | None = None
+    patch_type: str | None = None
+    warnings: list[str] | None = None
+
+
+class _Review(msgspec.Struct, rename="camel"):
+    """An AdmissionReview, with the types that Kubernetes gives to its fields."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    response: _Response | None = None
+
+
+def _given(denial: _Denial) -> Raw:
+    return {key: value for key, value in msgspec.structs.asdict(denial).items() if value}
+
+
+def _problem(question: ReviewRequest, review: _Review, response: _Response, uid: str) -> str:
+    """Return what v1 finds wrong with an answer, in the order and words of the real server."""
+    if response.uid != uid:
+        return f'expected response.uid="{uid}", got "{response.uid or ""}"'
+    group, _, version = (review.api_version or "").rpartition("/")
+    if (group, version, review.kind) != (_GROUP, "v1", "AdmissionReview"):
+        given = f"{group}/{version}, Kind={review.kind or ''}"
+        return f"expected webhook response of {_GROUP}/v1, Kind=AdmissionReview, got {given}"
+    has_patch, has_type = bool(response.patch), response.patch_type is not None
     if not question.mutates:
         wrong = "patch" if has_patch else "patchType" if has_type else ""
         return f"validating webhook may not return response.{wrong}" if wrong else ""
@@ -172,6 +252,6 @@ def _problem(question: ReviewRequest, review: Raw, uid: str) -> str:
         return "webhook returned response.patch but not response.patchType"
     if has_type and not has_patch:
         return "webhook returned response.patchType but not response.patch"
-    if has_type and response["patchType"] != "JSONPatch":
-        return f'unsupported patch type "{response["patchType"]}"'
+    if has_type and response.patch_type != "JSONPatch":
+        return f'unsupported patch type "{response.patch_type}"'
     return ""

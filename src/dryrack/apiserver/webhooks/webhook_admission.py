@@ -53,6 +53,8 @@ MUTATING = f"mutatingwebhookconfigurations.{GROUP}"
 VALIDATING = f"validatingwebhookconfigurations.{GROUP}"
 _WITHOUT_EFFECTS = ("None", "NoneOnDryRun")
 _BAD_REQUEST = 400
+# HTTP has no status above this.
+_STATUS_MAX = 599
 
 
 class WebhookAdmission:
@@ -182,5 +184,7 @@ def _denied(name: str, told: Raw) -> StatusError:
     why = told.get("message") or told.get("reason")
     message = f'admission webhook "{name}" denied the request'
     message += f": {why}" if why else " without explanation"
-    code = max(told.get("code") or 0, _BAD_REQUEST)
+    code = told.get("code") or 0
+    if not _BAD_REQUEST <= code <= _STATUS_MAX:
+        code = _BAD_REQUEST
     return StatusError(Status(code, told.get("reason") or "", message, told.get("details")))

@@ -1,5 +1,5 @@
 """
-Calls of admission webhooks over HTTPS.
+Calls of admission and conversion webhooks over HTTPS.
 
 A webhook is called where its configuration says, with the certificates that it says, and for as
 long as it says; what goes wrong on the way is an answer of its own (`Unanswered`).
@@ -12,24 +12,30 @@ from typing import TYPE_CHECKING
 
 from yarl import URL
 
-from dryrack.apiserver.webhooks.admission_reviews import Unanswered, read_answer, review_body
+from dryrack.apiserver.webhooks.admission_reviews import T, Unanswered
+from dryrack.base.limits import WEBHOOK_ANSWER_BYTES_MAX
 from dryrack.client.credentials import Fixed
 from dryrack.client.errors import TransportError
 from dryrack.client.https import connected
 from dryrack.client.kubeconfig import Connection
 from dryrack.client.transport import Request
+from dryrack.extension.policies import url_problems
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.webhooks.admission_reviews import ReviewRequest, WebhookAnswer
+    from dryrack.apiserver.webhooks.admission_reviews import WebhookRequest
 
 _HEADERS = {"content-type": "application/json", "accept": "application/json, */*"}
 _OK = 200
 
 
-async def ask_webhook(question: ReviewRequest, uid: str) -> WebhookAnswer:
-    """What the webhook answers."""
+async def ask_webhook(question: WebhookRequest[T], uid: str) -> T | Unanswered:
+    """Call a webhook and return its answer, or why it has none."""
     query = f"timeout={question.timeout_seconds}s"
     where = f'failed to call webhook: Post "{question.url}?{query}"'
+    # The annotation of a Service, and a configuration that an earlier version stored, are checked
+    # nowhere else.
+    for problem in url_problems("url", question.url):
+        return Unanswered(f"{where}: {problem.message}")
     try:
         url = URL(question.url)
     except ValueError as error:
@@ -40,11 +46,12 @@ async def ask_webhook(question: ReviewRequest, uid: str) -> WebhookAnswer:
         authority=question.authority or None,
         server_name=question.server_name,
     )
-    request = Request(
-        "POST", url.raw_path, query=query, headers=_HEADERS, body=review_body(question, uid)
-    )
+    request = Request("POST", url.raw_path, query=query, headers=_HEADERS, body=question.body(uid))
     try:
-        async with asyncio.timeout(question.timeout_seconds), connected(connection) as transport:
+        async with (
+            asyncio.timeout(question.timeout_seconds),
+            connected(connection, answer_bytes_max=WEBHOOK_ANSWER_BYTES_MAX) as transport,
+        ):
             response = await transport.send(request)
     except TimeoutError:
         return Unanswered(f"{where}: context deadline exceeded")
@@ -55,4 +62,4 @@ async def ask_webhook(question: ReviewRequest, uid: str) -> WebhookAnswer:
     assert isinstance(response.body, bytes), "no watch"
     if response.status != _OK:
         return Unanswered(f"{where}: answered with status {response.status}")
-    return read_answer(question, uid, response.body)
+    return question.read(uid, response.body)

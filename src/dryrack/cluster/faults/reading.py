@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.durations import seconds_in
 from dryrack.base.errors import DryrackError
+from dryrack.base.numbers import read_int64
 from dryrack.base.text import hint
 from dryrack.cluster.faults.model import (
     ApiFault,
@@ -133,8 +134,8 @@ def _engine(text: str) -> EngineCrash:
         key, _, value = word.partition("=")
         if key == "crash" and value in ("", *CrashPoint):
             point = CrashPoint(value or "now")
-        elif key == "write" and value.isdecimal():
-            write = int(value)
+        elif key == "write" and (number := read_int64(value)) is not None and number >= 0:
+            write = number
         else:
             raise FaultWordsError(
                 f"engine {name} {word!r}: say crash, crash=before or crash=after, and write=N"

@@ -43,7 +43,12 @@ def supervised(
             if life is first and not board.informers_apart:
                 await _until_death(life, keep(family, replace(around, informers=shared)))
             else:
-                informers = Informers(around.client, clock=around.clock, chance=around.chance)
+                informers = Informers(
+                    around.client,
+                    clock=around.clock,
+                    chance=around.chance,
+                    supervisor=around.supervisor,
+                )
                 own = keep(family, replace(around, informers=informers))
                 await _until_death(life, own, informers.run())
             await life.may_start.wait()

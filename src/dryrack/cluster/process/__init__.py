@@ -6,7 +6,7 @@ from dryrack.base.lazy import exports
 
 if TYPE_CHECKING:
     from dryrack.cluster.process.launching import Launch
-    from dryrack.cluster.process.logs import LogFormat, configure_logs
+    from dryrack.cluster.process.logs import LogFormat, configure_logs, server_log
     from dryrack.cluster.process.loopback import serving_on_loopback, with_keys
     from dryrack.cluster.process.loops import loop_factory
     from dryrack.cluster.process.modes import AuthorizationMode
@@ -23,7 +23,7 @@ else:
         __name__,
         {
             "launching": "Launch",
-            "logs": "LogFormat configure_logs",
+            "logs": "LogFormat configure_logs server_log",
             "loopback": "serving_on_loopback with_keys",
             "loops": "loop_factory",
             "modes": "AuthorizationMode",
@@ -44,6 +44,7 @@ __all__ = [
     "configure_logs",
     "listen",
     "loop_factory",
+    "server_log",
     "serving_on_loopback",
     "state_of",
     "with_keys",

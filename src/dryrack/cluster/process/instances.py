@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
+from dryrack.cluster.private_files import open_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +70,7 @@ def instance(directory: Path, uid: str = "") -> Iterator[Instance]:
     """In a directory, for the time of a block."""
     try:
         directory.mkdir(mode=0o750, parents=True, exist_ok=True)
-        lock = _opened(directory / "plugin.lock")
+        lock = open_private(directory / "plugin.lock", os.O_RDWR)
     except OSError as error:
         raise InstanceError(
             f"{directory}: {error.strerror}; run as root, or name --kubelet-dir and --cdi-dir"
@@ -81,9 +82,9 @@ def instance(directory: Path, uid: str = "") -> Iterator[Instance]:
             return
         _lock(lock, fcntl.LOCK_SH, f"{directory}: a plugin without --rolling-update-uid is here")
         path = _own_lock(directory, uid)
-        with _closing(_opened(path)) as own:
+        with _closing(open_private(path, os.O_RDWR)) as own:
             _lock(own, fcntl.LOCK_EX, f"{directory}: another plugin has the UID {uid}")
-            with os.fdopen(_opened(directory / _NEWEST), "w") as file:
+            with os.fdopen(open_private(directory / _NEWEST, os.O_RDWR), "w") as file:
                 file.truncate()
                 file.write(uid)
             try:
@@ -103,10 +104,6 @@ def _closing(descriptor: int) -> Iterator[int]:
 
 def _own_lock(directory: Path, uid: str) -> Path:
     return directory / f"plugin-{uid}.lock"
-
-
-def _opened(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _lock(descriptor: int, how: int, refusal: str) -> None:

@@ -25,6 +25,7 @@ from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.base.errors import DryrackError
 from dryrack.cluster.certificates import Meanwhile
 from dryrack.cluster.ports import SystemClock
+from dryrack.cluster.private_files import open_private
 from dryrack.cluster.process.locks import hold
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.process.serving import LOOPBACK, Address
@@ -49,6 +50,11 @@ log = logging.getLogger(__name__)
 ReadPast = Callable[["Sequence[str]", int], "Past"]
 # Serves a page about a plane for the length of a block, and tells its address.
 Dashboard = Callable[["Client", ReadPast], "AbstractAsyncContextManager[str]"]
+
+
+# How a stage begins that is not done: it goes on, or something is not as expected.
+PROGRESS = "… "
+WARNING = "! "
 
 
 class LaunchError(DryrackError):
@@ -152,14 +158,16 @@ def _raise_file_limit() -> None:
 
 
 def detach(launch: Launch, tell: Callable[[str], None]) -> None:
-    """Starts the cluster as a process that stays; returns when it serves."""
+    """Start the cluster as a process that stays; return when it serves."""
     launch.state.make()
+    log_file = open_private(launch.state.log, os.O_WRONLY | os.O_APPEND)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _child(launch, writing)
+        _child(launch, log_file, writing)
     os.close(writing)
+    os.close(log_file)
     try:
         with os.fdopen(reading) as messages:
             _relay(messages, tell)
@@ -190,12 +198,12 @@ def _relay(messages: Iterable[str], tell: Callable[[str], None]) -> None:
     raise LaunchError("the process ended before it served, without a word")
 
 
-def _child(launch: Launch, writing: int) -> None:
+def _child(launch: Launch, log_file: int, writing: int) -> None:
     """The process that stays: its own session, no terminal, and a log instead."""
     code = 1
     try:
         os.setsid()
-        _redirect(launch.state.log)
+        _redirect(log_file)
         with os.fdopen(writing, "w", buffering=1) as messages:
 
             def tell(stage: str, error: str = "") -> None:
@@ -231,11 +239,10 @@ def _attempt(launch: Launch, tell: Callable[[str], None]) -> str:
     return ""
 
 
-def _redirect(log_file: Path) -> None:
+def _redirect(log_file: int) -> None:
+    """Send what the process prints to its log, and give it no input."""
     sys.stdout.flush()
     sys.stderr.flush()
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    output = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(nothing, 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(log_file, 1)
+    os.dup2(log_file, 2)

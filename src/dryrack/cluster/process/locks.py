@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
+from dryrack.cluster.private_files import open_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +19,7 @@ class HeldError(DryrackError):
 
 def hold(path: Path) -> int:
     """A descriptor to be closed when the hold shall end."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = open_private(path, os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -7,12 +7,13 @@ A line has its time, its level, who speaks, the message, and the fields that the
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from dryrack.base.escaping import json_text, visible, visible_lines
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -39,6 +40,20 @@ def configure_logs(form: LogFormat, stream: TextIO | None = None) -> None:
     logging.getLogger("dryrack").setLevel(logging.INFO)
 
 
+def server_log() -> logging.Logger:
+    """Return the logger of aiohttp's servers: without what only says that a client sent no HTTP."""
+    log = logging.getLogger("dryrack.http")
+    if _is_about_server not in log.filters:
+        log.addFilter(_is_about_server)
+    return log
+
+
+def _is_about_server(record: logging.LogRecord) -> bool:
+    # aiohttp logs a stack for each bad request, and anybody may send one. It is answered with 400.
+    error = record.exc_info[1] if record.exc_info else None
+    return type(error).__module__ != "aiohttp.http_exceptions"
+
+
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
     return {key: value for key, value in vars(record).items() if key not in _OWN}
 
@@ -63,14 +78,14 @@ class _JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["stack"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return json_text(line, default=str)
 
 
 class _TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {key}={_quoted(value)}" for key, value in _fields(record).items())
         # What follows on further lines is seen to belong to the first.
-        message = record.getMessage().replace("\n", "\n  ")
+        message = visible_lines(record.getMessage()).replace("\n", "\n  ")
         line = f"{_time(record)} {_level(record):<5} {message}{fields}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
@@ -79,4 +94,5 @@ class _TextLines(logging.Formatter):
 
 def _quoted(value: object) -> str:
     text = str(value)
-    return json.dumps(text, ensure_ascii=False) if not text or set(text) & set(' "=\n') else text
+    is_plain = text and text == visible(text) and not set(text) & set(' "=')
+    return text if is_plain else json_text(text)

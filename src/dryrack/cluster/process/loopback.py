@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dryrack.cluster import certificates, kubeconfig
-from dryrack.cluster.certificates import write_private
+from dryrack.cluster.private_files import write_private
 from dryrack.cluster.process.serving import LOOPBACK, Address, listen, served
 from dryrack.cluster.signing import EllipticKey
 

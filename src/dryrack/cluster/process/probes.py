@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dryrack.cluster.process.logs import server_log
 from dryrack.cluster.process.serving import Address, listen
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ async def _served(site: Site) -> AsyncIterator[str]:
     app = web.Application()
     for path, page in site.pages.items():
         app.router.add_get(path, _handler(page))
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS_MAX)
+    runner = web.AppRunner(
+        app, access_log=None, logger=server_log(), shutdown_timeout=_STOP_SECONDS_MAX
+    )
     await runner.setup()
     listening = listen(site.address, "choose another, or 0 for none")
     try:

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.limits import GARBAGE_THRESHOLDS
 from dryrack.cluster import certificates, kubeconfig
-from dryrack.cluster.certificates import write_private
 from dryrack.cluster.control_plane import PlaneOptions, build
 from dryrack.cluster.engines import (
+    Wiring,
+    compute_domain_families,
     families,
+    has_compute_domains,
     plugin_families,
     running_engines,
     wanted_engines,
@@ -29,20 +31,21 @@ from dryrack.cluster.engines import (
 )
 from dryrack.cluster.initial_objects import (
     add_allocation_states,
+    add_compute_domains,
     add_device_classes,
     add_nodes,
     add_objects,
     is_ready,
-    node_names,
 )
+from dryrack.cluster.private_files import write_private
+from dryrack.cluster.process.launching import PROGRESS, WARNING
 from dryrack.cluster.process.serving import AddressError, listen, served
 from dryrack.cluster.process.state import Process, Running
 from dryrack.cluster.signing import EllipticKey
-from dryrack.store import Key
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from dryrack.client.transport import Request, Response, Transport
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.snapshots.past import Past
     from dryrack.controllers import Drivers
     from dryrack.controllers.slices import PublishOptions
+    from dryrack.hardware.catalogue import InstanceType
     from dryrack.kubeletplugin import VirtualDrivers
 
 # How long nobody has to ask anything before the engines are loaded, once somebody has; and how
@@ -61,8 +65,10 @@ if TYPE_CHECKING:
 _QUIET_SECONDS = 0.15
 _QUESTION_SECONDS_MAX = 1.0
 _LOOK_SECONDS = 0.02
-# How long a start waits for its nodes. They take a second; thousands of them come by and by.
-_NODES_SECONDS_MAX = 10.0
+# A start waits for its nodes as long as more of them become Ready, at most this long in all.
+_NODES_SECONDS_MAX = 120.0
+_NODES_STALL_SECONDS_MAX = 10.0
+_PROGRESS_SECONDS = 0.5
 _SLICES = "resourceslices.resource.k8s.io"
 
 
@@ -91,18 +97,20 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
         if launch.dashboard is not None:
             page = launch.dashboard(plane.client("dryrack-dashboard"), _past(plane))
             tell(f"dashboard: {await stack.enter_async_context(page)}")
-        if not launch.nodes:
+        has_nodes = plane.store.count("nodes") > 0
+        if not has_nodes:
             tell("")
             await _let_them_ask(door, stopping)
         await asyncio.to_thread(_load_engines)
         engines = (
             *families(_publishing(launch), launch.allocator, launch.scheduling, drivers=drivers),
             *plugin_families(drivers),
+            *compute_domain_families(_machines(launch)),
         )
         chosen = wanted_engines(launch.without, engines)
-        await stack.enter_async_context(_running(chosen, plane))
-        if launch.nodes:
-            await _nodes_are_up(launch, plane, stopping)
+        await stack.enter_async_context(supervised_engines(chosen, plane))
+        if has_nodes:
+            await _wait_for_nodes(launch, plane, stopping, tell)
             tell("")
         gc.freeze()
         gc.set_threshold(*GARBAGE_THRESHOLDS)
@@ -110,38 +118,80 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
 
 
 @contextlib.asynccontextmanager
-async def _running(chosen: Sequence[Family], plane: Plane) -> AsyncIterator[None]:
-    """The engines, which meet the faults that people write into a ConfigMap."""
+async def supervised_engines(chosen: Sequence[Family], plane: Plane) -> AsyncIterator[None]:
+    """Run the engines under a supervisor, with the faults that people write into a ConfigMap."""
     from dryrack.cluster.faults import FaultBoard
     from dryrack.cluster.faults.config_map import FaultEntries
+    from dryrack.cluster.process.component_status import ComponentStatuses
 
-    chance = plane.options.chance
-    board = FaultBoard(clock=plane.options.clock, chance=chance)
-    async with running_engines(chosen, plane.around, board):
-        entries = FaultEntries(plane.client("faults"), board, chance)
-        task = asyncio.create_task(entries.run(), name="faults")
+    clock, chance = plane.options.clock, plane.options.chance
+    board = FaultBoard(clock=clock, chance=chance)
+    statuses = ComponentStatuses(plane.client("components"), clock=clock, chance=chance)
+    supervisor = statuses.supervisor
+
+    def around(engine: str) -> Wiring:
+        return replace(plane.around(engine), supervisor=supervisor)
+
+    async def follow_faults() -> None:
+        await FaultEntries(plane.client("faults"), board, chance).run()
+
+    async with running_engines(chosen, around, board):
+        tasks = [
+            asyncio.create_task(statuses.run(), name="components"),
+            asyncio.create_task(supervisor.run("faults", follow_faults), name="faults"),
+        ]
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _nodes_are_up(launch: Launch, plane: Plane, stopping: asyncio.Event) -> None:
-    """Until the nodes are ready and have their devices; without those who see to it, at once."""
+async def _wait_for_nodes(
+    launch: Launch, plane: Plane, stopping: asyncio.Event, tell: Callable[[str], None]
+) -> None:
+    """Wait until the virtual nodes are Ready and have their devices, and tell how far they are."""
+    from dryrack.controllers import is_played
+
+    nodes, _ = plane.store.list("nodes", None)
+    # Without the engine that plays them, nodes never become Ready.
+    is_waited_for = "kubelet" not in launch.without
+    waiting = [each.key for each in nodes if is_waited_for and is_played(each.object)]
+    count, slices = len(waiting), _expected_slices(launch)
     loop = asyncio.get_running_loop()
-    latest = loop.time() + _NODES_SECONDS_MAX
-    waiting = [] if "kubelet" in launch.without else node_names(launch.nodes)
-    slices = 0
-    if launch.machine is not None and "slices" not in launch.without:
-        slices = launch.nodes * len(launch.machine.drivers)
-    slices += launch.nodes * len(launch.devices)
+    changed_at = counted_at = loop.time()
+    latest, left = changed_at + _NODES_SECONDS_MAX, count + slices
     while not stopping.is_set() and loop.time() < latest:
-        while waiting and is_ready(plane.store.get(Key("nodes", "", waiting[-1]))):
+        while waiting and is_ready(plane.store.get(waiting[-1])):
             waiting.pop()
-        if not waiting and plane.store.count(_SLICES) >= slices:
-            return
+        missing = max(0, slices - plane.store.count(_SLICES))
+        if not waiting and not missing:
+            break
+        now = loop.time()
+        if now - counted_at > _PROGRESS_SECONDS:
+            # Looking at all nodes of a large fleet every time would slow them down.
+            counted_at = now
+            waiting = [key for key in waiting if not is_ready(plane.store.get(key))]
+            tell(f"{PROGRESS}{count - len(waiting)} of {count} nodes are Ready")
+            if len(waiting) + missing < left:
+                changed_at, left = now, len(waiting) + missing
+            elif now - changed_at > _NODES_STALL_SECONDS_MAX:
+                break
         await asyncio.sleep(_LOOK_SECONDS)
+    waiting = [key for key in waiting if not is_ready(plane.store.get(key))]
+    if waiting:
+        tell(f"{WARNING}{len(waiting)} of {count} nodes are not Ready yet; see: kubectl get nodes")
+    elif count:
+        tell(f"{count} node{'s are' if count > 1 else ' is'} Ready")
+
+
+def _expected_slices(launch: Launch) -> int:
+    """Return how many ResourceSlices the nodes of the command line have at least."""
+    slices = launch.nodes * len(launch.devices)
+    if launch.machine is not None and "slices" not in launch.without:
+        slices += launch.nodes * len(launch.machine.drivers)
+    return slices
 
 
 def _past(plane: Plane) -> ReadPast:
@@ -205,8 +255,7 @@ def _listen(launch: Launch) -> socket.socket:
         listening = listen(replace(address, port=int(last.read_text())))
     except (OSError, ValueError, AddressError):
         listening = listen(address)
-    data.mkdir(parents=True, mode=0o700, exist_ok=True)
-    last.write_text(str(listening.getsockname()[1]))
+    write_private(last, str(listening.getsockname()[1]).encode(), lasts=False)
     return listening
 
 
@@ -235,11 +284,21 @@ def _drivers(launch: Launch) -> VirtualDrivers | None:
     return VirtualDrivers(launch.devices)
 
 
+def _machines(launch: Launch) -> Collection[InstanceType]:
+    """Return the types of the nodes that there are, or that may come."""
+    if launch.machine is not None:
+        return (launch.machine,)
+    return launch.catalogue.instance_types.values() if launch.catalogue is not None else ()
+
+
 async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) -> None:
     if launch.catalogue is not None:
         classes = launch.catalogue.device_classes.values()
         await add_device_classes(plane.client(), classes)
         tell(f"{len(classes)} device classes of the catalogue's drivers")
+    if has_compute_domains(_machines(launch)):
+        await add_compute_domains(plane.client())
+        tell("ComputeDomain, kubectl get computedomains")
     if launch.devices:
         from dryrack.kubeletplugin import FakeKind, device_classes
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
-from dryrack.cluster.certificates import write_private
+from dryrack.cluster.private_files import check_owner, ensure_own_directory, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,9 +104,10 @@ class ClusterState:
         return self.directory / "running.json"
 
     def make(self) -> None:
+        """Create the directory; refuse one that other users could have put files into."""
         try:
-            self.directory.mkdir(parents=True, mode=0o700, exist_ok=True)
-            # One that was there before may have been made under another mask.
+            ensure_own_directory(self.directory)
+            # The directory may exist with another mode.
             self.directory.chmod(0o700)
         except OSError as error:
             why = (error.strerror or str(error)).lower()
@@ -118,8 +119,14 @@ class ClusterState:
         write_private(self._record, json.dumps(asdict(running)).encode(), lasts=False)
 
     def running(self) -> Running | None:
-        """The record of a process that is alive; None if there is none."""
+        """
+        Return the record of the process if it is alive, else None.
+
+        Refuse a directory of another user: its record and its kubeconfig would lead commands to
+        that user's server.
+        """
         try:
+            check_owner(self.directory)
             raw = json.loads(self._record.read_text())
             found = Running(**{**raw, "process": Process(**raw["process"])})
         except FileNotFoundError:
@@ -159,10 +166,11 @@ def state_of(name: str, under: Path | None = None) -> ClusterState:
 
 
 def all_states(under: Path | None = None) -> tuple[ClusterState, ...]:
-    """Every cluster that has a directory, by name."""
+    """Return the clusters of this user that have a directory, by name."""
     directory = under or home()
-    names = sorted(each.name for each in directory.iterdir()) if directory.is_dir() else []
-    return tuple(ClusterState(name, directory / name) for name in names if _NAME.fullmatch(name))
+    paths = sorted(directory.iterdir()) if directory.is_dir() else []
+    own = [path.name for path in paths if path.lstat().st_uid == os.geteuid()]
+    return tuple(ClusterState(name, directory / name) for name in own if _NAME.fullmatch(name))
 
 
 def _born(pid: int) -> str | None:

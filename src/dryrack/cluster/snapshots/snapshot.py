@@ -17,6 +17,7 @@ from dryrack.client.endpoints import (
     CLAIMS,
     CLASSES,
     COSCHEDULING_POD_GROUPS,
+    EVENTS,
     NAMESPACES,
     NODES,
     POD_GROUPS,
@@ -41,6 +42,7 @@ from dryrack.client.timekeeping import sleep
 from dryrack.cluster.attached import AttachError, remedy
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.kinds.core import (
+    Event,
     Namespace,
     Node,
     PersistentVolume,
@@ -92,6 +94,7 @@ MODELS: Mapping[Endpoint, type[KubernetesObject]] = {
     REPLICATION_CONTROLLERS: PodOwner,
     REPLICA_SETS: PodOwner,
     STATEFUL_SETS: PodOwner,
+    EVENTS: Event,
 }
 GROUP_KINDS: tuple[Endpoint, ...] = (
     *(POD_GROUPS, POD_GROUPS_V1BETA1, WORKLOADS_V1ALPHA1),
@@ -111,7 +114,7 @@ _FACTS = (
 # Whose selectors are only labels.
 _BY_LABELS = (SERVICES, REPLICATION_CONTROLLERS)
 # What a cluster need not serve, and an account need not see.
-OPTIONAL = (TAINT_RULES, PRIORITY_CLASSES, *GROUP_KINDS, *_FACTS)
+OPTIONAL = (TAINT_RULES, PRIORITY_CLASSES, EVENTS, *GROUP_KINDS, *_FACTS)
 # Changes come together; who looks at a table sees two of them in a second.
 _CHANGES_SECONDS = 0.5
 DECISION_KINDS = (
@@ -125,6 +128,8 @@ DECISION_KINDS = (
     *GROUP_KINDS,
     *_FACTS,
 )
+# What an explanation reads besides: why claims are not created or prepared.
+EXPLANATION_KINDS = (*DECISION_KINDS, EVENTS)
 # What a scenario of a cluster is made of.
 RECORDED_KINDS = (
     NODES,

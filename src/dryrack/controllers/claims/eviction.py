@@ -1,12 +1,13 @@
 """
 Pods leave devices whose NoExecute taints their claims do not tolerate.
 
-When a claim's time with a tainted device is over, all pods that use the claim are deleted; what
-frees the claim is then the usual way of things. Rules that taint are told what became of it.
+When a claim's time with a tainted device is over, all pods that use the claim are deleted: those
+that it is reserved for, and those of a PodGroup that it is reserved for. The claim is then freed as
+usual. Rules that taint are told what became of it.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dryrack.allocation import DeviceId
 from dryrack.client.endpoints import CLAIMS, PODS, SLICES, TAINT_RULES
@@ -31,6 +32,7 @@ from dryrack.controllers.nodes.eviction import departure
 from dryrack.controllers.objects import is_deleted, is_terminal, spec_of, status_of
 from dryrack.controllers.optional import followed
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Report
+from dryrack.kinds.expansion.pod_claims import group_of, is_group
 from dryrack.kinds.raw import Raw
 
 REASON = "DeletionByDeviceTaintManager"
@@ -62,12 +64,14 @@ class DeviceTaintEviction:
         self._slices = around.informers.of(SLICES)
         self._by_pool = self._slices.index("pool", _pool_keys)
         self._by_device = self._claims.index("device", _device_keys)
+        self._by_group = self._pods.index("pod group", _group_keys)
         self._rules = Rules()
         # Pods that are to go, now or later, and the rules because of which they do.
         self._due: dict[Name, frozenset[str]] = {}
         reads = (self._pods, self._claims, self._slices)
         self._loop: Loop[Name] = Loop(around, NAME, self._decide, reads=reads, witness=self)
         self._reports: Loop[str] = Loop(around, f"{NAME}-rules", self._report, reads=reads)
+        self._pods.listen(self._on_pod)
         self._claims.listen(self._on_claim)
         self._slices.listen(self._on_slice)
 
@@ -77,9 +81,17 @@ class DeviceTaintEviction:
             group.create_task(self._loop.run(), name=NAME)
             group.create_task(self._reports.run(), name=f"{NAME} of rules")
 
+    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
+        """Look at a pod that gets a node or a claim: the device may have been tainted before."""
+        if new is None or not spec_of(new).get("nodeName"):
+            return
+        if (old is None or _uses(old) != _uses(new)) and any(claims_of_pod(new)):
+            self._loop.queue.add(name_of(new))
+
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
-        if new is not None and results_of(new):
-            self._add_consumers(new)
+        for claim in (old, new):
+            if claim is not None and results_of(claim):
+                self._add_consumers(claim)
 
     def _on_slice(self, old: Raw | None, new: Raw | None) -> None:
         before, after = (taints_of([each]) if each else {} for each in (old, new))
@@ -104,13 +116,23 @@ class DeviceTaintEviction:
         self._reports.queue.add(name)
 
     def _add_consumers(self, claim: Raw) -> None:
+        for pod in self._consumers(claim):
+            self._loop.queue.add(name_of(pod))
+
+    def _consumers(self, claim: Raw) -> Iterator[Raw]:
+        """Yield the pods that a claim is reserved for, each or with their group."""
+        namespace = claim["metadata"]["namespace"]
         for consumer in status_of(claim).get("reservedFor") or ():
-            if consumer.get("resource") == "pods":
-                self._loop.queue.add(Name(claim["metadata"]["namespace"], consumer["name"]))
+            if is_group(consumer):
+                yield from self._by_group.get(f"{namespace}/{consumer['name']}")
+            elif consumer.get("resource") == "pods":
+                pod = self._pods.get(namespace, consumer["name"])
+                if pod is not None:
+                    yield pod
 
     async def _decide(self, name: Name) -> Plan:
         pod = self._pods.objects.get(name)
-        if pod is None:
+        if pod is None or not spec_of(pod).get("nodeName"):
             self._due.pop(name, None)
             return NOTHING
         now = self._clock.now()
@@ -159,7 +181,7 @@ class DeviceTaintEviction:
         evicted = self._rules.evicted.get(rule.raw["metadata"].get("uid", ""), 0)
         if rule.effect not in (NO_EXECUTE, "None"):
             return Counts(evicted=evicted)
-        pods = taint_rules.pending(rule, self._claims.all(), self._pods.objects.get)
+        pods = taint_rules.pending(rule, self._claims.all(), self._consumers)
         results = [result for claim in self._claims.all() for result in results_of(claim)]
         published = published_devices(self._slices.all()) if rule.effect == "None" else ()
         return Counts(
@@ -173,6 +195,21 @@ class DeviceTaintEviction:
 
 def _pool_keys(resource_slice: Raw) -> Sequence[str]:
     return ("/".join(pool_of(resource_slice)[0]),)
+
+
+def _group_keys(pod: Raw) -> Sequence[str]:
+    group = group_of(pod)
+    return (f"{pod['metadata']['namespace']}/{group}",) if group else ()
+
+
+def _uses(pod: Raw) -> tuple[str | None, Raw | None, Raw | None]:
+    """Return what decides which devices a pod uses, and whether it runs on them."""
+    status = status_of(pod)
+    return (
+        spec_of(pod).get("nodeName"),
+        status.get("resourceClaimStatuses"),
+        status.get("extendedResourceClaimStatus"),
+    )
 
 
 def _device_keys(claim: Raw) -> Sequence[str]:

@@ -107,6 +107,7 @@ class ClaimRelease:
         self._groups: Informer | None = None
         self._pods = around.informers.of(PODS)
         self._claims = around.informers.of(CLAIMS)
+        self._by_consumer = self._claims.index("consumer", _consumer_uids)
         self._loop: Loop[Name] = Loop(
             around, "resource-claim-controller", self._decide, reads=(self._pods, self._claims)
         )
@@ -122,6 +123,7 @@ class ClaimRelease:
             for each in claims_of(old):
                 if each.claim:
                     self._loop.queue.add(Name(name_of(old).namespace, each.claim))
+            self._add_claims_of(old)
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None:
@@ -133,6 +135,16 @@ class ClaimRelease:
         if new is None or is_done(new):
             for key in claim_keys(pod):
                 self._loop.queue.add(Name(*key.split("/", 1)))
+            self._add_claims_of(pod)
+
+    def _add_claims_of(self, consumer: Raw) -> None:
+        """
+        Queue the claims that are reserved for a pod or PodGroup.
+
+        Its status does not name them all: the write of the name can fail after the claim was made.
+        """
+        for claim in self._by_consumer.get(uid_of(consumer)):
+            self._loop.queue.add(name_of(claim))
 
     async def _decide(self, name: Name) -> Plan:
         claim = self._claims.objects.get(name)
@@ -159,3 +171,7 @@ class ClaimRelease:
             return await self._client.get(informer.endpoint, name, namespace)
         except NotFoundError:
             return None
+
+
+def _consumer_uids(claim: Raw) -> list[str]:
+    return [each["uid"] for each in status_of(claim).get("reservedFor") or ()]

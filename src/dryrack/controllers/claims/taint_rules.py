@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from dryrack.allocation import DeviceId, evicts_from
 from dryrack.client.endpoints import TAINT_RULES
-from dryrack.client.informer import Name
+from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
+from dryrack.controllers.claims.references import claims_of_pod, is_reserved_for
 from dryrack.controllers.claims.tainting import (
     NO_EXECUTE,
     Driving,
@@ -19,7 +20,7 @@ from dryrack.controllers.claims.tainting import (
     results_of,
     tolerated_seconds,
 )
-from dryrack.controllers.objects import condition_of, is_deleted, spec_of, status_of, uid_of
+from dryrack.controllers.objects import condition_of, is_deleted, spec_of, uid_of
 from dryrack.controllers.writes import NOTHING, Apply, Plan
 from dryrack.kinds.decode import decode
 from dryrack.kinds.raw import Raw
@@ -165,22 +166,23 @@ def _some(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def pending(rule: Rule, claims: Iterable[Raw], pod_of: Callable[[Name], Raw | None]) -> list[Name]:
-    """The pods that have to go because of a rule, now or later, whatever its effect is."""
+def pending(
+    rule: Rule, claims: Iterable[Raw], consumers: Callable[[Raw], Iterable[Raw]]
+) -> list[Name]:
+    """
+    Return the pods that have to go because of a rule, now or later, whatever its effect is.
+
+    `consumers` are the pods that a claim is reserved for. Not every pod of a group uses the claims
+    of the group.
+    """
     found = {
-        Name(claim["metadata"]["namespace"], consumer["name"])
+        name_of(pod)
         for claim in claims
         if any(rule.drives(result) for result in results_of(claim))
-        for consumer in status_of(claim).get("reservedFor") or ()
-        if _is_here(pod_of(Name(claim["metadata"]["namespace"], consumer["name"])), consumer)
+        for pod in consumers(claim)
+        if spec_of(pod).get("nodeName")
+        and not is_deleted(pod)
+        and is_reserved_for(claim, pod)
+        and any(each.claim == claim["metadata"]["name"] for each in claims_of_pod(pod))
     }
     return sorted(found)
-
-
-def _is_here(pod: Raw | None, consumer: Raw) -> bool:
-    return (
-        pod is not None
-        and uid_of(pod) == consumer.get("uid")
-        and bool(spec_of(pod).get("nodeName"))
-        and not is_deleted(pod)
-    )

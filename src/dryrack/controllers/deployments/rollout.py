@@ -7,6 +7,7 @@ it has come, so that a rollout goes on wherever it was left.
 
 from collections.abc import Mapping, Sequence
 
+from dryrack.base.numbers import read_int64
 from dryrack.client.endpoints import DEPLOYMENTS, PODS, REPLICA_SETS
 from dryrack.client.informer import name_of
 from dryrack.controllers.deployments.progress import progress
@@ -168,7 +169,7 @@ def _age(replica_set: Raw) -> tuple[str, str]:
 
 def revision_of(replica_set: Raw) -> int:
     text = annotations_of(replica_set).get(REVISION, "0")
-    return int(text) if text.isdigit() else 0
+    return max(0, read_int64(text) or 0)
 
 
 def _next_revision(old: Sequence[Raw]) -> str:

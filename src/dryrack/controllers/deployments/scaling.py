@@ -8,6 +8,7 @@ available pods fewer than the wanted number less the allowed gap.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dryrack.base.numbers import read_int64
 from dryrack.controllers.objects import annotations_of, spec_of, status_of, uid_of
 from dryrack.controllers.workloads import replicas_of, scaled_value
 from dryrack.kinds.raw import Raw
@@ -122,6 +123,6 @@ def in_proportion(every: Sequence[Raw], limits: Limits) -> Mapping[str, int]:
 
 def _share(replica_set: Raw, allowed: int, left: int) -> int:
     size = replicas_of(replica_set)
-    before = int(annotations_of(replica_set).get(MAX_REPLICAS) or allowed) or allowed
+    before = read_int64(annotations_of(replica_set).get(MAX_REPLICAS) or "") or allowed
     share = round(size * allowed / before) - size if before else -size
     return min(share, left) if left > 0 else max(share, left)

@@ -10,6 +10,7 @@ replaces a failed one is told how many there were, so the failed one is kept unt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from dryrack.base.numbers import read_int64
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import seconds_of
 from dryrack.controllers.jobs.tracking import (
@@ -160,7 +161,7 @@ def _gives_up(job: Raw, pod: Raw) -> bool:
 def failures_of(pod: Raw, annotation: str = FAILURES) -> int:
     """How often its index had failed before a pod, by counted or ignored failures."""
     text = annotations_of(pod).get(annotation, "")
-    return int(text) if text.isdigit() else 0
+    return max(0, read_int64(text) or 0)
 
 
 def failures_after(job: Raw, pod: Raw | None) -> Mapping[str, str]:

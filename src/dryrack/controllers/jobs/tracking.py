@@ -10,6 +10,7 @@ controller that dies in between goes on from what is written.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from dryrack.base.numbers import read_int64
 from dryrack.client.endpoints import PODS
 from dryrack.controllers import writes
 from dryrack.controllers.objects import (
@@ -122,8 +123,8 @@ def is_indexed(job: Raw) -> bool:
 
 
 def index_of(pod: Raw) -> int | None:
-    text = annotations_of(pod).get(INDEX, "")
-    return int(text) if text.isdigit() else None
+    index = read_int64(annotations_of(pod).get(INDEX, ""))
+    return None if index is None or index < 0 else index
 
 
 def indexes_of(job: Raw, pods: Sequence[Raw]) -> frozenset[int]:

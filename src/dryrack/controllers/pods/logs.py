@@ -18,10 +18,7 @@ from dryrack.kinds.raw import Raw
 
 _SCRIPT = re.compile(r"-[a-z]*c")
 _QUOTED_BY_BASH = re.compile(r"([$`\"\\])")
-# A word of a shell's script that is a command by itself.
-_EXPORT = re.compile(r"(?:^|[;&|\n])\s*export\s*(?:-p\s*)?(?=$|[;&|\n])")
-_ENV = re.compile(r"(?:^|[;&|\n])\s*(?:/usr/bin/|/bin/)?(?:env|printenv)\s*(?=$|[;&|\n])")
-_CAT = re.compile(r"(?:^|[;&|\n])\s*(?:/usr/bin/|/bin/)?cat\s+([^;&|\n]+)")
+_COMMAND_END = re.compile(r"[;&|\n]")
 
 
 class Claims(Protocol):
@@ -72,12 +69,25 @@ def log_of(
 
 
 def _variable_form(words: Sequence[str]) -> Callable[[tuple[str, str]], str]:
-    """As the command would print a variable; with a word before it if it prints none."""
+    """Return how the command prints a variable, or a form with a prefix if it prints none."""
     is_script = len(words) > 2 and _SCRIPT.fullmatch(words[1]) is not None
-    script = " ".join(words[2:] if is_script else words)
-    if is_script and _EXPORT.search(script):
+    commands = _commands_of(words[2:] if is_script else words)
+    if is_script and any(each in (["export"], ["export", "-p"]) for each in commands):
         return _declared if words[0].rpartition("/")[2] == "bash" else _exported
-    return _plain if _ENV.search(script) else _told
+    is_printed = any(
+        len(each) == 1 and _program_of(each) in ("env", "printenv") for each in commands
+    )
+    return _plain if is_printed else _prefixed
+
+
+def _commands_of(script: Sequence[str]) -> list[list[str]]:
+    """Return the words of each command in a script of the shell."""
+    commands = (each.split() for each in _COMMAND_END.split(" ".join(script)))
+    return [each for each in commands if each]
+
+
+def _program_of(command: Sequence[str]) -> str:
+    return command[0].removeprefix("/usr").removeprefix("/bin/")
 
 
 def _exported(variable: tuple[str, str]) -> str:
@@ -96,14 +106,14 @@ def _plain(variable: tuple[str, str]) -> str:
     return f"{variable[0]}={variable[1]}"
 
 
-def _told(variable: tuple[str, str]) -> str:
+def _prefixed(variable: tuple[str, str]) -> str:
     return f"env: {variable[0]}={variable[1]}"
 
 
 def _file_lines(words: Sequence[str], lines: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Lines of mounted files; bare where the command prints the file."""
-    printed = {path for found in _CAT.findall(" ".join(words[2:])) for path in found.split()}
-    printed |= set(words[1:]) if words[:1] == ["cat"] else set()
+    """Return the lines of mounted files, without a prefix where the command prints the file."""
+    commands = [words, *_commands_of(words[2:])]
+    printed = {path for each in commands if each and _program_of(each) == "cat" for path in each}
     for path, line in lines:
         yield line if path in printed else f"file {path}: {line}"
 

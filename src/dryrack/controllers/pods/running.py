@@ -245,13 +245,15 @@ class VirtualKubelet:
                 self._loop.queue.add(name_of(pod))
 
     def _reboot(self, node: Raw) -> None:
-        """What was prepared is forgotten, and pods begin again, as after a real reboot."""
+        """Forget what is prepared on the node, and start its pods again, as a reboot does."""
         for pod in self._by_node.get(node["metadata"]["name"]):
             self._rebooted.add(uid_of(pod))
             self._loop.queue.add(name_of(pod))
             if self._drivers is not None:
                 for claim in present_claims(pod, self._claims.objects):
-                    self._drivers.unprepare(uid_of(claim))
+                    # A claim of a finished pod can be in use on another node by now.
+                    if is_reserved_for(claim, pod):
+                        self._drivers.unprepare(uid_of(claim))
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         if self._calls is not None:

@@ -9,13 +9,14 @@ from collections.abc import Iterable
 from functools import partial
 
 from dryrack.client.discovery import discover
-from dryrack.client.endpoints import QUOTAS
+from dryrack.client.endpoints import CLASSES, PODS, QUOTAS
 from dryrack.client.informer import Index, Informer, Name, name_of
-from dryrack.client.timekeeping import seconds_of
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import is_deleted, is_terminal, namespaces, spec_of, status_of
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan, Update
 from dryrack.kinds.quota_usage.amounts import Amounts, read, written
+from dryrack.kinds.quota_usage.claims import CLAIMS, ClaimContext, extended_resources
+from dryrack.kinds.quota_usage.pods import is_over
 from dryrack.kinds.quota_usage.quotas import counted, resources_of
 from dryrack.kinds.raw import Raw
 
@@ -42,11 +43,15 @@ class Accounting:
         self._around = around
         self._quotas = around.informers.of(QUOTAS)
         self._by_namespace = self._quotas.index("namespace", namespaces)
+        self._classes = around.informers.of(CLASSES)
+        self._pods = around.informers.of(PODS)
         self._sources: dict[str, tuple[Informer, Index]] = {}
+        reads = (self._quotas, self._classes, self._pods)
         self._loop: Loop[Name] = Loop(
-            around, "resourcequota-controller", self._decide, reads=(self._quotas,), workers=1
+            around, "resourcequota-controller", self._decide, reads=reads, workers=1
         )
         self._quotas.listen(self._on_quota)
+        self._classes.listen(self._on_class)
 
     async def run(self) -> None:
         await self._loop.run()
@@ -58,6 +63,14 @@ class Accounting:
         is_new = old is None or spec_of(old) != spec_of(new)
         if is_new or read(status_of(new).get("hard")) != read(hard):
             self._loop.queue.add(name_of(new))
+
+    def _on_class(self, old: Raw | None, new: Raw | None) -> None:
+        """Count claims again when another extended resource stands for their class."""
+        before, after = (extended_resources([each] if each else ()) for each in (old, new))
+        if before != after:
+            for quota in self._quotas.all():
+                if CLAIMS in resources_of(spec_of(quota).get("hard") or {}):
+                    self._loop.queue.add(name_of(quota))
 
     def _on_object(self, resource: str, old: Raw | None, new: Raw | None) -> None:
         known = new if new is not None else old
@@ -78,22 +91,21 @@ class Accounting:
         await self._watch(resources_of(spec_of(quota).get("hard") or {}))
         # It may have changed while a kind that is new to us was listed.
         quota = self._quotas.objects.get(name, quota)
-        return plan(quota, counted(quota, partial(self._objects, name.namespace), self._is_over))
+        return plan(quota, counted(quota, partial(self._objects, name.namespace), self._context()))
+
+    def _context(self) -> ClaimContext:
+        """Return what the usage of objects depends on besides them, as of now."""
+        now = self._around.clock.now()
+        return ClaimContext(
+            classes=extended_resources(self._classes.all()),
+            pod=self._pods.get,
+            claims=lambda namespace: self._objects(namespace, CLAIMS),
+            is_over=lambda pod: is_over(pod, now),
+        )
 
     def _objects(self, namespace: str, resource: str) -> Iterable[Raw]:
         source = self._sources.get(resource)
         return source[1].get(namespace) if source else ()
-
-    def _is_over(self, pod: Raw) -> bool:
-        """Whether a pod has ended, or should have: a lost node must not hold up the others."""
-        if is_terminal(pod):
-            return True
-        meta = pod["metadata"]
-        if not is_deleted(pod) or meta.get("deletionGracePeriodSeconds") is None:
-            return False
-        grace: int = meta["deletionGracePeriodSeconds"]
-        until = seconds_of(meta["deletionTimestamp"]) + grace
-        return self._around.clock.now() > until
 
     async def _watch(self, resources: Iterable[str]) -> None:
         informers = self._around.informers

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from dryrack.base.numbers import read_int64
 from dryrack.client.endpoints import REPLICA_SETS
 from dryrack.client.errors import ApiError, ConflictError
 from dryrack.client.informer import Name, name_of
@@ -100,10 +101,7 @@ def least_wanted(pods: Sequence[Raw]) -> list[Raw]:
 
 
 def _cost(pod: Raw) -> int:
-    try:
-        return int(annotations_of(pod).get(DELETION_COST, "0"))
-    except ValueError:
-        return 0
+    return read_int64(annotations_of(pod).get(DELETION_COST, "")) or 0
 
 
 def _ready_since(pod: Raw) -> float:

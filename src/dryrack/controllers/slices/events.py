@@ -9,6 +9,7 @@ those of the whole cluster on the source that asked for them.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from enum import StrEnum
 from itertools import chain
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from dryrack.hardware.config_formats import Reading
     from dryrack.kinds.documents import Problem
     from dryrack.kinds.raw import Raw
+
+_logger = logging.getLogger(__name__)
 
 # What an event may say at most, in bytes.
 MESSAGE_MAX = 1024
@@ -244,7 +247,8 @@ class EventQueue:
 
     When a fleet comes up, an event for each node would be a third of all writes, and every slice
     would wait for the events of those before it. So events wait until there is nothing better to
-    do, but not for ever; of more than a few hundred the oldest are given up.
+    do, but not for ever. The oldest of more than a few hundred are dropped, and the log says how
+    many.
     """
 
     def __init__(self, around: EngineContext, component: str, is_calm: Callable[[], bool]) -> None:
@@ -252,19 +256,31 @@ class EventQueue:
         self._hands = WriteExecutor(around, component)
         self._is_calm = is_calm
         self._waiting: deque[Report] = deque(maxlen=WAITING_MAX)
+        self._dropped = 0
         self._posted = asyncio.Event()
 
     def post(self, report: Report) -> None:
+        self._dropped += len(self._waiting) == WAITING_MAX
         self._waiting.append(report)
         self._posted.set()
 
     async def run(self) -> None:
         while True:
             while not self._waiting:
+                self._tell_dropped()
                 self._posted.clear()
                 await self._posted.wait()
             await self._calm()
             await self._hands.carry_out((self._waiting.popleft(),))
+
+    def _tell_dropped(self) -> None:
+        if self._dropped:
+            _logger.warning(
+                "dropped %d events about slices: more than %d were waiting to be written",
+                self._dropped,
+                WAITING_MAX,
+            )
+            self._dropped = 0
 
     async def _calm(self) -> None:
         since = self._clock.now()

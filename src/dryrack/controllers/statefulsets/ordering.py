@@ -7,6 +7,7 @@ Each has claims of storage of its own; see `storage`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dryrack.base.numbers import read_int64
 from dryrack.client.endpoints import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS, VOLUME_CLAIMS
 from dryrack.client.informer import name_of
 from dryrack.controllers.objects import (
@@ -120,9 +121,9 @@ def plan(scene: Scene) -> Plan:
 
 
 def ordinal_of(pod: Raw) -> int:
-    """The number at the end of a name; -1 if there is none."""
-    number = pod["metadata"]["name"].rpartition("-")[2]
-    return int(number) if number.isdigit() else -1
+    """Return the number at the end of a name, or -1 if there is none."""
+    number = read_int64(pod["metadata"]["name"].rpartition("-")[2])
+    return -1 if number is None or number < 0 else number
 
 
 def _templates(scene: Scene, new: str) -> Templates:

@@ -43,6 +43,7 @@ def claim_document(tracked: Tracked, name: str) -> Document | None:
     allocation = claim.status.allocation
     results = allocation.devices.results if allocation is not None else ()
     devices = _views(tracked, results)
+    passed = list(_passed_over(tracked, name, results))
     return {
         **view.document(),
         "owner": _owner(claim),
@@ -53,7 +54,8 @@ def claim_document(tracked: Tracked, name: str) -> Document | None:
         "constraints": [
             _constraint(each, results, devices) for each in claim.spec.devices.constraints
         ],
-        "passedOver": list(_passed_over(tracked, name, results))[:_PASSED_MAX],
+        "passedOver": passed[:_PASSED_MAX],
+        "passedOverOmitted": max(0, len(passed) - _PASSED_MAX),
         "conditions": list(_conditions(claim)),
         "users": [tracked.pods.current[each] for each in sorted(users) if _is_row(tracked, each)],
     }

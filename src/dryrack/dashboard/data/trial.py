@@ -69,7 +69,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def read_trial(body: bytes) -> Trial:
-    """What somebody posted; `TrialError` with the field that is wrong."""
+    """Return the trial in a body; raise a `TrialError` with the field that is wrong."""
     try:
         trial = msgspec.json.decode(body, type=Trial)
     except msgspec.DecodeError as error:

@@ -44,10 +44,16 @@ export function path(...names) {
 }
 
 /**
- * Tells every update after a revision, when everything has to be read anew, and how the connection
- * is: `live`, `lost` (the browser tries again by itself) or `ended` (it does not).
+ * Reports every update after a revision, when everything has to be read anew, what is wrong with the
+ * cluster, and the state of the connection: `live`, `lost` (the browser tries again by itself) or
+ * `ended` (it does not).
  * @param {number} revision
- * @param {{update: (update: any) => void, reset: () => void, state: (state: string) => void}} told
+ * @param {{
+ *   update: (update: any) => void,
+ *   reset: () => void,
+ *   cluster: (trouble: {error: string, failures: string[]}) => void,
+ *   state: (state: string) => void,
+ * }} told
  * @returns {() => void} ends it
  */
 export function follow(revision, told) {
@@ -57,6 +63,7 @@ export function follow(revision, told) {
     told.state(source.readyState === EventSource.CLOSED ? "ended" : "lost"),
   );
   source.addEventListener("update", (event) => told.update(JSON.parse(event.data)));
+  source.addEventListener("cluster", (event) => told.cluster(JSON.parse(event.data)));
   source.addEventListener("reset", () => {
     source.close();
     told.reset();

@@ -128,7 +128,7 @@ class Page {
   }
 
   connection() {
-    const { connection, problem, known } = this.store;
+    const { connection, problem, known, failures } = this.store;
     const status = part("connection");
     status.textContent = connection === "failed" ? "no connection" : connection;
     status.dataset.state = connection;
@@ -136,10 +136,12 @@ class Page {
     const texts = {
       lost: `The connection is lost. This is what was known at ${since}; trying again …`,
       failed: `${problem} Trying again …`,
+      stale: `The cluster does not answer: ${problem}. This is what was known at ${since}.`,
     };
-    const text = texts[/** @type {keyof typeof texts} */ (connection)] ?? "";
-    part("banner").hidden = !text;
-    part("banner").textContent = text;
+    const text = texts[/** @type {keyof typeof texts} */ (connection)];
+    const lines = [...(text ? [text] : []), ...failures];
+    part("banner").hidden = !lines.length;
+    fill(part("banner"), lines.map((each) => h("p", null, each)));
   }
 
   /** @param {KeyboardEvent} event */

@@ -17,9 +17,11 @@ export class Store {
     this.fleet = null;
     /** @type {{[list: string]: Map<string, any>}} */
     this.lists = Object.fromEntries(LISTS.map((each) => [each, new Map()]));
-    /** @type {"loading" | "live" | "lost" | "failed"} */
+    /** @type {"loading" | "live" | "lost" | "failed" | "stale"} */
     this.connection = "loading";
     this.problem = "";
+    /** What the control plane reports about its own components. @type {string[]} */
+    this.failures = [];
     this.isComplete = false;
     /** When the last answer or update came. */
     this.known = new Date();
@@ -52,6 +54,7 @@ export class Store {
       this._end = follow(since, {
         update: (change) => this._apply(change),
         reset: () => this.start(),
+        cluster: (trouble) => this._cluster(trouble),
         state: (state) => this._connected(state),
       });
     } catch (error) {
@@ -72,7 +75,16 @@ export class Store {
     if (state === "ended") setTimeout(() => this.start(), RETRY_MS[0]);
   }
 
-  /** @param {"live" | "lost" | "failed"} state @param {string} problem */
+  /**
+   * The server answers, but the cluster behind it may not.
+   * @param {{error: string, failures: string[]}} trouble
+   */
+  _cluster(trouble) {
+    this.failures = trouble.failures;
+    this._connection(trouble.error ? "stale" : "live", trouble.error);
+  }
+
+  /** @param {"live" | "lost" | "failed" | "stale"} state @param {string} problem */
   _connection(state, problem) {
     this.connection = state;
     this.problem = problem;

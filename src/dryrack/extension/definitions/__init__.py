@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from dryrack.extension.definitions.definition_rules import DefinitionRules
     from dryrack.extension.definitions.embedded import nameless, unreadable
     from dryrack.extension.definitions.filling import pruned, whole_numbers, with_defaults
+    from dryrack.extension.definitions.jsonpath import JsonPath, JsonPathError, parse_json_path
     from dryrack.extension.definitions.lists import duplicates
     from dryrack.extension.definitions.mentions import mentions_key
     from dryrack.extension.definitions.reading import DefinitionError
@@ -29,6 +30,7 @@ else:
             "definition_rules": "DefinitionRules",
             "embedded": "nameless unreadable",
             "filling": "pruned whole_numbers with_defaults",
+            "jsonpath": "JsonPath JsonPathError parse_json_path",
             "lists": "duplicates",
             "mentions": "mentions_key",
             "reading": "DefinitionError",
@@ -43,6 +45,8 @@ __all__ = [
     "NO_OLD",
     "DefinitionError",
     "DefinitionRules",
+    "JsonPath",
+    "JsonPathError",
     "Rule",
     "Ruled",
     "compiled_rules",
@@ -51,6 +55,7 @@ __all__ = [
     "items_by_key",
     "mentions_key",
     "nameless",
+    "parse_json_path",
     "problems_of_definition",
     "pruned",
     "schema_of",

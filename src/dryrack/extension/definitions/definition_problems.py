@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from dryrack.extension.definitions.jsonpath import JsonPathError, parse_json_path
+from dryrack.extension.definitions.selectable_fields import selectable_field_problems
 from dryrack.extension.definitions.structure import schema_problems
+from dryrack.extension.policies.webhook_clients import client_config_problems
 from dryrack.kinds.validation.names import subdomain
 from dryrack.kinds.validation.problems import FieldProblem, invalid, not_supported, required
 
@@ -37,6 +40,7 @@ _NO_WORD = (
     "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
     "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
 )
+_NO_PATH = "must be a simple json path starting with ."
 _APPROVAL = "api-approved.kubernetes.io"
 _APPROVAL_NEEDED = (
     f'protected groups must have approval annotation "{_APPROVAL}", '
@@ -133,6 +137,14 @@ def _version(version: Raw, at: str, versions: list[Raw]) -> Iterator[FieldProble
         yield from _subresources(version.get("subresources") or {}, f"{at}.subresources")
     if not _agree(versions, "additionalPrinterColumns"):
         yield from _columns(version, f"{at}.additionalPrinterColumns")
+    if version.get("selectableFields") and not _agree(versions, "selectableFields"):
+        at = f"{at}.selectableFields"
+        # The server takes a schema that all versions share away before it looks for it here.
+        if schema is None or _agree(versions, "schema"):
+            detail = "may only be set when `version.schema.openAPIV3Schema` is not included"
+            yield invalid(at, "", detail)
+        else:
+            yield from selectable_field_problems(version["selectableFields"], schema, at)
 
 
 def _shared(spec: Raw) -> Iterator[FieldProblem]:
@@ -147,6 +159,12 @@ def _shared(spec: Raw) -> Iterator[FieldProblem]:
         yield from _subresources(first.get("subresources") or {}, "spec.subresources")
     if _agree(versions, "additionalPrinterColumns"):
         yield from _columns(first, "spec.additionalPrinterColumns")
+    if first.get("selectableFields") and _agree(versions, "selectableFields"):
+        at = "spec.selectableFields"
+        if schema is None or not _agree(versions, "schema"):
+            yield invalid(at, "", "may only be set when validations.schema is included")
+        else:
+            yield from selectable_field_problems(first["selectableFields"], schema, at)
 
 
 def _names(spec: Raw) -> Iterator[FieldProblem]:
@@ -187,11 +205,13 @@ def _subresources(raw: Raw, at: str) -> Iterator[FieldProblem]:
         if not path:
             yield required(f"{at}.scale.{name}")
         elif not path.startswith("."):
-            yield invalid(f"{at}.scale.{name}", path, "must be a simple json path starting with .")
+            yield invalid(f"{at}.scale.{name}", path, _NO_PATH)
         elif not path.startswith(f"{root}."):
             yield invalid(f"{at}.scale.{name}", path, f"should be a json path under {root}")
     selector = scale.get("labelSelectorPath") or ".spec."
-    if not selector.startswith((".spec.", ".status.")):
+    if not selector.startswith("."):
+        yield invalid(f"{at}.scale.labelSelectorPath", selector, _NO_PATH)
+    elif not selector.startswith((".spec.", ".status.")):
         detail = "should be a json path under either .spec or .status"
         yield invalid(f"{at}.scale.labelSelectorPath", selector, detail)
 
@@ -216,7 +236,14 @@ def _column(column: Raw, at: str) -> Iterator[FieldProblem]:
     if not path:
         yield required(f"{at}.JSONPath")
     elif not path.startswith("."):
-        yield invalid(f"{at}.JSONPath", path, "must be a simple json path starting with .")
+        yield invalid(f"{at}.JSONPath", path, _NO_PATH)
+    else:
+        # kube-apiserver stores a path that it cannot read and leaves out this column and all that
+        # follow, without a word.
+        try:
+            parse_json_path(path)
+        except JsonPathError as error:
+            yield invalid(f"{at}.JSONPath", path, f"is an invalid path: {error}")
 
 
 def _conversion(conversion: Raw) -> Iterator[FieldProblem]:
@@ -227,11 +254,30 @@ def _conversion(conversion: Raw) -> Iterator[FieldProblem]:
         yield not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
     if strategy == "Webhook":
         webhook = conversion.get("webhook") or {}
-        if not webhook.get("clientConfig"):
-            detail = "required when strategy is set to Webhook"
-            yield required("spec.conversion.webhookClientConfig", detail)
-        if not webhook.get("conversionReviewVersions"):
-            yield required("spec.conversion.conversionReviewVersions")
+        yield from _client_config(webhook.get("clientConfig"))
+        yield from _review_versions(webhook.get("conversionReviewVersions") or [])
+
+
+def _client_config(config: Raw | None) -> Iterator[FieldProblem]:
+    at = "spec.conversion.webhookClientConfig"
+    if config is None:
+        yield required(at, "required when strategy is set to Webhook")
+        return
+    yield from client_config_problems(at, config)
+
+
+def _review_versions(versions: list[str]) -> Iterator[FieldProblem]:
+    at = "spec.conversion.conversionReviewVersions"
+    if not versions:
+        yield required(at)
+        return
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            yield invalid(f"{at}[{index}]", version, "duplicate version")
+        else:
+            yield from (invalid(f"{at}[{index}]", version, told) for told in word_problems(version))
+    if not set(versions) & {"v1", "v1beta1"}:
+        yield invalid(at, versions, "must include at least one of v1, v1beta1")
 
 
 def _stored_versions(definition: Raw) -> Iterator[FieldProblem]:

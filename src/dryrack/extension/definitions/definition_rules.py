@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.extension.definitions.definition_problems import name_problem, problems_of_definition
 from dryrack.extension.definitions.reading import read_definition
+from dryrack.kinds.rules.copies import at, completed
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.meta import Naming, common_metadata, metadata
 from dryrack.kinds.validation.names import path_segment
@@ -33,7 +34,7 @@ class DefinitionRules(KindRules):
         filled = {
             **spec,
             "names": _names(spec.get("names") or {}),
-            "conversion": spec.get("conversion") or {"strategy": "None"},
+            "conversion": _conversion(spec.get("conversion")),
         }
         return {**obj, "spec": filled, "status": _status(obj, filled)}
 
@@ -48,6 +49,12 @@ class DefinitionRules(KindRules):
             *problems_of_definition(obj),
         ]
         return found or tuple(common_metadata(meta, namespaced=False))
+
+
+def _conversion(conversion: Raw | None) -> Raw:
+    if not conversion:
+        return {"strategy": "None"}
+    return at(conversion, "webhook.clientConfig.service", lambda one: completed(one, {"port": 443}))
 
 
 def _names(names: Raw) -> Raw:

@@ -1,5 +1,5 @@
 """
-The expressions of a validating admission policy, compiled; or what is wrong with them.
+The expressions of a validating or mutating admission policy, compiled; or their problems.
 
 The same walk serves whoever writes a policy, who is told every problem with its path, and
 whoever enforces it, for whom there are none.
@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 from dryrack.cel import KEYWORDS_AND_RESERVED_WORDS
 from dryrack.cel.checking import types as t
 from dryrack.cel.condition import compile_condition
-from dryrack.extension.policies.policy_environment import environment, variable_type
+from dryrack.cel.patch_types import APPLY_CONFIGURATION_TYPE, JSON_PATCHES_TYPE
+from dryrack.extension.policies.policy_environment import (
+    environment,
+    variable_type,
+    with_patch_types,
+)
 from dryrack.kinds.rules.checks import qualified
 from dryrack.kinds.validation.names import repeated
 from dryrack.kinds.validation.problems import duplicate, invalid, not_supported, required
@@ -24,11 +29,17 @@ if TYPE_CHECKING:
 
     from dryrack.cel import Environment
     from dryrack.cel.condition import Condition
+    from dryrack.extension.definitions.rule_types import RuleEnvironment
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
+# By type of a patch: the field that holds its expression, and the type that this has.
+PATCH_TYPES = {
+    "ApplyConfiguration": ("applyConfiguration", APPLY_CONFIGURATION_TYPE),
+    "JSONPatch": ("jsonPatch", JSON_PATCHES_TYPE),
+}
 _UNSPECIFIED = "expression is not specified"
 
 
@@ -53,12 +64,23 @@ class Validation:
 
 
 @dataclass(frozen=True, slots=True)
+class Mutation:
+    """How an object is changed: an expression that makes a patch of one of two types."""
+
+    text: str
+    condition: Condition
+    patch_type: str
+    """`ApplyConfiguration` or `JSONPatch`."""
+
+
+@dataclass(frozen=True, slots=True)
 class CompiledPolicy:
-    """A policy, ready to be asked."""
+    """A policy that can be evaluated; it has validations or mutations."""
 
     match_conditions: tuple[Named, ...]
     variables: tuple[Named, ...]
     validations: tuple[Validation, ...]
+    mutations: tuple[Mutation, ...] = ()
 
 
 @dataclass(slots=True)
@@ -75,17 +97,18 @@ class PolicyCompiler:
         variables = tuple(self._variables())
         validations = tuple(self._validations())
         self._annotations()
-        return CompiledPolicy(conditions, variables, validations)
+        mutations = tuple(self._mutations())
+        return CompiledPolicy(conditions, variables, validations, mutations)
 
     @property
     def _has_params(self) -> bool:
         return self.spec.get("paramKind") is not None
 
     @property
-    def _environment(self) -> Environment:
+    def _environment(self) -> RuleEnvironment:
         return self._with_variables(has_authorizer=True)
 
-    def _with_variables(self, *, has_authorizer: bool) -> Environment:
+    def _with_variables(self, *, has_authorizer: bool) -> RuleEnvironment:
         variables = self._types if self.spec.get("variables") else None
         return environment(
             has_params=self._has_params, variables=variables, has_authorizer=has_authorizer
@@ -146,6 +169,25 @@ class PolicyCompiler:
                 self.problems.append(not_supported(f"{path}.reason", reason, _REASONS))
             if condition is not None:
                 found.append(Validation(text, condition, message.strip(), spoken, reason))
+        return found
+
+    def _mutations(self) -> list[Mutation]:
+        found = []
+        for index, each in enumerate(self.spec.get("mutations") or ()):
+            patch_type = each.get("patchType") or ""
+            if patch_type not in PATCH_TYPES:
+                continue
+            field, kind = PATCH_TYPES[patch_type]
+            if each.get(field) is None:
+                continue
+            path, text = f"spec.mutations[{index}].{field}", each[field].get("expression") or ""
+            if not text.strip():
+                self.problems.append(required(f"{path}.expression"))
+                continue
+            env = with_patch_types(self._environment)
+            condition = self._compiled(f"{path}.expression", text.strip(), env, (kind,))
+            if condition is not None:
+                found.append(Mutation(text.strip(), condition, patch_type))
         return found
 
     def _message(self, path: str, text: str | None) -> Condition | None:

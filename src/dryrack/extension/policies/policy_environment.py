@@ -8,14 +8,18 @@ of theirs is found when the policy is written. `authorizer` asks what its user m
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dryrack.cel.checking import types as t
+from dryrack.cel.patch_types import FUNCTIONS, fields_of_patch_type, is_patch_type
 from dryrack.extension.definitions.rule_types import RuleEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from dryrack.cel.patch_types import Overload
 
 _NAMES = t.list_of(t.STRING)
 _TEXTS = t.map_of(t.STRING, t.STRING)
@@ -120,6 +124,34 @@ def environment(
         new_expressions=False,
         variables=known,
         messages=messages,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MutationEnvironment(RuleEnvironment):
+    """What exists for a mutation: also the types and functions to make patches with."""
+
+    @property
+    def functions(self) -> Mapping[str, tuple[Overload, ...]]:
+        return {**super().functions, **FUNCTIONS}
+
+    def message_type(self, name: str) -> t.Type | None:
+        return t.type_of(t.struct(name)) if is_patch_type(name) else None
+
+    def fields_of(self, message: str) -> Mapping[str, t.Type] | None:
+        if is_patch_type(message):
+            return fields_of_patch_type(message)
+        return super().fields_of(message)
+
+
+def with_patch_types(env: RuleEnvironment) -> MutationEnvironment:
+    """Return an environment in which expressions can also make patches."""
+    return MutationEnvironment(
+        consumable_capacity=env.consumable_capacity,
+        list_type_attributes=env.list_type_attributes,
+        new_expressions=env.new_expressions,
+        variables=env.variables,
+        messages=env.messages,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.extension.policies.compiled_policy import PATCH_TYPES
 from dryrack.kinds.rules.checks import one_of, selector_problems
 from dryrack.kinds.validation.names import checked, path_segment, repeated, subdomain
 from dryrack.kinds.validation.problems import (
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.validation import FieldProblem
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_MUTABLE = ("*", "CONNECT", "CREATE", "UPDATE")
+_REINVOCATIONS = ("IfNeeded", "Never")
 _SCOPES = ("*", "Cluster", "Namespaced")
 _ACTIONS = ("Audit", "Deny", "Warn")
 _NEITHER = "validations or auditAnnotations must contain at least one item"
@@ -28,7 +31,53 @@ _ALONE = "if '*' is present, must not specify other {}"
 
 
 def policy_problems(spec: Raw) -> Iterator[FieldProblem]:
-    """Those of a policy; its expressions are for the compiler."""
+    """Yield the problems of a validating policy; its expressions are for the compiler."""
+    yield from _common_problems(spec)
+    if not spec.get("validations") and not spec.get("auditAnnotations"):
+        yield required("spec.validations", _NEITHER)
+        yield required("spec.auditAnnotations", _NEITHER)
+
+
+def mutating_policy_problems(spec: Raw) -> Iterator[FieldProblem]:
+    """Yield the problems of a mutating policy; its expressions are for the compiler."""
+    yield from _common_problems(spec)
+    yield from _mutable("spec.matchConstraints", spec.get("matchConstraints") or {})
+    mutations = spec.get("mutations") or ()
+    if not mutations:
+        yield required("spec.mutations", "mutations must contain at least one item")
+    for index, mutation in enumerate(mutations):
+        yield from _mutation(f"spec.mutations[{index}]", mutation)
+    if not spec.get("reinvocationPolicy"):
+        yield required("spec.reinvocationPolicy")
+    elif spec["reinvocationPolicy"] not in _REINVOCATIONS:
+        given = spec["reinvocationPolicy"]
+        yield not_supported("spec.reinvocationPolicy", given, _REINVOCATIONS)
+
+
+def _mutable(path: str, match: Raw) -> Iterator[FieldProblem]:
+    """A deletion has no object that could be changed."""
+    for rule in match.get("resourceRules") or ():
+        for operation in rule.get("operations") or ():
+            if operation not in _MUTABLE:
+                yield not_supported(f"{path}.resourceRules.operations", operation, _MUTABLE)
+
+
+def _mutation(path: str, mutation: Raw) -> Iterator[FieldProblem]:
+    patch_type = mutation.get("patchType") or ""
+    if not patch_type:
+        yield required(f"{path}.patchType")
+    elif patch_type not in PATCH_TYPES:
+        yield not_supported(f"{path}.patchType", patch_type, tuple(PATCH_TYPES))
+    else:
+        for name, (field, _) in PATCH_TYPES.items():
+            if name == patch_type and mutation.get(field) is None:
+                yield required(f"{path}.{field}", f"must be specified when patchType is {name}")
+            elif name != patch_type and mutation.get(field) is not None:
+                told = f"must not be specified when patchType is {patch_type}"
+                yield invalid(f"{path}.{field}", f"{{{field}}}", told)
+
+
+def _common_problems(spec: Raw) -> Iterator[FieldProblem]:
     yield from one_of("spec.failurePolicy", spec.get("failurePolicy") or "", ("Fail", "Ignore"))
     if (kind := spec.get("paramKind")) is not None:
         for key in ("apiVersion", "kind"):
@@ -41,13 +90,21 @@ def policy_problems(spec: Raw) -> Iterator[FieldProblem]:
         yield from match_problems("spec.matchConstraints", match)
         if not match.get("resourceRules"):
             yield required("spec.matchConstraints.resourceRules")
-    if not spec.get("validations") and not spec.get("auditAnnotations"):
-        yield required("spec.validations", _NEITHER)
-        yield required("spec.auditAnnotations", _NEITHER)
 
 
 def binding_problems(spec: Raw) -> Iterator[FieldProblem]:
-    """Those of a binding."""
+    """Yield the problems of a binding of a validating policy."""
+    yield from _common_binding_problems(spec)
+    yield from _actions("spec.validationActions", spec.get("validationActions") or [])
+
+
+def mutating_binding_problems(spec: Raw) -> Iterator[FieldProblem]:
+    """Yield the problems of a binding of a mutating policy."""
+    yield from _common_binding_problems(spec)
+    yield from _mutable("spec.matchResources", spec.get("matchResources") or {})
+
+
+def _common_binding_problems(spec: Raw) -> Iterator[FieldProblem]:
     if not spec.get("policyName"):
         yield required("spec.policyName")
     else:
@@ -56,7 +113,6 @@ def binding_problems(spec: Raw) -> Iterator[FieldProblem]:
         yield from _reference("spec.paramRef", reference)
     if (match := spec.get("matchResources")) is not None:
         yield from match_problems("spec.matchResources", match)
-    yield from _actions("spec.validationActions", spec.get("validationActions") or [])
 
 
 def match_problems(path: str, match: Raw) -> Iterator[FieldProblem]:

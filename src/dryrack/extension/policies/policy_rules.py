@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.extension.policies.compiled_policy import PolicyCompiler
-from dryrack.extension.policies.policy_problems import binding_problems, policy_problems
+from dryrack.extension.policies.policy_problems import (
+    binding_problems,
+    mutating_binding_problems,
+    mutating_policy_problems,
+    policy_problems,
+)
 from dryrack.kinds.rules.copies import at, completed, each
 from dryrack.kinds.rules.kind_rules import KindRules
 
@@ -33,6 +38,36 @@ class PolicyRules(KindRules):
         compiler = PolicyCompiler(spec, obj["metadata"].get("name") or "")
         compiler.compile()
         return [*policy_problems(spec), *compiler.problems]
+
+
+class MutatingPolicyRules(KindRules):
+    """The rules of a mutating policy, which is refused if an expression does not compile."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=False)
+
+    def default(self, obj: Raw) -> Raw:
+        made = at(obj, "spec", lambda spec: completed(spec, {"failurePolicy": "Fail"}))
+        return at(made, "spec.matchConstraints", with_matches)
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        spec = obj.get("spec") or {}
+        compiler = PolicyCompiler(spec, obj["metadata"].get("name") or "")
+        compiler.compile()
+        return [*mutating_policy_problems(spec), *compiler.problems]
+
+
+class MutatingPolicyBindingRules(KindRules):
+    """The rules of a binding, which says where a mutating policy applies."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=False)
+
+    def default(self, obj: Raw) -> Raw:
+        return at(obj, "spec.matchResources", with_matches)
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        return list(mutating_binding_problems(obj.get("spec") or {}))
 
 
 class PolicyBindingRules(KindRules):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from dryrack.kinds.core import Container, ContainerExtendedResourceRequest, Pod
 from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.quota_usage.claims import EXTENDED_RESOURCE_CLAIM
 from dryrack.kinds.quota_usage.pods import CLASS_RESOURCE, is_extended
 from dryrack.kinds.resource import (
     DeviceClaim,
@@ -23,7 +24,7 @@ from dryrack.kinds.resource import (
     ResourceClaimSpec,
 )
 
-ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
+ANNOTATION = EXTENDED_RESOURCE_CLAIM
 _ONE = 10**9
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from dryrack.kinds.core import PodSpec
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.documents import Document, Problem
+from dryrack.kinds.expansion.embedded_templates import EmbeddedTemplate, embedded_templates
 from dryrack.kinds.expansion.workloads import (
     TEMPLATES,
     daemon_tolerations,
@@ -42,6 +43,8 @@ CONTROLLING = {
     "StatefulSet": "StatefulSet",
     "ReplicationController": "ReplicationController",
 }
+# Kinds whose pods name an owner.
+_OWNING = (*CONTROLLING, "Job", "DaemonSet")
 
 _REPLICAS: Path = ("spec", "replicas")
 _JOB: Path = ("spec",)
@@ -88,6 +91,38 @@ class WorkloadPods:
             pods = tuple(_pod(workload, name) for name in names)
         note = _note(workload, pods, len(present))
         return Made(pods, note, are_present=bool(present) and not pods)
+
+    def of_custom(self, workload: Document) -> tuple[Made, ...] | tuple[Problem, ...]:
+        """Return the pods of each template of an object whose kind is not known."""
+        templates = embedded_templates(workload)
+        total = sum(each.count for each in templates)
+        if total > PODS_MAX:
+            message = f"its templates are for {total} pods, and {PODS_MAX} is the most"
+            return (workload.problem("", message, "write how many pods there are to be"),)
+        head = self._head(workload)
+        title = f"{workload.kind}/{_base(workload)}"
+        if head is not workload:
+            note = f"{title}: its pods are those of {head.kind}/{head.name}"
+            return (Made((), note, are_present=True),)
+        present = len(self._present[_key(workload)])
+        if present:
+            # Which template a pod is from is known to its controller alone.
+            note = f"{title}: {present} of {total} pods are in the files; no others are tried"
+            return (Made((), note, are_present=True),)
+        return tuple(self._of_template(workload, each, title) for each in templates)
+
+    def _of_template(self, workload: Document, each: EmbeddedTemplate, title: str) -> Made:
+        base = "-".join(filter(None, (_base(workload), each.label)))
+        namespace = workload.namespace or _DEFAULT_NAMESPACE
+        free = (f"{base}-{number}" for number in count())
+        names = list(
+            islice((name for name in free if (namespace, name) not in self._taken), each.count)
+        )
+        self._taken.update((namespace, name) for name in names)
+        pods = tuple(_embedded_pod(workload, each, name) for name in names)
+        said = f"{len(pods)} pod{'s' if len(pods) != 1 else ''}"
+        shown = f", {_first_and_last(names)}" if names else ""
+        return Made(pods, f"{title}, {render(each.path)}: {said}{shown}")
 
     def _on_nodes(self, workload: Document, present: Sequence[Document]) -> Iterator[Document]:
         spec = _part(_part(workload.raw, TEMPLATES[workload.kind]), ("spec",))
@@ -203,8 +238,7 @@ def _is_for(spec: Raw, node: Raw) -> bool:
 def _note(workload: Document, pods: Sequence[Document], present: int) -> str:
     """How many pods were made of it, and why it is that many where that is no matter of course."""
     names = [each.name for each in pods]
-    shown = " and ".join(names) if len(names) < 3 else f"{names[0]} to {names[-1]}"
-    said = f"tried as {len(names)} pod{'s' if len(names) > 1 else ''}, {shown}"
+    said = f"tried as {len(names)} pod{'s' if len(names) > 1 else ''}, {_first_and_last(names)}"
     if not names:
         none = "no node is for it" if workload.kind == "DaemonSet" else "it wants none"
         said = f"makes no pods; {'all are in the files' if present else none}"
@@ -217,14 +251,27 @@ def _note(workload: Document, pods: Sequence[Document], present: int) -> str:
     return said
 
 
+def _first_and_last(names: Sequence[str]) -> str:
+    return " and ".join(names) if len(names) < 3 else f"{names[0]} to {names[-1]}"
+
+
+def _embedded_pod(workload: Document, each: EmbeddedTemplate, name: str) -> Document:
+    """Return a pod of a template in an object whose kind is not known."""
+    metadata: Raw = {"name": name}
+    if workload.namespace:
+        metadata["namespace"] = workload.namespace
+    raw = {"apiVersion": "v1", "kind": "Pod", **pod_of(each.template, metadata)}
+    return replace(workload, raw=raw, within=(*workload.within, *each.path))
+
+
 def _pod(workload: Document, name: str, placed: Raw | None = None) -> Document:
     """A pod whose parts stand where those of the template stand."""
     path = TEMPLATES[workload.kind]
     metadata: Raw = {"name": name}
     if workload.namespace:
         metadata["namespace"] = workload.namespace
-    if workload.kind in CONTROLLING and workload.name:
-        kind, version = CONTROLLING[workload.kind], workload.api_version
+    if workload.kind in _OWNING and workload.name:
+        kind, version = CONTROLLING.get(workload.kind, workload.kind), workload.api_version
         owner = {"apiVersion": version, "kind": kind, "name": workload.name, "controller": True}
         metadata["ownerReferences"] = [owner]
     pod = pod_of(_part(workload.raw, path), metadata)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from dryrack.kinds.quantity import Quantity
@@ -83,6 +84,17 @@ def needed(
 def _amount(container: Raw, name: str, part: str) -> Quantity | None:
     amounts = (container.get("resources") or {}).get(part) or {}
     return Quantity.from_json(amounts[name]) if name in amounts else None
+
+
+def is_over(pod: Raw, now: float) -> bool:
+    """Return whether a pod has ended, or should have: a lost node must not hold up the others."""
+    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        return True
+    meta = pod["metadata"]
+    deleted, grace = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds")
+    if deleted is None or grace is None:
+        return False
+    return now > datetime.fromisoformat(deleted).timestamp() + int(grace)
 
 
 def pod_usage(pod: Raw, *, is_over: bool) -> Amounts:

@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.kinds.quantity import Format, Quantity
 from dryrack.kinds.quota_usage.amounts import NOTHING, ONE, Amounts, added, masked
+from dryrack.kinds.quota_usage.claims import (
+    CLAIMS,
+    NO_CONTEXT,
+    ClaimContext,
+    claim_names,
+    claim_usage,
+    may_count_claims,
+)
 from dryrack.kinds.quota_usage.pods import missing, pod_names, pod_usage
 from dryrack.kinds.quota_usage.scopes import matches_scopes
 
@@ -20,28 +28,26 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 PODS, SERVICES = "pods", "services"
-VOLUME_CLAIMS, CLAIMS = "persistentvolumeclaims", "resourceclaims.resource.k8s.io"
+VOLUME_CLAIMS = "persistentvolumeclaims"
 IGNORED = frozenset(("bindings", "componentstatuses", "events", "events.events.k8s.io"))
-BY_CLASS = ".deviceclass.resource.k8s.io/devices"
 _BY_STORAGE = ".storageclass.storage.k8s.io/"
 _STORAGE = ("persistentvolumeclaims", "requests.storage")
 _ALIASED = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
-# As many devices as one claim can get.
-_ALL_DEVICES = 32
 _SPECIAL = (PODS, SERVICES, VOLUME_CLAIMS, CLAIMS)
 
 
 def resources_of(names: Iterable[str]) -> list[str]:
-    """The kinds that a quota of these names is about."""
+    """Return the kinds that a quota of these names counts, whatever DeviceClasses there are."""
     every = list(names)
-    found = [kind for kind in _SPECIAL if names_of(kind, every)]
+    found = [kind for kind in _SPECIAL if kind != CLAIMS and names_of(kind, every)]
+    found += [CLAIMS] if may_count_claims(every) else []
     found += [name for name in every if name in _ALIASED]
     found += [name.removeprefix("count/") for name in every if name.startswith("count/")]
     return sorted({each for each in found if each not in IGNORED})
 
 
-def names_of(resource: str, names: list[str]) -> list[str]:
-    """Those of the names that objects of a kind are counted by."""
+def names_of(resource: str, names: list[str], context: ClaimContext = NO_CONTEXT) -> list[str]:
+    """Return the names that objects of a kind are counted by."""
     match resource:
         case "pods":
             return pod_names(names)
@@ -51,7 +57,7 @@ def names_of(resource: str, names: list[str]) -> list[str]:
         case "persistentvolumeclaims":
             return [name for name in names if _is_of_volumes(name)]
         case "resourceclaims.resource.k8s.io":
-            return [name for name in names if name == f"count/{CLAIMS}" or name.endswith(BY_CLASS)]
+            return claim_names(names, context.classes)
         case _:
             alias = (resource,) if resource in _ALIASED else ()
             return [name for name in names if name in (f"count/{resource}", *alias)]
@@ -68,9 +74,10 @@ def hard_of(quota: Raw) -> dict[str, Any]:
     return found
 
 
-def matches(quota: Raw, resource: str, obj: Raw, names: Iterable[str]) -> bool:
-    """Whether a quota that limits these names is about an object."""
-    return bool(names_of(resource, list(names))) and matches_scopes(quota, resource, obj)
+def matches(quota: Raw, resource: str, obj: Raw, context: ClaimContext = NO_CONTEXT) -> bool:
+    """Return whether a quota counts an object."""
+    names = names_of(resource, list(hard_of(quota)), context)
+    return bool(names) and matches_scopes(quota, resource, obj)
 
 
 def complaint(resource: str, names: list[str], obj: Raw) -> str:
@@ -78,8 +85,10 @@ def complaint(resource: str, names: list[str], obj: Raw) -> str:
     return missing(names, obj.get("spec") or {}) if resource == PODS else ""
 
 
-def usage_of(resource: str, obj: Raw, *, is_over: bool = False) -> Amounts:
-    """What an object uses; `is_over` of a pod that has ended, or should have."""
+def usage_of(
+    resource: str, obj: Raw, *, is_over: bool = False, context: ClaimContext = NO_CONTEXT
+) -> Amounts:
+    """Return what an object uses; `is_over` tells that a pod has ended, or should have."""
     match resource:
         case "pods":
             return pod_usage(obj, is_over=is_over)
@@ -88,7 +97,7 @@ def usage_of(resource: str, obj: Raw, *, is_over: bool = False) -> Amounts:
         case "persistentvolumeclaims":
             return _volume(obj)
         case "resourceclaims.resource.k8s.io":
-            return _devices(obj)
+            return claim_usage(obj, context)
         case _:
             counted = {f"count/{resource}": ONE}
             return counted | ({resource: ONE} if resource in _ALIASED else {})
@@ -120,45 +129,26 @@ def _volume(claim: Raw) -> Amounts:
     return used
 
 
-def _devices(claim: Raw) -> Amounts:
-    """The most that a claim can get, class by class."""
-    used: Amounts = {f"count/{CLAIMS}": ONE}
-    requests = ((claim.get("spec") or {}).get("devices") or {}).get("requests") or ()
-    for request in requests:
-        alternatives = request.get("firstAvailable") or ()
-        wanted = [_wanted(each) for each in alternatives or (request.get("exactly"),) if each]
-        most: Amounts = {}
-        for name, amount in wanted:
-            most[name] = max(most.get(name, NOTHING), amount)
-        used = added(used, most)
-    return used
-
-
-def _wanted(request: Raw) -> tuple[str, Quantity]:
-    mode = request.get("allocationMode")
-    count = {"ExactCount": request.get("count", 1), "All": _ALL_DEVICES}.get(mode or "", 0)
-    return f"{request.get('deviceClassName') or ''}{BY_CLASS}", _whole(count)
-
-
 def _whole(count: int) -> Quantity:
     return Quantity.of(count * 10**9, Format.DECIMAL_SI)
 
 
-def counted(
-    quota: Raw,
-    objects: Callable[[str], Iterable[Raw]],
-    is_over: Callable[[Raw], bool],
-) -> Amounts:
-    """What the objects of a namespace use of a quota; `objects` are those of a kind."""
+def counted(quota: Raw, objects: Callable[[str], Iterable[Raw]], context: ClaimContext) -> Amounts:
+    """Return what the objects of a namespace use of a quota; `objects` are those of a kind."""
     hard: Mapping[str, Any] = (quota.get("spec") or {}).get("hard") or {}
     names = list(hard)
+    mine = {resource: names_of(resource, names, context) for resource in resources_of(names)}
+    # Claims are charged for the implicit resource of a class that does not exist, too.
+    every = {name for each in mine.values() for name in each}
     used: Amounts = {}
-    for resource in resources_of(names):
-        mine = names_of(resource, names)
-        total: Amounts = dict.fromkeys(mine, NOTHING)
+    for resource, own in mine.items():
+        if not own:
+            continue
+        total: Amounts = dict.fromkeys(own, NOTHING)
         for obj in objects(resource):
             if matches_scopes(quota, resource, obj):
-                over = resource == PODS and is_over(obj)
-                total = added(total, masked(usage_of(resource, obj, is_over=over), mine))
+                over = resource == PODS and context.is_over(obj)
+                use = usage_of(resource, obj, is_over=over, context=context)
+                total = added(total, masked(use, every))
         used = added(used, total)
     return used

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from dryrack.base.durations import seconds_in
+from dryrack.base.numbers import read_int64
 from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def _interval(text: str) -> Interval:
 
 
 def _no_duration(text: str) -> str:
-    unit = re.fullmatch(r"(?:\d+(?:ms|s|m|h))*\d+([^\d.]*).*", text)
+    unit = re.fullmatch(r"(?:\d++(?:ms|s|m|h)(?=\d))*+\d++([^\d.]*+).*", text, re.DOTALL)
     if unit is None:
         return f"invalid duration {quoted(text)}"
     if not unit[1]:
@@ -218,10 +219,12 @@ def _number(text: str, bounds: _Bounds) -> int:
 
 
 def _integer(text: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]+", text):
-        problem = f"strconv.Atoi: parsing {quoted(text)}: invalid syntax"
+    number = read_int64(text)
+    if number is None:
+        is_number = re.fullmatch(r"[+-]?[0-9]+", text)
+        why = "value out of range" if is_number else "invalid syntax"
+        problem = f"strconv.Atoi: parsing {quoted(text)}: {why}"
         raise ScheduleError(f"failed to parse int from {text}: {problem}")
-    number = int(text)
     if number < 0:
         raise ScheduleError(f"negative number ({number}) not allowed: {text}")
     return number

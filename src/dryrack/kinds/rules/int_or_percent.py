@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from dryrack.base.numbers import read_int64
 from dryrack.kinds.rules.checks import non_negative
 from dryrack.kinds.validation.problems import invalid
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 Count = int | str
 
 _PERCENTAGE = re.compile("[0-9]+%").fullmatch
-_INTEGER = re.compile("[+-]?[0-9]+").fullmatch
 _SYNTAX = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or "
     "'93%', regex used for validation is '[0-9]+%')"
@@ -40,8 +40,8 @@ def at_most_all(field: str, value: Count) -> Iterator[FieldProblem]:
 
 
 def percentage(value: Count) -> int | None:
-    """The share in percent, if it is one."""
-    return int(value[:-1]) if isinstance(value, str) and _PERCENTAGE(value) else None
+    """Return the share in percent, or None if the value is not one."""
+    return read_int64(value[:-1]) if isinstance(value, str) and _PERCENTAGE(value) else None
 
 
 def is_nothing(value: Count | None) -> bool:
@@ -49,4 +49,4 @@ def is_nothing(value: Count | None) -> bool:
     if not isinstance(value, str):
         return not value
     share = percentage(value)
-    return not share if share is not None else not (_INTEGER(value) and int(value))
+    return not share if share is not None else not read_int64(value)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import base64
 import re
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from dryrack.kinds.quantity import Quantity, QuantityError
 from dryrack.kinds.text.go_json import type_name
+from dryrack.kinds.text.go_time import GoTimeError, parse_time
 
-_TIME = re.compile(
-    r"(\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII
-).fullmatch
+_SECONDS = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\dZ", re.ASCII).fullmatch
+_MICRO = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{6}Z", re.ASCII).fullmatch
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
 
@@ -82,33 +82,26 @@ def _int_or_string(value: Any) -> int | str:
 
 
 def time_text(value: Any, *, micro: bool = False) -> str:
-    """A time in UTC: to the second, or to the microsecond."""
+    """Return a time in UTC as Go writes it: to the second, or to the microsecond."""
     if not isinstance(value, str):
         raise ForeignTypeError(type_name(value), "string")
-    moment = _moment(value)
-    text = moment.strftime("%m-%dT%H:%M:%S")
-    fraction = f".{moment.microsecond:06d}" if micro else ""
-    return f"{moment.year:04d}-{text}{fraction}Z"
-
-
-def _moment(text: str) -> datetime:
-    found = _TIME(text)
-    if found is None:
-        raise MismatchError(f'parsing time "{text}": want the form 2006-01-02T15:04:05Z')
-    seconds, fraction, zone = found.groups()
+    if _is_canonical(value, micro=micro):
+        return value
     try:
-        moment = datetime.fromisoformat(f"{seconds}+00:00")
-    except ValueError as error:
-        raise MismatchError(f'parsing time "{text}": {error}') from None
-    return moment.replace(microsecond=int((fraction or "")[:6].ljust(6, "0"))) - _offset(zone)
+        return parse_time(value, micro=micro).text(micro=micro)
+    except GoTimeError as error:
+        raise MismatchError(str(error)) from None
 
 
-def _offset(zone: str) -> timedelta:
-    if zone == "Z":
-        return timedelta()
-    hours, minutes = int(zone[1:3]), int(zone[4:6])
-    offset = timedelta(hours=hours, minutes=minutes)
-    return -offset if zone[0] == "-" else offset
+def _is_canonical(text: str, *, micro: bool) -> bool:
+    """Return whether the text is what Go would write: programs send nothing else."""
+    if not (_MICRO if micro else _SECONDS)(text):
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def binary(value: Any, place: str) -> str:

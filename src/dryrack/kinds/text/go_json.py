@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, NoReturn
+
+# A number with more digits than this is beyond what Go's float64 holds, 1.8e308.
+_INTEGER_DIGITS_MAX = 309
+_SHOWN_DIGITS = 30
+_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
+_LONG = b"0" * _INTEGER_DIGITS_MAX
 
 
 class GoSyntaxError(ValueError):
@@ -15,12 +22,46 @@ class YamlError(GoSyntaxError):
 
 
 def read_text(data: bytes) -> Any:
-    """The value of a JSON text; bytes that are no UTF-8 are replaced, as Go does it."""
+    """
+    Return the value of a JSON text; raise `GoSyntaxError` if it is none.
+
+    As Go does it, bytes that are no UTF-8 are replaced, and a number that no float64 holds is
+    refused. JSON that is nested too deep raises a `RecursionError`.
+    """
     try:
-        return json.loads(data.decode("utf-8", "replace"), parse_constant=_refuse)
+        return json.loads(
+            data.decode("utf-8", "replace"),
+            parse_constant=_refuse,
+            parse_int=_integer,
+            parse_float=_float,
+        )
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}"
         raise GoSyntaxError(f"invalid JSON at {place}: {error.msg}") from None
+
+
+def may_have_long_number(data: bytes) -> bool:
+    """Whether a JSON text has so many digits in a row that Go may refuse the number."""
+    return len(data) >= _INTEGER_DIGITS_MAX and _LONG in data.translate(_ZEROS)
+
+
+def _integer(text: str) -> int:
+    # Python, too, refuses to convert some thousand digits, with an error of its own.
+    if len(text) > _INTEGER_DIGITS_MAX + 1 or math.isinf(float(text)):
+        raise _too_large(text)
+    return int(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise _too_large(text)
+    return value
+
+
+def _too_large(text: str) -> GoSyntaxError:
+    shown = text if len(text) <= _SHOWN_DIGITS else f"{text[:_SHOWN_DIGITS]}..."
+    return GoSyntaxError(f"json: cannot unmarshal number {shown} into Go value of type float64")
 
 
 def _refuse(word: str) -> NoReturn:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
+from dryrack.base.numbers import read_int64
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import FieldProblem, invalid
 
@@ -32,8 +33,8 @@ def _canonical(text: str) -> str | None:
     address = _read(address_text)
     if not slash or address is None or not _is_number(bits_text):
         return None
-    bits = int(bits_text)
-    if bits > address.max_prefixlen:
+    bits = read_int64(bits_text)
+    if bits is None or bits > address.max_prefixlen:
         return None
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     if mapped is not None:

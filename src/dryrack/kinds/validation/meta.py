@@ -53,6 +53,7 @@ _MADE_UP = "xxxxx"
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 _STANDARD_FINALIZERS = ("kubernetes", _ORPHAN, _FOREGROUND)
 _REASON_BYTES_MAX = 1024
+_REPEATED_CONTROLLERS_MAX = 10
 _MESSAGE_BYTES_MAX = 32 * 1024
 _ZERO_TIME = "0001-01-01T00:00:00Z"
 
@@ -204,11 +205,15 @@ def annotations(field: str, values: Mapping[str, str]) -> Iterator[FieldProblem]
 
 
 def _owners(field: str, owners: tuple[OwnerReference, ...]) -> Iterator[FieldProblem]:
-    controller = ""
+    controller, repeats = "", 0
     for owner in owners:
         yield from _owner(field, owner)
         named = f"{owner.kind}/{owner.name}"
         if owner.controller and controller:
+            repeats += 1
+            # Each of these shows all owners: thousands of them would be gigabytes.
+            if repeats > _REPEATED_CONTROLLERS_MAX:
+                continue
             detail = (
                 'Only one reference can have Controller set to true. Found "true" in references '
                 f"for {controller} and {named}"

@@ -259,6 +259,13 @@ def _qualified_name(name: str) -> tuple[FieldProblem, ...]:
     return ()
 
 
+def capacity_name(field: str, name: str) -> Iterator[FieldProblem]:
+    """Check a name that becomes part of other texts, such as the name of a variable."""
+    yield from qualified_name(field, name)
+    if name.count("/") > 1:
+        yield invalid(field, name, "must be a name, or a domain and a name separated by a slash")
+
+
 def fully_qualified_name(field: str, name: str) -> Iterator[FieldProblem]:
     """An attribute named in a constraint: never without its domain."""
     yield from qualified_name(field, name)

@@ -5,6 +5,7 @@ Only that: whether the rest of a pod is valid is not for a device tool to say.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from dryrack.kinds.core import ContainerResourceClaim, Pod, PodResourceClaim, PodSpec
 from dryrack.kinds.validation.names import checked, device_label, label, subdomain
@@ -17,6 +18,7 @@ from dryrack.kinds.validation.problems import (
     required,
 )
 
+_NAMES_MAX = 100
 _MIRROR = "kubernetes.io/config.mirror"
 
 
@@ -63,7 +65,8 @@ def _source(field: str, claim: PodResourceClaim) -> Iterator[FieldProblem]:
 
 
 def _uses(spec: PodSpec) -> Iterator[FieldProblem]:
-    known = sorted({claim.name for claim in spec.resource_claims if claim.name})
+    names = sorted({claim.name for claim in spec.resource_claims if claim.name})
+    known = dict.fromkeys(names)
     for where, containers in (
         ("initContainers", spec.init_containers),
         ("containers", spec.containers),
@@ -77,7 +80,7 @@ def _uses(spec: PodSpec) -> Iterator[FieldProblem]:
 
 
 def _container(
-    field: str, claims: tuple[ContainerResourceClaim, ...], known: list[str]
+    field: str, claims: tuple[ContainerResourceClaim, ...], known: Mapping[str, None]
 ) -> Iterator[FieldProblem]:
     # Whole claims by name, single requests of a claim as (name, request).
     seen: dict[str, set[str]] = {}
@@ -109,8 +112,10 @@ def _repeats(
         yield from (duplicate(field, claim.name) for _ in before)
 
 
-def _unknown(field: str, name: str, known: list[str]) -> FieldProblem:
-    choice = f": {', '.join(known)}" if known else " which is empty"
+def _unknown(field: str, name: str, known: Mapping[str, None]) -> FieldProblem:
+    # Each problem has this list: of thousands of claims, it would be gigabytes.
+    names = [*islice(known, _NAMES_MAX), *(["..."] if len(known) > _NAMES_MAX else [])]
+    choice = f": {', '.join(names)}" if names else " which is empty"
     detail = f"must be one of the names in pod.spec.resourceClaims{choice}"
     return FieldProblem(
         Reason.NOT_FOUND, field, name, detail, f"add {name!r} to spec.resourceClaims"

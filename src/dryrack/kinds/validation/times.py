@@ -6,9 +6,7 @@ request is bad, and nothing else is said about it. The models keep times as text
 with them is told here, as values of the wrong type.
 """
 
-import re
 from collections.abc import Iterator
-from datetime import datetime
 
 from dryrack.kinds.meta import Condition, ObjectMeta
 from dryrack.kinds.resource import (
@@ -18,12 +16,9 @@ from dryrack.kinds.resource import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from dryrack.kinds.text.go_time import GoTimeError, parse_time
 from dryrack.kinds.validation.problems import FieldProblem, Reason
 
-_TIME = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})"
-    r"([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-4]):[0-5][0-9])"
-)
 Found = tuple[str, str | None]
 
 
@@ -38,15 +33,10 @@ def malformed_times(
 
 
 def is_time(text: str) -> bool:
-    """Whether Go reads it as a time."""
-    found = _TIME.fullmatch(text)
-    if found is None:
-        return False
-    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
+    """Return whether Go reads the text as a time."""
     try:
-        # Go has a year 0, a leap year like 2000.
-        datetime(year or 2000, month, day, hour, minute, second)  # noqa: DTZ001
-    except ValueError:
+        parse_time(text)
+    except GoTimeError:
         return False
     return True
 

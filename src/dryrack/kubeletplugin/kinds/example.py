@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from dryrack.base.numbers import read_int64
 from dryrack.kubeletplugin.device_kind import DevicesError, PrepareError
 
 if TYPE_CHECKING:
@@ -71,9 +72,10 @@ def parameters_of(
 
 def number_of(options: KindOptions, name: str, text: str, least: int, most: int) -> int:
     """An option that is a whole number."""
-    if not (text.isascii() and text.isdecimal() and least <= int(text) <= most):
+    number = read_int64(text)
+    if number is None or not least <= number <= most:
         raise DevicesError(f"--devices {options.kind}: {name}={text!r}; {least} to {most}")
-    return int(text)
+    return number
 
 
 def truth_of(options: KindOptions, name: str, text: str) -> bool:

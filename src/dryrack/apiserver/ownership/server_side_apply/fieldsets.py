@@ -287,7 +287,7 @@ def _canonical(key: str) -> str | None:
         return key
     try:
         return _recoded(kind, content)
-    except ValueError as error:
+    except (ValueError, OverflowError, TypeError, RecursionError) as error:
         raise FieldSetError(f"{key!r} is not a path element: {error}") from error
 
 

@@ -43,7 +43,7 @@ def _own(text: str, live: Object, atom: Atom, api_version: str) -> FieldSet:
             return {}
         typed.check(atom, before, allow_duplicates=False)
         changes = compare(atom, before, live)
-    except (ValueError, typed.TypeViolationError):
+    except (ValueError, RecursionError, typed.TypeViolationError):
         return {}
     own = typed.field_set(atom, before)
     for gone in (changes.modified, changes.added, changes.removed):

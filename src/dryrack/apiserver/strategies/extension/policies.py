@@ -1,11 +1,16 @@
-"""Validating admission policies and their bindings, as objects; `apiserver.policies` enforces."""
+"""Admission policies and their bindings, as objects; `apiserver.policies` applies them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
-from dryrack.extension.policies import PolicyBindingRules, PolicyRules
+from dryrack.extension.policies import (
+    MutatingPolicyBindingRules,
+    MutatingPolicyRules,
+    PolicyBindingRules,
+    PolicyRules,
+)
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write
@@ -44,3 +49,21 @@ class PolicyBindingStrategy(WholeStrategy):
 
     def __init__(self) -> None:
         super().__init__(PolicyBindingRules())
+
+
+class MutatingPolicyStrategy(WholeStrategy):
+    """The strategy of MutatingAdmissionPolicies."""
+
+    counts_generations = True
+
+    def __init__(self) -> None:
+        super().__init__(MutatingPolicyRules())
+
+
+class MutatingPolicyBindingStrategy(WholeStrategy):
+    """The strategy of MutatingAdmissionPolicyBindings; the policy may come later."""
+
+    counts_generations = True
+
+    def __init__(self) -> None:
+        super().__init__(MutatingPolicyBindingRules())

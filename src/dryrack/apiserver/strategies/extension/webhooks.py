@@ -1,9 +1,8 @@
 """
-Configurations of admission webhooks, and mutating admission policies.
+Configurations of admission webhooks.
 
-Webhooks behind a Service with virtual pods, and mutating policies, are kept, because charts ship
-them and programs write their certificates into them; none of them changes or refuses a write here,
-and whoever writes one is told so.
+Webhooks behind a Service with virtual pods are stored, because charts ship them and programs write
+their certificates into them. They do not change or refuse a write here, and a warning says so.
 """
 
 from __future__ import annotations
@@ -12,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
 from dryrack.apiserver.webhooks.admission_reviews import ADDRESS, endpoint_of
-from dryrack.extension.policies import with_matches, with_scopes
+from dryrack.extension.policies import WebhookRules, with_scopes
 from dryrack.kinds.rules.copies import at, completed, each
-from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write
@@ -35,7 +33,7 @@ class WebhookStrategy(WholeStrategy):
     counts_generations = True
 
     def __init__(self, *, mutates: bool) -> None:
-        super().__init__(KindRules(namespaced=False))
+        super().__init__(WebhookRules())
         self._defaults = _WEBHOOK | ({"reinvocationPolicy": "Never"} if mutates else {})
 
     def default(self, obj: Raw, write: Write) -> Raw:
@@ -57,22 +55,3 @@ class WebhookStrategy(WholeStrategy):
 
     def desired(self, obj: Raw) -> Any:
         return obj.get("webhooks")
-
-
-class UnappliedPolicyStrategy(WholeStrategy):
-    """A policy that would change objects, or a binding of one."""
-
-    counts_generations = True
-
-    def __init__(self) -> None:
-        super().__init__(KindRules(namespaced=False))
-
-    def default(self, obj: Raw, write: Write) -> Raw:
-        made = at(obj, "spec.matchConstraints", with_matches)
-        made = at(made, "spec.matchResources", with_matches)
-        if obj.get("kind") != "MutatingAdmissionPolicy":
-            return made
-        return at(made, "spec", lambda spec: completed(spec, {"failurePolicy": "Fail"}))
-
-    def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
-        write.warn("dryrack keeps mutating admission policies and does not apply them")

@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import forbidden
 from dryrack.apiserver.verbs.writing import Order, Proposal
+from dryrack.client.timekeeping import seconds_of
 from dryrack.client.transport import User
 from dryrack.kinds.quota_usage import quotas
 from dryrack.kinds.quota_usage.amounts import Amounts, added, masked, read, risen, shown, written
+from dryrack.kinds.quota_usage.claims import (
+    CLAIMS,
+    NO_CONTEXT,
+    ClaimContext,
+    extended_resources,
+)
+from dryrack.kinds.quota_usage.pods import is_over
 from dryrack.kinds.quota_usage.scopes import is_terminating
 
 if TYPE_CHECKING:
@@ -27,7 +35,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 _SERVER = User("system:apiserver", groups=("system:masters",))
-_CHANGING = (quotas.CLAIMS, quotas.SERVICES, quotas.VOLUME_CLAIMS)
+_CHANGING = (CLAIMS, quotas.SERVICES, quotas.VOLUME_CLAIMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,12 @@ class QuotaAdmission:
         found = write.lookup.list("resourcequotas", write.namespace)
         if not found or not _is_counted(resource.storage, new, old, write.subresource):
             return None
-        request = _Request(resource, resource.strategy.to_storage(new), _stored(resource, old))
+        request = _Request(
+            resource,
+            resource.strategy.to_storage(new),
+            _stored(resource, old),
+            _context(resource.storage, write),
+        )
         charges = request.charges(found)
         return (lambda writer: self._charge(writer, charges)) if charges else None
 
@@ -73,6 +86,19 @@ def _stored(resource: Resource, old: Raw | None) -> Raw | None:
     return None if old is None else resource.strategy.to_storage(old)
 
 
+def _context(storage: str, write: Write) -> ClaimContext:
+    """Return what the usage of a claim depends on; other kinds are counted by themselves."""
+    if storage != CLAIMS:
+        return NO_CONTEXT
+    lookup, now = write.lookup, seconds_of(write.now)
+    return ClaimContext(
+        classes=extended_resources(lookup.list("deviceclasses.resource.k8s.io", None)),
+        pod=lambda namespace, name: lookup.get(quotas.PODS, namespace, name),
+        claims=lambda namespace: lookup.list(CLAIMS, namespace),
+        is_over=lambda pod: is_over(pod, now),
+    )
+
+
 def _is_counted(storage: str, new: Raw, old: Raw | None, subresource: str) -> bool:
     """Whether such a write can change what is used."""
     if storage == quotas.PODS:
@@ -89,13 +115,14 @@ class _Request:
     resource: Resource
     new: Raw
     old: Raw | None
+    context: ClaimContext
 
     def charges(self, found: Sequence[Raw]) -> list[tuple[Raw, Raw]]:
         """Quotas with what is used of them when the write is done."""
         relevant = [quota for quota in found if self._concerns(quota)]
         if not relevant:
             return []
-        used = quotas.usage_of(self.resource.storage, self.new)
+        used = quotas.usage_of(self.resource.storage, self.new, context=self.context)
         made = []
         for quota in relevant:
             after = self._after(quota, self._more(quota, used))
@@ -105,9 +132,9 @@ class _Request:
 
     def _concerns(self, quota: Raw) -> bool:
         storage, hard = self.resource.storage, quotas.hard_of(quota)
-        if not quotas.matches(quota, storage, self.new, hard):
+        if not quotas.matches(quota, storage, self.new, self.context):
             return False
-        name, names = quota["metadata"]["name"], quotas.names_of(storage, list(hard))
+        name, names = quota["metadata"]["name"], quotas.names_of(storage, list(hard), self.context)
         complaint = quotas.complaint(storage, names, self.new)
         if complaint:
             raise self._refusal(f"failed quota: {name}: {complaint}")
@@ -119,10 +146,9 @@ class _Request:
 
     def _more(self, quota: Raw, used: Amounts) -> Amounts:
         """What comes on top of what the quota has counted."""
-        if self.old is not None and quotas.matches(
-            quota, self.resource.storage, self.old, quotas.hard_of(quota)
-        ):
-            used = risen(used, quotas.usage_of(self.resource.storage, self.old))
+        storage, context = self.resource.storage, self.context
+        if self.old is not None and quotas.matches(quota, storage, self.old, context):
+            used = risen(used, quotas.usage_of(storage, self.old, context=context))
         return {name: amount for name, amount in used.items() if amount.sign}
 
     def _after(self, quota: Raw, more: Amounts) -> Amounts | None:

@@ -85,10 +85,10 @@ class OldAutoscalerStrategy(AutoscalerStrategy):
 
 
 def _newer(obj: Raw) -> Raw:
-    """What the annotation keeps; nothing if somebody has spoilt it."""
+    """Return what the annotation keeps; nothing if a client has spoilt it."""
     try:
         found = json.loads((obj["metadata"].get("annotations") or {}).get(NEWER) or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.pods.warnings import warnings_of
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.base.numbers import read_int64
 from dryrack.kinds.rules.copies import with_value
 from dryrack.kinds.rules.workloads.replicated import DeploymentRules, ReplicaSetRules
 from dryrack.kinds.rules.workloads.sets import (
@@ -141,7 +142,7 @@ class DaemonSetStrategy(WorkloadStrategy):
 
 def _generation(obj: Raw) -> int:
     text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION) or ""
-    return int(text) if text.isdigit() else 0
+    return max(0, read_int64(text) or 0)
 
 
 def _counted(obj: Raw, count: int) -> Raw:

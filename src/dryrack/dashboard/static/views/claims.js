@@ -75,7 +75,7 @@ export function claimView(_, route) {
       ]),
       section("From request to pod", way(claim)),
       constraints(claim.constraints),
-      passedOver(claim.passedOver),
+      passedOver(claim.passedOver, claim.passedOverOmitted),
       conditions(claim.conditions),
     ],
   });
@@ -169,10 +169,13 @@ function constraints(constraints) {
   return section("What binds its devices together", h("ul", { class: "plain" }, rows));
 }
 
-/** @param {any[]} passed */
-function passedOver(passed) {
+/**
+ * @param {any[]} passed
+ * @param {number} omitted
+ */
+function passedOver(passed, omitted) {
   if (!passed.length) return null;
-  const rows = passed.slice(0, 50).map((each) =>
+  const rows = passed.map((each) =>
     h(
       "li",
       null,
@@ -181,6 +184,7 @@ function passedOver(passed) {
       each.claims.length ? h("span", { class: "quiet" }, `claim ${each.claims.join(", ")} has it`) : null,
     ),
   );
+  if (omitted) rows.push(h("li", { class: "quiet" }, `and ${omitted} more`));
   return section("Devices that were passed over", h("ul", { class: "partitions" }, rows));
 }
 

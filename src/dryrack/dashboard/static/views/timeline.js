@@ -103,7 +103,7 @@ export class Timeline {
       this.text,
       h("b", null, clock(moment.time)),
       ` · moment ${place + 1} of ${this.moments.length} · ${states.join(", ")} · `,
-      h("span", { class: "quiet" }, changes.slice(0, 4).join("; ") || "the beginning"),
+      h("span", { class: "quiet" }, changes.slice(0, 4).join("; ") + (changes.length > 4 ? "; …" : "") || "the beginning"),
     );
   }
 

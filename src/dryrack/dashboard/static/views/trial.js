@@ -63,12 +63,18 @@ async function attempt(subject, form, answer) {
     const found = await post("try", { ...subject, change });
     fill(
       answer,
-      h("p", { class: "lead" }, found.fits ? badge("it would fit", "good") : badge("it would not fit either", "bad")),
+      h("p", { class: "lead" }, verdictOf(found.fits)),
       caseOf(found.after),
     );
   } catch (error) {
     fill(answer, problem(error));
   }
+}
+
+/** @param {boolean | null} fits whether the subject fits; null if the search stopped at its limit */
+function verdictOf(fits) {
+  if (fits === null) return badge("unknown whether it would fit", "near");
+  return fits ? badge("it would fit", "good") : badge("it would not fit either", "bad");
 }
 
 /** @param {FormData} data */

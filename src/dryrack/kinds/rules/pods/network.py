@@ -25,8 +25,8 @@ _SEARCH_SYNTAX = (
     "'-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', "
     f"regex used for validation is '{_SEARCH}')"
 )
-# In front of a number of an IPv4 address, also of one at the end of an IPv6 address.
-_ZEROS = re.compile(r"(?:^|(?<=[.:]))0+(?=\d+\.)|(?<=\.)0+(?=\d)")
+# A number of an IPv4 address, also of one at the end of an IPv6 address.
+_IPV4_NUMBER = re.compile(r"(?:^|(?<=[.:]))[0-9]++(?=\.)|(?<=\.)[0-9]++")
 
 
 def host_network(at: str, spec: Raw) -> Iterator[FieldProblem]:
@@ -111,7 +111,7 @@ def aliases(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
 
 def address(at: str, text: str) -> Iterator[FieldProblem]:
     """An IP address, in a way of writing that everybody reads alike."""
-    plain = _ZEROS.sub("", text)
+    plain = _IPV4_NUMBER.sub(lambda found: found[0].lstrip("0") or "0", text)
     try:
         # The text of a zone, which is allowed there, is not allowed here.
         found = ipaddress.ip_address(plain.replace("%", " "))

@@ -36,14 +36,14 @@ class PodRules(KindRules):
 
 
 def with_own_labels(pod: Raw) -> Raw:
-    """A new pod whose selectors follow its own labels."""
-    labels = pod["metadata"].get("labels") or {}
+    """Return a new pod with `matchLabelKeys` merged into its selectors."""
+    labels = (pod.get("metadata") or {}).get("labels") or {}
     return {**pod, "spec": following(pod.get("spec") or {}, labels)}
 
 
 def pod_problems(pod: Raw) -> Iterator[FieldProblem]:
-    """What is wrong with the spec of any pod, also of one that is there."""
-    annotations = pod["metadata"].get("annotations") or {}
+    """Yield what is wrong with the spec of a pod, new or existing."""
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
     return spec_problems("spec", pod.get("spec") or {}, annotations)
 
 

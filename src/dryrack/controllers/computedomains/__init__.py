@@ -1,0 +1,1 @@
+"""ComputeDomains of NVIDIA's driver: their claim templates, and the nodes that join them."""

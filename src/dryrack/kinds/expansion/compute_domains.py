@@ -1,0 +1,76 @@
+"""
+ComputeDomains of NVIDIA's driver: the ResourceClaimTemplate that each of them stands for.
+
+A ComputeDomain names the template from which the pods of a multi-node workload get their IMEX
+channel. NVIDIA's controller creates the template; a what-if on files and the control plane create
+the same one.
+"""
+
+from typing import Any
+
+from dryrack.kinds.documents import Document
+from dryrack.kinds.raw import Raw
+from dryrack.kinds.shape import Path
+
+DRIVER = "compute-domain.nvidia.com"
+GROUP_VERSION = "resource.nvidia.com/v1beta1"
+KIND = "ComputeDomain"
+DOMAIN_LABEL = "resource.nvidia.com/computeDomain"
+_TARGET_LABEL = "resource.nvidia.com/computeDomainTarget"
+_CHANNEL_CLASS = "compute-domain-default-channel.nvidia.com"
+_REQUEST = "channel"
+_TEMPLATE_NAME: Path = ("spec", "channel", "resourceClaimTemplate", "name")
+
+
+def is_compute_domain(document: Document) -> bool:
+    """Return whether a document is a ComputeDomain."""
+    return (document.api_version, document.kind) == (GROUP_VERSION, KIND)
+
+
+def template_name(domain: Raw) -> str:
+    """Return the name of the template of a ComputeDomain; empty if it names none."""
+    found: Any = domain
+    for step in _TEMPLATE_NAME:
+        found = found.get(step) if isinstance(found, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def workload_template(domain: Raw) -> Raw:
+    """Return the template for the pods of a ComputeDomain that names one."""
+    metadata = domain["metadata"]
+    uid = str(metadata.get("uid") or "")
+    parameters = {
+        "apiVersion": GROUP_VERSION,
+        "kind": "ComputeDomainChannelConfig",
+        "domainID": uid,
+        "allocationMode": domain["spec"]["channel"].get("allocationMode") or "Single",
+    }
+    channel = {"deviceClassName": _CHANNEL_CLASS, "allocationMode": "ExactCount", "count": 1}
+    devices = {
+        "requests": [{"name": _REQUEST, "exactly": channel}],
+        "config": [
+            {"requests": [_REQUEST], "opaque": {"driver": DRIVER, "parameters": parameters}}
+        ],
+    }
+    made: Raw = {"name": template_name(domain), "labels": {_TARGET_LABEL: "Workload"}}
+    if metadata.get("namespace"):
+        made["namespace"] = metadata["namespace"]
+    if uid:
+        made["labels"] = {DOMAIN_LABEL: uid, **made["labels"]}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": made,
+        "spec": {"spec": {"devices": devices}},
+    }
+
+
+def domain_of_claim(claim: Raw) -> str:
+    """Return the UID of the ComputeDomain whose channel a claim asks for; empty if none."""
+    devices = (claim.get("spec") or {}).get("devices") or {}
+    for each in devices.get("config") or ():
+        opaque = each.get("opaque") or {}
+        parameters = opaque.get("parameters")
+        if opaque.get("driver") == DRIVER and isinstance(parameters, dict):
+            return str(parameters.get("domainID") or "")
+    return ""

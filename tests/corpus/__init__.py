@@ -1,0 +1,1 @@
+"""Other people's manifests against dryrack: `make corpus DIR=FOLDER`."""
