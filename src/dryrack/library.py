@@ -50,9 +50,9 @@ def allocate(objects: Iterable[Raw], *, node: str = "", release: str = "1.36") -
     >>> [(each.claim, each.node) for each in answer.given]
     [('default/trainer-gpus', 'rack-1'), ('default/three-anywhere', 'rack-2')]
     """
-    from dryrack.placement import what_if
+    from dryrack.placement import what_if_files
 
-    return what_if(_world(objects), _settings(node, release))
+    return what_if_files(_world(objects), lambda: _settings(node, release))
 
 
 def explain(
@@ -64,7 +64,7 @@ def explain(
 
     >>> import dryrack
     >>> objects = dryrack.load("fleet.yaml", "training.yaml", "greedy.yaml")
-    >>> dryrack.explain(objects, "default/four-gpus").helps[-1]
+    >>> dryrack.explain(objects, "default/four-gpus").helps[0]
     'ask for 2 instead of 4 in request gpus'
     """
     from dryrack.placement import explain_claim
@@ -108,13 +108,15 @@ async def connect(kubeconfig: str | Path = "", *, context: str = "") -> AsyncIte
 
 
 def _world(objects: Iterable[Raw]) -> World:
-    from dryrack.placement import World
+    from dryrack.cluster import load_catalogue
+    from dryrack.placement import World, supply_devices
     from dryrack.placement.whatif.manifests import manifests
 
     found = manifests(unwritten(each, "objects") for each in objects)
     if found.problems:
         raise ContentError("\n".join(dict.fromkeys(map(str, found.problems))))
-    return World.of(each.object for each in found.objects)
+    typed = [each.object for each in found.objects]
+    return World.of([*typed, *supply_devices(typed, load_catalogue).objects])
 
 
 def _settings(node: str, release: str) -> Settings:

@@ -60,7 +60,7 @@ def test_nobody_is_told_that_it_does_not_fit(monkeypatch: pytest.MonkeyPatch) ->
     outcome = knapsack(monkeypatch)
 
     assert isinstance(outcome, Undecided)
-    assert verdict(stories([Refusal("node", outcome.reasons)])) == "not decided"
+    assert verdict(stories([Refusal("node", outcome.reasons)])) == "unknown whether it fits"
 
 
 @pytest.mark.parametrize("start", range(0, GENERATED, 500))

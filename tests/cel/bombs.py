@@ -326,6 +326,26 @@ ENDLESS: dict[str, tuple[str, bool | str]] = {
         _bound("'aaaaaaaaaaaaaaaa'", "_.replace('', _)", "_.size() > 0", times=4),
         "replace: the result has more than 16777216 elements or characters",
     ),
+    "a zero with an enormous exponent": (
+        "quantity('1').add(quantity('0e-2147483648')).isGreaterThan(quantity('0e2147483647'))",
+        True,
+    ),
+    "a precision without end": (
+        "'%.999999999f'.format([1.0]) == '' || '%.9999999999999e'.format([1.0]) == ''",
+        "error during formatting: format: the result has more than 16777216 elements or characters",
+    ),
+    "a precision that no integer holds": (
+        (
+            "('%.' + lists.range(5000).map(x, '9').join('') + 'f').format([1.0]) != ''"
+            " || timestamp(0).getHours(lists.range(5000).map(x, '9').join('') + ':00') == 1"
+            " || int(lists.range(5000).map(x, '9').join('')) == 1 || isQuantity('1')"
+        ),
+        True,
+    ),
+    "digits without end": (
+        "isQuantity('1e999999999') || isQuantity(lists.range(100000).map(x, '0').join('') + '!')",
+        False,
+    ),
     "optional maps": (
         "optional.of(1)" + ".optMap(x, x + 1)" * 200 + ".hasValue()",
         "compilation failed: ERROR: <input>:-1:0: expression expands to more than 20000 nodes",

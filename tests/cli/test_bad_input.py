@@ -24,6 +24,7 @@ kind: ResourceClaim
 metadata: {name: a}
 spec: {devices: {requests: [{name: r, exactly: {deviceClassName: c}}]}}
 """
+CLASS = "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: c}}"
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
 )
@@ -162,7 +163,7 @@ def test_streams_that_do_not_work_are_no_bug(
     redirection: str, message: str, code: int, tmp_path: Path
 ) -> None:
     """Closed and full streams end with one line, or with nothing, and never with a traceback."""
-    (tmp_path / "a.yaml").write_text(CLAIM)
+    (tmp_path / "a.yaml").write_text(f"{CLASS}\n---\n{CLAIM}")
     script = f"{sys.executable} -m dryrack {redirection}"
     done = subprocess.run(
         ["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -276,6 +277,57 @@ def test_what_a_cluster_would_refuse_fails_though_it_fits(tmp_path: Path) -> Non
     assert json.loads(done.stdout)["unsatisfied"] == []
     assert "a cluster would refuse this: metadata.name" in done.stderr
     assert done.returncode == 1
+
+
+_ADMIN_WORLD = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: watch, namespace: team-a, uid: ""}
+spec:
+  devices:
+    requests: [{name: a, exactly: {deviceClassName: gpu, adminAccess: true}}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: slice}
+spec:
+  driver: gpu.example.com
+  nodeName: rack-1
+  pool: {name: rack-1, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}]
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: team-a, labels: {resource.kubernetes.io/admin-access: "true"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("", "", 0),
+        ('"true"', '"True"', 1),
+        ("{name: team-a, labels", "{name: team-b, labels", 1),
+        ('uid: ""', "uid: 1ab3", 0),
+    ],
+)
+def test_admin_access_depends_on_the_label_of_the_namespace(
+    old: str, new: str, code: int, tmp_path: Path
+) -> None:
+    """A namespace that is not in the files has no label; a claim of a dump was accepted."""
+    text = _ADMIN_WORLD.replace(old, new)
+    if "uid: 1ab3" in text:
+        text = text.partition("---\napiVersion: v1\nkind: Namespace")[0]
+    (tmp_path / "a.yaml").write_text(text)
+    done = dryrack("allocate", "-f", "a.yaml", cwd=tmp_path)
+
+    assert done.returncode == code, done.stderr
+    assert ("admin access to devices requires" in done.stderr) == bool(code)
 
 
 def test_a_workload_is_tried_as_its_pods(tmp_path: Path) -> None:

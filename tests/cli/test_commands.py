@@ -153,7 +153,7 @@ def test_explain_takes_a_pod_as_well() -> None:
     """A pod's claims are explained together."""
     done = dryrack("explain", "pod", "trainer", *FLEET, "training.yaml")
 
-    assert "default/trainer-gpus fits on node rack-1:" in done.stdout
+    assert "pod default/trainer fits on node rack-1:\n  claim default/trainer-gpus" in done.stdout
     assert done.returncode == 0
 
 
@@ -215,9 +215,9 @@ def test_explain_takes_a_pod_without_claims(tmp_path: Path) -> None:
     other = dryrack(*words, "--scheduler-config", tmp_path / "config.yaml", "-v")
 
     assert usual.returncode == 1
-    assert "request 32 of cpu instead of 100" in usual.stdout
+    assert "request 32 CPUs instead of 100" in usual.stdout
     assert other.returncode == 0
-    assert "decided now, it would go to node rack-1" in other.stdout
+    assert "pod default/p fits on node rack-1" in other.stdout
     assert "NodeResourcesFit   passed" not in other.stdout
 
 

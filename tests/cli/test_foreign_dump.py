@@ -72,3 +72,6 @@ def test_a_dump_is_recorded_and_fares_as_the_cluster_did(
     assert code == 0
     assert sorted(len(each.get("devices", ())) for each in pods) == [0, 0, 0, 0, 1, 1, 1, 1]
     assert sum(bool(each["node"]) for each in pods) == 7
+    recorded = outcome["recorded"]
+    assert (recorded["placedThen"], recorded["placedNow"]) == (7, 7)
+    assert recorded["lost"] == recorded["gained"] == []

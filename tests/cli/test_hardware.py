@@ -61,7 +61,8 @@ def test_the_list_is_data_for_programs() -> None:
     assert as_json == as_yaml
     assert [each["name"] for each in as_json["instanceTypes"]] == ["dl1.24xlarge"]
     assert as_json["instanceTypes"][0]["devices"] == [
-        {"model": "gaudi-hl-205", "driver": "gaudi.intel.com", "count": 8}
+        {"model": "gaudi-hl-205", "driver": "gaudi.intel.com", "count": 8},
+        {"model": "efa", "driver": "dra.net", "count": 4},
     ]
     assert as_json["instanceTypes"][0]["sources"]
     assert as_json["models"] == []

@@ -35,16 +35,17 @@ def document(kubeconfig: Path, *words: str) -> dict[str, Any]:
 
 
 def test_a_pod_that_waits_is_told_why_and_what_would_help(kubeconfig: Path) -> None:
-    """With the nearest miss first, and what the scheduler said in its name."""
+    """The nearest cause comes first, then what the scheduler said."""
     done = explain(kubeconfig, "pod", "waits")
     lines = done.stdout.splitlines()
 
     assert done.returncode == 1
-    assert lines[0].startswith("pod team/waits waits: 0/2 nodes are available: ")
-    assert lines[1].startswith("(default-scheduler said the same ")
-    assert " ago, and: " in lines[1]
+    assert lines[0].startswith("pod team/waits waits: node rack-2: request gpu: wants 4 devices, ")
+    assert lines[1].startswith("default-scheduler said ")
+    assert " ago: 0/2 nodes are available: " in lines[1]
     assert lines[3] == "node rack-2, 1 short"
-    assert any(line.startswith("  remove the taint ") for line in lines)
+    helps = lines[lines.index("any one of these would help, the smallest change first:") + 1 :]
+    assert helps[0].startswith("  remove the taint ")
     assert "  ask for 3 instead of 4 in request gpu" in lines
 
 

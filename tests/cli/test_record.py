@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -78,7 +79,38 @@ def test_a_recording_runs_and_fares_alike_every_time(scenario: str, tmp_path: Pa
         ("default/a", 2),
         ("default/b", 2),
     ]
-    assert run("scenario", "diff", str(kept), scenario) == (0, "", "no difference; of 2 pods\n")
+    assert outcome["recorded"] == {
+        "placedThen": 2,
+        "placedNow": 2,
+        "lost": [],
+        "gained": [],
+        "moved": [],
+    }
+    placed = "recorded: pods placed: 2 in the recording, 2 now\n"
+    no_difference = (0, "", f"{placed}no difference; of 2 pods\n")
+    assert run("scenario", "diff", str(kept), scenario) == no_difference
+
+
+def test_a_run_that_loses_a_pod_of_the_recording_fails_and_names_it(
+    scenario: str, tmp_path: Path
+) -> None:
+    """The counts then and now, and the pod with its reason, for people, programs and CI."""
+    larger, report = tmp_path / "claim.yaml", tmp_path / "junit.xml"
+    larger.write_text(yaml.safe_dump(claim("b", 5)))
+    options = ("scenario", "run", scenario, "--replace", str(larger))
+    code, out, _ = run(*options, "--junit", str(report))
+
+    assert code == 1
+    assert "recorded does not hold" in out
+    assert "    pods placed: 2 in the recording, 1 now\n" in out
+    assert "    placed then, not now: default/b: 0/2 nodes are available: " in out
+    (outcome,) = json.loads(run(*options, "-o", "json")[1])["scenarios"]
+    assert (outcome["held"], len(outcome["recorded"]["lost"])) == (False, 1)
+    suite = ElementTree.parse(report).getroot()[0]
+    (failure,) = suite.iter("failure")
+    assert suite.get("failures") == "1"
+    assert failure.get("message", "").startswith("not placed now: default/b: ")
+    assert "pods placed: 2 in the recording, 2 now" in run("scenario", "run", scenario)[1]
 
 
 def test_another_claim_makes_a_difference(scenario: str, tmp_path: Path) -> None:
@@ -104,7 +136,8 @@ def test_what_replaces_nothing_is_told(scenario: str, tmp_path: Path) -> None:
     code, _, said = run("scenario", "diff", scenario, "--replace", str(other))
 
     told = "--replace: the scenario has no ResourceClaim c; it is added, and replaces nothing\n"
-    assert (code, said) == (0, told + "no difference; of 2 pods\n")
+    placed = "recorded: pods placed: 2 in the recording, 2 now\n"
+    assert (code, said) == (0, f"{placed}{told}{placed}no difference; of 2 pods\n")
 
 
 def test_another_fleet_and_another_scheduler_make_a_difference(

@@ -164,6 +164,32 @@ def test_objects_of_a_file_are_there_from_the_start(home: Path, tmp_path: Path) 
     assert not (home / "second").exists()
 
 
+NODE: Raw = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"annotations": {"kwok.x-k8s.io/node": "fake"}},
+    "status": {"capacity": {"cpu": "8", "pods": "110"}},
+}
+
+
+def test_nodes_of_a_file_are_ready_when_it_says_so(home: Path, tmp_path: Path) -> None:
+    """As those of --nodes are: who waits for the command can schedule at once."""
+    names = [f"rack-{number}" for number in range(40)]
+    nodes = [{**NODE, "metadata": {**NODE["metadata"], "name": name}} for name in names]
+    config = tmp_path / "nodes.yaml"
+    config.write_text(yaml.safe_dump_all(nodes))
+    done = dryrack("up", "--detach", "--config", config)
+    found = fetched(home / "default" / "kubeconfig", "/api/v1/nodes")["items"]
+    ready = [
+        node["metadata"]["name"]
+        for node in found
+        for each in node["status"].get("conditions", ())
+        if (each["type"], each["status"]) == ("Ready", "True")
+    ]
+    assert sorted(ready) == sorted(names)
+    assert " ✓ 40 nodes are Ready\n ✓ ready after " in done.stderr
+
+
 def test_nodes_of_a_type_come_with_the_classes_of_their_drivers(home: Path, tmp_path: Path) -> None:
     """When `up` returns, nodes of a type have their devices; types and classes may be one's own."""
     file = tmp_path / "rack.yaml"

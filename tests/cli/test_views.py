@@ -141,6 +141,27 @@ def test_a_cluster_that_does_not_answer_is_told(kubeconfig: Path, tmp_path: Path
     assert "Traceback" not in done.stderr
 
 
+def test_every_node_with_free_devices_is_counted() -> None:
+    """A summary names the groups with the most free devices and counts the nodes of the rest."""
+    objects = [
+        decode(
+            {
+                "metadata": {"name": f"n{count}"},
+                "spec": {
+                    "driver": "gpu.example.com",
+                    "nodeName": f"n{count}",
+                    "pool": {"name": f"n{count}", "generation": 1, "resourceSliceCount": 1},
+                    "devices": [{"name": f"gpu-{number}"} for number in range(count)],
+                },
+            },
+            ResourceSlice,
+        )
+        for count in range(1, 8)
+    ]
+    [line] = device_sheet(objects, Look(now=0)).footer
+    assert line.endswith("more nodes with some free")
+
+
 def test_many_free_devices_that_are_alike_are_one_line() -> None:
     """Partitions of several cards come in turns; wide tables and programs have each of them."""
     objects = [

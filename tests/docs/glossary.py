@@ -24,8 +24,8 @@ MEANINGS: dict[Code, str] = {
     Code.COMBINATION: "Each request could be served, but not all of them together.",
     Code.OTHER_CLAIM: "Another claim that must be allocated together with this one does not fit.",
     Code.ERROR: "The claim itself is wrong, or a pool that it wants all of is not whole.",
-    Code.UNDECIDED: "The search was given up: there are too many combinations to tell whether one "
-    "of them would do.",
+    Code.UNDECIDED: "Unknown: the search stopped at its limit, because there are too many "
+    "combinations of devices, or too many ways to place a gang.",
     Code.NOT_FOUND: "The pod names a claim or template that is not there, or asks for an extended "
     "resource that neither a class nor a node gives.",
     Code.GANG: "The pod is in a gang, of which not enough members fit together.",

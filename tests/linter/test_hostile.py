@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import time
 from typing import Any
 
 import pytest
@@ -39,6 +40,15 @@ STRANGE: tuple[Any, ...] = (
     {},
     {"x": None},
     {"": {}},
+    # Long ones, and digits that are none for Kubernetes.
+    "0" * 20_000 + "!",
+    "9" * 5_000,
+    "9" * 5_000 + "%",
+    "²",
+    "\n" * 20_000,
+    "a," * 10_000,
+    "(" * 20_000,
+    "-a." * 10_000,
 )
 DOCUMENTS = [
     list(yaml.safe_load_all(example.bad)) for code, example in EXAMPLES.items() if code != "DR001"
@@ -106,3 +116,61 @@ def test_no_file_makes_lint_stumble(seed: int) -> None:
         assert 1 <= finding.line <= lines + 1
         assert finding.what
         assert finding.fix
+
+
+OF_KIND = "apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: a\n"
+POD = OF_KIND.format(version="v1", kind="Pod") + "spec:\n  containers:\n  - name: c\n    image: i\n"
+CLAIM = OF_KIND.format(version="resource.k8s.io/v1", kind="ResourceClaim") + "spec:\n  devices:\n"
+# The text before, and lists of what is there once for each number, each with what is before it.
+MANY = {
+    "repeated keys": (OF_KIND.format(version="v1", kind="ConfigMap"), [("data:\n", "  k: v{n}\n")]),
+    "owners": (
+        OF_KIND.format(version="v1", kind="Node"),
+        [
+            (
+                "  ownerReferences:\n",
+                "  - {{apiVersion: v1, kind: Pod, name: a, uid: u{n}, controller: true}}\n",
+            )
+        ],
+    ),
+    "claims of a pod": (
+        POD,
+        [
+            ("    resources:\n      claims:\n", "      - {{name: r{n}}}\n"),
+            ("  resourceClaims:\n", "  - {{name: r{n}, resourceClaimName: x{n}}}\n"),
+        ],
+    ),
+    "unknown claims of a pod": (
+        POD,
+        [
+            ("    resources:\n      claims:\n", "      - {{name: s{n}}}\n"),
+            ("  resourceClaims:\n", "  - {{name: r{n}, resourceClaimName: x{n}}}\n"),
+        ],
+    ),
+    "requests": (
+        CLAIM,
+        [
+            ("    requests:\n", "    - {{name: d, exactly: {{deviceClassName: x}}}}\n"),
+            ("    constraints:\n", "    - {{requests: [d, e], matchAttribute: a/b}}\n"),
+        ],
+    ),
+    "documents that are no objects": ("", [("", "---\nx{n}\n")]),
+}
+
+
+def seconds_for(name: str, count: int) -> float:
+    """Return the processor's time for a file with so many items."""
+    text, lists = MANY[name]
+    for before, item in lists:
+        text += before + "".join(item.format(n=number) for number in range(count))
+    began = time.thread_time()
+    assert lint([("many.yaml", text.encode())])
+    return time.thread_time() - began
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_many_items_take_time_in_proportion(name: str) -> None:
+    """Four times as many take some four times as long, and not sixteen times."""
+    few, many = seconds_for(name, 1_000), seconds_for(name, 4_000)
+
+    assert many < 9 * few + 0.5

@@ -49,6 +49,18 @@ spec:
       - name: c
         image: i
 """
+MUTATION = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: m}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration: {expression: "Object{}"}
+  reinvocationPolicy: Never
+"""
 
 
 @pytest.mark.parametrize(
@@ -74,6 +86,8 @@ spec:
             4,
             "a valid config key must consist of",
         ),
+        (MUTATION.replace("Object{}", "Thing{}"), 9, "undeclared reference to 'Thing'"),
+        (MUTATION.replace("Never", "Once"), 10, "spec.reinvocationPolicy: Unsupported value"),
     ],
 )
 def test_what_a_server_refuses_of_any_kind_is_an_error(

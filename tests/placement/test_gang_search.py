@@ -9,10 +9,19 @@ import pytest
 from tests.placement.gang_worlds import claim, cluster, devices, gang, member, node, pool
 from tests.placement.random_gangs import HOSTNAME, built, fits, is_sound, world
 
-from dryrack.placement import GangPlaced, GangRefused, Unfinished, place_gang, place_gang_now
+from dryrack.placement import (
+    GangPlaced,
+    GangRefused,
+    Occupant,
+    Unfinished,
+    place_gang,
+    place_gang_now,
+)
 
 if TYPE_CHECKING:
-    from dryrack.placement import Member
+    from collections.abc import Sequence
+
+    from dryrack.placement import Cluster, Member
 
 SEEDS = 250
 
@@ -190,23 +199,119 @@ def test_members_that_want_a_zone_each_are_counted_against_zones() -> None:
     assert "4 of 5 pods fit" in outcome.message
 
 
-def test_members_that_wait_for_each_other_come_together() -> None:
-    """Pod by pod neither could be first; both are near the other when both are there."""
+def near(key: str, app: str) -> dict[str, Any]:
+    """Return the affinity of a pod that requires a pod of the app near it."""
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
-    def near(app: str) -> dict[str, Any]:
-        term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}}
-        return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
-    here = cluster([node("a", zone="z1", cpu="1"), node("b", zone="z2"), node("c", zone="z2")])
+def racks(counts: Sequence[Sequence[int]]) -> Cluster:
+    """Return racks of nodes, each with so many devices."""
+    nodes, slices = [], []
+    for rack, devices_of_nodes in enumerate(counts):
+        for index, number in enumerate(devices_of_nodes):
+            name = f"r{rack:02}-n{index}"
+            nodes.append(node(name, rack=f"r{rack:02}", **{HOSTNAME: name}))
+            slices.append(pool(name, devices(*(f"d{i}" for i in range(number)))))
+    return cluster(nodes, slices)
+
+
+def close_workers(number: int, key: str = "rack") -> list[Member]:
+    """Return members that want eight devices each, and to be together."""
+    affinity = near(key, "worker")
+    return [
+        member(f"w{i}", claim(f"c{i}", 8), labels={"app": "worker"}, affinity=affinity)
+        for i in range(number)
+    ]
+
+
+def test_members_that_wait_for_each_other_are_refused() -> None:
+    """Neither can be the first: kube-scheduler accepts neither without the other."""
+    here = cluster([node("a", zone="z1"), node("b", zone="z1")])
     members = [
-        member("leader", labels={"app": "leader"}, affinity=near("worker")),
-        member("worker", labels={"app": "worker"}, affinity=near("leader")),
+        member("leader", labels={"app": "leader"}, affinity=near("zone", "worker")),
+        member("worker", labels={"app": "worker"}, affinity=near("zone", "leader")),
     ]
 
     outcome = place_gang_now(gang(members), members, here)
 
+    assert isinstance(outcome, GangRefused)
+    assert not outcome.undecided
+    assert "2 node(s) didn't match pod affinity rules" in outcome.message
+
+
+def test_a_gang_that_has_to_be_in_one_rack_opens_no_second_one() -> None:
+    """Two racks of three nodes: once a member is in one, the others have to go there, too."""
+    members = close_workers(4)
+
+    outcome = place_gang_now(gang(members), members, racks([[8] * 3] * 2))
+
+    assert isinstance(outcome, GangRefused)
+    assert not outcome.undecided
+    assert "3 of 4 pods fit" in outcome.message
+
+
+def test_a_gang_goes_to_the_one_rack_that_has_room() -> None:
+    """All others lack a device, each on another node, so that hardly two are alike."""
+    counts = [[8 - (node == rack % 8) * (1 + rack % 4) for node in range(8)] for rack in range(49)]
+    members = close_workers(8)
+
+    outcome = place_gang_now(gang(members), members, racks([*counts, [8] * 8]))
+
     assert isinstance(outcome, GangPlaced)
-    assert {each.node for each in outcome.placements} <= {"b", "c"}
+    assert {each.node.partition("-")[0] for each in outcome.placements} == {"r49"}
+
+
+def test_a_gang_for_which_every_rack_is_too_small_is_refused_for_certain() -> None:
+    """The racks differ, and so do their nodes: the search need not try all ways to fill them."""
+    counts = [
+        [8 * ((node + rack) % 9 > 0) + (node + rack) % 5 for node in range(9)] for rack in range(40)
+    ]
+    members = close_workers(9)
+
+    outcome = place_gang_now(gang(members), members, racks(counts))
+
+    assert isinstance(outcome, GangRefused)
+    assert not outcome.undecided
+
+
+def test_a_gang_that_has_to_be_on_one_node_finds_it_among_many() -> None:
+    """One node of four hundred has devices for both members."""
+    counts = [[8] * 8 for _ in range(50)]
+    counts[40][3] = 16
+    members = close_workers(2, HOSTNAME)
+
+    outcome = place_gang_now(gang(members), members, racks(counts))
+
+    assert isinstance(outcome, GangPlaced)
+    assert {each.node for each in outcome.placements} == {"r40-n3"}
+
+
+def test_a_large_gang_is_searched_as_a_small_one_is() -> None:
+    """The number of members is not limited by how the search is written."""
+    counts = [[8] * 299 + [7], [8] * 300]
+    members = close_workers(300)
+
+    outcome = place_gang_now(gang(members), members, racks(counts))
+
+    assert isinstance(outcome, GangPlaced)
+
+
+def test_pods_that_keep_members_off_some_nodes_leave_them_the_others() -> None:
+    """The first rack is too small; in the second one more nodes are closed than it needs."""
+    here = racks([[8], [8] * 6])
+    for index in range(6):
+        # The nodes that are left have less room, so that they come last.
+        is_open = index > 3
+        affinity = {} if is_open else apart(HOSTNAME)
+        resident = member(f"r{index}", cpu="9" if is_open else "1", affinity=affinity).pod
+        here.fleet.stand(resident.full_name, f"r01-n{index}", Occupant.of(resident))
+    members = close_workers(2)
+
+    outcome = place_gang_now(gang(members), members, here)
+
+    assert isinstance(outcome, GangPlaced)
+    assert {each.node for each in outcome.placements} == {"r01-n4", "r01-n5"}
 
 
 def test_many_nodes_are_asked_in_turns() -> None:
@@ -243,7 +348,7 @@ def test_a_search_that_is_given_up_says_so() -> None:
 
     assert isinstance(outcome, GangRefused)
     assert outcome.undecided
-    assert "Whether they fit in another way is not known" in outcome.message
+    assert outcome.message.startswith("pod group ml/training: unknown whether it fits: the search")
 
 
 def test_members_that_take_more_come_first_where_order_matters() -> None:

@@ -6,7 +6,8 @@ from tests.placement.test_whatif import SLICES as FLEET
 from tests.placement.test_whatif import claim, places, reckon, settings, world
 
 from dryrack.allocation import Code
-from dryrack.placement import explain_claim
+from dryrack.cli.allocate import verdict
+from dryrack.placement import explain_claim, stories, what_if
 
 ONE = """
 apiVersion: resource.k8s.io/v1
@@ -22,6 +23,22 @@ metadata: {name: training}
 spec:
   schedulingPolicy: {gang: {minCount: MINIMUM}}
   resourceClaims: [{name: fabric, resourceClaimTemplateName: one}]
+---
+"""
+NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: NAME}
+status: {allocatable: {cpu: "10", memory: 1Ti, pods: "110"}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: NAME}
+spec:
+  driver: gpu.example.com
+  nodeName: NAME
+  pool: {name: NAME, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}, {name: gpu-1}, {name: gpu-2}]
 ---
 """
 
@@ -148,3 +165,27 @@ def test_programs_read_where_each_pod_goes() -> None:
             "pods": [{"pod": pod, "node": node} for pod, node in outcome.nodes.items()],
         }
     ]
+
+
+def test_a_search_that_stops_at_its_limit_is_unknown_everywhere() -> None:
+    """Neither the claims nor the gang are said not to fit, for people and for programs."""
+    classes = "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu}\n---"
+    nodes = "".join(NODE.replace("NAME", f"n{i}") for i in range(6))
+    requests = [4000 + 13 * i for i in range(11)] + [9000]
+    pods = "".join(
+        labelled(f"p{i:02}", "12").replace(
+            "image: i", f"image: i, resources: {{requests: {{cpu: {amount}m}}}}"
+        )
+        for i, amount in enumerate(requests)
+    )
+    given = world(classes + ONE + nodes + pods)
+
+    outcome = what_if(given, settings())
+
+    (gang,) = outcome.gangs
+    assert gang.fits is None
+    assert gang.document()["fits"] is None
+    assert "unknown whether it fits" in gang.message
+    assert "not fit whole" not in str(outcome.document())
+    told = [stories(each.nodes) for each in outcome.refused]
+    assert {verdict(nodes) for nodes in told} == {"unknown whether it fits", "waits for its gang"}

@@ -379,3 +379,33 @@ def test_a_gang_is_refused_alike() -> None:
 
     assert answers["pod-0"].message.startswith("pod group default/g: 3 of 4 pods fit; pod default/")
     assert answers["pod-4"].node == "a"
+
+
+def close_gang(size: int) -> list[Raw]:
+    """Return a gang whose pods have to be in one zone, with a device each."""
+    pods = _make_gang([pod(number, ["one"], affinity=NEAR) for number in range(size)])
+    for each in pods:
+        each["metadata"]["labels"]["app"] = "a"
+    return pods
+
+
+def zones(**sizes: int) -> tuple[list[Raw], list[Raw]]:
+    """Return so many nodes of each zone, and a device for each node."""
+    names = {f"{zone}{number}": zone for zone, size in sizes.items() for number in range(size)}
+    slices = [slice_(name, ["small"], {"nodeName": name}) for name in names]
+    return [node(name, zone=zone) for name, zone in names.items()], slices
+
+
+def test_a_gang_that_has_to_be_in_one_zone_is_refused_alike() -> None:
+    """Each zone has room for two of three pods; no pod opens a second zone."""
+    answers = agreed(case(*zones(x=2, y=2), close_gang(3)))
+
+    assert {answer.node for answer in answers.values()} == {""}
+    assert "2 of 3 pods fit" in answers["pod-0"].message
+
+
+def test_a_gang_that_has_to_be_in_one_zone_is_placed_alike() -> None:
+    """The first pod by itself would go to a zone that is too small."""
+    answers = agreed(case(*zones(x=2, y=3), close_gang(3)))
+
+    assert {answer.node for answer in answers.values()} == {"y0", "y1", "y2"}

@@ -89,7 +89,7 @@ def explained(name: str, *objects: Any, traced: bool = False) -> PodExplanation:
             pod("p", nodeSelector={"disk": "fast"}),
             "drop the nodeSelector disk: fast, or label a node so",
         ),
-        ([node("a")], pod("p", cpu="12"), "request 8 of cpu instead of 12"),
+        ([node("a")], pod("p", cpu="12"), "request 8 CPUs instead of 12"),
         (
             [node("a"), pod("other", cpu="6", nodeName="a")],
             pod("p", cpu="4"),
@@ -179,7 +179,7 @@ def test_nodes_with_different_taints_are_not_alike() -> None:
     )
     story = explained("p", down, new, pod("p", nodeSelector={"zone": "b"}))
 
-    assert [each.node for each in story.nodes] == ["a", "b"]
+    assert [each.node for each in story.nodes] == ["b", "a"]
     assert "tolerate unregistered:NoSchedule, as node b has it" in story.helps
 
 

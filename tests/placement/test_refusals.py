@@ -159,7 +159,10 @@ def test_a_node_is_asked_only_to_say_why_if_nobody_else_was() -> None:
 @pytest.mark.parametrize(
     ("asks", "cause"),
     [
-        (request("r", select='device.attributes["gpu.example.com"].a == "b"'), "not select it"),
+        (
+            request("r", select='device.attributes["gpu.example.com"].a == "b"'),
+            "the selector requires 'b'",
+        ),
         (request("r", 9, select='device.driver != "nic.example.com"'), "2 of 2 can be had"),
         (request("r", tolerations=[]), f"has no attribute {DRIVER}/root"),
         (request("r", deviceClassName="fpga"), "class fpga selects none of 5 devices on node a"),

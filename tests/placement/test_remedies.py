@@ -46,7 +46,10 @@ SMALL = (
 
 
 def world(ask: str, policy: str = NONE, more: str = "") -> World:
-    text = WORLD.replace("ASK", ask).replace("POLICY", policy) + more
+    return of_text(WORLD.replace("ASK", ask).replace("POLICY", policy) + more)
+
+
+def of_text(text: str) -> World:
     objects = []
     for document in read(text, "f.yaml").documents:
         found = typed(document)
@@ -99,3 +102,71 @@ def test_who_has_devices_already_is_mentioned() -> None:
 
     assert (outcome.given, outcome.refused) == ((), ())
     assert outcome.notes[-1] == "claim default/x is allocated already, and keeps it"
+
+
+SHARED = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: one}
+spec:
+  driver: net.example.com
+  nodeName: one
+  pool: {name: one, generation: 1, resourceSliceCount: 1}
+  devices:
+  - name: nic-0
+    allowMultipleAllocations: true
+    capacity: {bandwidth: {value: 100G, requestPolicy: POLICY}}
+"""
+NIC = """---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: NAME}
+spec:
+  devices:
+    requests:
+    - name: r
+      exactly: {deviceClassName: gpu, capacity: {requests: {bandwidth: 60G}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "amount"),
+    [
+        ("null", "40G"),
+        ("{default: 1G, validRange: {min: 1G}}", "40G"),
+        ("{default: 1G, validRange: {min: 10G, step: 15G}}", "25G"),
+        ("{default: 1G, validRange: {min: 10G, step: 25G}}", "35G"),
+        ("{default: 1G, validValues: [1G, 25G, 60G]}", "25G"),
+    ],
+)
+def test_as_much_as_is_left_of_a_shared_device_is_proposed(policy: str, amount: str) -> None:
+    """Of 100G another claim has 60G: the smallest change asks for all that is left."""
+    text = (
+        SHARED.replace("POLICY", policy) + NIC.replace("NAME", "other") + NIC.replace("NAME", "x")
+    )
+    story = explain_claim(of_text(text), "x", Settings(chance=Counting()))
+
+    assert story.helps[0] == f"ask for {amount} instead of 60G of bandwidth in request r"
+
+
+def test_the_capacities_that_exist_are_named_and_the_right_name_is_proposed() -> None:
+    """A device names its own capacities without its domain."""
+    story = explained("capacity: {requests: {gpu.example.com/memory: 2Gi}}, " + SMALL)
+    (node,) = story.nodes
+    facts = [each.fact for each in node.obstacles]
+
+    assert "has no capacity gpu.example.com/memory; it has memory" in facts
+    assert story.helps[0] == "ask for memory instead of gpu.example.com/memory in request r"
+
+
+def test_one_condition_is_dropped_and_not_the_whole_selector() -> None:
+    """The conditions that the device meets stay."""
+    domain = "device.attributes['gpu.example.com']"
+    both = f"{domain}.model == 'small' && has({domain}.fast)"
+    story = explained(f'selectors: [{{cel: {{expression: "{both}"}}}}]')
+
+    assert story.helps[0] == f"drop has({domain}.fast) from the selector of request r"

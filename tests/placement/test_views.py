@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
-from dryrack.kinds.core import Pod
+from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from dryrack.kinds.scheduling import PodGroup
@@ -144,6 +145,134 @@ def test_the_summary_tells_how_fragmented_free_devices_are() -> None:
 
     assert (summary.free, summary.devices, summary.largest) == (8, 12, 4)
     assert summary.nodes == {(4, 4): 1, (2, 4): 2}
+
+
+def node(name: str, *, ready: str = "True", **spec: Any) -> Node:
+    conditions = [{"type": "Ready", "status": ready}]
+    raw = {"metadata": {"name": name}, "spec": spec, "status": {"conditions": conditions}}
+    return decode(raw, Node)
+
+
+def test_devices_of_nodes_that_take_no_pods_are_not_free() -> None:
+    """Cordoned, not ready, or gone; a device that a claim has is allocated wherever it is."""
+    devices = [{"name": "gpu-0"}, {"name": "gpu-1"}]
+    slices = [slice_of(each, devices) for each in ("a", "b", "c", "d")]
+    nodes = [node("a"), node("b", unschedulable=True), node("c", ready="Unknown")]
+    held = [claim("one", "b/gpu-0")]
+
+    found = devices_of(slices, held, nodes=nodes)
+    (summary,) = summary_of(found)
+
+    assert states(found) == {
+        "a/gpu-0": "free",
+        "a/gpu-1": "free",
+        "b/gpu-0": "allocated",
+        "b/gpu-1": "cordoned",
+        "c/gpu-0": "not ready",
+        "c/gpu-1": "not ready",
+        "d/gpu-0": "no node",
+        "d/gpu-1": "no node",
+    }
+    assert (summary.free, summary.devices) == (2, 8)
+    assert set(states(devices_of(slices, [])).values()) == {"free"}
+
+
+def test_a_device_of_several_nodes_is_free_while_one_of_them_takes_pods() -> None:
+    """By a selector, only the nodes that it selects count."""
+    nodes = [node("a"), node("b", unschedulable=True)]
+
+    def state_of(**spec: Any) -> str:
+        shared = slice_of("net", [{"name": "nic"}], nodeName="", **spec)
+        return states(devices_of([shared], [], nodes=nodes))["net/nic"]
+
+    def selected(*names: str) -> Raw:
+        each = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in names]
+        return {"nodeSelectorTerms": [{"matchFields": [fields]} for fields in each]}
+
+    assert state_of(allNodes=True) == "free"
+    assert state_of(nodeSelector=selected("a", "b")) == "free"
+    assert state_of(nodeSelector=selected("b")) == "cordoned"
+    assert state_of(nodeSelector=selected("c")) == "no node"
+
+
+def partition(name: str, **counters: int) -> Raw:
+    """A device that takes so much of the counters of a card."""
+    values = {key: {"value": str(value)} for key, value in counters.items()}
+    return {"name": name, "consumesCounters": [{"counterSet": "card", "counters": values}]}
+
+
+def card(devices: list[Raw], **counters: int) -> ResourceSlice:
+    values = {key: {"value": str(value)} for key, value in counters.items()}
+    return slice_of("a", devices, sharedCounters=[{"name": "card", "counters": values}])
+
+
+def test_free_partitions_are_those_that_fit_at_once() -> None:
+    """One whole card, two halves or four quarters; a half that is taken leaves two quarters."""
+    sizes = {"whole": 8, "left": 4, "right": 4, "q1": 2, "q2": 2, "q3": 2, "q4": 2}
+    here = card([partition(name, memory=size) for name, size in sizes.items()], memory=8)
+    (all_free,) = summary_of(devices_of([here], []))
+    (half_taken,) = summary_of(devices_of([here], [claim("one", "a/left")]))
+
+    assert (all_free.free, all_free.devices, all_free.is_exact) == (4, 7, True)
+    assert all_free.document()["free"] == 4
+    assert half_taken.free == 2
+
+
+def test_the_number_of_free_partitions_is_that_of_an_exhaustive_search() -> None:
+    """For random cards with several counters, in use or not."""
+    for seed in range(150):
+        chance = random.Random(seed)
+        names = [f"c{each}" for each in range(chance.randint(1, 4))]
+        left = {name: chance.randint(1, 9) for name in names}
+        takes = [
+            {name: chance.randint(1, 5) for name in names if chance.random() < 0.7} or {names[0]: 1}
+            for _ in range(chance.randint(1, 9))
+        ]
+        (summary,) = summary_of(
+            devices_of([card([partition(f"d{i}", **t) for i, t in enumerate(takes)], **left)], [])
+        )
+        most = max(
+            bin(chosen).count("1")
+            for chosen in range(1 << len(takes))
+            if all(
+                sum(t.get(name, 0) for i, t in enumerate(takes) if chosen >> i & 1) <= left[name]
+                for name in names
+            )
+        )
+
+        assert (summary.free, summary.is_exact) == (most, True), seed
+
+
+def test_a_search_that_is_given_up_is_a_lower_bound() -> None:
+    """Many partitions of one card that hardly differ."""
+    chance = random.Random(7)
+    names = [f"c{each}" for each in range(12)]
+    takes = [{name: chance.randint(1, 9) for name in chance.sample(names, 3)} for _ in range(80)]
+    devices = [partition(f"d{i}", **t) for i, t in enumerate(takes)]
+    (summary,) = summary_of(devices_of([card(devices, **dict.fromkeys(names, 40))], []))
+
+    assert not summary.is_exact
+    assert summary.document()["freeIsAtLeast"] is True
+    assert 0 < summary.free < summary.devices
+
+
+def test_a_device_that_two_claims_have_is_a_conflict() -> None:
+    """Also one that is given out twice by its counters, or beyond its capacity."""
+    twice = [claim("one", "a/gpu-0"), claim("two", "a/gpu-0")]
+    both = [claim("one", "a/whole"), claim("two", "a/half")]
+    parts = card([partition("whole", memory=8), partition("half", memory=4)], memory=8)
+    capacity = {"memory": {"value": "8Gi"}}
+    shared = {"name": "gpu-0", "allowMultipleAllocations": True, "capacity": capacity}
+    consumed = [
+        claim(name, "a/gpu-0", consumedCapacity={"memory": "5Gi"}, shareID=name)
+        for name in ("one", "two")
+    ]
+
+    assert states(devices_of([slice_of("a", [{"name": "gpu-0"}])], twice)) == {
+        "a/gpu-0": "conflict"
+    }
+    assert set(states(devices_of([parts], both)).values()) == {"conflict"}
+    assert states(devices_of([slice_of("a", [shared])], consumed)) == {"a/gpu-0": "conflict"}
 
 
 def test_claims_tell_how_far_they_have_come() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -94,8 +96,8 @@ def problems(text: str, folder: Path, *, head: str = HEAD) -> list[str]:
         (
             "steps:\n- apply: [nothing.yaml]\n",
             (
-                "s.yaml:4: steps[0].apply[0]: 'nothing.yaml': no such file or directory; files are "
-                "looked for in "
+                "s.yaml:4: steps[0].apply[0]: 'nothing.yaml': no such file or directory; name "
+                "a file in "
             ),
         ),
         (
@@ -207,3 +209,72 @@ def test_what_is_no_scenario_is_told_so(text: str, complaint: str, tmp_path: Pat
     [told] = problems(text, tmp_path, head="")
 
     assert told.startswith(complaint)
+
+
+SECRET = "root:x:0:0:hunter2"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder beside a file that is nobody's business, and links that lead there."""
+    (tmp_path / "secret.yaml").write_text(SECRET)
+    below = tmp_path / "scenarios"
+    (below / "deep").mkdir(parents=True)
+    (below / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    (below / "up").symlink_to(tmp_path)
+    (below / "loop.yaml").symlink_to(below / "loop.yaml")
+    os.mkfifo(below / "fifo.yaml")
+    return below
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("../secret.yaml", "not in the folder of the scenario"),
+        ("deep/../../secret.yaml", "not in the folder of the scenario"),
+        ("link.yaml", "not in the folder of the scenario"),
+        ("up/secret.yaml", "not in the folder of the scenario"),
+        ("../../../../../../../../../../etc/passwd", "not in the folder of the scenario"),
+        ("/etc/passwd", "an absolute path"),
+        ("../nothing-there.yaml", "not in the folder of the scenario"),
+        ("fifo.yaml", "not a regular file"),
+        ("loop.yaml", "no such file or directory"),
+        ("a\0b.yaml", "embedded null byte"),
+        ("a" * 5000 + ".yaml", "file name too long"),
+    ],
+)
+def test_a_scenario_reads_no_file_outside_its_folder(name: str, why: str, folder: Path) -> None:
+    """Neither by its path nor by a link; and the refusal says nothing of what is there."""
+    for place in ("objects", "apply", "delete"):
+        entry = json.dumps([name])
+        text = f"steps: [{{wait: 1s}}]\nobjects: {entry}\n"
+        text = text if place == "objects" else f"steps: [{{{place}: {entry}}}]\n"
+        [told] = problems(text, folder)
+
+        assert f"{why}; name a file in {folder}" in told
+        assert "hunter2" not in told
+        assert "root" not in told.replace("-of-root", "")
+
+
+def test_files_in_the_folder_and_below_it_are_read(folder: Path) -> None:
+    """Also by a link that stays in the folder, as a volume of a ConfigMap has them."""
+    manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    (folder / "deep" / "a.yaml").write_text(manifest)
+    (folder / "b.yaml").symlink_to(folder / "deep" / "a.yaml")
+    text = f"{HEAD}objects: [deep/a.yaml, b.yaml, deep/../b.yaml]\n{STEP}"
+    loaded = read_scenario(text, "s.yaml", name="s", folder=folder)
+
+    assert len(loaded.objects_of(loaded.scenario.objects)) == 3
+
+
+@pytest.mark.parametrize(
+    "content", [SECRET, "- hunter2\n", "hunter2: [\n", "a: *hunter2\n", "'hunter2"]
+)
+def test_no_error_quotes_a_file_that_has_no_objects(content: str, tmp_path: Path) -> None:
+    """Only its name and a line."""
+    (tmp_path / "a.yaml").write_text(content)
+    told = problems("objects: [a.yaml]\n" + STEP, tmp_path)
+
+    assert told[0].startswith(f"{tmp_path}/a.yaml:")
+    assert "not YAML or JSON of Kubernetes objects; see what is wrong with: dryrack lint" in told[0]
+    assert "hunter2" not in "".join(told)

@@ -160,6 +160,30 @@ def test_what_is_not_so_is_told(wrong: Raw, complaint: str) -> None:
     assert told(wrong)[0] == complaint
 
 
+@pytest.mark.parametrize(
+    ("wrong", "shown"),
+    [
+        ({"gone": "Pod/*"}, 3),
+        ({"object": "Pod/*", "count": 9, "fields": {"spec.nodeName": "x"}}, 4),
+    ],
+)
+def test_what_is_left_out_is_counted(
+    monkeypatch: pytest.MonkeyPatch, wrong: Raw, shown: int
+) -> None:
+    """The first few differences are shown, and the number of the others."""
+    pods = [pod(f"p{number}", "n1") for number in range(5)]
+    monkeypatch.setitem(Standing.lists, PODS, pods)
+    assert told(wrong)[shown:] == ["and 2 more"]
+
+
+def test_events_that_are_left_out_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message shows the first few other events, and the number of the rest."""
+    [first] = Standing.lists[EVENTS]
+    events = [{**first, "message": str(number)} for number in range(5)]
+    monkeypatch.setitem(Standing.lists, EVENTS, events)
+    assert told({"event": {"of": "Pod/b", "says": "right"}})[0].endswith("; and 2 more")
+
+
 def test_an_expectation_is_described_in_words() -> None:
     """As reports and JUnit show it."""
     raw = {"object": "Pod/*", "count": 2, "fields": {"status.phase": "Running"}, "lasting": "10s"}

@@ -9,6 +9,8 @@ import yaml
 from dryrack.allocation.supply.usage import UsageTable
 from dryrack.placement.gangs.dialects import LABEL_PREFIXES
 from dryrack.scenario import EmbeddedRun, fuzz, load_scenario, run_in_virtual_time
+from dryrack.scenario.simulation import fuzzing
+from dryrack.scenario.simulation.fuzzing import SeedOutcome
 from dryrack.scenario.simulation.random_fleets import FLEETS
 from dryrack.scenario.simulation.random_worlds import random_scenario
 from dryrack.scenario.simulation.shrinking import shrunk
@@ -56,6 +58,26 @@ def test_worlds_have_what_people_run_and_change() -> None:
     assert len(fleets) == len(FLEETS)
 
 
+def test_worlds_name_one_object_more_than_once() -> None:
+    """Pods repeat claims, templates, volumes and configuration; claims repeat classes."""
+    worlds = [random_scenario(seed, 40) for seed in range(30)]
+    applied = [obj for world in worlds for step in world["steps"] for obj in step.get("apply", ())]
+    specs = [obj["spec"] for obj in applied if obj["kind"] == "Pod"]
+    named: list[list[str]] = [
+        [str({**each, "name": ""}) for each in spec.get(key, ())]
+        for spec in specs
+        for key in ("resourceClaims", "volumes")
+    ]
+    repeated = " ".join(each for names in named for each in {*names} if names.count(each) > 1)
+    for word in (
+        *("resourceClaimName", "resourceClaimTemplateName", "persistentVolumeClaim"),
+        *("configMap", "secret"),
+    ):
+        assert word in repeated, word
+    requests = FLEETS[0].claim_specs()["same"]["devices"]["requests"]
+    assert len(requests) > len({each["exactly"]["deviceClassName"] for each in requests})
+
+
 def test_what_breaks_is_told_by_the_smallest_scenario_that_shows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,3 +103,22 @@ def test_only_the_steps_that_matter_are_left() -> None:
         return 7 in objects and -31 in objects
 
     assert shrunk({"steps": steps}, fails) == {"steps": [{"apply": [7]}, {"apply": [-31]}]}
+
+
+def test_a_smaller_scenario_breaks_the_same_expectation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not create the object any more breaks another one, and is not taken."""
+    documents: list[dict[str, Any]] = []
+
+    def run(document: dict[str, Any], seed: int, faults: int) -> SeedOutcome:
+        documents.append(document)
+        names = [step["apply"][0] for step in document["steps"] if "apply" in step]
+        problem = "status.phase is Pending, not Running" if "pod" in names else "there is none"
+        return SeedOutcome(seed=seed, faults=faults, problem=f"step: Pod/default/pod: {problem}")
+
+    steps = [{"apply": ["pod"]}, {"apply": ["other"]}, {"wait": "1s"}]
+    monkeypatch.setattr(fuzzing, "random_scenario", lambda *_: {"steps": steps})
+    monkeypatch.setattr(fuzzing, "_run", run)
+    [found] = fuzz((1,), 1)
+
+    assert yaml.safe_load(found.scenario)["steps"] == [{"apply": ["pod"]}]
+    assert len(documents) > 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +25,19 @@ from dryrack.scenario import (
     with_objects,
 )
 from dryrack.scenario.model import Fleet, NodeGroup
+from dryrack.scenario.simulation.random_worlds import random_scenario
 from dryrack.testing import Cluster, Setup
 
 if TYPE_CHECKING:
     from dryrack.scenario.replay.recording import Recording
+    from dryrack.store import Key, Record
 
 Raw = dict[str, Any]
 KINDS = (
     *("nodes", "pods", "resourceclaims", "resourceclaimtemplates", "resourceslices"),
     *("deviceclasses", "namespaces", "priorityclasses"),
 )
+GPU = {"deviceClassName": "gpu.nvidia.com"}
 GANG = "pod-group.scheduling.sigs.k8s.io"
 
 
@@ -91,6 +95,186 @@ def test_a_replay_comes_to_what_the_cluster_came_to() -> None:
     assert summary(outcome) == there
     assert waiting.pod == "default/fourth"
     assert "cannot allocate all claims" in waiting.message
+
+
+def test_devices_that_a_publisher_made_are_there_again() -> None:
+    """The publisher of a replay leaves the recorded slices of another publisher alone."""
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "one"},
+        "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": GPU}]}}},
+    }
+    with Cluster() as cluster:
+        cluster.add_nodes("p5.48xlarge", count=1)
+        cluster.apply([template, pod("p", resourceClaimTemplateName="one")])
+        cluster.expect_scheduled("p", devices=1)
+        dump = objects_of(cluster)
+    labels = [each["metadata"].get("labels") for each in dump if each["kind"] == "ResourceSlice"]
+    outcome = replayed(record(dump).scenario)
+
+    assert all("kwok.x-k8s.io/managed-by" in each for each in labels)
+    assert labels
+    assert summary(outcome) == {"default/p": ("node-1", 1)}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_replays_of_random_worlds_place_the_same_pods(seed: int) -> None:
+    """Whatever people ran: pods with a node get one again, and pods that wait still wait."""
+    loaded = load(random_scenario(seed + 1000, faults=2))
+    store: dict[Key, Raw] = {}
+    most: dict[Key, Raw] = {}
+
+    def write(entry: Record, _at: float) -> None:
+        nonlocal most
+        if entry.json is None:
+            store.pop(entry.key, None)
+        else:
+            store[entry.key] = json.loads(entry.json)
+        if entry.key.resource == "pods" and _running(store) >= _running(most):
+            most = dict(store)
+
+    run_in_virtual_time(loaded, EmbeddedRun(seed=seed, on_write=write, skips_missing=True))
+    scenario = record(most.values()).scenario
+    outcome = run_in_virtual_time(load(scenario), EmbeddedRun())
+
+    assert outcome.held, outcome.failures
+    assert outcome.fidelity is not None
+    assert outcome.fidelity.placed_then == outcome.fidelity.placed_now == _running(most)
+
+
+def _running(objects: dict[Key, Raw]) -> int:
+    """Return how many pods have a node and are not ending."""
+    pods = [each for key, each in objects.items() if key.resource == "pods"]
+    return sum(
+        each["status"].get("phase") == "Running" and "deletionTimestamp" not in each["metadata"]
+        for each in pods
+    )
+
+
+def test_a_pod_that_waited_longer_does_not_take_the_devices_of_another() -> None:
+    """Pods come when they got their nodes, and those without one come last."""
+    with Cluster() as cluster:
+        cluster.add_nodes(devices="fake:4")
+        cluster.apply([claim("three", 3, "ResourceClaimTemplate"), claim("four", 4)])
+        cluster.apply(pod("gone", resourceClaimTemplateName="three"))
+        cluster.advance("1m")
+        cluster.apply(pod("large", resourceClaimName="four"))
+        cluster.advance("1m")
+        cluster.apply(claim("one", 1, "ResourceClaimTemplate"))
+        cluster.apply(pod("small", resourceClaimTemplateName="one"))
+        cluster.advance("1m")
+        cluster.delete("pod", "gone")
+        cluster.advance("1m")
+        scenario = record(objects_of(cluster)).scenario
+
+    assert scenario["recorded"] == [
+        {"pod": "default/large"},
+        {"pod": "default/small", "node": "node-1", "devices": 1},
+    ]
+    assert summary(replayed(scenario)) == {"default/small": ("node-1", 1)}
+
+
+def test_a_pod_without_a_claim_template_does_not_overtake_one_with() -> None:
+    """Pods of one second come one after the other, in the order of their last writes."""
+    with Cluster() as cluster:
+        cluster.add_nodes(devices="fake:4")
+        cluster.apply([claim("three", 3, "ResourceClaimTemplate"), claim("two", 2)])
+        cluster.apply(pod("first", resourceClaimTemplateName="three"))
+        cluster.expect_scheduled("first")
+        dump = objects_of(cluster)
+    # A second pod of the same second that cannot fit: the recording says that it had a node.
+    taken = next(each for each in dump if each["kind"] == "Pod")
+    second = pod("second", resourceClaimName="two")
+    second["metadata"] |= {
+        **{key: taken["metadata"][key] for key in ("creationTimestamp", "namespace")},
+        "resourceVersion": "999999",
+    }
+    second["spec"]["nodeName"] = "node-1"
+    second["status"] = taken["status"]
+    loaded = load(record([*dump, second, claim("two", 2)]).scenario)
+    outcome = run_in_virtual_time(loaded, EmbeddedRun())
+
+    assert summary(outcome) == {"default/first": ("node-1", 3)}
+    assert not outcome.held
+    (failure,) = outcome.failures
+    assert failure.startswith("placed in the recording, not placed now: default/second: 0/1 nodes")
+
+
+@pytest.mark.parametrize("hides", [False, True])
+def test_pods_stay_on_a_node_that_takes_no_further_pods(hides: bool) -> None:
+    """A node that was cordoned, tainted or lost after its pods came becomes so after them."""
+    taint = {"key": "maintenance", "value": "now", "effect": "NoSchedule"}
+    with Cluster() as cluster:
+        cluster.add_nodes(count=3, devices="fake:4")
+        cluster.apply(claim("four", 4, "ResourceClaimTemplate"))
+        cluster.apply([pod(f"p{each}", resourceClaimTemplateName="four") for each in range(3)])
+        cluster.expect_scheduled("p*", devices=4)
+        cluster.apply(pod("late", resourceClaimTemplateName="four"))
+        cluster.advance("1m")
+        dump = objects_of(cluster)
+    cordoned, tainted, lost = [each for each in dump if each["kind"] == "Node"]
+    cordoned["spec"]["unschedulable"] = True
+    tainted["spec"]["taints"] = [taint]
+    lost["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    scenario = record(dump).scenario
+    if hides:
+        scenario = anonymous(scenario)
+    outcome = replayed(scenario)
+
+    assert outcome.fidelity is not None
+    assert (outcome.fidelity.placed_then, outcome.fidelity.placed_now) == (3, 3)
+    fails = [step["fail"] for step in scenario["steps"] if "fail" in step]
+    assert fails == [[f"node {'node-3' if not hides else fails[0][0].split()[1]} ready=false"]]
+    smaller = with_fleet(load(scenario), Fleet(nodes=(NodeGroup(name="node-1"),)))
+    assert not any(step.fail for step in smaller.scenario.steps)
+
+
+def test_classes_that_a_dump_lacks_are_made_of_what_they_gave_to_pods() -> None:
+    """Priority, overhead, and a template that is another now."""
+    runtime = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "sandbox"},
+        "handler": "sandbox",
+        "overhead": {"podFixed": {"cpu": "250m"}},
+    }
+    priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 100}
+    asking = pod("p", resourceClaimTemplateName="two")
+    asking["spec"] |= {"runtimeClassName": "sandbox", "priorityClassName": "high"}
+    with Cluster() as cluster:
+        cluster.add_nodes(devices="fake:4")
+        cluster.apply([runtime, {**priority, "metadata": {"name": "high"}}])
+        cluster.apply([claim("two", 2, "ResourceClaimTemplate"), asking])
+        cluster.expect_scheduled("p", devices=2)
+        dump = [each for each in objects_of(cluster) if each["kind"] != "PriorityClass"]
+    template = next(each for each in dump if each["kind"] == "ResourceClaimTemplate")
+    template["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"] = 3
+    elsewhere = {**template, "metadata": {"name": "unused", "namespace": "nobody"}}
+
+    assert summary(replayed(record([*dump, elsewhere]).scenario)) == {"default/p": ("node-1", 2)}
+
+
+def test_rules_come_after_the_pods_that_were_there_before_them() -> None:
+    """A DeviceTaintRule that was added later leaves earlier pods their devices."""
+    rule = {
+        "apiVersion": "resource.k8s.io/v1beta2",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "later", "creationTimestamp": "2999-01-01T00:00:00Z"},
+        "spec": {
+            "deviceSelector": {"pool": "node-1"},
+            "taint": {"key": "broken", "effect": "NoSchedule"},
+        },
+    }
+    with Cluster() as cluster:
+        cluster.add_nodes(count=1, devices="fake:4")
+        cluster.apply([claim("four", 4), pod("p", resourceClaimName="four")])
+        cluster.expect_scheduled("p", devices=4)
+        dump = objects_of(cluster)
+    scenario = record([*dump, rule]).scenario
+
+    assert [each["kind"] for each in scenario["steps"][1]["apply"]] == ["DeviceTaintRule"]
+    assert summary(replayed(scenario)) == {"default/p": ("node-1", 4)}
 
 
 def test_pods_come_in_their_order_with_the_time_between_them_cut_short() -> None:

@@ -196,3 +196,35 @@ def test_a_pod_that_waits_for_its_volume_breaks_no_invariant(tmp_path: Path) -> 
     outcome = play(f"\n- apply:{claim}{members}{mount}{fault}", tmp_path)
 
     assert outcome.failures == ()
+
+
+_SHARED = """
+  - apiVersion: v1
+    kind: Pod
+    metadata: {name: %s, annotations: {dryrack.dev/run-seconds: "%d"}}
+    spec:
+      restartPolicy: Never
+      nodeSelector: {kubernetes.io/hostname: %s}
+      containers: [{name: main, image: trainer, resources: {claims: [{name: gpu}]}}]
+      resourceClaims: [{name: gpu, resourceClaimName: shared}]
+"""
+
+
+def test_a_reboot_leaves_claims_alone_that_are_in_use_on_another_node(tmp_path: Path) -> None:
+    """A finished pod names a claim that has moved on; what runs is prepared all the while."""
+    claim = """
+  - apiVersion: resource.k8s.io/v1
+    kind: ResourceClaim
+    metadata: {name: shared}
+    spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}
+"""
+    steps = f"""
+- apply:{claim}{_SHARED % ("first", 3, "worker-1")}
+  expect: [{{object: Pod/first, fields: {{status.phase: Succeeded}}, within: 1m}}]
+- apply:{_SHARED % ("second", 900, "worker-2")}
+  expect: [{RUNS % "second"}]
+- fail: [node worker-1 reboot]
+- wait: 1m
+  expect: [{RUNS % "second"}]
+"""
+    assert play(steps, tmp_path).problem == ""

@@ -10,16 +10,24 @@ from tests.scheduler.test_failures import furnish
 from tests.scheduler.test_schedule import user_of
 from tests.scheduler.virtual import Stage, on_stage
 
+from dryrack.cli.scheduler_config import read_config, settings_of_plane
 from dryrack.client.endpoints import CLAIMS, CLASSES, PODS, SLICES
 from dryrack.client.timekeeping import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
 Raw = dict[str, Any]
 
 ATTACHED, LOST = "example.com/attached", "example.com/lost"
+PRE_BIND = 'running PreBind plugin "DynamicResources": '
 PENDING = "waiting for binding conditions for device on node n"
+
+
+async def nominated(stage: Stage, pod: str) -> str:
+    status = (await stage.client.get(PODS, pod, "default"))["status"]
+    return str(status.get("nominatedNodeName", ""))
 
 
 async def fabric(stage: Stage, *, devices: int = 2) -> None:
@@ -87,6 +95,8 @@ def test_a_pod_is_bound_when_its_device_is_ready() -> None:
             assert claimed["allocation"]["allocationTimestamp"]
             assert await stage.node_of("user") == ""
             assert await stage.events("user", "BindingConditionsPending") == [PENDING]
+            assert await nominated(stage, "user") == "n"
+            assert await stage.condition("user") == {}
 
             container = {"name": "c", "image": "i"}
             metadata = {"name": "other", "namespace": "default"}
@@ -101,6 +111,7 @@ def test_a_pod_is_bound_when_its_device_is_ready() -> None:
             await stage.after(1)
 
             assert await stage.node_of("user") == "n"
+            assert await nominated(stage, "user") == ""
             assert (await status(stage))["allocation"] == claimed["allocation"]
 
     on_stage(story)
@@ -109,14 +120,14 @@ def test_a_pod_is_bound_when_its_device_is_ready() -> None:
 async def fails(stage: Stage) -> str:
     await driver_sets(stage, LOST)
     await stage.after(0.001)
-    return 'device binding failed: claim=fabric, reason=Seen, message="by the driver"'
+    return f'{PRE_BIND}device binding failed: claim=fabric, reason=Seen, message="by the driver"'
 
 
 async def is_late(stage: Stage) -> str:
     await stage.after(598.9)
     assert await stage.told("user") == ""
     await stage.after(0.2)
-    return "device binding timeout: claim=fabric, y.example.com/fabric/fabric-0 lacks"
+    return f"{PRE_BIND}device binding timeout: claim=fabric, y.example.com/fabric/fabric-0 lacks"
 
 
 @pytest.mark.parametrize("ends", [fails, is_late])
@@ -131,7 +142,9 @@ def test_a_device_that_does_not_get_ready_is_given_back(
             before = await status(stage)
             words = await ends(stage)
 
-            assert (await stage.told("user")).startswith(words)
+            condition = await stage.condition("user")
+            assert condition["reason"] == "SchedulerError"
+            assert condition["message"].startswith(words)
 
             await stage.after(5)
             after = await status(stage)
@@ -144,6 +157,42 @@ def test_a_device_that_does_not_get_ready_is_given_back(
             await driver_sets(stage, ATTACHED)
             await stage.after(1)
             assert await stage.node_of("user") == "n"
+
+    on_stage(story)
+
+
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  pluginConfig:
+  - {name: DynamicResources, args: {bindingTimeout: 30s}}
+- schedulerName: patient
+"""
+
+
+def test_each_profile_has_its_own_binding_timeout(tmp_path: Path) -> None:
+    """Also beside the profiles that a control plane has anyway."""
+    (tmp_path / "scheduler.yaml").write_text(CONFIGURATION)
+    settings = settings_of_plane(read_config(str(tmp_path / "scheduler.yaml")))
+
+    async def story(stage: Stage) -> None:
+        await gang_of_two(stage)
+        for name, claim in (("a", "fabric"), ("b", "other")):
+            await stage.client.delete(PODS, name, namespace="default", grace_seconds=0)
+            pod = user_of(claim, name)
+            pod["spec"]["schedulerName"] = "patient" if name == "b" else "default-scheduler"
+            await stage.client.create(PODS, pod)
+        async with stage.scheduler(settings=settings):
+            await stage.after(28)
+            assert [await stage.told(name) for name in ("a", "b")] == ["", ""]
+            await stage.after(2)
+            assert "after 30 s" in await stage.told("a")
+            await stage.after(560)
+            assert await stage.told("b") == ""
+            await stage.after(15)
+            assert "after 600 s" in await stage.told("b")
 
     on_stage(story)
 
@@ -173,7 +222,7 @@ def test_a_wait_outlives_the_scheduler(waited: float) -> None:
 
 
 def test_a_claim_that_goes_while_its_device_is_awaited_ends_the_wait() -> None:
-    """The pod is told what it lacks now."""
+    """The pod learns that, is nominated no longer, and waits for another claim of the name."""
 
     async def story(stage: Stage) -> None:
         await fabric(stage)
@@ -184,7 +233,10 @@ def test_a_claim_that_goes_while_its_device_is_awaited_ends_the_wait() -> None:
             await stage.client.delete(CLAIMS, "fabric", namespace="default")
             await stage.after(5)
 
-            assert await stage.told("user") == 'resourceclaim "fabric" not found; create it'
+            condition = await stage.condition("user")
+            assert condition["reason"] == "SchedulerError"
+            assert condition["message"].startswith(f"{PRE_BIND}claim default/fabric: was deleted")
+            assert await stage.node_of("user") == await nominated(stage, "user") == ""
 
     on_stage(story)
 
@@ -240,7 +292,9 @@ def test_a_gang_gives_everything_back_when_one_of_its_devices_fails() -> None:
             await driver_sets(stage, LOST, claim="other")
             await stage.after(20)
             for name in ("a", "b"):
-                assert "device binding failed: claim=other" in await stage.told(name)
+                condition = await stage.condition(name)
+                assert condition["reason"] == "SchedulerError"
+                assert "device binding failed: claim=other" in condition["message"]
             after = [await status(stage, name) for name in ("fabric", "other")]
             for old, new in zip(before, after, strict=True):
                 when = "allocationTimestamp"

@@ -259,8 +259,12 @@ def test_a_pod_is_told_that_its_claim_is_refused() -> None:
         await stage.client.create(PODS, asking("p"))
         async with stage.scheduler():
             await stage.after(60)
-            words = "create claim for extended resources: resourceclaims.resource.k8s.io "
+            words = (
+                'running PreBind plugin "DynamicResources": create claim for extended resources: '
+                "resourceclaims.resource.k8s.io "
+            )
             [told] = await stage.events("p", "FailedScheduling")
+            assert (await stage.condition("p"))["reason"] == "SchedulerError"
             assert told.startswith(f'{words}"p-extended-resources-" is forbidden: exceeded quota')
             assert await claims(stage) == []
 

@@ -38,6 +38,8 @@ def in_two() -> Raw:
     return pod
 
 
+# Pods that kube-scheduler's PreEnqueue holds back get no condition.
+NOTHING = ""
 CASES = {
     "a minimum of zero": (
         [changed(member("bad-0", "bad", 2), **{"min-available": "0"})],
@@ -50,7 +52,7 @@ CASES = {
     "two gangs": ([in_two()], "is in 2 gangs: pod group default/bad and PodGroup.scheduling.x-k8s"),
     "a claim that is not there": (
         [with_claim(member(f"bad-{n}", "bad", 2), resourceClaimName="gone") for n in range(2)],
-        'pod group default/bad: resourceclaim "gone" not found',
+        NOTHING,
     ),
     "a class that is not there": (
         [
@@ -71,7 +73,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_mistake_is_told_and_keeps_nobody(name: str) -> None:
-    """In the condition of every member that is concerned; a pod and a gang beside it run."""
+    """The condition of each member reports it; a pod and a gang beside it run."""
     pods, told = CASES[name]
 
     async def story(scene: Scene) -> None:
@@ -85,7 +87,8 @@ def test_a_mistake_is_told_and_keeps_nobody(name: str) -> None:
         await scene.rest()
         assert await scene.bound() == ["a", "alone", "b"]
         for pod in pods:
-            assert told in await scene.told(pod["metadata"]["name"])
+            words = await scene.told(pod["metadata"]["name"])
+            assert words == "" if told is NOTHING else told in words
         await scene.check({"good": 2, "bad": 2})
 
     play(story)

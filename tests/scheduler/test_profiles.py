@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.apiserver.replay import CountingChance
+from tests.scheduler.virtual import Stage, on_stage
 from tests.scheduler.waiting import is_so_at_last
 
 from dryrack.client.endpoints import NODES, PODS, Endpoint
@@ -14,10 +15,16 @@ from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.ports import SystemClock
 from dryrack.placement import IN_TREE, profile_of, read_configuration
+from dryrack.placement.framework import NodeScorer, Plugin, Profile
 from dryrack.scheduler import Scheduler, SchedulerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from dryrack.placement.fleet import Fleet
+    from dryrack.placement.framework import Args
+    from dryrack.placement.node_state import NodeState
+    from dryrack.placement.pod_constraints import PodConstraints
 
 Raw = dict[str, Any]
 
@@ -106,3 +113,29 @@ def test_a_filter_that_is_off_is_not_asked(plugins: str, *, is_placed: bool) -> 
     told = asyncio.run(decided(plugins, [pod("choosy", nodeSelector={"zone": "b"})]))
 
     assert (told["choosy"] == "node") is is_placed
+
+
+def _fails(constraints: PodConstraints, fleet: Fleet, args: Args) -> NodeScorer:
+    def score(node: NodeState) -> int:
+        raise ValueError("no occupants")
+
+    return NodeScorer(score)
+
+
+@pytest.mark.parametrize("gang", [False, True])
+def test_a_plugin_that_raises_is_an_error_of_the_scheduler(gang: bool) -> None:
+    """As by kube-scheduler the reason is SchedulerError: the pod is not to blame."""
+    plugin = Plugin("Broken", score=_fails)
+    broken = SchedulerSettings(profiles={"dryrack": Profile(scores=((plugin, 1),))})
+    labels = {f"{GROUP}/name": "gang", f"{GROUP}/min-available": "1"} if gang else {}
+
+    async def story(stage: Stage) -> None:
+        await stage.client.create(NODES, NODE)
+        await stage.client.create(PODS, pod("p", labels=labels))
+        async with stage.scheduler(settings=broken):
+            await stage.after(10)
+            condition = await stage.condition("p")
+        assert condition["reason"] == "SchedulerError"
+        assert "plugin Broken: ValueError: no occupants" in condition["message"]
+
+    on_stage(story)

@@ -66,20 +66,16 @@ async def world_of(stage: Stage) -> World:
         ([claim("three", 3)], pod("p", claim="three")),
         ([], pod("p", cpu="5")),
         ([], pod("p", nodeSelector={"disk": "fast"})),
-        ([], pod("p", claim="none")),
         ([claim("odd", 1, "no-such-class")], pod("p", claim="odd")),
         ([claim("three", 3)], pod("p", claim="three", nodeSelector={"disk": "fast"})),
-        ([leaving("gone")], pod("p", claim="gone")),
         ([], pod("p", containers=[{"name": "c", "image": "i", "resources": NOBODYS}])),
     ],
     ids=[
         "devices",
         "cpu",
         "selector",
-        "no claim",
         "no class",
         "selector and devices",
-        "claim leaves",
         "resource",
     ],
 )
@@ -90,8 +86,6 @@ def test_condition_event_and_explanation_say_the_same(claims: Sequence[Raw], wai
         await furnish(stage)
         for each in claims:
             await stage.client.create(CLAIMS, each)
-            if "finalizers" in each["metadata"]:
-                await stage.client.delete(CLAIMS, each["metadata"]["name"], namespace="default")
         async with stage.scheduler():
             await stage.client.create(PODS, waiting)
             await stage.after(5)
@@ -103,6 +97,66 @@ def test_condition_event_and_explanation_say_the_same(claims: Sequence[Raw], wai
         assert told
         assert events == [told]
         assert refusal_in(told) == explained.message.rstrip(".")
+
+    on_stage(story)
+
+
+def test_a_selector_that_fails_on_one_node_ends_every_attempt() -> None:
+    """Two nodes fit, the selector fails on the third: the pod waits, in files as in a cluster."""
+
+    async def story(stage: Stage) -> None:
+        await furnish(stage)
+        status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
+        await stage.client.create(NODES, {"metadata": {"name": "c"}, "status": status})
+        pool = {"name": "c", "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "odd.example.com", "nodeName": "c", "pool": pool}
+        devices = {"devices": [{"name": "odd-0"}]}
+        await stage.client.create(SLICES, {"metadata": {"name": "c"}, "spec": spec | devices})
+        wanted = claim("guarded", 1)
+        test = 'device.driver == "gpu.example.com" || device.attributes["odd.example.com"].x == 1'
+        exactly = wanted["spec"]["devices"]["requests"][0]["exactly"]
+        exactly["selectors"] = [{"cel": {"expression": test}}]
+        await stage.client.create(CLAIMS, wanted)
+        async with stage.scheduler():
+            await stage.client.create(PODS, pod("p", claim="guarded"))
+            await stage.after(5)
+            told = await stage.told("p")
+            world = as_now_for(await world_of(stage), {"default/p"})
+            settings = Settings(chance=SeededChance())
+            explained = explain_pod(world, "default/p", settings)
+            refused = {each.claim for each in what_if(world, settings).refused}
+            await stage.client.delete(SLICES, "c")
+            await stage.after(60)
+            bound = await stage.client.get(PODS, "p", "default")
+
+        assert "CEL runtime error: no such key: x" in told
+        assert "odd.example.com/c/odd-0" in told
+        assert refusal_in(told) == explained.message.rstrip(".")
+        assert refused == {"default/guarded"}
+        assert bound["spec"].get("nodeName") in ("a", "b")
+
+    on_stage(story)
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_pod_that_does_not_enter_the_queue_gets_no_condition(exists: bool) -> None:
+    """As by kube-scheduler's PreEnqueue; the explanation names the claim."""
+
+    async def story(stage: Stage) -> None:
+        await furnish(stage)
+        if exists:
+            await stage.client.create(CLAIMS, leaving("gone"))
+            await stage.client.delete(CLAIMS, "gone", namespace="default")
+        async with stage.scheduler():
+            await stage.client.create(PODS, pod("p", claim="gone"))
+            await stage.after(5)
+            assert await stage.condition("p") == {}
+            assert await stage.events("p", "FailedScheduling") == []
+        world = as_now_for(await world_of(stage), {"default/p"})
+        explained = explain_pod(world, "default/p", Settings(chance=SeededChance()))
+
+        problem = "is being deleted" if exists else "not found; create it"
+        assert explained.message == f'resourceclaim "gone" {problem}'
 
     on_stage(story)
 

@@ -124,9 +124,9 @@ def test_a_claim_that_all_its_places_are_taken_of_is_waited_for() -> None:
         full = claim | {"status": claim["status"] | {"reservedFor": users}}
         claim = await client.update(CLAIMS, full, subresource="status")
         await client.create(PODS, user_of("p0", "late"))
-        told = (
-            'resourceclaim in use: 256 pods share "p0", the most that can; one of them has to leave'
-        )
+        shared = '256 pods share "p0", as many as the API allows; delete one of them'
+        nobody = nobody_goes(helpful=1, claims=True)
+        told = f"0/1 nodes are available: resourceclaim in use. {shared}. {nobody}"
         await tells(cluster, "late", "FailedScheduling", [told])
         left = claim | {"status": claim["status"] | {"reservedFor": users[:-1]}}
         await client.update(CLAIMS, left, subresource="status")
@@ -199,6 +199,8 @@ def test_a_pod_is_told_about_which_device_its_selector_fails() -> None:
         remedy = "correct what it names (dryrack lint says where); no node can help"
         told = [f"{error}, about device x.example.com/n/d0; {remedy}"]
         await tells(cluster, "user", "FailedScheduling", told)
+        [condition] = (await client.get(PODS, "user", "default"))["status"]["conditions"]
+        assert condition["reason"] == "SchedulerError"
         await make_claim(client, "right", deviceClassName="c")
         await client.create(PODS, user_of("right", "other"))
         await eventually(cluster, lambda: is_bound(client, "other"))

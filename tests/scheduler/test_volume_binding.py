@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.scheduler.gang_scenes import PREFIX
@@ -19,6 +20,9 @@ from dryrack.client.endpoints import (
     VOLUME_CLAIMS,
     VOLUMES,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Raw = dict[str, Any]
 
@@ -128,25 +132,42 @@ def test_a_class_may_come_after_its_pod() -> None:
     on_stage(story)
 
 
+async def sharing_pods(stage: Stage, labels: Mapping[str, str]) -> None:
+    """Create pods for two nodes that use one claim of storage."""
+    await storage(stage)
+    await second_node(stage.client)
+    for name, node in (("a", "n"), ("b", "m")):
+        pod = storing(name)
+        del pod["spec"]["resourceClaims"], pod["spec"]["containers"][0]["resources"]
+        pod["metadata"]["labels"] = dict(labels)
+        pod["spec"]["affinity"] = on_node(node)
+        await stage.client.create(PODS, pod)
+
+
 def test_pods_on_several_nodes_may_share_a_volume() -> None:
     """It is made on one of them; who is on the other waits for it, and is bound too."""
 
     async def story(stage: Stage) -> None:
-        await storage(stage)
-        await second_node(stage.client)
-        for name, node in (("a", "n"), ("b", "m")):
-            labels = {f"{PREFIX}/name": "g", f"{PREFIX}/min-available": "2"}
-            pod = storing(name)
-            del pod["spec"]["resourceClaims"], pod["spec"]["containers"][0]["resources"]
-            pod["metadata"]["labels"] = labels
-            pod["spec"]["affinity"] = on_node(node)
-            await stage.client.create(PODS, pod)
+        await sharing_pods(stage, {})
         async with stage.scheduler():
             await stage.after(10)
             assert await chosen(stage) == "n"
             await provision(stage)
-            await stage.after(1)
+            await stage.after(30)
             assert [await stage.node_of(name) for name in "ab"] == ["n", "m"]
+
+    on_stage(story)
+
+
+def test_a_gang_does_not_use_a_volume_on_a_node_before_it_is_made() -> None:
+    """Kube-scheduler refuses the second pod until the volume exists, and a gang cannot wait."""
+
+    async def story(stage: Stage) -> None:
+        await sharing_pods(stage, {f"{PREFIX}/name": "g", f"{PREFIX}/min-available": "2"})
+        async with stage.scheduler():
+            await stage.after(10)
+            assert await chosen(stage) == ""
+            assert "1 of 2 pods fit; pod default/b does not fit with them" in await stage.told("b")
 
     on_stage(story)
 
@@ -199,7 +220,8 @@ def test_a_volume_that_is_not_made_gives_the_device_back(
             for _ in range(round(seconds) + 3):
                 await stage.after(1)
                 seen.append(await stage.told("p"))
-            assert f'persistentvolumeclaim "data" {words}' in seen
+            plugin = 'running PreBind plugin "VolumeBinding": '
+            assert f'{plugin}persistentvolumeclaim "data" {words}' in seen
             await stage.after(30)
             assert (await chosen(stage), await users(stage)) == ("n", ["p"])
             await provision(stage)
@@ -285,8 +307,10 @@ async def disks(stage: Stage, *made: Raw) -> None:
         await stage.client.update(VOLUMES, free, subresource="status")
 
 
-async def local_storage(stage: Stage, *pods: str) -> None:
-    """Two nodes, a class without a provisioner, and pods with a claim each."""
+async def local_storage(
+    stage: Stage, *pods: str, labels: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Create two nodes, a class without a provisioner, and pods with a claim each."""
     client = stage.client
     await furnish(client, 0)
     await second_node(client)
@@ -304,6 +328,7 @@ async def local_storage(stage: Stage, *pods: str) -> None:
         metadata = {"name": name, "namespace": "default"}
         await client.create(VOLUME_CLAIMS, {"metadata": metadata, "spec": asked})
         pod = storing(name, name)
+        pod["metadata"]["labels"] = dict(labels)
         del pod["spec"]["resourceClaims"], pod["spec"]["containers"][0]["resources"]
         await client.create(PODS, pod)
 
@@ -367,6 +392,24 @@ def test_pods_do_not_choose_the_same_volume() -> None:
             nodes = {volume: await stage.node_of(pod) for pod, volume in kept.items()}
             assert nodes == {"one": "n", "two": "m"}
             assert await stage.node_of(late) == "n"
+
+    on_stage(story)
+
+
+def test_members_of_a_gang_choose_different_volumes() -> None:
+    """Both volumes are kept at once, each for another member, on its own node."""
+    labels = {f"{PREFIX}/name": "g", f"{PREFIX}/min-available": "2"}
+
+    async def story(stage: Stage) -> None:
+        await local_storage(stage, "a", "b", labels=labels)
+        await disks(stage, disk("one", "n"))
+        async with stage.scheduler():
+            await stage.after(5)
+            assert "1 of 2 pods fit" in await stage.told("a")
+            assert await kept_for(stage, "one") == ""
+            await disks(stage, disk("two", "m"))
+            await stage.after(30)
+            assert {await kept_for(stage, name) for name in ("one", "two")} == {"a", "b"}
 
     on_stage(story)
 

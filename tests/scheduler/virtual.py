@@ -56,9 +56,13 @@ class Stage:
 
     async def told(self, pod: str) -> str:
         """Why the pod is not scheduled, by its condition."""
+        return str((await self.condition(pod)).get("message", ""))
+
+    async def condition(self, pod: str) -> Raw:
+        """Return the condition PodScheduled of a pod; empty if it has none."""
         status = (await self.client.get(PODS, pod, "default")).get("status", {})
         found = [it for it in status.get("conditions", ()) if it["type"] == "PodScheduled"]
-        return str(found[0].get("message", "")) if found else ""
+        return found[0] if found else {}
 
     async def events(self, name: str, reason: str) -> list[str]:
         """What was said about an object for a reason, as it came."""

@@ -65,6 +65,59 @@ def test_nodes_that_come_later_bring_devices_of_other_kinds() -> None:
         assert "FAKE_DEVICE_0=" in cluster.logs("first")
 
 
+def test_two_shares_of_a_device_count_as_two() -> None:
+    """A pod that names one claim twice has its devices once."""
+    capacity = {"memory": {"value": "8Gi", "requestPolicy": {"default": "1Gi"}}}
+    device = {"name": "card", "allowMultipleAllocations": True, "capacity": capacity}
+    published = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "shared"},
+        "spec": {
+            "driver": "shared.example.com",
+            "nodeName": "node-1",
+            "pool": {"name": "node-1", "generation": 1, "resourceSliceCount": 1},
+            "devices": [device],
+        },
+    }
+    exactly = {
+        "deviceClassName": "shared",
+        "selectors": [{"cel": {"expression": "device.driver == 'shared.example.com'"}}],
+        "capacity": {"requests": {"memory": "2Gi"}},
+    }
+    common = {"apiVersion": "resource.k8s.io/v1"}
+    asking = {
+        **common,
+        "kind": "ResourceClaim",
+        "metadata": {"name": "halves"},
+        "spec": {"devices": {"requests": [{"name": n, "exactly": exactly} for n in ("a", "b")]}},
+    }
+    device_class = {**common, "kind": "DeviceClass", "metadata": {"name": "shared"}, "spec": {}}
+    twice = [{"name": name, "resourceClaimName": "halves"} for name in ("one", "same")]
+    with Cluster() as cluster:
+        cluster.add_nodes(count=1)
+        cluster.apply([published, device_class, asking, pod("p", resourceClaims=twice)])
+
+        found = cluster.expect_scheduled("p", devices=2)
+
+        assert found.pods[0].devices == ("shared.example.com/node-1/card",) * 2
+        assert found.devices == ("shared.example.com/node-1/card",)
+
+
+def test_a_pod_that_waits_for_a_missing_claim_is_pending_because_of_it() -> None:
+    """Though no scheduler says anything to it, as with kube-scheduler."""
+    with Cluster() as cluster:
+        cluster.add_nodes(count=1, devices="fake:1")
+        cluster.apply(pod("p", "none"))
+
+        words = cluster.expect_pending("p", because='resourceclaim "none" not found')
+
+        assert "create it" in words
+        assert "conditions" not in cluster.get("pods", "p")["status"]
+        cluster.apply(claim("none", 1))
+        cluster.expect_scheduled("p", devices=1)
+
+
 def test_an_hour_passes_in_a_moment() -> None:
     """The clock of the cluster is its own."""
     with Cluster() as cluster:
@@ -267,3 +320,25 @@ def test_names_go_on_where_those_that_are_there_end() -> None:
     with pytest.raises(ContentError):
         node_names("rack", 0, [])
     assert seconds_of("1m30s") == seconds_of(90)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "answer"),
+    [
+        (None, "name or generateName is required"),
+        ("x", "cannot unmarshal string into Go struct field ConfigMap.metadata"),
+        ({}, "name or generateName is required"),
+        ({"name": True}, "cannot unmarshal bool into Go struct field ObjectMeta.metadata.name"),
+        ({"name": "a", "namespace": ["x"]}, "field ObjectMeta.metadata.namespace of type string"),
+    ],
+)
+def test_malformed_metadata_gets_the_answer_of_the_api_server(
+    metadata: object, answer: str
+) -> None:
+    """YAML reads `name: y` as a boolean; the answer says so, and nothing is stored."""
+    with Cluster() as cluster:
+        with pytest.raises(DryrackError, match=re.escape(answer)):
+            cluster.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}])
+
+        names = [each["metadata"]["name"] for each in cluster.list("configmaps", "default")]
+        assert names == []

@@ -199,10 +199,11 @@ def test_a_pod_that_waits_is_explained_where_the_test_fails(suite: Run) -> None:
     words = (
         '>       expect_scheduled("nine")',
         "ExpectationError: pod default/nine after 60 s: not scheduled",
-        "pod default/nine waits: 0/2 nodes are available: ",
+        "pod default/nine waits: node node-1 and 1 node like it: request gpu: wants 9 devices, ",
+        "default-scheduler said ",
         "node node-1 and 1 node like it, 5 short",
         "  not-enough: request gpu: wants 9 devices, and 4 of 4 can be had; 5 more needed",
-        "any one of these would help:",
+        "any one of these would help, the smallest change first:",
         "ask for 4 instead of 9 in request gpu",
         "test_all.py:11: ExpectationError",
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.demand.constraints import MISSING, MatchState
@@ -22,12 +23,14 @@ from dryrack.allocation.search.candidates import shape_of
 from dryrack.allocation.search.problem import FAILED, UNKNOWN, USABLE
 from dryrack.allocation.search.walk import Walk
 from dryrack.allocation.supply.taints import blocking_taints
+from dryrack.cel.selector_parts import unmet_parts
 from dryrack.kinds.quantity import Format, Quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.allocation.search.problem import Problem, RequestRow
+    from dryrack.cel.selector_parts import UnmetPart
 
 
 # How a fact begins that is about a device which the same pod has already.
@@ -207,22 +210,39 @@ class _Diagnosis:
 
     def _refused(self, slate: RequestRow, device: int, code: Code) -> Reason:
         fact, remedy = _FACTS[code](self, slate, device)
-        return self._reason(slate, str(self._problem.devices[device].id), code, fact, remedy)
+        reason = self._reason(slate, str(self._problem.devices[device].id), code, fact, remedy)
+        if code in (Code.REQUEST_SELECTOR, Code.CLASS_SELECTOR):
+            ask = slate.ask
+            of_class = code is Code.CLASS_SELECTOR
+            parts = self._unmet(ask.class_selectors if of_class else ask.selectors, device)
+            return replace(reason, distance=sum(part.distance for part in parts))
+        if code is Code.CAPACITY_SHORT:
+            return replace(reason, left=self._left(slate, device))
+        return reason
 
     # One fact and one remedy for each code.
 
     def _class_selector(self, slate: RequestRow, device: int) -> tuple[str, str]:
-        ask, pooled = slate.ask, self._problem.devices[device]
-        selectors = self._problem.surroundings.selectors
-        unmet = selectors.first_unmet(ask.class_selectors, shape_of(pooled))
-        name = ask.device_class.metadata.name
-        return f"class {name} does not select it: {unmet}", "ask for a class that does"
+        name = slate.ask.device_class.metadata.name
+        told = "; ".join(part.fact for part in self._unmet(slate.ask.class_selectors, device))
+        fact = f"class {name} does not select it: {told.replace('the selector', 'the class')}"
+        return fact, "ask for a class that does"
 
     def _request_selector(self, slate: RequestRow, device: int) -> tuple[str, str]:
-        pooled = self._problem.devices[device]
-        selectors = self._problem.surroundings.selectors
-        unmet = selectors.first_unmet(slate.ask.selectors, shape_of(pooled))
-        return f"the request does not select it: {unmet}", "relax the selector"
+        parts = self._unmet(slate.ask.selectors, device)
+        return "; ".join(part.fact for part in parts), "relax the selector"
+
+    def _unmet(self, expressions: tuple[str, ...], device: int) -> tuple[UnmetPart, ...]:
+        shape = shape_of(self._problem.devices[device])
+        return unmet_parts(expressions, shape, self._problem.surroundings.selectors)
+
+    def _left(self, slate: RequestRow, device: int) -> Quantity | None:
+        """How much a request can still have of the capacity that is short."""
+        misfit = self._problem.misfit(slate, device)
+        if misfit is not None and misfit.wanted is not None and misfit.lacking is not None:
+            return misfit.wanted - misfit.lacking
+        short = self._short_capacity(slate, device)
+        return None if short is None else Quantity.of(short[1], short[3])
 
     def _in_use(self, slate: RequestRow, device: int) -> tuple[str, str]:
         identity = self._problem.devices[device].id
@@ -248,7 +268,7 @@ class _Diagnosis:
         if misfit.lacking is not None:
             return f"{misfit.name} is short by {misfit.lacking}", "ask for less, or free some"
         if slate.status[device] == Code.CAPACITY_ABSENT:
-            return f"has no capacity {misfit.name}", "ask for a capacity that it has"
+            return self._absent(device, misfit.name)
         return (
             f"{misfit.wanted} of {misfit.name} is not an amount that its policy allows",
             f"ask for {self._allowed(device, misfit.name)}",
@@ -266,16 +286,36 @@ class _Diagnosis:
         to = f" to {most}" if most is not None else " or more"
         return f"{least}{to}{f', in steps of {step}' if step is not None else ''}"
 
+    def _absent(self, device: int, name: str) -> tuple[str, str]:
+        """What a device calls its capacities, where a request names one that it does not have."""
+        known = sorted(self._problem.devices[device].device.capacity)
+        if not known:
+            return f"has no capacity {name}; it has no capacities", "ask for no capacity"
+        bare = name.rpartition("/")[2]
+        meant = [each for each in known if each.rpartition("/")[2] == bare]
+        meant = meant or get_close_matches(name, known, n=1)
+        remedy = f"ask for {meant[0]}" if meant else "ask for a capacity that it has"
+        return f"has no capacity {name}; it has {', '.join(known)}", remedy
+
     def _crowding(self, slate: RequestRow, device: int) -> tuple[str, str]:
+        short = self._short_capacity(slate, device)
+        if short is None:
+            return "capacity is short", "ask for less, or free some"
+        name, left, need, form = short
+        return f"{name} is short by {Quantity.of(need - left, form)}", "ask for less, or free some"
+
+    def _short_capacity(
+        self, slate: RequestRow, device: int
+    ) -> tuple[str, int, int, Format] | None:
+        """The first capacity that the choices made so far leave too little of: left and needed."""
         room = self._moment.room(device)
         capacity = self._problem.devices[device].device.capacity
         for (name, each), left, need in zip(
             capacity.items(), room, slate.needs[device], strict=True
         ):
             if left < need:
-                lacking = Quantity.of(need - left, each.value.format)
-                return f"{name} is short by {lacking}", "ask for less, or free some"
-        return "capacity is short", "ask for less, or free some"
+                return name, left, need, each.value.format
+        return None
 
     def _counters(self, slate: RequestRow, device: int) -> tuple[str, str]:
         ledger, drawn = self._problem.ledger, self._moment.drawn

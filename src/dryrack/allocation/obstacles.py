@@ -78,13 +78,15 @@ class Obstacle:
 
 
 def fold(reasons: Sequence[Reason]) -> tuple[Obstacle, ...]:
-    """Reasons that say the same, once; the nearest first."""
+    """Return reasons that say the same, once; the nearest cause and the nearest device first."""
     together: dict[tuple[str, Code, str, str], list[str]] = {}
+    distances: dict[tuple[str, Code, str, str], float] = {}
     for reason in reasons:
         key = (reason.request, reason.code, reason.fact, reason.remedy)
         together.setdefault(key, []).extend([reason.device] if reason.device else [])
-    folded = [Obstacle(*key, devices=tuple(devices)) for key, devices in together.items()]
-    return tuple(sorted(folded, key=lambda each: _NEARNESS.index(each.code)))
+        distances.setdefault(key, reason.distance)
+    ordered = sorted(together, key=lambda key: (_NEARNESS.index(key[1]), distances[key]))
+    return tuple(Obstacle(*key, devices=tuple(together[key])) for key in ordered)
 
 
 def has_some(reasons: Iterable[Reason]) -> bool:

@@ -13,6 +13,7 @@ from dryrack.cel.evaluation.program import (
 from dryrack.cel.evaluation.values import Err, Optional
 from dryrack.cel.functions.conversions import string_to_duration, string_to_timestamp
 from dryrack.cel.functions.strings import compile_pattern
+from dryrack.cel.functions.urls import UrlError, split_url
 from dryrack.cel.parsing.lexer import KEYWORDS_AND_RESERVED_WORDS
 from dryrack.cel.parsing.parser import parse
 from dryrack.cel.parsing.source import Issues
@@ -29,9 +30,11 @@ __all__ = [
     "Issues",
     "Optional",
     "Program",
+    "UrlError",
     "compile_expression",
     "compile_pattern",
     "parse",
+    "split_url",
     "string_to_duration",
     "string_to_timestamp",
 ]

@@ -71,10 +71,6 @@ class SelectorTable:
         verdict = self.verdicts(expressions)[shape] = self._judge_all(expressions, shape)
         return verdict
 
-    def first_unmet(self, expressions: tuple[str, ...], shape: Device) -> str:
-        """The first expression that does not let the device through."""
-        return next(e for e in expressions if self.judge_one(e, shape) is not True)
-
     def _judge_all(self, expressions: tuple[str, ...], shape: Device) -> Verdict:
         for index, expression in enumerate(expressions):
             verdict = self.judge_one(expression, shape)

@@ -23,10 +23,18 @@ from dryrack.cli.output import (
     say,
     shown,
 )
+from dryrack.cli.views.fleet_options import FleetOptions
 from dryrack.cluster import SeededChance
 from dryrack.kinds.expansion.pod_claims import dump_problem
 from dryrack.placement import Settings as Reckoning
-from dryrack.placement import World, nodes_of, stories, what_if
+from dryrack.placement import (
+    World,
+    asks_for_devices,
+    nodes_of,
+    stories,
+    supply_devices,
+    what_if_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,6 +46,7 @@ if TYPE_CHECKING:
 COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
 NOTHING = "-"
 WAITS_FOR_GANG = "waits for its gang"
+UNKNOWN = "unknown whether it fits"
 # As kubectl names it.
 CLAIM_RESOURCE = "resourceclaim.resource.k8s.io"
 _DOUBTS_TOLD_MAX = 5
@@ -52,12 +61,22 @@ class Settings:
     node: str | None
     # By scheduler name.
     profiles: Mapping[str, Profile] = field(default_factory=dict)
+    # The nodes that the command line adds to those of the files.
+    fleet: FleetOptions = field(default_factory=FleetOptions)
+    # Whether nodes that slices name are assumed; a cluster has those that are there.
+    assumes_nodes: bool = True
 
     @classmethod
     def of(
-        cls, *, release: str, feature_gates: str, node: str | None, scheduler_config: str = ""
+        cls,
+        *,
+        release: str,
+        feature_gates: str,
+        node: str | None,
+        scheduler_config: str = "",
+        fleet: FleetOptions | None = None,
     ) -> Settings:
-        """From the words of the command line."""
+        """Return the settings of a command line; raise `UsageError` if a word of it is wrong."""
         known = {each.value: each for each in Release}
         if release not in known:
             raise UsageError(f"--release {release!r}: not known; write {' or '.join(known)}")
@@ -66,7 +85,7 @@ class Settings:
         except DryrackError as error:
             raise UsageError(str(error)) from None
         profiles = _profiles(scheduler_config) if scheduler_config else {}
-        return cls(known[release], features, node, profiles)
+        return cls(known[release], features, node, profiles, fleet or FleetOptions())
 
     def reckoning(self) -> Reckoning:
         return Reckoning(
@@ -75,13 +94,14 @@ class Settings:
             features=self.features,
             node=self.node,
             profiles=self.profiles,
+            assumes_nodes=self.assumes_nodes,
         )
 
 
 def run(names: Sequence[str], settings: Settings, form: NamedFormat) -> bool:
     """Prints the answer; whether every claim is allocated, in a world that a cluster would take."""
     loaded = load_world(names, settings)
-    outcome = what_if(loaded.world, settings.reckoning())
+    outcome = what_if_files(loaded.world, settings.reckoning)
     for note in outcome.notes:
         say(shown(note))
     if form is NamedFormat.TABLE:
@@ -92,7 +112,8 @@ def run(names: Sequence[str], settings: Settings, form: NamedFormat) -> bool:
         print_json_lists(outcome.lists())
     else:
         print_data(outcome.document(), form)
-    return loaded.is_valid and not outcome.refused
+    is_whole = not any(gang.message for gang in outcome.gangs)
+    return loaded.is_valid and is_whole and not outcome.refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,23 +125,29 @@ class Loaded:
 
 
 def load_world(names: Sequence[str], settings: Settings) -> Loaded:
-    """The world in the files, which must have something to ask for."""
+    """Return the world of the files, which must have something that asks for devices."""
     loaded = read_world(names, settings)
-    if not any(party.asks_for_devices for party in loaded.world.in_order()):
-        what = "no pod has a claim" if loaded.world.parties else "no claim and no pod"
+    if not asks_for_devices(loaded.world) and not loaded.world.templates:
+        what = "no pod has a claim" if loaded.world.parties else "no claim, no template and no pod"
         raise ContentError(f"{', '.join(names)}: {what}; add what asks for devices")
     return loaded
 
 
 def read_world(names: Sequence[str], settings: Settings) -> Loaded:
-    """The world in the files, whatever it is."""
+    """Return the world of the files and of the nodes that options add to it."""
     with without_pauses():
-        found = load(names)
+        fleet = settings.fleet
+        found = load(names, fleet.node_documents)
         problem = dump_problem(each.document for each in found)
         if problem:
             raise ContentError(f"{', '.join(names)}: {problem}")
         is_valid = tell_doubts(found, settings)
-        world = World.of(each.object for each in found)
+        objects = [each.object for each in found]
+        chosen = {each.document.name for each in found if fleet.adds(each.document)}
+        supply = supply_devices(objects, lambda: fleet.catalogue, chosen)
+        world = World.of([*objects, *supply.objects])
+    for note in supply.notes:
+        say(shown(note))
     known = [node.metadata.name for node in nodes_of(world)[0]]
     if settings.node is not None and settings.node not in known:
         raise UsageError(f"--node {settings.node!r}: not in the files; they have {listed(known)}")
@@ -198,6 +225,8 @@ def _print_names(world: World, outcome: WhatIf) -> None:
             pod = party.pod.metadata.name if party.pod is not None else ""
             print_names("pod", [pod] if pod else [])
             print_names(CLAIM_RESOURCE, claims)
+    if not asks_for_devices(world):
+        print_names(CLAIM_RESOURCE, [each.claim for each in outcome.given])
 
 
 def _rows(given: Given) -> list[tuple[str, str, str, str]]:
@@ -211,18 +240,23 @@ def _rows(given: Given) -> list[tuple[str, str, str, str]]:
 
 
 def verdict(nodes: Iterable[NodeStory]) -> str:
-    """What is known about a claim that was given nothing."""
+    """Return what is known about a claim that was given nothing."""
     nodes = tuple(nodes)
     codes = {obstacle.code for story in nodes for obstacle in story.obstacles}
     if codes == {Code.GANG}:
         return WAITS_FOR_GANG
-    return "not decided" if any(story.undecided for story in nodes) else "does not fit"
+    return UNKNOWN if any(story.undecided for story in nodes) else "does not fit"
+
+
+def sentence(claim: str, told: str) -> str:
+    """Return the verdict about a claim as a sentence."""
+    return f"it is unknown whether {claim} fits" if told == UNKNOWN else f"{claim} {told}"
 
 
 def _tell(claim: str, nodes: Sequence[NodeStory]) -> None:
-    """Why not, for a person: talk, so that the table stays a table in a pipe."""
+    """Print why a claim is not allocated, to stderr, so that the table stays one in a pipe."""
     named = paint(shown(claim), "bold") if sys.stderr.isatty() else shown(claim)
-    say(f"\n{named} {verdict(nodes)}:")
+    say(f"\n{sentence(named, verdict(nodes))}:")
     for story in nodes:
         say(f"  {place(story)}:")
         for obstacle in story.obstacles:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from dryrack.base.errors import DryrackError
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, print_data, print_table, say
+from dryrack.cluster import describe_failure, write_private
 from dryrack.cluster import kubeconfig as kubeconfigs
-from dryrack.cluster import write_private
 from dryrack.cluster.process import ClusterState, ClusterStateError, all_states, state_of
 
 if TYPE_CHECKING:
@@ -23,13 +23,16 @@ class NotUpError(DryrackError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What `status` tells of one cluster."""
+    """What `status` shows of one cluster."""
 
     name: str
     state: str
+    """up, down, or degraded: a component has failed and does not work at the moment."""
     server: str
     pid: int | None
     data_directory: str
+    failures: tuple[Raw, ...] = ()
+    """The components that have failed, as the cluster reports them."""
 
     def as_data(self) -> Raw:
         return {
@@ -38,6 +41,7 @@ class Row:
             "server": self.server,
             "pid": self.pid,
             "dataDirectory": self.data_directory,
+            "failures": list(self.failures),
         }
 
     def cells(self) -> tuple[str, ...]:
@@ -77,7 +81,7 @@ def _unmerge(running: Running, name: str) -> None:
 
 
 def status(name: str | None, form: Format) -> bool:
-    """Tells of one cluster or of all; whether there is one and all that are told of are up."""
+    """Show one cluster or all; return whether there is at least one and all of them are up."""
     states = all_states() if name is None else (_state(name),)
     rows = [_row(state) for state in states]
     if form is Format.TABLE:
@@ -95,6 +99,8 @@ def _print(rows: list[Row]) -> None:
     print_table(columns, [row.cells() for row in rows])
     for row in rows:
         log = state_of(row.name).log
+        for failure in row.failures:
+            say(f"cluster {row.name}: {describe_failure(failure)}; see {log}")
         if row.state == "down" and log.exists():
             say(f"cluster {row.name} ended by itself; see {log}")
 
@@ -103,7 +109,35 @@ def _row(state: ClusterState) -> Row:
     running = state.running()
     if running is None:
         return Row(state.name, "down", "", None, "")
-    return Row(state.name, "up", running.server, running.process.pid, running.data_directory)
+    failures = _failures(state)
+    is_degraded = any("restartsAt" in each or "object" in each for each in failures)
+    return Row(
+        state.name,
+        "degraded" if is_degraded else "up",
+        running.server,
+        running.process.pid,
+        running.data_directory,
+        failures,
+    )
+
+
+def _failures(state: ClusterState) -> tuple[Raw, ...]:
+    """Return what the cluster reports about its components."""
+    from dryrack.cli.views.sources import on_cluster
+    from dryrack.client.endpoints import CONFIG_MAPS
+    from dryrack.client.errors import ApiError, NotFoundError
+    from dryrack.cluster import COMPONENTS, component_failures, connection_of
+
+    connection = connection_of({}, kubeconfig=str(state.kubeconfig))
+    namespace, name = COMPONENTS
+    try:
+        return component_failures(
+            on_cluster(connection, lambda client: client.get(CONFIG_MAPS, name, namespace))
+        )
+    except NotFoundError:
+        return ()
+    except (ApiError, DryrackError) as error:
+        return ({"component": "API server", "object": "requests", "error": str(error)},)
 
 
 def kubeconfig(name: str) -> str:

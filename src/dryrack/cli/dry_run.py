@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
 from dryrack.cli.files import read_sources
-from dryrack.cli.output import Format, many, print_data, print_table, say
+from dryrack.cli.output import Format, many, print_data, print_table, say, shown
 from dryrack.cli.publish import config_hint
 from dryrack.cli.views.slice_table import SLICE_COLUMNS, slice_rows
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NODES
@@ -61,7 +61,7 @@ def _world(
     for document in documents:
         if not _takes_part(document, options):
             what = f"{document.kind} {document.name}".strip()
-            say(f"{document.file}:{document.line}: {what} takes no part; ignored")
+            say(shown(f"{document.file}:{document.line}: {what} takes no part; ignored"))
         else:
             found[document.kind].append(_identified(document.raw))
             readings.update(_read(document, contents[document.file], options))
@@ -156,13 +156,13 @@ def _plain(slice_: Raw) -> Raw:
 
 def _talk(found: Survey) -> None:
     for warning in found.warnings:
-        say(f"warning: {warning}")
+        say(shown(f"warning: {warning}"))
     told = [str(warning) for warning in found.warnings]
     for note in found.notes:
         if not any(note.partition(": ")[2] in warning for warning in told):
-            say(f"note: {note}")
+            say(shown(f"note: {note}"))
     for problem in found.problems:
-        say(f"not in force: {problem}")
+        say(shown(f"not in force: {problem}"))
     say(f"{_where(found.changes)}: {_told(found.changes)}")
 
 

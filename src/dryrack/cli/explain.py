@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dryrack.allocation import claim_name
 from dryrack.cli.allocate import (
     CLAIM_RESOURCE,
     WAITS_FOR_GANG,
     load_world,
     place,
     read_world,
+    sentence,
     verdict,
 )
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import (
     NamedFormat,
+    many,
     paint,
     print_data,
     print_line,
@@ -26,24 +27,33 @@ from dryrack.cli.output import (
 )
 from dryrack.placement import (
     explain_claim,
-    explain_pod,
     gang_outcomes,
     lacking,
     outcomes_of,
-    party_of,
     story_document,
     what_if,
+    with_template_as_claim,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from dryrack.cli.allocate import Settings
     from dryrack.placement import Explanation, GangOutcome, NodeStory, World
 
+# More of them are printed with -v alone.
+_OBSTACLES_MAX = 8
+
 CLAIMS = ("claim", "claims", "resourceclaim", "resourceclaims")
 PODS = ("pod", "pods", "po")
 GANGS = ("gang", "gangs", "podgroup", "podgroups")
+WORKLOADS = {
+    "Job": ("job", "jobs"),
+    "Deployment": ("deployment", "deployments", "deploy"),
+    "ReplicaSet": ("replicaset", "replicasets", "rs"),
+    "StatefulSet": ("statefulset", "statefulsets", "sts"),
+    "DaemonSet": ("daemonset", "daemonsets", "ds"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +63,23 @@ class Subject:
     kind: str
     namespace: str
     name: str
+    # The kind of a workload, whose pods are explained.
+    workload: str = ""
 
     @classmethod
     def of(cls, kind: str, name: str, namespace: str) -> Subject:
         """From the words of the command line: `claim NAME`, `pod NAMESPACE/NAME`."""
         kinds = {word: words[0] for words in (CLAIMS, PODS, GANGS) for word in words}
+        workloads = {word: each for each, words in WORKLOADS.items() for word in words}
+        workload = workloads.get(kind.lower(), "")
+        kinds |= dict.fromkeys(workloads, "workload")
         if kind.lower() not in kinds:
-            what = "write claim, pod or gang; of a workload, one of its pods"
+            what = "write claim, pod, gang, job, deployment, statefulset or daemonset"
             raise UsageError(f"{kind!r}: not something to explain; {what}")
         if not name:
             raise UsageError(f"{kind}: of which name? write {kind} NAME")
         inside, slash, bare = name.rpartition("/")
-        return cls(kinds[kind.lower()], inside if slash else namespace, bare)
+        return cls(kinds[kind.lower()], inside if slash else namespace, bare, workload)
 
     @property
     def full_name(self) -> str:
@@ -80,31 +95,18 @@ def run(
     verbose: bool = False,
 ) -> bool:
     """Prints the story; whether the claims are allocated."""
-    loaded = (read_world if subject.kind == "pod" else load_world)(names, settings)
+    loaded = (load_world if subject.kind in ("claim", "gang") else read_world)(names, settings)
     world = loaded.world
     if subject.kind == "gang":
         name = (subject.namespace, subject.name)
         return run_gang(world, name, settings, form) and loaded.is_valid
-    claims = _claims(world, subject)
-    if not claims:
-        from dryrack.cli.views.explaining import Case
-
-        case = Case(world, subject, settings, form, verbose=verbose, is_of_files=True)
-        return case.run() and loaded.is_valid
     if subject.kind == "claim":
-        return _run_stories(world, claims, settings, form) and loaded.is_valid
-    trace = None
-    if verbose:
-        story = explain_pod(world, subject.full_name, settings.reckoning(), traced=True)
-        trace = story.trace
-    more = {"trace": trace.document()} if trace is not None else {}
-    fits = _run_stories(world, claims, settings, form, pod=more)
-    if trace is not None and form is NamedFormat.TABLE:
-        from dryrack.cli.views.traces import print_trace
+        world = with_template_as_claim(world, subject.full_name)
+        return _run_stories(world, [subject.full_name], settings, form) and loaded.is_valid
+    from dryrack.cli.views.explaining import Case
 
-        print_line()
-        print_trace(trace)
-    return fits and loaded.is_valid
+    case = Case(world, subject, settings, form, verbose=verbose, is_of_files=True)
+    return case.run() and loaded.is_valid
 
 
 def _run_stories(
@@ -112,10 +114,8 @@ def _run_stories(
     claims: Sequence[str],
     settings: Settings,
     form: NamedFormat,
-    *,
-    pod: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Prints the story of each claim; with what programs read beside it, if it is of a pod."""
+    """Print the story of each claim; return whether all are allocated."""
     stories = [explain_claim(world, claim, settings.reckoning()) for claim in claims]
     for note in dict.fromkeys(note for story in stories for note in story.notes):
         say(shown(note))
@@ -127,8 +127,7 @@ def _run_stories(
         for story in stories:
             print_story(story, where)
     else:
-        documents = [story_document(story) for story in stories]
-        print_data(documents[0] if pod is None else {"claims": documents, **pod}, form)
+        print_data(story_document(stories[0]), form)
     return len(fitting) == len(stories)
 
 
@@ -160,7 +159,7 @@ def run_gang(
 
 def _print_gang_line(gang: GangOutcome) -> None:
     if gang.message:
-        print_line(paint(shown(gang.message), "bold red"))
+        print_line(paint(shown(gang.message), "bold yellow" if gang.is_unknown else "bold red"))
     else:
         print_line(f"{paint(shown(gang.gang), 'bold green')} fits:")
 
@@ -177,13 +176,6 @@ def _print_members(gang: GangOutcome, lacking: Sequence[Explanation], settings: 
         print_story(story, where)
 
 
-def _claims(world: World, subject: Subject) -> list[str]:
-    if subject.kind == "claim":
-        return [subject.full_name]
-    party = party_of(world, subject.full_name)
-    return [*map(claim_name, party.claims), *(each.claim for each in party.missing)]
-
-
 def print_story(story: Explanation, where: str) -> None:
     """What a claim is given, or why nothing."""
     if story.given is not None:
@@ -194,7 +186,8 @@ def print_story(story: Explanation, where: str) -> None:
         )
     else:
         claim, told = paint(shown(story.claim), "bold red"), verdict(story.nodes)
-        print_line(f"{claim} {told}" + ("" if told == WAITS_FOR_GANG else f" on {shown(where)}"))
+        at = "" if told == WAITS_FOR_GANG else f" on {shown(where)}"
+        print_line(f"{sentence(claim, told)}{at}")
         _print_refused(story)
 
 
@@ -209,15 +202,23 @@ def _print_given(story: Explanation) -> None:
 def _print_refused(story: Explanation) -> None:
     for node in story.nodes:
         print_node(node)
-    if story.helps:
-        print_line("\nany one of these would help:")
-        for help_ in story.helps:
+    print_helps(story.helps)
+
+
+def print_helps(helps: Sequence[str]) -> None:
+    """Print changes that were tried, the smallest first."""
+    if helps:
+        print_line("\nany one of these would help, the smallest change first:")
+        for help_ in helps:
             print_line(f"  {paint(shown(help_), 'green')}")
 
 
-def print_node(node: NodeStory) -> None:
-    """What stands in the way on a node, and on those like it."""
+def print_node(node: NodeStory, *, verbose: bool = False) -> None:
+    """Print what stands in the way on a node, and on those like it."""
     lacking = f", {node.lacking} short" if node.lacking else ""
     print_line(f"\n{place(node)}{lacking}")
-    for obstacle in node.obstacles:
+    for obstacle in node.obstacles if verbose else node.obstacles[:_OBSTACLES_MAX]:
         print_line(f"  {obstacle.code.text}: {shown(obstacle.message)}")
+    more = len(node.obstacles) - _OBSTACLES_MAX
+    if more > 0 and not verbose:
+        print_line(f"  {many(more, 'further reason')}; see -v")

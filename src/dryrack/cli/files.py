@@ -13,7 +13,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from dryrack.base.errors import DryrackError
 from dryrack.base.limits import FILE_BYTES_MAX
@@ -46,11 +46,33 @@ def read_sources(names: Sequence[str]) -> tuple[Source, ...]:
         raise UsageError("no input; name files with -f FILE, or - for standard input")
     if names.count(STDIN) > 1:
         raise UsageError("-: standard input can be read once; name it once")
-    sources = tuple(_read(file) for name in names for file in _files(name))
+    sources = tuple(source for name in names for source in _sources(name))
     megabytes = sum(len(source.content) for source in sources) // 1_000_000
     if megabytes >= _PATIENCE_MEGABYTES and sys.stderr.isatty():
         say(f"reading {megabytes} MB …")
     return sources
+
+
+def _sources(name: str) -> Sequence[Source]:
+    """
+    Return what is in a file, or in the files of a directory that are not empty.
+
+    kubectl passes over an empty file in a directory, too.
+    """
+    files = _files(name)
+    found = [_read(file) for file in files]
+    if files == (name,):
+        return found
+    filled = [source for source in found if not _is_empty(source.content)]
+    if not filled:
+        raise UsageError(f"{name}: all {', '.join(_SUFFIXES)} files in it are empty; name others")
+    return filled
+
+
+def _is_empty(content: bytes) -> bool:
+    """Return whether a file has comments and ends of documents at most."""
+    lines = (line.strip() for line in content.splitlines())
+    return all(not line or line.startswith(b"#") or line == b"---" for line in lines)
 
 
 def read_source(name: str) -> Source:
@@ -78,7 +100,7 @@ def _read(name: str) -> Source:
         raise UsageError("a file without a name; is a variable in the command empty?")
     try:
         with Path(name).open("rb") as file:
-            return Source(name, file.read(FILE_BYTES_MAX + 1))
+            return Source(name, _content(file, name))
     except FileNotFoundError:
         raise UsageError(f"{name}: no such file; check the path") from None
     except OSError as error:
@@ -108,4 +130,14 @@ def _standard_input() -> bytes:
     stream: TextIO | None = sys.stdin
     if stream is None:
         raise UsageError("-: standard input is closed; name a file, or pipe something into it")
-    return stream.buffer.read(FILE_BYTES_MAX + 1)
+    return _content(stream.buffer, STDIN)
+
+
+def _content(file: BinaryIO, name: str) -> bytes:
+    """Return all bytes of an input; raise if it exceeds the limit."""
+    content = file.read(FILE_BYTES_MAX + 1)
+    if len(content) > FILE_BYTES_MAX:
+        raise UsageError(
+            f"{name}: larger than {FILE_BYTES_MAX >> 20} MiB, the limit for one input; split it"
+        )
+    return content

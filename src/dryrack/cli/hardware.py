@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dryrack.cli.files import UsageError, read_sources
-from dryrack.cli.output import Format, print_data, print_line, print_table
+from dryrack.cli.output import Format, many, print_data, print_line, print_table, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -172,7 +172,7 @@ def _print_list(types: Sequence[InstanceType], models: Sequence[Model], form: Li
         case ListFormat.NAME:
             names = [f"{Kind.TYPE}/{each.name}" for each in types]
             names += [f"{Kind.MODEL}/{each.name}" for each in models]
-            sys.stdout.write("".join(f"{name}\n" for name in names))
+            sys.stdout.writelines(f"{shown(name)}\n" for name in names)
         case ListFormat.JSON | ListFormat.YAML:
             data = {
                 "instanceTypes": [_type_data(each) for each in types],
@@ -305,15 +305,15 @@ def _print_entry(entry: InstanceType | Model, slices: Sequence[ResourceSlice]) -
     from dryrack.hardware.catalogue import InstanceType
 
     if isinstance(entry, InstanceType):
-        print_line(f"{entry.name} ({entry.provider}): {_devices_text(entry)}")
+        print_line(shown(f"{entry.name} ({entry.provider}): {_devices_text(entry)}"))
         if entry.size:
-            print_line(", ".join(f"{key}: {value}" for key, value in entry.size.items()))
+            print_line(shown(", ".join(f"{key}: {value}" for key, value in entry.size.items())))
     else:
-        print_line(f"{entry.name} ({entry.vendor}): {entry.title}")
+        print_line(shown(f"{entry.name} ({entry.vendor}): {entry.title}"))
     if entry.note:
-        print_line(f"note: {entry.note}")
+        print_line(shown(f"note: {entry.note}"))
     for source in entry.sources:
-        print_line(f"source: {source}")
+        print_line(shown(f"source: {source}"))
     for driver, alike in _groups(slices):
         _print_group(driver, alike)
 
@@ -330,8 +330,8 @@ def _groups(slices: Sequence[ResourceSlice]) -> Iterable[tuple[str, list[Device]
 
 def _print_group(driver: str, devices: Sequence[Device]) -> None:
     names = [device.name for device in devices]
-    shown = f"{names[0]} … {names[-1]}" if len(names) > 1 else names[0]
-    print_line(f"\n{driver}: {len(names)} device{'s' if len(names) > 1 else ''}, {shown}")
+    all_names = f"{names[0]} … {names[-1]}" if len(names) > 1 else names[0]
+    print_line("\n" + shown(f"{driver}: {many(len(names), 'device')}, {all_names}"))
     documents = [_document(device) for device in devices]
     rows = [
         [name, kind, _alike([document[kind, name] for document in documents])]

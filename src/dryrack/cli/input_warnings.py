@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds import shape
 from dryrack.kinds.convert import misplaced
-from dryrack.kinds.core import Pod
+from dryrack.kinds.core import Namespace, Pod
 from dryrack.kinds.migrations import misplaced_in, moved
 from dryrack.kinds.resource import (
     DeviceClass,
@@ -22,13 +22,14 @@ from dryrack.kinds.resource import (
     ResourceSlice,
 )
 from dryrack.kinds.text.source_positions import parse_path
-from dryrack.kinds.validation import validate
+from dryrack.kinds.validation import Reason, validate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dryrack.kinds.catalog import Typed
     from dryrack.kinds.documents import Problem
+    from dryrack.kinds.validation import FieldProblem
 
 # Kinds of which every field is known.
 _WHOLE = (Pod, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice)
@@ -44,18 +45,38 @@ def unknown_fields(objects: Iterable[Typed]) -> Iterator[Problem]:
                 yield each.document.problem(path, message, moved(path, each.document.api_version))
 
 
-def refusals(objects: Iterable[Typed]) -> Iterator[Problem]:
-    """What a server of the reference release would refuse."""
+def refusals(objects: Sequence[Typed]) -> Iterator[Problem]:
+    """Yield what a server of the reference release refuses."""
     from dryrack.cel.admission import SelectorChecker
 
     compiler = SelectorChecker()
+    labels = {
+        each.object.metadata.name: each.object.metadata.labels
+        for each in objects
+        if isinstance(each.object, Namespace)
+    }
     for each in objects:
         if not isinstance(each.object, _WHOLE):
             continue
-        for problem in validate(each.object, expressions=compiler, document=each.raw):
+        # A claim that comes from a cluster was accepted there. All others are created in the
+        # namespaces of the files; one that is not in the files has no labels.
+        namespace = each.object.metadata.namespace or "default"
+        for problem in validate(
+            each.object,
+            expressions=compiler,
+            namespace_labels=None if each.document.uid else labels.get(namespace, {}),
+            document=each.raw,
+        ):
             first, *_ = problem.message.splitlines()
             yield each.document.problem(
                 problem.field,
                 f"a cluster would refuse this: {problem.field}: {first}",
-                misplaced_in(each.document.raw, parse_path(problem.field)),
+                misplaced_in(each.document.raw, parse_path(problem.field))
+                or _admin_fix(problem, namespace),
             )
+
+
+def _admin_fix(problem: FieldProblem, namespace: str) -> str:
+    if problem.reason is not Reason.FORBIDDEN or not problem.field.endswith(".adminAccess"):
+        return ""
+    return f"add Namespace {namespace} with this label to the files"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import typer.main
@@ -26,7 +26,9 @@ from dryrack.cli.cluster_options import (
     LogFormat,
     MetricsAddress,
     PrintRights,
+    StrictCommand,
     instead_option,
+    joined,
     panel,
     run_option,
 )
@@ -36,16 +38,18 @@ from dryrack.cli.output import (
     Format,
     LintFormat,
     NamedFormat,
-    ReaderGone,
-    end_by_broken_pipe,
-    open_streams,
     print_data,
     print_line,
     say,
     shown,
 )
 from dryrack.cli.scenarios import commands as scenarios
+from dryrack.cli.streams import ReaderGone, end_by_broken_pipe, only_own_styles, open_streams
 from dryrack.cli.views import commands as views
+from dryrack.cli.views.fleet_options import CatalogueFiles as OwnTypes
+from dryrack.cli.views.fleet_options import FleetOptions
+from dryrack.cli.views.fleet_options import InstanceType as TypeOfNodes
+from dryrack.cli.views.fleet_options import Nodes as NumberOfNodes
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -107,7 +111,7 @@ SchedulerConfig = Annotated[
     str, typer.Option(metavar="FILE", help="Decide as the profiles of a scheduler's configuration.")
 ]
 Gates = Annotated[
-    str,
+    list[str] | None,
     typer.Option(
         "--feature-gates",
         metavar="GATE=true,...",
@@ -123,11 +127,17 @@ def allocate(
     node: Annotated[str | None, typer.Option("--node", help="Try this node alone.")] = None,
     output: NamedOutput = NamedFormat.TABLE,
     release: Release = "1.36",
-    feature_gates: Gates = "",
+    feature_gates: Gates = None,
     scheduler_config: SchedulerConfig = "",
+    instance_type: TypeOfNodes = "",
+    nodes: NumberOfNodes = None,
+    catalogue_file: OwnTypes = None,
 ) -> None:
     """
     What-if: which devices would the claims in FILES get, on which node, or why none.
+
+    Nodes with the label node.kubernetes.io/instance-type get the devices of the catalogue
+    if FILES have no ResourceSlices.
 
     Exit code 0: all claims get their devices.
     Exit code 1: one does not, or a file is wrong.
@@ -136,7 +146,11 @@ def allocate(
     from dryrack.cli import allocate as command
 
     settings = command.Settings.of(
-        release=release, feature_gates=feature_gates, node=node, scheduler_config=scheduler_config
+        release=release,
+        feature_gates=joined(feature_gates),
+        node=node,
+        scheduler_config=scheduler_config,
+        fleet=FleetOptions(instance_type, nodes, tuple(catalogue_file or ())),
     )
     fits = command.run([*(files or []), *(more or [])], settings, output)
     raise typer.Exit(0 if fits else EXIT_FAILED)
@@ -146,7 +160,9 @@ def allocate(
 def explain(
     kind: Annotated[
         str,
-        typer.Argument(metavar="KIND", help="What NAME is: claim, pod or gang; KIND/NAME will do."),
+        typer.Argument(
+            metavar="KIND", help="What NAME is: claim, pod, gang or a workload; KIND/NAME will do."
+        ),
     ],
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name, or NAMESPACE/NAME.")] = "",
     more: MoreFiles = None,
@@ -163,11 +179,14 @@ def explain(
     ] = False,
     output: NamedOutput = NamedFormat.TABLE,
     release: Release = "1.36",
-    feature_gates: Gates = "",
+    feature_gates: Gates = None,
     scheduler_config: SchedulerConfig = "",
+    instance_type: TypeOfNodes = "",
+    nodes: NumberOfNodes = None,
+    catalogue_file: OwnTypes = None,
 ) -> None:
     """
-    Why a claim, pod or gang gets these devices, or none, and the smallest change that would help.
+    Say why a claim, pod, gang or workload gets its devices or none, and which change would help.
 
     It is one of FILES or, without them, of a cluster as it is now.
     Nothing is written.
@@ -180,13 +199,18 @@ def explain(
     from dryrack.cli import explain as command
     from dryrack.cli.views.sources import Source
 
+    fleet = FleetOptions(instance_type, nodes, tuple(catalogue_file or ()))
     settings = settings_of.Settings.of(
-        release=release, feature_gates=feature_gates, node=node, scheduler_config=scheduler_config
+        release=release,
+        feature_gates=joined(feature_gates),
+        node=node,
+        scheduler_config=scheduler_config,
+        fleet=fleet,
     )
-    kind, slash, joined = kind.partition("/")
+    kind, slash, after = kind.partition("/")
     if slash:
         # What comes next is a file.
-        name, more = joined, [*([name] if name else []), *(more or [])]
+        name, more = after, [*([name] if name else []), *(more or [])]
     names = (*(files or ()), *(more or ()))
     source = Source(kubeconfig=kubeconfig, context=context, files=names, all_namespaces=True)
     if names:
@@ -195,6 +219,9 @@ def explain(
     else:
         from dryrack.cli.views.explaining import run
 
+        if fleet.is_given:
+            option = "--instance-type" if instance_type else "--catalogue-file"
+            raise UsageError(f"{option}: a cluster has its own nodes; name files with -f FILE")
         command.Subject.of(kind, name, namespace)
         subject = command.Subject.of(kind, name, namespace or source.connection().namespace)
         fits = run(source, subject, settings, output, verbose=verbose)
@@ -217,7 +244,8 @@ def lint(
     Exit code 1: an error.
     Exit code 2: called wrongly.
 
-    Custom kinds are not checked, which an info (DR007) says.
+    Custom kinds are not checked, but for the claims of their pod templates;
+    an info (DR007) names them.
     """
     from dryrack.cli import lint as command
 
@@ -264,15 +292,16 @@ DevicesOfNodes = Annotated[
     ),
 ]
 InitialObjects = Annotated[
-    str | None,
+    list[str] | None,
     _inhabitants_option(
         metavar="FILE",
-        help="Kubernetes objects, and NodeDevices in place of --devices; - is stdin.",
+        help="Kubernetes objects, and NodeDevices in place of --devices; repeatable, - is stdin.",
     ),
 ]
 ClusterName = Annotated[str, _place_option("--name", help="Which cluster.")]
 Detach = Annotated[
-    bool, _place_option("--detach", "-d", help="Return when it serves; see: dryrack down.")
+    bool,
+    _place_option("--detach", "-d", help="Return when its nodes are Ready; see: dryrack down."),
 ]
 DataDirectory = Annotated[
     str | None, _place_option(metavar="DIR", help="Keep everything there; else in memory.")
@@ -293,14 +322,14 @@ ReleaseOfPlane = Annotated[
     str, _behaviour_option(help="Hand devices out as this Kubernetes release: 1.36 or 1.37.")
 ]
 GatesOfPlane = Annotated[
-    str,
+    list[str] | None,
     _behaviour_option(
         metavar="GATE=true,...",
         help="Feature gates of the allocator, where they differ from the release's defaults.",
     ),
 ]
 RuntimeConfig = Annotated[
-    str,
+    list[str] | None,
     _behaviour_option(
         metavar="KEY=true,...",
         help="API versions to serve or not, as for kube-apiserver: "
@@ -317,7 +346,7 @@ SchedulerConfiguration = Annotated[
     ),
 ]
 Without = Annotated[
-    str,
+    list[str] | None,
     _behaviour_option(
         metavar="ENGINE,...", help=f"Leave engines out, to run your own. There are: {ENGINES}."
     ),
@@ -342,11 +371,11 @@ def up(
     expose: Expose = False,
     no_dashboard: NoDashboard = False,
     release: ReleaseOfPlane = "1.36",
-    feature_gates: GatesOfPlane = "",
-    runtime_config: RuntimeConfig = "",
+    feature_gates: GatesOfPlane = None,
+    runtime_config: RuntimeConfig = None,
     authorization: Authorization = "always-allow",
     scheduler_config: SchedulerConfiguration = "",
-    without: Without = "",
+    without: Without = None,
 ) -> None:
     """Start a Kubernetes control plane in one process, for kubectl and every client."""
     from dryrack.cli import up as command
@@ -355,20 +384,20 @@ def up(
         command.Wish(
             name=name,
             nodes=nodes,
-            config=config,
+            config=tuple(config or ()),
             host=host,
             port=port,
             exposes=expose,
             data_directory=data_dir,
             detaches=detach,
-            without=without,
+            without=joined(without),
             instance_type=instance_type,
             catalogue=catalogue,
             catalogue_files=tuple(catalogue_file or ()),
             devices=tuple(devices or ()),
             release=release,
-            feature_gates=feature_gates,
-            runtime_config=runtime_config,
+            feature_gates=joined(feature_gates),
+            runtime_config=joined(runtime_config),
             authorization=authorization,
             scheduler_config=scheduler_config,
             kubeconfig=kubeconfig,
@@ -397,7 +426,7 @@ def status(
     name: Annotated[str | None, typer.Option("--name", help="One cluster; else all.")] = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Tell which clusters are up, and where."""
+    """Show which clusters are up, where, and which of their components have failed."""
     from dryrack.cli import clusters as command
 
     raise typer.Exit(0 if command.status(name, output) else EXIT_FAILED)
@@ -548,6 +577,11 @@ def version(output: Output = Format.TABLE) -> None:
         print_data({"version": __version__}, output)
 
 
+for _app in (app, hardware.app, scenarios.app, faults.app):
+    for _command in _app.registered_commands:
+        _command.cls = StrictCommand
+
+
 def _call(words: list[str]) -> None:
     """
     Does what is asked for.
@@ -560,12 +594,27 @@ def _call(words: list[str]) -> None:
         os.environ["_TYPER_FORCE_DISABLE_TERMINAL"] = "1"
     called = [each for each in app.registered_commands if words and _name(each) == words[0]]
     if not called or "_DRYRACK_COMPLETE" in os.environ:
-        app(prog_name="dryrack")
+        _guard_styles(typer.main.get_command(app))(prog_name="dryrack")
         return
     alone = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
     alone.registered_commands = called
-    command = typer.main.get_command(alone)
+    command = _guard_styles(typer.main.get_command(alone))
     command(words[1:], prog_name=f"dryrack {words[0]}", **_SETTINGS)
+
+
+def _guard_styles(command: Any) -> Any:
+    """Return the command with its subcommands; while one runs, it prints no styles but our own."""
+    for each in getattr(command, "commands", {}).values():
+        _guard_styles(each)
+    callback = command.callback
+    if callback is not None:
+
+        def run_guarded(*arguments: object, **options: object) -> object:
+            with only_own_styles():
+                return callback(*arguments, **options)
+
+        command.callback = run_guarded
+    return command
 
 
 def _name(command: typer.models.CommandInfo) -> str:

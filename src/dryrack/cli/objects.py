@@ -15,15 +15,24 @@ from dryrack.kinds.documents import read
 from dryrack.placement.whatif.manifests import manifests
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from dryrack.kinds.catalog import Typed
+    from dryrack.kinds.documents import Document
 
 
-def load(names: Sequence[str]) -> tuple[Typed, ...]:
-    """The objects in the files, in file order; `ContentError` with all that is wrong."""
+def load(
+    names: Sequence[str], more: Callable[[Sequence[Document]], Sequence[Document]] | None = None
+) -> tuple[Typed, ...]:
+    """
+    Return the objects in the files, in file order; raise `ContentError` with all that is wrong.
+
+    `more` returns documents to add to those of the files.
+    """
     readings = [read(source.content, source.name) for source in read_sources(names)]
-    found = manifests(document for reading in readings for document in reading.documents)
+    documents = [document for reading in readings for document in reading.documents]
+    added = more(documents) if more is not None else ()
+    found = manifests([*added, *documents])
     for note in found.notes:
         say(shown(note))
     problems = [problem for reading in readings for problem in reading.problems]

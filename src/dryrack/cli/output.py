@@ -12,19 +12,18 @@ coloured, bold or dim.
 from __future__ import annotations
 
 import enum
-import io
 import json
 import os
-import re
-import signal
 import sys
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+from dryrack.base.escaping import json_text, visible, yaml_lines, yaml_needs_escapes
+from dryrack.cli.streams import trusted_style, unfiltered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from _typeshed import ReadableBuffer
     from rich.console import Console
     from rich.table import Table
 
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 GAP = "   "
 # To draw a longer one takes seconds, and nobody sees more of it than lines.
 _TABLE_ROWS_MAX = 500
-
-# What a terminal obeys instead of showing it, what turns text around, and half a character.
-_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Format(enum.StrEnum):
@@ -81,27 +77,29 @@ def print_names(resource: str, names: Iterable[str]) -> None:
 
 def print_data(value: Any, form: Format | NamedFormat | WideFormat) -> None:
     """Prints plain data; `form` is JSON or YAML."""
-    if form == Format.JSON:
-        text = json.dumps(value, indent=2, ensure_ascii=False)
-    else:
-        text = yaml_text(value).rstrip("\n")
+    text = json_text(value, indent=2) if form == Format.JSON else yaml_text(value).rstrip("\n")
     sys.stdout.write(text + "\n")
 
 
 def yaml_text(value: Any) -> str:
-    """Plain data as YAML that kubectl reads back as it was."""
+    """Return plain data as YAML that is safe to print and that kubectl reads back as it was."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Quotes the two letters that Go takes for true and false, and PyYAML for letters."""
+        """Quotes what needs escapes, and the two letters that Go takes for true and false."""
 
         def represent_text(self, text: str) -> yaml.ScalarNode:
             style = "'" if text in ("y", "Y", "n", "N") else None
+            style = '"' if yaml_needs_escapes(text) else style
             return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+        def write_double_quoted(self, text: str, split: bool = True) -> None:
+            # A line that is broken after an escape could begin with a command to a runner.
+            super().write_double_quoted(text, split=False)
 
     Dumper.add_representer(str, Dumper.represent_text)
     text: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True)
-    return text
+    return yaml_lines(text)
 
 
 def print_json_lists(lists: Mapping[str, Iterable[Any]]) -> None:
@@ -111,7 +109,7 @@ def print_json_lists(lists: Mapping[str, Iterable[Any]]) -> None:
         sys.stdout.write(f"{',' if place else ''}\n  {json.dumps(key)}: [")
         empty = True
         for entry in entries:
-            text = json.dumps(entry, indent=2, ensure_ascii=False).replace("\n", "\n    ")
+            text = json_text(entry, indent=2).replace("\n", "\n    ")
             sys.stdout.write(f"{'' if empty else ','}\n    {text}")
             empty = False
         sys.stdout.write("]" if empty else "\n  ]")
@@ -123,6 +121,16 @@ def print_line(text: str = "") -> None:
     sys.stdout.write(text + "\n")
 
 
+def print_commands(text: str) -> None:
+    """Print workflow commands, whose parts are escaped already and which a runner has to obey."""
+    unfiltered(sys.stdout).write(text + "\n")
+
+
+def erase_line() -> None:
+    """Go back to the beginning of the terminal's line and clear it."""
+    unfiltered(sys.stdout).write("\r\x1b[K")
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     lines = [[shown(cell) for cell in line] for line in (columns, *rows)]
     is_long = len(lines) > _TABLE_ROWS_MAX
@@ -132,72 +140,26 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         _print_plain(lines)
 
 
-def open_streams() -> None:
-    """
-    Makes both streams take whatever there is to say.
-
-    One that was closed before we began takes everything and shows nothing; a letter that a
-    terminal does not have is written as its number. One whose reader has gone raises
-    `ReaderGone`.
-    """
-    sys.stdout = _opened(sys.stdout)
-    sys.stderr = _opened(sys.stderr)
-
-
-def _opened(stream: TextIO | None) -> TextIO:
-    if stream is None:
-        return _nowhere()
-    if not isinstance(stream, io.TextIOWrapper):
-        return stream
-    return io.TextIOWrapper(
-        io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False)),
-        encoding=stream.encoding,
-        errors="backslashreplace",
-        # With PYTHONUNBUFFERED, everything would be written at once; a line at once is enough.
-        line_buffering=stream.line_buffering or stream.write_through,
-    )
-
-
-class ReaderGone(SystemExit):
-    """
-    Nobody reads what is written any more.
-
-    It passes click, event loops and task groups as the end of the process does; a
-    BrokenPipeError would be taken for the loss of a connection to the cluster.
-    """
-
-
-class _Pipe(io.FileIO):
-    def write(self, data: ReadableBuffer, /) -> int:
-        try:
-            return super().write(data)
-        except BrokenPipeError:
-            raise ReaderGone from None
-
-
-def end_by_broken_pipe() -> None:
-    """Ends the process as the kernel ends one that does not ignore SIGPIPE, which Python does."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGPIPE)
-
-
-def _nowhere() -> TextIO:
-    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-
-
 def shown(text: str) -> str:
     """
-    The text as one line that says what it seems to say.
+    Return the text as one line that says what it seems to say.
 
-    Names come out of files that anybody may have written: a line end in one would look like an
-    answer of ours, and an escape would be an order to the terminal.
+    Names come from files that anybody may have written: a line end in one would look like an
+    answer of ours. What forgets to call this is still printed without control characters.
     """
-    return _HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
+    return visible(text)
 
 
 def say(text: str) -> None:
     """Tells the person something that is not data."""
     sys.stderr.write(text + "\n")
+
+
+def show_progress(text: str) -> None:
+    """Show a person at a terminal how far something is, in place of what was shown before."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{text}\x1b[K\r")
+        sys.stderr.flush()
 
 
 def many(count: int, what: str) -> str:
@@ -212,7 +174,7 @@ def paint(text: str, style: str) -> str:
         return text
     with console.capture() as capture:
         console.print(text, style=style, end="", highlight=False, markup=False, soft_wrap=True)
-    return capture.get()
+    return trusted_style(capture.get())
 
 
 def stdout_console() -> Console:
@@ -226,7 +188,8 @@ def _console(stream: TextIO) -> Console:
     from rich.console import Console
 
     # rich itself would leave what is bold.
-    return Console(file=stream, color_system=None if os.environ.get("NO_COLOR") else "auto")
+    color_system: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(file=unfiltered(stream), color_system=color_system)
 
 
 def table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

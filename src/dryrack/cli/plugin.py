@@ -42,7 +42,7 @@ class Wish:
     """The options of the command, as they were given."""
 
     devices: tuple[str, ...] = ()
-    config: str = ""
+    config: tuple[str, ...] = ()
     node: str = ""
     kubelet_dir: str = "/var/lib/kubelet"
     cdi_dir: str = "/var/run/cdi"
@@ -111,7 +111,7 @@ def kinds_of(wish: Wish) -> tuple[DeviceKind, ...]:
     from dryrack.cluster import load_catalogue
     from dryrack.kubeletplugin import DevicesError, devices_documents, read_devices
 
-    sources = read_sources([wish.config]) if wish.config else ()
+    sources = read_sources(wish.config) if wish.config else ()
     documents = [each for it in sources for each in devices_documents(it.content, it.name)]
     try:
         return read_devices(wish.devices, catalogue=load_catalogue, documents=documents)
@@ -198,7 +198,10 @@ Devices = Annotated[
     ),
 ]
 Config = Annotated[
-    str, _node_option(metavar="FILE", help="The same, as a NodeDevices document; - is stdin.")
+    list[str] | None,
+    _node_option(
+        metavar="FILE", help="The same, as a NodeDevices document; repeatable, - is stdin."
+    ),
 ]
 Node = Annotated[str, _node_option(metavar="NAME", help="Else $NODE_NAME, else this host's name.")]
 KubeletDirectory = Annotated[str, _node_option("--kubelet-dir", help="The kubelet's --root-dir.")]
@@ -262,7 +265,7 @@ PrintDefinitions = Annotated[
 
 def plugin(
     devices: Devices = None,
-    config: Config = "",
+    config: Config = None,
     node: Node = "",
     kubelet_dir: KubeletDirectory = "/var/lib/kubelet",
     cdi_dir: CdiDirectory = "/var/run/cdi",
@@ -284,7 +287,7 @@ def plugin(
     """Give this node devices: publish them, and prepare them for the pods of its kubelet."""
     wish = Wish(
         devices=tuple(devices or ()),
-        config=config,
+        config=tuple(config or ()),
         node=node,
         kubelet_dir=kubelet_dir,
         cdi_dir=cdi_dir,

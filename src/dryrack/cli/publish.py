@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.cli.durations import seconds_of
 from dryrack.cli.files import UsageError, read_sources
-from dryrack.cli.output import Format, many, say
+from dryrack.cli.output import Format, many, say, shown
 from dryrack.cli.service import address_of, log_format_of, serve
 
 if TYPE_CHECKING:
@@ -268,9 +268,9 @@ def _once(wish: Wish) -> bool:
     configure_logs(form)
     outcome = asyncio.run(_published(connection, options))
     for document in outcome.unread:
-        say(f"not in force: {document}")
+        say(shown(f"not in force: {document}"))
     for node, why in sorted(outcome.failing.items()):
-        say(f"{f'node {node}' if node else 'the whole cluster'}: not as desired: {why}")
+        say(shown(f"{f'node {node}' if node else 'the whole cluster'}: not as desired: {why}"))
     if not outcome.sources and options.catalogue is None:
         say(config_hint(options))
     say(f"{many(outcome.slices, 'slice')} for {many(outcome.nodes, 'node')}")

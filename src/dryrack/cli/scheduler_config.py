@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
 from dryrack.cli.files import UsageError, read_source
-from dryrack.cli.output import say
+from dryrack.cli.output import say, shown
 from dryrack.cluster import installed_plugins
 from dryrack.placement import profile_of, read_configuration
 from dryrack.scheduler import NAMES, SchedulerSettings
@@ -23,7 +23,7 @@ def read_config(file: str) -> Configuration:
     source = read_source(file)
     reading = read_configuration(source.content, source.name, installed_plugins())
     for note in reading.notes:
-        say(f"note: {note}")
+        say(shown(f"note: {note}"))
     if reading.configuration is None:
         raise ContentError("\n".join(str(problem) for problem in reading.problems))
     return reading.configuration

@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
+from dryrack.base.numbers import read_int64
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import say
 from dryrack.cluster.process import Address
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from dryrack.cluster.process import LogFormat
 
+_PORT_MAX = 65535
 _logger = logging.getLogger(__name__)
 
 
@@ -30,9 +32,10 @@ def address_of(option: str, text: str) -> Address | None:
     if text in ("", "0"):
         return None
     host, separator, port = text.rpartition(":")
-    if not separator or not port.isdecimal() or int(port) > 65535:
+    number = read_int64(port)
+    if not separator or number is None or not 0 <= number <= _PORT_MAX:
         raise UsageError(f"{option} {text!r}: HOST:PORT, for example 127.0.0.1:8082; 0 for none")
-    return Address(host.strip("[]") or "0.0.0.0", int(port))
+    return Address(host.strip("[]") or "0.0.0.0", number)
 
 
 def listening_address(host: str, port: int, *, exposes: bool, risk: str) -> Address:

@@ -12,11 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver import runtime_config
-from dryrack.base.errors import ContentError
+from dryrack.base.errors import ContentError, DryrackError
 from dryrack.cli.files import UsageError, read_sources
-from dryrack.cli.output import say
+from dryrack.cli.output import say, show_progress
 from dryrack.cli.service import listening_address
-from dryrack.cluster import UnknownEngineError, families, kubeconfig, wanted_engines
+from dryrack.cli.views.fleet_options import NODES_MAX
+from dryrack.cluster import (
+    UnknownEngineError,
+    ensure_own_directory,
+    families,
+    kubeconfig,
+    wanted_engines,
+)
 from dryrack.cluster.process import (
     AuthorizationMode,
     ClusterStateError,
@@ -38,8 +45,6 @@ if TYPE_CHECKING:
 
 # The release that everything behaves as unless told otherwise.
 REFERENCE = "1.36"
-# More than this in one process is possible; by this option it is more likely a mistake.
-NODES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +53,7 @@ class Wish:
 
     name: str
     nodes: int
-    config: str | None
+    config: tuple[str, ...]
     host: str
     port: int
     exposes: bool
@@ -76,8 +81,12 @@ def run(wish: Wish) -> None:
     say(f"Starting cluster {launch.state.name} ...")
 
     def tell(stage: str) -> None:
+        is_progress = stage.startswith(launching.PROGRESS)
+        show_progress(f" {stage}" if is_progress else "")
+        if is_progress:
+            return
         if stage:
-            say(f" ✓ {stage}")
+            say(f" {stage}" if stage.startswith(launching.WARNING) else f" ✓ {stage}")
         else:
             say(_next(launch, time.monotonic() - began, stays=wish.detaches))
 
@@ -143,14 +152,16 @@ def _dashboard() -> Dashboard:
 
 
 def data_directory_of(text: str) -> Path:
-    """Made if it is not there; the cluster will write in it, so that is tried."""
+    """Return the directory, created if missing; refuse one that cannot be used safely."""
     import tempfile
 
     directory = Path(text).absolute()
     try:
-        directory.mkdir(parents=True, mode=0o700, exist_ok=True)
+        ensure_own_directory(directory)
         with tempfile.TemporaryFile(dir=directory):
             return directory
+    except DryrackError as error:
+        raise UsageError(f"--data-dir {error}") from None
     except (FileExistsError, NotADirectoryError):
         why = "not a directory"
     except OSError as error:
@@ -239,17 +250,17 @@ def _authorization(text: str) -> AuthorizationMode:
         raise UsageError(f"--authorization {text!r}: {known}") from None
 
 
-def _objects(config: str | None) -> tuple[Sequence[Document], Sequence[Document]]:
+def _objects(config: Sequence[str]) -> tuple[Sequence[Document], Sequence[Document]]:
     """
-    The objects of the files, and what it says of the devices of nodes.
+    Return the objects of the files, and what they say about the devices of nodes.
 
-    Whether the objects are right is for the API server to say.
+    The API server decides whether the objects are right.
     """
-    if config is None:
+    if not config:
         return (), ()
     from dryrack.kinds.documents import read
 
-    readings = [read(source.content, source.name) for source in read_sources([config])]
+    readings = [read(source.content, source.name) for source in read_sources(config)]
     problems = [str(problem) for reading in readings for problem in reading.problems]
     if problems:
         raise ContentError("\n".join(problems))
@@ -300,4 +311,5 @@ def _next(launch: Launch, seconds: float, *, stays: bool) -> str:
 def _worth_a_look(launch: Launch) -> str:
     if launch.machine or (launch.nodes and launch.devices):
         return "nodes,resourceslices"
-    return "nodes" if launch.nodes else "namespaces"
+    has_nodes = launch.nodes or any(each.kind == "Node" for each in launch.objects)
+    return "nodes" if has_nodes else "namespaces"

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 # Below this two names have little in common, and a guess would mislead.
 _NEAR = 0.6
+# Below this two domains belong to different vendors.
+_NEAR_VENDOR = 0.8
+_DOMAIN = re.compile(r"(?:[a-z0-9-]+\.)*([a-z][a-z0-9-]*\.[a-z]{2,})(?:-[a-z0-9-]+)?(?:/.*)?")
+_OF_ALL_DOMAINS = frozenset({"com", "io", "org", "dev"})
 # Comparing takes time with the number of names, and a fleet may have as many wrong ones; among
 # more than these a person searches anyway.
 _COMPARED_MAX = 500
@@ -27,11 +31,44 @@ AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGTPE]|[KMGTPE]i)B?|([0-9]+) ?KB
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """The known name that is most like `name`, if any is like it."""
+    """
+    Return the known name that is most like `name`, if one is like it.
+
+    The name of another vendor's thing is not: `gpu.amd.com` is no spelling of `gpu.nvidia.com`.
+    """
     if len(known) > _COMPARED_MAX:
         return None
-    found = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=_NEAR)
-    return found[0] if found else None
+    candidates = [each for each in sorted(set(known)) if _is_of_same_vendor(name, each)]
+    same_words = [each for each in candidates if _words(each) == _words(name)]
+    if same_words:
+        return same_words[0]
+    found = difflib.get_close_matches(name, candidates, n=1, cutoff=_NEAR)
+    if found:
+        return found[0]
+    # `gpu` for `gpu.example.com`, or the other way round, if no other name has the same words.
+    parts = [
+        each for each in candidates if _words(each) < _words(name) or _words(name) < _words(each)
+    ]
+    return parts[0] if len(parts) == 1 and _words(name) and _words(parts[0]) else None
+
+
+def _is_of_same_vendor(name: str, other: str) -> bool:
+    """Return whether the domains in two names may be the same, but for a slip of the pen."""
+    mine, other_one = _vendor(name), _vendor(other)
+    if not mine or not other_one or mine == other_one:
+        return True
+    return difflib.SequenceMatcher(None, mine, other_one).ratio() >= _NEAR_VENDOR
+
+
+def _vendor(name: str) -> str:
+    """Return `example.com` of `gpu.example.com/model`; empty of a name without a domain."""
+    found = _DOMAIN.fullmatch(name.lower())
+    return found[1] if found else ""
+
+
+def _words(name: str) -> frozenset[str]:
+    """Return the words of a name, without case, order, and what every domain has."""
+    return frozenset(re.findall(r"[a-z0-9]+", name.lower())) - _OF_ALL_DOMAINS
 
 
 def suggestion(name: str, known: Collection[str]) -> str:
@@ -43,7 +80,7 @@ def suggestion(name: str, known: Collection[str]) -> str:
 def driver_name(name: str) -> str:
     """The nearest driver name that the API allows."""
     text = re.sub(r"[^a-z0-9.-]+", "-", name.lower().replace("/", "."))
-    text = re.sub(r"\.{2,}", ".", re.sub(r"-*\.-*", ".", text))
+    text = re.sub(r"\.{2,}", ".", re.sub(r"(?<!-)-*+\.-*", ".", text))
     return text.strip(".-")[:_DRIVER_MAX].strip(".-") or "dra-driver"
 
 

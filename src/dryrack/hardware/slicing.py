@@ -146,7 +146,7 @@ def _name(pool: Pool, section: Section, *, role: str, number: int) -> str:
     mapping = re.sub(r"[^a-z0-9.-]+", "-", _mapping(section).lower())
     words = "-".join(part for part in (pool.node, role, mapping) if part)
     # Dots next to dots or hyphens are no name; the digest tells apart what becomes alike.
-    words = re.sub(r"[.-]*\.[.-]*", ".", words)[: _NAME_MAX - len(suffix)]
+    words = re.sub(r"(?<![.-])[.-]*\.[.-]*", ".", words)[: _NAME_MAX - len(suffix)]
     return words.strip("-.") + suffix
 
 

@@ -12,11 +12,14 @@ from dryrack.linter.objects import read_world
 from dryrack.linter.rules import RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from dryrack.linter.finding import Problem
     from dryrack.linter.objects import OwnKindCheck
     from dryrack.linter.registry import Rule
+
+# What a server refuses before it judges an object: these have no reason of the API's.
+_READING = frozenset({"DR001", "DR002", "DR003", "DR004", "DR005", "DR008"})
 
 
 def lint(
@@ -29,7 +32,31 @@ def lint(
     """
     world = read_world(files, check_own_kind)
     found = {_finding(rule, problem): None for rule in RULES for problem in rule.check(world)}
-    return tuple(sorted(found, key=Finding.order))
+    return tuple(sorted(_without_contradictions(found), key=Finding.order))
+
+
+def _without_contradictions(findings: Collection[Finding]) -> Iterator[Finding]:
+    """
+    Yield the findings without advice about what an API server refuses.
+
+    Advice supposes that a cluster has the object as it is. On one line with a refusal of the same
+    field its fix would be a second, other one.
+    """
+    refused: dict[tuple[str, int], list[str]] = {}
+    for each in findings:
+        if each.reason:
+            refused.setdefault((each.file, each.line), []).append(each.field)
+    for each in findings:
+        fields = refused.get((each.file, each.line), ())
+        is_advice = not each.reason and each.code not in _READING
+        if not is_advice or not any(_is_within(each.field, field) for field in fields):
+            yield each
+
+
+def _is_within(field: str, other: str) -> bool:
+    """Return whether the fields are one, or one is a part of the other."""
+    shorter, longer = sorted((field, other), key=len)
+    return longer == shorter or longer.startswith((f"{shorter}.", f"{shorter}["))
 
 
 def _finding(rule: Rule, problem: Problem) -> Finding:

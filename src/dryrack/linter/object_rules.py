@@ -13,7 +13,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from dryrack.extension.definitions import DefinitionError, DefinitionRules
-from dryrack.extension.policies import PolicyBindingRules, PolicyRules
+from dryrack.extension.policies import (
+    MutatingPolicyBindingRules,
+    MutatingPolicyRules,
+    PolicyBindingRules,
+    PolicyRules,
+)
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.rules.accounts import RoleBindingRules, RoleRules
@@ -25,24 +30,27 @@ from dryrack.kinds.rules.leases import LeaseRules
 from dryrack.kinds.rules.limit_ranges import LimitRangeRules
 from dryrack.kinds.rules.namespaces import NamespaceRules
 from dryrack.kinds.rules.nodes import NodeRules
+from dryrack.kinds.rules.persistent_volumes import VolumeRules
 from dryrack.kinds.rules.pods.pod_rules import PodRules
 from dryrack.kinds.rules.priorities import PriorityClassRules
 from dryrack.kinds.rules.quotas import QuotaRules
 from dryrack.kinds.rules.services.service_rules import ServiceRules
+from dryrack.kinds.rules.storage_classes import StorageClassRules
+from dryrack.kinds.rules.volume_claims import VolumeClaimRules
 from dryrack.kinds.rules.workloads.cron_jobs import CronJobRules
 from dryrack.kinds.rules.workloads.jobs import JobRules
 from dryrack.kinds.rules.workloads.replicated import DeploymentRules, ReplicaSetRules
 from dryrack.kinds.rules.workloads.sets import DaemonSetRules, StatefulSetRules
-from dryrack.kinds.schemas import schema_of
-from dryrack.kinds.schemas.strict_decode import conform
 from dryrack.kinds.shape import render
 from dryrack.kinds.validation.problems import OMITTED, FieldProblem, Reason, required
+from dryrack.linter.decoding import built_in_schema, decode_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.kinds.documents import Document
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.schemas.strict_decode import Conformed
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 _ADMISSION = "admissionregistration.k8s.io/v1"
@@ -57,6 +65,8 @@ def _rules() -> dict[tuple[str, str], KindRules]:
         ("v1", "LimitRange"): LimitRangeRules(),
         ("v1", "Namespace"): NamespaceRules(),
         ("v1", "Node"): NodeRules(),
+        ("v1", "PersistentVolume"): VolumeRules(),
+        ("v1", "PersistentVolumeClaim"): VolumeClaimRules(),
         ("v1", "Pod"): PodRules(),
         ("v1", "ResourceQuota"): QuotaRules(),
         ("v1", "Secret"): SecretRules(),
@@ -73,34 +83,45 @@ def _rules() -> dict[tuple[str, str], KindRules]:
         ("scheduling.k8s.io/v1", "PriorityClass"): PriorityClassRules(),
         ("scheduling.k8s.io/v1alpha2", "PodGroup"): PodGroupRules(),
         ("scheduling.k8s.io/v1alpha2", "Workload"): WorkloadObjectRules(),
+        ("storage.k8s.io/v1", "StorageClass"): StorageClassRules(),
         (_RBAC, "ClusterRole"): RoleRules(namespaced=False),
         (_RBAC, "ClusterRoleBinding"): RoleBindingRules(namespaced=False),
         (_RBAC, "Role"): RoleRules(namespaced=True),
         (_RBAC, "RoleBinding"): RoleBindingRules(namespaced=True),
+        (_ADMISSION, "MutatingAdmissionPolicy"): MutatingPolicyRules(),
+        (_ADMISSION, "MutatingAdmissionPolicyBinding"): MutatingPolicyBindingRules(),
         (_ADMISSION, "ValidatingAdmissionPolicy"): PolicyRules(),
         (_ADMISSION, "ValidatingAdmissionPolicyBinding"): PolicyBindingRules(),
         ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): DefinitionRules(),
     }
 
 
+def has_rules(document: Document) -> bool:
+    """Return whether the document is of a kind that `object_problems` judges."""
+    return (document.api_version, document.kind) in _rules()
+
+
 def object_problems(document: Document) -> tuple[FieldProblem, ...] | None:
     """What is wrong with an object; None if it is of a kind that others judge."""
     rules = _rules().get((document.api_version, document.kind))
-    group, _, version = document.api_version.rpartition("/")
-    schema = schema_of(group, version, document.kind) if rules else None
+    schema = built_in_schema(document) if rules else None
     if rules is None or schema is None:
         return None
-    conformed = conform(schema, document.raw)
+    conformed = decode_document(document, schema)
     if conformed.mismatch:
-        return (_mistyped(render(conformed.mismatch_path), conformed.mismatch),)
+        return (mistyped(conformed),)
     try:
         return tuple(_judged(rules, conformed.object, document.namespace or "default"))
     except DefinitionError as error:
-        return (_mistyped("spec.versions", str(error)),)
+        return (_type_problem("spec.versions", str(error)),)
 
 
-def _mistyped(field: str, sentence: str) -> FieldProblem:
-    """The decoder's words, at the place that they speak of."""
+def mistyped(conformed: Conformed) -> FieldProblem:
+    """Return what the decoder says about a value of the wrong type, at its place."""
+    return _type_problem(render(conformed.mismatch_path), conformed.mismatch)
+
+
+def _type_problem(field: str, sentence: str) -> FieldProblem:
     return FieldProblem(
         Reason.TYPE_INVALID, field, OMITTED, sentence, fix="write what the field expects"
     )

@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dryrack.kinds import core, shape
 from dryrack.kinds.catalog import CURRENT, Unknown, model_of
-from dryrack.kinds.convert import misplaced, to_v1
+from dryrack.kinds.convert import to_v1
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.documents import Document, Problem, latest, read
+from dryrack.kinds.expansion.embedded_templates import embedded_templates, is_custom_workload
 from dryrack.kinds.expansion.workloads import TEMPLATES
+from dryrack.linter.decoding import (
+    built_in_schema,
+    decode_document,
+    field_home,
+    field_names,
+)
+from dryrack.linter.object_rules import has_rules, mistyped
 from dryrack.linter.world import (
     DEFAULT_NAMESPACE,
     Entry,
@@ -31,12 +39,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from dryrack.kinds.meta import KubernetesObject
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.schemas import Schema
+    from dryrack.kinds.validation import FieldProblem
     from dryrack.linter.finding import Path
 
 # What is wrong with a document of a kind of dryrack's own; the bytes are its file's.
 OwnKindCheck: TypeAlias = Callable[[Document, bytes], Iterable[Problem]]
 
-# The kinds of which every field is known.
+# The kinds of which the model has every field.
 _WHOLE = frozenset({*CURRENT, "Pod", "Node", "Namespace", "ConfigMap"})
 
 _POD_SPECS: Mapping[str, Path] = {
@@ -72,6 +83,7 @@ def read_world(files: Iterable[tuple[str, bytes]], check_own_kind: OwnKindCheck)
         own_kind_faults=tuple(own_kind_faults),
         mismatches=tuple(pair for each in objects for pair in each.mismatches),
         unknown_fields=tuple(field for each in objects for field in each.unknown_fields),
+        undecodable=tuple(pair for each in objects for pair in each.undecodable),
         contents=contents,
     )
 
@@ -87,24 +99,62 @@ class _Read:
     entry: Entry[KubernetesObject] | None = None
     mismatches: tuple[tuple[Document, shape.Mismatch], ...] = ()
     unknown_fields: tuple[UnknownField, ...] = ()
+    undecodable: tuple[tuple[Document, FieldProblem], ...] = ()
 
     @staticmethod
     def of(document: Document) -> _Read:
         model = model_of(document.api_version, document.kind)
+        schema = built_in_schema(document)
+        if schema is None:
+            if isinstance(model, Unknown):
+                return _Read(unknown_fields=tuple(_unknown_in_template(document)))
+            return _Read._typed(document, document.raw, model)
+        conformed = decode_document(document, schema)
+        unknown = tuple(
+            UnknownField(document, path, field_names(schema, path[:-1]), field_home(schema, path))
+            for path in conformed.unknown
+        )
         if isinstance(model, Unknown):
-            return _Read(unknown_fields=tuple(_unknown_in_template(document)))
-        unknown: tuple[UnknownField, ...] = ()
-        if document.kind in _WHOLE:
-            raw = to_v1(document.raw)
-            unknown = (
-                *_unknown(document, raw, shape.of(model)),
-                *(UnknownField(document, path, ()) for path in misplaced(document.raw)),
-            )
+            refused = has_rules(document) or not conformed.mismatch
+            problems = () if refused else ((document, mistyped(conformed)),)
+            return _Read(unknown_fields=unknown, undecodable=problems)
+        if not conformed.mismatch:
+            return _Read._typed(document, conformed.object, model, unknown)
+        return _mistyped(document, schema, model)
+
+    @staticmethod
+    def _typed(
+        document: Document,
+        raw: Raw,
+        model: type[KubernetesObject],
+        unknown: tuple[UnknownField, ...] = (),
+    ) -> _Read:
+        """Return the object as the server completes it, after it has been decoded."""
         try:
-            entry = Entry(document, decode(to_v1(with_defaults(document.raw)), model))
+            entry = Entry(document, decode(to_v1(with_defaults(raw)), model))
         except DecodeError as error:
             return _Read(None, tuple((document, each) for each in error.mismatches), unknown)
         return _Read(entry, (), unknown)
+
+
+def _mistyped(document: Document, schema: Schema, model: type[KubernetesObject]) -> _Read:
+    """
+    Return all values of the wrong type that the model knows, or the one that ends decoding.
+
+    The server stops at the first; with the unknown fields a reader can mend all at once.
+    """
+    raw = to_v1(document.raw)
+    unknown = tuple(
+        UnknownField(document, path, field_names(schema, path[:-1]), field_home(schema, path))
+        for path in (shape.unknown(raw, shape.of(model)) if document.kind in _WHOLE else ())
+    )
+    try:
+        # Before defaults: they replace what is empty, of whatever type it is.
+        decode(raw, model)
+    except DecodeError as error:
+        return _Read(None, tuple((document, each) for each in error.mismatches), unknown)
+    problem = mistyped(decode_document(document, schema))
+    return _Read(None, (), unknown, () if has_rules(document) else ((document, problem),))
 
 
 def _unknown(
@@ -144,13 +194,16 @@ def _unknown_in_template(document: Document) -> Iterator[UnknownField]:
 
 
 def _pods(document: Document) -> Iterator[PodEntry]:
-    found = _pod_spec(document)
-    if found is None:
-        return
-    path, raw = found
-    try:
-        spec = decode(raw, core.PodSpec)
-    except DecodeError:
-        # A pod's own mismatches are told with the pod; workloads are not ours to judge.
-        return
-    yield PodEntry(Entry(document, None), spec, path, document.namespace or DEFAULT_NAMESPACE)
+    """Yield the pod of a document, or the pod templates of a workload, also of a custom kind."""
+    if is_custom_workload(document):
+        specs = [(each.spec_path, each.template["spec"]) for each in embedded_templates(document)]
+    else:
+        found = _pod_spec(document)
+        specs = [found] if found is not None else []
+    for path, raw in specs:
+        try:
+            spec = decode(raw, core.PodSpec)
+        except DecodeError:
+            # A pod's own mismatches are told with the pod; workloads are not ours to judge.
+            continue
+        yield PodEntry(Entry(document, None), spec, path, document.namespace or DEFAULT_NAMESPACE)

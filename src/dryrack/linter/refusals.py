@@ -60,6 +60,8 @@ def refusals(world: World) -> Iterator[Refusal]:
             document=to_v1(entry.document.raw),
         ):
             yield Refusal(entry, parse_path(problem.field), problem)
+    for document, problem in world.undecodable:
+        yield Refusal(world.entry_of(document), parse_path(problem.field), problem)
     judged = _judged(world)
     mistyped = {id(document) for document, _ in world.mismatches}
     for document, problems in judged.values():

@@ -24,6 +24,7 @@ from dryrack.kinds.resource import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from dryrack.kinds.validation.claims import REQUESTS_MAX
 from dryrack.linter.asks import Ask, asks_of
 from dryrack.linter.expressions import visible_names
 from dryrack.linter.publishings import publishings
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.pool_generation import Generation
     from dryrack.kinds.resource import Device, ResourceClaimSpec
     from dryrack.kinds.shape import Mismatch
+    from dryrack.kinds.validation import FieldProblem
     from dryrack.kinds.validation.writes import Validated
     from dryrack.linter.finding import Path
     from dryrack.linter.publishings import Publishing
@@ -96,11 +98,16 @@ class PodEntry:
 
 @dataclass(frozen=True, slots=True)
 class UnknownField:
-    """A field that Kubernetes does not have, and those that it has in the same place."""
+    """
+    A field that Kubernetes does not have, and those that it has in the same place.
+
+    `home` says where the field belongs, if it is a field of an object nearby.
+    """
 
     document: Document
     path: Path
     siblings: tuple[str, ...]
+    home: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +185,7 @@ class World:
     own_kind_faults: tuple[Fault, ...] = ()
     mismatches: tuple[tuple[Document, Mismatch], ...] = ()
     unknown_fields: tuple[UnknownField, ...] = ()
+    undecodable: tuple[tuple[Document, FieldProblem], ...] = ()
     contents: Mapping[str, bytes] = field(default_factory=dict)
 
     def of_kind(self, kind: type[Object]) -> tuple[Entry[Object], ...]:
@@ -326,6 +334,9 @@ class World:
 
     def has_way_out(self, ask: Ask) -> bool:
         """Whether another alternative of the same request can be served."""
+        # The API refuses more requests, as DR115 says; each would be compared with all others.
+        if len(ask.claim.spec.devices.requests) > REQUESTS_MAX:
+            return False
         return any(
             other.name != ask.name and self._can_be_served(other)
             for other in asks_of(ask.claim)

@@ -95,9 +95,23 @@ from dryrack.placement.whatif.cases import (
     waiting_gang,
     world_of_gang,
 )
-from dryrack.placement.whatif.explain import Explanation, NodeStory, explain_claim, stories
-from dryrack.placement.whatif.pod_explanation import PodExplanation, explain_pod, party_of
+from dryrack.placement.whatif.catalogue_devices import Supply, supply_devices
+from dryrack.placement.whatif.explain import Explanation, NodeStory, stories
+from dryrack.placement.whatif.pod_explanation import (
+    PodExplanation,
+    explain_claim,
+    explain_pod,
+    party_of,
+    pods_of_workload,
+    siblings_of,
+)
 from dryrack.placement.whatif.present import as_before, as_now_for
+from dryrack.placement.whatif.reported import failed_creation, failed_preparation
+from dryrack.placement.whatif.templates import (
+    asks_for_devices,
+    what_if_files,
+    with_template_as_claim,
+)
 from dryrack.placement.whatif.what_if import Settings, nodes_of, what_if
 from dryrack.placement.whatif.world import World, with_namespace
 
@@ -161,6 +175,7 @@ __all__ = [
     "Reservations",
     "Said",
     "Settings",
+    "Supply",
     "Trial",
     "Unbindable",
     "Unfinished",
@@ -172,6 +187,7 @@ __all__ = [
     "World",
     "as_before",
     "as_now_for",
+    "asks_for_devices",
     "claim_not_found",
     "claim_problem",
     "claims_of",
@@ -180,6 +196,8 @@ __all__ = [
     "devices_of",
     "explain_claim",
     "explain_pod",
+    "failed_creation",
+    "failed_preparation",
     "find_gang",
     "gang_of",
     "gang_outcomes",
@@ -197,18 +215,23 @@ __all__ = [
     "place_gang",
     "place_gang_now",
     "place_on",
+    "pods_of_workload",
     "preempt_anywhere",
     "preempt_on_node",
     "profile_named",
     "profile_of",
     "read_configuration",
     "said_to",
+    "siblings_of",
     "stories",
     "story_document",
     "summary_of",
+    "supply_devices",
     "unresolvable_nodes",
     "waiting_gang",
     "what_if",
+    "what_if_files",
     "with_namespace",
+    "with_template_as_claim",
     "world_of_gang",
 ]

@@ -5,9 +5,11 @@ Where plugins look at each node by itself, nodes come best first, and the first 
 is the one. Scores of devices are known only from nodes that were asked; then it is the first that
 no other can surpass. Where plugins hold nodes against each other, all that take the pod are scored.
 
-As in Kubernetes, an error of a claim on any node that is looked at ends the attempt, because trying
-other nodes cannot put it right; so does an error of a plugin. Where a search is given up, other
-nodes are tried: theirs may be easier.
+As in kube-scheduler, an error of a claim on any node ends the attempt, even if the pod fits on
+other nodes; so does an error of a plugin. kube-scheduler looks at all nodes of a small cluster, and
+in a large one until it has found enough that fit. So nodes on which a selector may fail are asked
+before the pod is placed, unless there are enough nodes without such devices. Where a search is
+given up, other nodes are tried: theirs may be easier.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from dryrack.placement.outcomes import (
     ELSEWHERE,
     NO_DEVICES,
     NOT_DECIDED,
+    FindsDoubtfulNodes,
     Placed,
     Refusal,
     Unfinished,
@@ -62,6 +65,11 @@ _CORRECT = "correct what it names (dryrack lint says where); no node can help"
 _OF_DEVICES = (NO_DEVICES, NOT_DECIDED, ELSEWHERE)
 # More than any score, of a node that has to be asked in any case.
 _FIRST = 10**9
+
+# kube-scheduler looks for nodes that fit among all nodes up to the first number, and among more
+# until it has found this percentage of them, which falls by one with every so many nodes.
+_NODES_MIN = 100
+_SHARE_MAX, _SHARE_MIN, _NODES_A_PERCENT = 50, 5, 125
 
 # To ask a node for devices takes up to two milliseconds.
 _NODES_A_TURN = 8
@@ -110,7 +118,13 @@ def attempt_on(
 
 def _plugin_failed(pod: PodConstraints, error: PluginError) -> Unplaced:
     refusal = _for_all(pod.wanted, "", Code.ERROR, str(error), "mend the plugin")
-    return Unplaced(str(error), lambda: iter((refusal,)))
+    return Unplaced(str(error), lambda: iter((refusal,)), is_error=True)
+
+
+def nodes_to_find(nodes: int) -> int:
+    """Return how many nodes that fit kube-scheduler looks for among so many, by default."""
+    share = max(_SHARE_MAX - nodes // _NODES_A_PERCENT, _SHARE_MIN)
+    return min(max(nodes * share // 100, _NODES_MIN), nodes)
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -130,9 +144,30 @@ class Attempt(msgspec.Struct, frozen=True):
         if isinstance(tried, Placed | Unplaced | Unfinished):
             return tried
         refused = {only.name: tried} if only is not None and tried is not None else {}
+        failure = self._failure()
+        if failure is not None:
+            return failure
         if self._needs_all():
             return self._of_all(refused)
         return self._best_first(refused)
+
+    def _failure(self) -> Unplaced | None:
+        """Return the error that kube-scheduler meets on a node, whichever nodes fit."""
+        allocator, fleet = self.cluster.allocator, self.cluster.fleet
+        if not self.pod.wanted or not isinstance(allocator, FindsDoubtfulNodes):
+            return None
+        doubtful = allocator.doubtful_nodes(
+            self.pod.wanted,
+            lambda: (state.node for state in fleet.states()),
+            enough=nodes_to_find(len(fleet)),
+            version=fleet.nodes_version,
+        )
+        for node in doubtful:
+            state = fleet.get(node.metadata.name)
+            tried = None if state is None else self.on(state, self.plugins.checks)
+            if isinstance(tried, Unplaced):
+                return tried
+        return None
 
     def _needs_all(self) -> bool:
         """Whether it has to be known of every node if it takes the pod."""
@@ -272,11 +307,17 @@ class Attempt(msgspec.Struct, frozen=True):
             outcome = self.cluster.allocator.begin(node.node, wanted)
         except AllocationError as error:
             remedy = error.remedy or _CORRECT
-            refused = _for_all(self.pod.wanted, node.name, Code.ERROR, str(error), remedy)
             is_of_all = isinstance(error, MissingClassError)
+            where = "" if is_of_all else node.name
+            refused = _for_all(self.pod.wanted, where, Code.ERROR, str(error), remedy)
             unresolvable = len(self.cluster.fleet) if is_of_all else None
             told = self._undecidable(error)
-            return Unplaced(told, lambda: iter((refused,)), unresolvable=unresolvable)
+            return Unplaced(
+                told,
+                lambda: iter((refused,)),
+                unresolvable=unresolvable,
+                is_error=not is_of_all,
+            )
         if isinstance(outcome, Allocated):
             return Placed(node.name, self.pod.amounts, outcome.results, tuple(wanted))
         if isinstance(outcome, Search) and self.searches_left > 0:

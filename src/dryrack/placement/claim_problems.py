@@ -1,7 +1,8 @@
 """
-Claims that a pod cannot use, whatever nodes have: missing, being deleted, or shared by too many.
+Claims that a pod cannot use on any node: missing, being deleted, or shared by too many pods.
 
-The scheduler tells it to the pod, and explanations say the same.
+Explanations name each of them. The scheduler reports only the last: as in kube-scheduler, a pod
+whose claim is missing or being deleted does not enter the queue, and gets no condition.
 """
 
 from __future__ import annotations
@@ -16,21 +17,23 @@ if TYPE_CHECKING:
 
 # As many as the API lets reserve a claim.
 RESERVATIONS_MAX = 256
+# What kube-scheduler says of a claim that so many pods have reserved.
+IN_USE = "resourceclaim in use"
 
 
 def claim_not_found(name: str) -> str:
-    """What is said of a pod that names a claim which is not there."""
+    """Return why a pod waits that names a claim which does not exist."""
     return f'resourceclaim "{name}" not found; create it'
 
 
 def claim_problem(claim: ResourceClaim, pod: Pod) -> str:
-    """What keeps the pod from using a claim that is there; nothing, if it can."""
+    """Return what keeps the pod from using a claim that exists; empty if nothing does."""
     name = claim.metadata.name
     if claim.metadata.deletion_timestamp is not None:
         return f'resourceclaim "{name}" is being deleted'
     if _is_fully_reserved(claim, pod):
-        message = f'resourceclaim in use: {RESERVATIONS_MAX} pods share "{name}", the most'
-        return f"{message} that can; one of them has to leave"
+        shared = f'{RESERVATIONS_MAX} pods share "{name}", as many as the API allows'
+        return f"{IN_USE}. {shared}; delete one of them"
     return ""
 
 

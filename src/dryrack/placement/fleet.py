@@ -42,6 +42,8 @@ class Fleet:
 
     def __init__(self) -> None:
         self._states: dict[str, NodeState] = {}
+        # Changes whenever a node comes, goes, or gets other labels.
+        self.nodes_version = 0
         # Nodes that are not there, with the pods that are said to be on them.
         self._absent: dict[str, NodeState] = {}
         self._places: dict[Hashable, str] = {}
@@ -74,6 +76,8 @@ class Fleet:
         """The node is there, as it is now."""
         name = node.metadata.name
         state = self._states.get(name)
+        if state is None or state.node.metadata.labels != node.metadata.labels:
+            self.nodes_version += 1
         if state is None:
             state = self._states[name] = self._absent.pop(name, NodeState(node))
         state.replace(node)
@@ -84,6 +88,7 @@ class Fleet:
     def drop(self, name: str) -> None:
         """The node is gone; the pods on it are remembered."""
         state = self._states.pop(name, None)
+        self.nodes_version += 1
         if state is not None and state.occupants:
             self._absent[name] = state
         self.nodes.drop(name)

@@ -83,3 +83,5 @@ class NodeRefusal(NamedTuple):
     further: tuple[str, ...] = ()
     # Whether it stays so if pods leave the node (upstream's UnschedulableAndUnresolvable).
     is_unresolvable: bool = False
+    # Whether the node has too little of a resource.
+    is_shortage: bool = False

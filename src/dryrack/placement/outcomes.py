@@ -10,7 +10,7 @@ import msgspec
 from dryrack.allocation import claim_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from dryrack.allocation import NodePool, Outcome, Reason, Search
     from dryrack.kinds.core import Node
@@ -41,6 +41,20 @@ class OffersPools(Protocol):
     """Knows the devices of nodes, as `LiveAllocator` does."""
 
     def pools_on(self, node: Node) -> Sequence[NodePool]: ...
+
+
+@runtime_checkable
+class FindsDoubtfulNodes(Protocol):
+    """Knows on which nodes giving out devices may end in an error, as `LiveAllocator` does."""
+
+    def doubtful_nodes(
+        self,
+        claims: Sequence[ResourceClaim],
+        nodes: Callable[[], Iterable[Node]],
+        *,
+        enough: int,
+        version: int,
+    ) -> Sequence[Node]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +90,8 @@ class Refusal:
 
     node: str
     reasons: tuple[Reason, ...]
+    # How far the node is from taking the pod for other reasons than those about devices.
+    shortage: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +110,8 @@ class Unplaced:
     unresolvable: int | None = field(repr=False, compare=False, default=None)
     # Whether it may fit when a pod goes from its node, and nothing else happens.
     is_helped_by_leaving: bool = field(repr=False, compare=False, default=True)
+    # Whether a plugin or a selector failed: kube-scheduler calls that an error, not a refusal.
+    is_error: bool = field(repr=False, compare=False, default=False)
 
     @property
     def is_kept_off_by_claims(self) -> bool:

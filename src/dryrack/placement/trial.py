@@ -16,15 +16,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar, runtime_checkable
+
+from msgspec.structs import replace as changed
+
+from dryrack.placement.index.volume_matching import Unbindable, VolumeOffers
+from dryrack.placement.index.volumes import SELECTED_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
     from dryrack.allocation import AffectedNodes
+    from dryrack.kinds.core import PersistentVolumeClaim, Pod
     from dryrack.kinds.resource import AllocationResult
     from dryrack.placement.occupant import Occupant
     from dryrack.placement.place import Cluster
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 @runtime_checkable
@@ -110,6 +119,32 @@ class Trial:
         self._undo.append(partial(self._hold, claim, before))
         self._hold(claim, allocation)
 
+    def keep_volumes(self, pod: Pod, node: str) -> None:
+        """
+        Keep the volumes that the pod gets on the node from other pods.
+
+        A claim whose volume has to be made remembers the node, as it does when the pod is bound.
+        """
+        volumes, state = self._fleet.volumes, self._fleet.get(node)
+        waiting = list(volumes.waiting(pod)) if pod.spec.volumes else []
+        if not waiting or state is None:
+            return
+        found = VolumeOffers(volumes, waiting).on(state.node.metadata)
+        if isinstance(found, Unbindable):
+            return
+        for key, volume in found.items():
+            if volume:
+                self._change(volumes.assumed, volume, key)
+            else:
+                self._change(volumes.claims, key, _made_on(node, volumes.claims[key]))
+
+    def _change(self, entries: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+        if key in entries:
+            self._undo.append(partial(entries.__setitem__, key, entries[key]))
+        else:
+            self._undo.append(partial(entries.pop, key))
+        entries[key] = value
+
     def _hold(self, claim: str, allocation: AllocationResult | None) -> None:
         self._fleet.reopen(self._allocator.hold(claim, allocation))
 
@@ -123,3 +158,8 @@ class Trial:
             self._fleet.leave(key)
         else:
             self._fleet.stand(key, node, occupant)
+
+
+def _made_on(node: str, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    annotations = {**claim.metadata.annotations, SELECTED_NODE: node}
+    return changed(claim, metadata=changed(claim.metadata, annotations=annotations))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dryrack.scenario.reading import LoadedScenario, ScenarioError, load_scenario, read_scenario
     from dryrack.scenario.replay.anonymity import anonymous
     from dryrack.scenario.replay.comparison import Comparison, compare
+    from dryrack.scenario.replay.fidelity import Fidelity
     from dryrack.scenario.replay.placements import PodPlacement
     from dryrack.scenario.replay.recording import record
     from dryrack.scenario.replay.replacement import (
@@ -53,6 +54,7 @@ else:
             "reading": "LoadedScenario ScenarioError load_scenario read_scenario",
             "replay.anonymity": "anonymous",
             "replay.comparison": "Comparison compare",
+            "replay.fidelity": "Fidelity",
             "replay.placements": "PodPlacement",
             "replay.recording": "record",
             "replay.replacement": "with_fleet with_objects without_place",
@@ -69,6 +71,7 @@ __all__ = [
     "Comparison",
     "EmbeddedRun",
     "Exhibit",
+    "Fidelity",
     "LoadedScenario",
     "Nobody",
     "Observer",

@@ -22,6 +22,7 @@ from dryrack.cluster import (
     PlaneOptions,
     SeededChance,
     SystemClock,
+    compute_domain_families,
     families,
     plugin_families,
     with_catalogue,
@@ -197,7 +198,8 @@ async def embedded_world(
         drivers=drivers,
         node_lease_seconds=how.node_lease_seconds,
     )
-    engines = (*controllers, *plugin_families(drivers))
+    domains = compute_domain_families(hardware.machines)
+    engines = (*controllers, *plugin_families(drivers), *domains)
     chance = SeededChance(how.seed + _FAULTS_SEED)
     board = FaultBoard(clock=clock, chance=chance, informers_apart=how.engines_crash)
     async with embedded(options, engines=engines, board=board) as cluster:

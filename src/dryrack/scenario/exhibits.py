@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _KINDS: Mapping[str, Sequence[Endpoint]] = {
     "claims": (CLAIMS, PODS),
-    "devices": (SLICES, CLAIMS),
+    "devices": (SLICES, CLAIMS, NODES),
     "events": (EVENTS,),
     "gangs": (PODS, *GROUP_KINDS),
     "nodes": (NODES,),

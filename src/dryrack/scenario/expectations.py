@@ -80,7 +80,7 @@ async def lacking(each: Expectation, sight: Sight) -> list[str]:
     if each.event is not None:
         return await _event(each.event, sight)
     there = await _matching(each.gone, sight)
-    return [f"{name_in(obj)} is there" for obj in there[:_SHOWN_MAX]]
+    return _first_few([f"{name_in(obj)} is there" for obj in there])
 
 
 async def _matching(text: str, sight: Sight) -> list[Raw]:
@@ -98,13 +98,17 @@ async def _objects(each: Expectation, sight: Sight) -> list[str]:
     if each.count is not None:
         if len(fitting) == each.count:
             return []
-        first = [what for obj in found for what in _wrong(obj, each.fields)][:_SHOWN_MAX]
-        return [f"{each.object}: {len(fitting)}, not {each.count}", *first]
+        wrong = [what for obj in found for what in _wrong(obj, each.fields)]
+        return [f"{each.object}: {len(fitting)}, not {each.count}", *_first_few(wrong)]
     if not found:
         return [f"{each.object}: there is none"]
-    wrong = [what for obj in found for what in _wrong(obj, each.fields)]
-    more = len(wrong) - _SHOWN_MAX
-    return [*wrong[:_SHOWN_MAX], *([f"and {more} more"] if more > 0 else [])]
+    return _first_few([what for obj in found for what in _wrong(obj, each.fields)])
+
+
+def _first_few(messages: Sequence[str]) -> list[str]:
+    """Return the first messages, and how many more there are."""
+    more = len(messages) - _SHOWN_MAX
+    return [*messages[:_SHOWN_MAX], *([f"and {more} more"] if more > 0 else [])]
 
 
 def _wrong(obj: Raw, fields: Mapping[str, Any]) -> list[str]:
@@ -209,7 +213,7 @@ async def _event(expected: EventExpectation, sight: Sight) -> list[str]:
         if fnmatchcase(event.get("reason") or "", expected.reason) and expected.says in says:
             return []
     said = dict.fromkeys(f"{each.get('reason')}: {each.get('message')}" for each in about)
-    instead = "; ".join(list(said)[:_SHOWN_MAX]) or "no event at all"
+    instead = "; ".join(_first_few(list(said))) or "no event at all"
     what = f"{expected.reason} {expected.says!r}" if expected.says else expected.reason
     return [f"{expected.of}: no event {what}, but {instead}"]
 

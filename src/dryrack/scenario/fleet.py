@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from dryrack.cluster import (
     allocation_state_objects,
+    compute_domain_objects,
+    has_compute_domains,
     load_catalogue,
     virtual_node,
 )
@@ -20,7 +22,7 @@ from dryrack.kubeletplugin import FakeKind, device_classes, read_devices
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.hardware.catalogue import Catalogue
+    from dryrack.hardware.catalogue import Catalogue, InstanceType
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import DeviceKind
     from dryrack.scenario.model import Fleet, NodeGroup
@@ -32,13 +34,18 @@ class Hardware:
 
     devices: tuple[DeviceKind, ...]
     catalogue: Catalogue | None
+    # The types of the nodes that the fleet names.
+    machines: tuple[InstanceType, ...] = ()
 
     @classmethod
     def of(cls, fleet: Fleet) -> Hardware:
-        by_type = fleet.catalogue or any(group.profile for group in fleet.nodes)
+        profiles = {group.profile for group in fleet.nodes if group.profile}
+        catalogue = load_catalogue() if fleet.catalogue or profiles else None
+        known = catalogue.instance_types if catalogue is not None else {}
         return cls(
             read_devices(fleet.devices, catalogue=load_catalogue) if fleet.devices else (),
-            load_catalogue() if by_type else None,
+            catalogue,
+            tuple(known[name] for name in sorted(profiles) if name in known),
         )
 
 
@@ -46,6 +53,8 @@ def fleet_objects(fleet: Fleet, hardware: Hardware) -> Iterator[Raw]:
     """All objects of a fleet, in the order in which they are brought."""
     if hardware.catalogue is not None:
         yield from map(to_builtins, hardware.catalogue.device_classes.values())
+    if has_compute_domains(hardware.machines):
+        yield from compute_domain_objects()
     yield from map(to_builtins, device_classes(hardware.devices))
     if any(isinstance(each, FakeKind) for each in hardware.devices):
         yield from allocation_state_objects()

@@ -169,6 +169,14 @@ class Step(Part, frozen=True, kw_only=True):
     ] = ()
 
 
+class RecordedPod(Part, frozen=True, kw_only=True):
+    """Where a pod was when its cluster was recorded."""
+
+    pod: Annotated[str, Meta(description="NAMESPACE/NAME")]
+    node: Annotated[str, Meta(description="its node; without it the pod waited")] = ""
+    devices: Annotated[Count, Meta(description="how many devices it had")] = 0
+
+
 class Scenario(Part, frozen=True, kw_only=True):
     """A world, what happens to it, and what must come of it."""
 
@@ -185,6 +193,13 @@ class Scenario(Part, frozen=True, kw_only=True):
     faults: Annotated[
         tuple[str, ...],
         Meta(description="faults of the whole run, as: api conflicts=0.01 latency=20ms"),
+    ] = ()
+    recorded: Annotated[
+        tuple[RecordedPod, ...],
+        Meta(
+            description="where pods were when dryrack record wrote the file; a run fails if one of "
+            "them has no node at its end"
+        ),
     ] = ()
 
 

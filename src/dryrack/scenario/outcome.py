@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dryrack.scenario.replay.fidelity import Fidelity
     from dryrack.scenario.replay.placements import PodPlacement
 
 
@@ -89,15 +90,24 @@ class Outcome:
     """Why it came to no end, or why an invariant does not hold."""
     placements: tuple[PodPlacement, ...] = ()
     """Where its pods were at the end."""
+    fidelity: Fidelity | None = None
+    """How the run compares with the recording; None for a scenario that people wrote."""
 
     @property
     def held(self) -> bool:
-        return not self.problem and all(each.verdict is Verdict.HELD for each in self.steps)
+        steps_held = all(each.verdict is Verdict.HELD for each in self.steps)
+        return steps_held and not self.problem and not self.lost
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """The pods that had a node in the recording and have none now, with the reason."""
+        return self.fidelity.lost if self.fidelity else ()
 
     @property
     def failures(self) -> tuple[str, ...]:
-        found = [f"{each.title}: {what}" for each in self.steps for what in each.failures]
-        return (*found, self.problem) if self.problem else tuple(found)
+        steps = [f"{each.title}: {what}" for each in self.steps for what in each.failures]
+        lost = [f"placed in the recording, not placed now: {each}" for each in self.lost]
+        return (*steps, *lost, *([self.problem] if self.problem else ()))
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -117,5 +127,6 @@ class Outcome:
             "writes": self.writes,
             "pods": [each.document() for each in self.placements],
         }
+        found |= {"recorded": self.fidelity.document()} if self.fidelity else {}
         found |= {"hash": self.hash} if self.hash else {}
         return found | ({"problem": self.problem} if self.problem else {})

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dryrack.scenario.reading import FILE_NAME, load_scenario
+from dryrack.scenario.reading import FILE_NAME, LIBRARY, load_scenario
 
 if TYPE_CHECKING:
     from dryrack.scenario.reading import LoadedScenario
 
-LIBRARY = Path(__file__).parent / "library"
 SCHEMA = Path(__file__).parent / "schema.json"
 
 # What `dryrack demo` runs, in the order in which it is told.

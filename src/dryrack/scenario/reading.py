@@ -1,13 +1,17 @@
 """
 A scenario file, read with the line of every mistake.
 
-All that is wrong is told at once, each with file, line and field. The files that a scenario names
-are read here, too: from beside it, or else from the manifests that come with dryrack.
+All problems are reported at once, each with file, line and field. The files that a scenario names
+are read here, too: from its folder, or else from the manifests that come with dryrack. A scenario
+of somebody else cannot read other files of the machine, through `..`, an absolute path or a
+symbolic link, and no error quotes what is in a file that has no objects.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import errno
+import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 FILE_NAME = "scenario.yaml"
+LIBRARY = Path(__file__).parent / "library"
 
 
 class ScenarioError(ContentError):
@@ -174,17 +179,44 @@ def _objects(
     folder: Path, name: str, document: Document, place: shape.Path
 ) -> tuple[tuple[Raw, ...], Sequence[Problem]]:
     path = folder / name
-    if not path.is_file() and (MANIFESTS / name).is_file():
-        path = MANIFESTS / name
     try:
-        reading = read(_bytes(path), str(path))
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
+        reading = read(_bytes(_find_file(folder, name)), str(path))
+    except (OSError, ValueError) as error:
+        why = (getattr(error, "strerror", None) or str(error)).lower()
         message = f"{shape.render(place)}: {name!r}: {why}"
-        return (), [document.problem(place, message, f"files are looked for in {folder}")]
+        fix = f"name a file in {folder} or in a folder below it"
+        return (), [document.problem(place, message, fix)]
+    # The problem of a file that has no objects might quote its text, whatever it is.
+    unreadable = [
+        replace(
+            each,
+            message="not YAML or JSON of Kubernetes objects",
+            fix=f"see what is wrong with: dryrack lint {path}",
+        )
+        for each in reading.problems
+    ]
     nameless = [
         each.problem("", NO_OBJECT, NAME_IT)
         for each in reading.documents
         if not is_object(each.raw)
     ]
-    return tuple(each.raw for each in reading.documents), (*reading.problems, *nameless)
+    return tuple(each.raw for each in reading.documents), (*unreadable, *nameless)
+
+
+def _find_file(folder: Path, name: str) -> Path:
+    """
+    Return the file in the folder of the scenario, or else the one that comes with dryrack.
+
+    Raises an OSError for a file that is not there, and a ValueError for one that is elsewhere.
+    """
+    if Path(name).is_absolute():
+        raise ValueError("an absolute path")
+    for root in (folder, MANIFESTS, LIBRARY):
+        path = Path(os.path.realpath(root / name))
+        if not path.is_relative_to(os.path.realpath(root)):
+            raise ValueError("not in the folder of the scenario")
+        if path.is_file():
+            return path
+    if (folder / name).exists():
+        raise ValueError("not a regular file")
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))

@@ -22,6 +22,7 @@ from dryrack.scenario.expectations import described, lacking
 from dryrack.scenario.outcome import ExpectationOutcome, Outcome, StepOutcome, Verdict
 from dryrack.scenario.problems import before
 from dryrack.scenario.references import DEFAULT_NAMESPACE, Reference, name_in
+from dryrack.scenario.replay.fidelity import fidelity_of
 from dryrack.scenario.replay.placements import placements_of
 from dryrack.scenario.world import Glance, Kinds
 
@@ -119,6 +120,7 @@ class _Run:
         except DryrackError as error:
             self._problem = str(error)
         journal = self._world.journal
+        placements = await self._placements()
         return Outcome(
             name=self._loaded.name,
             title=self._scenario.title or self._loaded.name,
@@ -128,7 +130,8 @@ class _Run:
             writes=journal.writes,
             hash=journal.hash if self._world.is_reproducible else "",
             problem=self._problem,
-            placements=await self._placements(),
+            placements=placements,
+            fidelity=fidelity_of(self._scenario.recorded, placements),
         )
 
     async def _placements(self) -> tuple[PodPlacement, ...]:

@@ -24,7 +24,7 @@ from dryrack.client.informer import name_of
 from dryrack.kinds.core import PersistentVolume, PersistentVolumeClaim
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
-from dryrack.placement import WaitingClass
+from dryrack.placement import SELECTED_NODE, WaitingClass
 from dryrack.scheduler.demands import volume_claim_key
 
 if TYPE_CHECKING:
@@ -81,11 +81,13 @@ class ClusterFacts:
 
     def _volume_claim(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {})
-        if new is None:
-            self._fleet.volumes.claims.pop(name, None)
-        else:
-            self._fleet.volumes.claims[name] = decode(new, PersistentVolumeClaim)
+        before = self._fleet.volumes.claims.pop(name, None)
+        after = None if new is None else decode(new, PersistentVolumeClaim)
+        if after is not None:
+            self._fleet.volumes.claims[name] = after
         self._sleepers.wake_for(volume_claim_key(*name))
+        if before is not None and after is not None and _is_released(before, after):
+            self._sleepers.wake()
 
     def _volume(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {}).name
@@ -143,3 +145,10 @@ def waiting_class(storage_class: Raw) -> WaitingClass:
 
 def _reach(volume: PersistentVolume) -> tuple[object, ...]:
     return volume.metadata.labels, volume.spec.node_affinity
+
+
+def _is_released(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> bool:
+    """Whether pods for other nodes no longer have to wait for a volume that is being made."""
+    is_bound = bool(after.spec.volume_name) and not before.spec.volume_name
+    chosen, annotations = before.metadata.annotations.get(SELECTED_NODE), after.metadata.annotations
+    return is_bound or (chosen is not None and annotations.get(SELECTED_NODE) != chosen)

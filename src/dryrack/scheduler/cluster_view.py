@@ -35,7 +35,15 @@ from dryrack.kinds.resource import (
     ResourceClaim,
 )
 from dryrack.kinds.slice_decode import SliceDecoder
-from dryrack.placement import Cluster, Fleet, Occupant, Reservations, helped_by
+from dryrack.placement import (
+    Cluster,
+    Fleet,
+    Occupant,
+    Reservations,
+    Unplaced,
+    helped_by,
+    nobody_to_preempt,
+)
 from dryrack.scheduler.claims.extended_resources import ExtendedClaim, owners, the_one_that_counts
 from dryrack.scheduler.cluster_facts import ClusterFacts
 from dryrack.scheduler.queue import Change
@@ -46,7 +54,7 @@ if TYPE_CHECKING:
     from dryrack.allocation import AffectedNodes, LiveAllocator
     from dryrack.client.informer import Informer, Informers
     from dryrack.kinds.raw import Raw
-    from dryrack.placement import ExtendedResources, GangRefused, Unplaced, VolumeProblem
+    from dryrack.placement import ExtendedResources, GangRefused, VolumeProblem
     from dryrack.scheduler.binding import Plan
 
 _DONE = ("Succeeded", "Failed")
@@ -132,6 +140,14 @@ class View:
             return problem
         said = f"0/{nodes} nodes are available: {problem.message}."
         return problem._replace(message=said)
+
+    def refusal_by_claim(self, problem: str) -> str:
+        """Return what kube-scheduler reports if a claim keeps a pod from all nodes."""
+        nodes = len(self._fleet)
+        if not nodes:
+            return "no nodes available to schedule pods"
+        preemption = nobody_to_preempt(self.cluster, nodes).message
+        return f"0/{nodes} nodes are available: {problem}. still not schedulable, {preemption}"
 
     def refresh(self) -> None:
         """Forgets why nodes refused: by now they may do so for other reasons."""
@@ -295,8 +311,9 @@ class View:
         else:
             nodes = self._allocator.put_slice(self._slices.decode(new))
         if old is not None and _offers_less(old, new):
-            # Nobody is helped, but nodes say other things.
+            # Nodes say other things, and a device is gone that an attempt may have failed on.
             self._fleet.reopen(nodes)
+            self._sleepers.wake(Change.DEVICE_LEFT)
         else:
             self._help(nodes)
 
@@ -360,8 +377,11 @@ def _but(obj: Raw, *fields: str) -> Raw:
 
 
 def helped_by_changes(pods: Iterable[Raw], refused: Unplaced | GangRefused) -> Change:
-    """What may help these pods, which were refused."""
+    """Return the changes that may help these pods, which were refused."""
     found = Change.OTHER
+    if isinstance(refused, Unplaced) and refused.unresolvable is None:
+        # An error on one node keeps a pod from all others until that node does without the device.
+        found |= Change.DEVICE_LEFT | Change.NODE_LEFT
     if refused.is_helped_by_leaving:
         found |= Change.POD_LEFT
     if any(pod["spec"].get("topologySpreadConstraints") for pod in pods):

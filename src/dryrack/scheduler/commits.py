@@ -72,8 +72,14 @@ class Commits:
         volumes: VolumeBinding,
         slots: asyncio.Semaphore,
         group_of: Callable[[Raw], Raw | None],
+        binding_timeout_of: Callable[[Raw], float],
     ) -> None:
-        """`group_of` finds the PodGroup of a pod."""
+        """
+        Build it for one scheduler.
+
+        `group_of` returns the PodGroup of a pod, `binding_timeout_of` how many seconds the devices
+        of a pod may take to be ready.
+        """
         self.in_hand: set[Name] = set()
         self._view = view
         self._binder = binder
@@ -83,6 +89,7 @@ class Commits:
         self._volumes = volumes
         self._slots = slots
         self._group_of = group_of
+        self._binding_timeout_of = binding_timeout_of
         self._owners = DeviceOwners(view.claims, clock)
 
     async def carry_out(
@@ -153,7 +160,7 @@ class Commits:
             await self._apart(self._volumes.bind(waiting))
 
     async def _devices_ready(self, plan: Plan, claims: Sequence[Raw]) -> None:
-        """Waits for binding conditions; other pods may use the claims, and be bound, meanwhile."""
+        """Wait for binding conditions; other pods may use the claims, and be bound, meanwhile."""
         await self._owners.confirm(each for each in claims if full_name(each) in plan.given)
         lacking = {full_name(claim) for claim in claims if unready(claim)}
         if not lacking:
@@ -162,11 +169,14 @@ class Commits:
             self._view.settle(full_name(claim), claim)
         for each in plan.assignments:
             if not lacking.isdisjoint(each.consumers):
+                await self._reporter.nominate(each.pod, each.node)
                 message = f"waiting for binding conditions for device on node {each.node}"
                 await self._reporter.event(
                     each.pod, "BindingConditionsPending", message, type="Normal"
                 )
-        await self._apart(self._conditions.ready(claims))
+        # All pods of a plan name the same scheduler.
+        timeout_seconds = self._binding_timeout_of(plan.assignments[0].pod)
+        await self._apart(self._conditions.ready(claims, timeout_seconds))
 
     async def _apart(self, wait: Awaitable[None]) -> None:
         """A wait that may be long keeps no other pod from being bound."""

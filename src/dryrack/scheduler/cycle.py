@@ -17,6 +17,7 @@ from dryrack.allocation import LiveAllocator
 from dryrack.client.endpoints import TAINT_RULES
 from dryrack.client.errors import ApiError, ForbiddenError, NotFoundError, TransportError
 from dryrack.client.informer import Informers, Name, name_of
+from dryrack.client.supervision import current_component
 from dryrack.client.timekeeping import sleep
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
@@ -103,6 +104,8 @@ class Scheduler:
         self._meter.read_queue(self._pending)
         self._slots = asyncio.Semaphore(BINDINGS_MAX)
         self._deciding = asyncio.Lock()
+        self._buggy: set[Unit] = set()
+        """Pods and gangs whose last attempt ended in an unexpected exception."""
         self._searches = LongSearches(self._queue.add)
         reading = informers or self._own
         assert reading is not None, "if nobody gave any, they are its own"
@@ -114,12 +117,11 @@ class Scheduler:
             binder,
             clock=clock,
             reporter=self._reporter,
-            conditions=BindingConditions(
-                self._view.claims, clock, settings.binding_timeout_seconds
-            ),
+            conditions=BindingConditions(self._view.claims, clock),
             volumes=VolumeBinding(client, reading, self._view.cluster.fleet, clock),
             slots=self._slots,
             group_of=lambda pod: self._groups.of_pod(pod),
+            binding_timeout_of=lambda pod: settings.binding_timeout_seconds(scheduler_of(pod)),
         )
         self._build_gangs(reading, settings)
         self._view.pods.listen(self._pod_changed)
@@ -224,8 +226,22 @@ class Scheduler:
         except UntoldError as error:
             _logger.info("%s was not told why it waits: %s", _shown(unit), error)
             self._queue.retry_backed_off(unit)
+        except Exception as error:
+            component = current_component()
+            if component is None:
+                raise
+            # One pod that cannot be decided must not stop the scheduler for all the others.
+            component.fail_for(_shown(unit), error)
+            self._buggy.add(unit)
+            for pod in pods:
+                self._meter.ended(pod, Result.ERROR)
+            await self._failed(pods, f"internal error of the scheduler: {type(error).__name__}")
+            self._queue.retry_backed_off(unit)
         else:
             self._queue.forget(unit)
+            if unit in self._buggy and (component := current_component()) is not None:
+                self._buggy.discard(unit)
+                component.recover(_shown(unit))
         finally:
             for pod in pods:
                 self._meter.left(pod)
@@ -233,7 +249,7 @@ class Scheduler:
             self._slots.release()
 
     async def _failed(self, pods: Sequence[Name], message: str) -> None:
-        """Tells pods what the server has against them, if it takes that."""
+        """Report an error of the scheduler or the server to pods, if the server accepts that."""
         try:
             for raw in (self._view.pods.get(*name) for name in pods):
                 if raw is not None and self._is_ours(raw):
@@ -254,13 +270,14 @@ class Scheduler:
             # One that has yet to be made is told by a change of the pod.
             if wanted.message:
                 await self._let_go(raw)
-                await self._refuse(raw, wanted.message)
+                if not wanted.is_gated:
+                    await self._refuse(raw, wanted.message)
         elif isinstance(outcome, Placed):
             try:
                 await self._commits.carry_out([_decided(raw, wanted, outcome)])
                 self._post_filter.done(name)
             except UnusableClaimError as error:
-                await self._refuse(raw, str(error))
+                await self._reporter.failed(raw, error.report)
                 raise
         elif outcome is not None:
             await self._unplaced(raw, wanted, outcome)
@@ -279,7 +296,10 @@ class Scheduler:
             await free(stale, wanted.pod, view=self._view, binder=self._binder)
         if found.preemption is not None:
             await self._post_filter.evict(name, found.preemption, (raw,))
-        await self._refuse(raw, found.beside(outcome.message))
+        if outcome.is_error:
+            await self._reporter.failed(raw, outcome.message)
+        else:
+            await self._refuse(raw, found.beside(outcome.message))
 
     async def _let_go(self, raw: Raw) -> None:
         """

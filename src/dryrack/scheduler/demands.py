@@ -24,6 +24,8 @@ class Finds(Protocol):
 
     def volume_problem(self, pod: Pod) -> VolumeProblem | None: ...
 
+    def refusal_by_claim(self, problem: str) -> str: ...
+
     def is_promised(self, claim: str) -> bool: ...
 
     def extended_resources(self) -> Mapping[str, DeviceClass]: ...
@@ -55,6 +57,8 @@ class Waiting:
     claim: str = ""
     """Namespace and name; see `volume_claim_key` for one of another kind."""
     message: str = ""
+    is_gated: bool = False
+    """Whether kube-scheduler's PreEnqueue holds the pod back: then nothing is reported."""
 
 
 def volume_claim_key(namespace: str, name: str) -> str:
@@ -90,14 +94,15 @@ def demands(pod: Pod, cluster: Finds) -> Demands | Waiting:
 
 
 def _usable(pod: Pod, name: str, cluster: Finds) -> ResourceClaim | Waiting:
-    """The claim of that name, or what keeps the pod from using it."""
+    """Return the claim of that name, or what keeps the pod from using it."""
     claim = cluster.claim(pod.metadata.namespace, name)
     full = f"{pod.metadata.namespace}/{name}"
     if claim is None:
-        return Waiting(full, claim_not_found(name))
+        return Waiting(full, claim_not_found(name), is_gated=True)
     problem = claim_problem(claim, pod)
     if problem:
-        return Waiting(full, problem)
+        is_gated = claim.metadata.deletion_timestamp is not None
+        return Waiting(full, problem if is_gated else cluster.refusal_by_claim(problem), is_gated)
     if cluster.is_promised(full):
         # Another pod is about to have it allocated, which is known in a moment.
         return Waiting(full)

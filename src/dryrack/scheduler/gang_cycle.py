@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from dryrack.client.endpoints import PODS
@@ -68,12 +69,22 @@ FINISHING_SECONDS = 5.0
 TIMEOUT_SECONDS = 60
 
 
+class _Report(Enum):
+    """How members learn that their gang is not placed."""
+
+    REFUSAL = auto()
+    ERROR = auto()
+    NONE = auto()
+    """As in kube-scheduler, whose PreEnqueue holds pods back without a word."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Waits:
-    """Why nothing is decided yet; members are told if there is a message."""
+    """Why nothing is decided yet; it is reported if there is a message."""
 
     message: str = ""
     claim: str = ""
+    report: _Report = _Report.REFUSAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +185,7 @@ class GangCycle:
             if outcome.claim:
                 self._queue.park_for(key, outcome.claim)
             if outcome.message:
-                await self._give_up(key, state, outcome.message)
+                await self._give_up(key, state, outcome.message, outcome.report)
 
     async def _refused(self, key: GangKey, state: GangState, outcome: GangRefused) -> None:
         """The gang waits; others may have to go for it."""
@@ -192,7 +203,9 @@ class GangCycle:
             self._queue.add_after(key, found.keeps_seconds)
         if found.preemption is not None:
             await self._post_filter.evict(key, found.preemption, state.pending)
-        await self._give_up(key, state, self._in_time(key, state, found.beside(outcome.message)))
+        is_error = any(each.is_error for each in outcome.lacking)
+        message = self._in_time(key, state, found.beside(outcome.message))
+        await self._give_up(key, state, message, _Report.ERROR if is_error else _Report.REFUSAL)
 
     def _help(self, key: GangKey, state: GangState, outcome: GangRefused) -> Help:
         gang, found = state.gang, self._members(key, state)
@@ -276,7 +289,8 @@ class GangCycle:
             found[member.name] = (member, raw, wanted)
         if waits is not None and len(state.bound) + len(found) < gang.min_count:
             # A claim that has yet to be made is told by a change of its pod.
-            return _Waits(f"{key}: {waits.message}" if waits.message else "", waits.claim)
+            report = _Report.NONE if waits.is_gated else _Report.REFUSAL
+            return _Waits(f"{key}: {waits.message}" if waits.message else "", waits.claim, report)
         return found
 
     def _gathering(self, key: GangKey, gang: Gang) -> _Waits:
@@ -291,7 +305,7 @@ class GangCycle:
             bound = await self._commits.carry_out(decided, self._watermark.plan())
         except UnusableClaimError as error:
             for each in decided:
-                await self._reporter.refused(each.raw, str(error))
+                await self._reporter.failed(each.raw, error.report)
             raise
         self._post_filter.done(key)
         for assignment in bound.assignments:
@@ -310,8 +324,8 @@ class GangCycle:
         _, failure = bound.failures[0]
         raise OvertakenError(f"{key}: {len(bound.failures)} pods could not be bound: {failure}")
 
-    async def _give_up(self, key: GangKey, state: GangState, message: str) -> None:
-        """The gang is not placed now: nothing is held, and everybody is told."""
+    async def _give_up(self, key: GangKey, state: GangState, message: str, report: _Report) -> None:
+        """Release what is held for a gang that is not placed now, and report why."""
         held = self._reserved(key, state)
         for claim, uids in held:
             await let_go(claim, uids, view=self._view, binder=self._binder)
@@ -322,15 +336,21 @@ class GangCycle:
         if key in self._table.unfinished:
             await self._dissolve(key, state, message)
             return
-        self._meter.ended(key, Result.UNSCHEDULABLE)
+        if report is _Report.NONE:
+            return
+        is_error = report is _Report.ERROR
+        self._meter.ended(key, Result.ERROR if is_error else Result.UNSCHEDULABLE)
         nominated, untold = self._post_filter.nominated(key), None
         try:
-            await self._groups.refused(key, message)
+            await (self._groups.failed if is_error else self._groups.refused)(key, message)
         except (ApiError, TransportError) as error:
             untold = UntoldError(f"{key}: {error}")
         for raw in filter(self._reporter.speaks_for, state.pending):
             try:
-                await self._reporter.refused(raw, message, nominated.get(name_of(raw), ""))
+                if is_error:
+                    await self._reporter.failed(raw, message)
+                else:
+                    await self._reporter.refused(raw, message, nominated.get(name_of(raw), ""))
             except UntoldError as error:
                 untold = error
         if untold is not None:

@@ -51,6 +51,8 @@ class Change(Flag):
     """A pod went from its node; who lacks only devices is told when these are free."""
     NODE_LEFT = auto()
     """A node is gone or takes fewer pods: those may be helped that are to be spread evenly."""
+    DEVICE_LEFT = auto()
+    """A node offers fewer devices: those may be helped whose selectors fail on one of them."""
     OTHER = auto()
 
 

@@ -77,15 +77,28 @@ class Reporter:
         return await self._tell(pod, "Unschedulable", message, nominated)
 
     async def failed(self, pod: Raw, message: str) -> None:
-        """Says that the server refuses what was decided about the pod."""
-        before = pod.get("status", {}).get("nominatedNodeName", "")
-        await self._tell(pod, "SchedulerError", message, before)
+        """
+        Report that an attempt ended in an error: a plugin, a selector, or a write failed.
+
+        The pod is nominated for no node any more. Raises UntoldError.
+        """
+        self.meter.ended(name_of(pod), Result.ERROR)
+        await self._tell(pod, "SchedulerError", message, "")
+
+    async def nominate(self, pod: Raw, node: str) -> None:
+        """Report the node of a pod that is not bound yet; a failure to do so does not matter."""
+        try:
+            await patch_status(self._client, pod, {"nominatedNodeName": node})
+        except (ApiError, TransportError) as error:
+            _logger.info("pod %s: no nominated node: %s", "/".join(name_of(pod)), error)
 
     async def _tell(self, pod: Raw, reason: str, message: str, nominated: str) -> bool:
-        """One write, of what is news."""
-        is_news = _told(pod) != message
+        """Write what is news, at once."""
+        is_news = _told(pod) != (reason, message)
         status: Raw = {}
-        if pod.get("status", {}).get("nominatedNodeName", "") != nominated:
+        # What is known of a pod may be older than its nomination.
+        is_error = reason == "SchedulerError"
+        if is_error or pod.get("status", {}).get("nominatedNodeName", "") != nominated:
             status["nominatedNodeName"] = nominated or None
         if is_news:
             status["conditions"] = [self._condition(reason, message)]
@@ -148,9 +161,10 @@ def _shortened(message: str) -> str:
     return message if len(message) <= _EVENT_MAX else f"{message[: _EVENT_MAX - 4]} ..."
 
 
-def _told(pod: Raw) -> str:
+def _told(pod: Raw) -> tuple[str, str]:
+    """Return the reason and the message of the pod's condition; empty if it has none."""
     conditions = pod.get("status", {}).get("conditions", [])
     for condition in conditions:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return str(condition.get("message", ""))
-    return ""
+            return str(condition.get("reason", "")), str(condition.get("message", ""))
+    return "", ""

@@ -40,11 +40,7 @@ class SchedulerSettings:
         """As kube-scheduler schedules, under these names."""
         return cls(profiles={name: profile_named(name) for name in names})
 
-    @property
-    def binding_timeout_seconds(self) -> float:
-        """How long devices with binding conditions may take to be ready, for all profiles."""
-        said = [
-            seconds_in(each.args.get("DynamicResources", {}).get("bindingTimeout", ""))
-            for each in self.profiles.values()
-        ]
-        return max((seconds or TIMEOUT_SECONDS for seconds in said), default=TIMEOUT_SECONDS)
+    def binding_timeout_seconds(self, scheduler: str) -> float:
+        """Return how long devices with binding conditions may take to be ready, by profile."""
+        args = self.profiles[scheduler].args.get("DynamicResources", {})
+        return seconds_in(args.get("bindingTimeout", "")) or TIMEOUT_SECONDS

@@ -22,14 +22,16 @@ from dryrack.client.client import Selection
 from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES, Endpoint
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster import (
-    DECISION_KINDS,
+    EXPLANATION_KINDS,
     PlaneOptions,
     SeededChance,
     SystemClock,
     add_allocation_states,
+    add_compute_domains,
     add_device_classes,
     add_node,
     apply_objects,
+    has_compute_domains,
     read_snapshot,
 )
 from dryrack.cluster.faults import read_healing, read_injection
@@ -43,7 +45,7 @@ from dryrack.testing.expectation import (
     seconds_of,
 )
 from dryrack.testing.manifests import documents_of
-from dryrack.testing.members import MEMBER_KINDS, Members, scheduled_pods
+from dryrack.testing.members import MEMBER_KINDS, Members, are_held_back, scheduled_pods
 from dryrack.testing.node_fleet import NodeGroup, check_once, machine_of, node_names, published
 from dryrack.testing.plane_engines import PlaneEngines, Setup, packaged_catalogue
 
@@ -159,6 +161,8 @@ class AsyncCluster:
         if machine is not None:
             classes = packaged_catalogue().device_classes.values()
             await add_device_classes(self.client, classes)
+            if has_compute_domains([machine]):
+                await add_compute_domains(self.client)
             self._engines.use_machine(machine)
         if kinds:
             await self._use_devices(kinds, group.names)
@@ -233,9 +237,7 @@ class AsyncCluster:
         if members is None:
             waiting = await self._members(about)
             raise await self._failure(waiting, f"{waiting} after {seconds:g} s: not scheduled")
-        snapshot = await read_snapshot(self.client, (CLAIMS,), Selection(namespace=about.namespace))
-        claims = [each for each in snapshot.objects if isinstance(each, ResourceClaim)]
-        found = scheduled_pods(members, claims)
+        found = scheduled_pods(members, await self._claims(about))
         problems = list(filter(None, map(wanted.problem, found)))
         if problems:
             raise await self._failure(members, "\n".join(problems))
@@ -250,8 +252,9 @@ class AsyncCluster:
         within: float | str | None = None,
     ) -> str:
         """
-        Waits until a scheduler has refused pods, and they went on waiting; answers with why.
+        Wait until a scheduler has refused pods and they go on waiting; return why.
 
+        A pod whose claim is missing or being deleted is not tried, and counts as refused.
         `because` are words of that answer, which is what the scheduler and `dryrack explain` say.
         """
         __tracebackhide__ = True
@@ -260,7 +263,9 @@ class AsyncCluster:
 
         async def told() -> Members | None:
             members = await self._members(about)
-            return members if members.placed or members.are_told else None
+            if members.placed or members.are_told:
+                return members
+            return members if are_held_back(members, await self._claims(about)) else None
 
         if await self._until(told, seconds) is None:
             members = await self._members(about)
@@ -303,6 +308,11 @@ class AsyncCluster:
         if self._task.done():
             self._task.result()
 
+    async def _claims(self, target: Target) -> Sequence[ResourceClaim]:
+        selection = Selection(namespace=target.namespace)
+        snapshot = await read_snapshot(self.client, (CLAIMS,), selection)
+        return [each for each in snapshot.objects if isinstance(each, ResourceClaim)]
+
     async def _members(self, target: Target) -> Members:
         self._check_engines()
         self._engines.start()
@@ -322,7 +332,7 @@ class AsyncCluster:
 
         if not members.pods:
             return members.nothing((await self.client.list(PODS)).items)
-        snapshot = await read_snapshot(self.client, DECISION_KINDS)
+        snapshot = await read_snapshot(self.client, EXPLANATION_KINDS)
         world = World.of(snapshot.objects)
         return explained(
             world,

@@ -87,7 +87,7 @@ class ScheduledPod:
     namespace: str
     name: str
     node: str
-    # As "driver/pool/device", in order.
+    # As "driver/pool/device", in order; a device of which the pod has two shares is there twice.
     devices: tuple[str, ...] = ()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
@@ -27,6 +28,7 @@ def explained(world: World, kind: str, name: str, *, scheduler_config: str, now:
     words = io.StringIO()
     try:
         with redirect_stdout(words), redirect_stderr(words):
+            settings = replace(settings, assumes_nodes=False)
             Case(world, subject, settings, NamedFormat.TABLE, now=now).run()
     except DryrackError as error:
         return str(error)

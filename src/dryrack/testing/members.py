@@ -106,19 +106,37 @@ class Members:
         return named
 
 
+def are_held_back(members: Members, claims: Iterable[ResourceClaim]) -> bool:
+    """
+    Return whether a claim that is missing or being deleted keeps each pod out of the queue.
+
+    A scheduler says nothing to such pods.
+    """
+    usable = {each.metadata.name for each in claims if each.metadata.deletion_timestamp is None}
+    waiting = [each for each in members.pods if not each.spec.node_name]
+    return bool(waiting) and all(
+        any(
+            name and name not in usable
+            for name in (named_claim(pod, entry) for entry in pod.spec.resource_claims)
+        )
+        for pod in waiting
+    )
+
+
 def scheduled_pods(members: Members, claims: Iterable[ResourceClaim]) -> tuple[ScheduledPod, ...]:
-    """Those that have a node, with the devices of their claims."""
+    """Return the pods that have a node, with the devices of their claims."""
     by_name = {each.metadata.name: each for each in claims}
     found = []
     for pod in members.placed:
         names = [named_claim(pod, entry) for entry in pod.spec.resource_claims]
-        used = [by_name.get(name) for name in (*names, claim_name_of(pod)) if name]
-        devices = {
+        # A pod may name a claim twice; two shares of a device are two results.
+        used = dict.fromkeys(name for name in (*names, claim_name_of(pod)) if name)
+        devices = [
             f"{each.driver}/{each.pool}/{each.device}"
-            for claim in used
+            for claim in map(by_name.get, used)
             if claim is not None and claim.status.allocation is not None
             for each in claim.status.allocation.devices.results
-        }
+        ]
         found.append(
             ScheduledPod(
                 pod.metadata.namespace,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from dryrack.cluster import (
     SeededChance,
     build,
+    compute_domain_families,
     families,
     load_catalogue,
     plugin_families,
@@ -173,7 +174,8 @@ class PlaneEngines:
             for group in self._groups
             for each in plugin_families(group.drivers, group.includes)
         ]
-        return wanted_engines(self._setup.without, (*usual, *plugins))
+        domains = compute_domain_families(self._machines.values())
+        return wanted_engines(self._setup.without, (*usual, *plugins, *domains))
 
     def _scheduling(self) -> SchedulerSettings | None:
         if not self._setup.scheduler_config:

@@ -119,6 +119,27 @@ OF_OTHERS = {
         ),
     ),
     "p4de.24xlarge": ("efa.networking.k8s.aws", 'device.attributes["dra.net"].numaNode == 1'),
+    # As in DRANET's examples for OKE and AKS.
+    "BM.GPU.GB200-v3.4": (
+        "rdma",
+        'device.attributes["dra.net"].ifName == "rdma3" && device.attributes["dra.net"].rdma',
+    ),
+    "Standard_ND128isr_GB300_v6": (
+        "rdma",
+        (
+            'device.attributes["dra.net"].rdmaDevice == "mlx5_2" && '
+            'device.attributes["dra.net"].numaNode == 1'
+        ),
+    ),
+    "Standard_ND96isr_H100_v5": (
+        "rdma",
+        'device.attributes["dra.net"].pciDevice.contains("Virtual Function")',
+    ),
+    "a3-ultragpu-8g": ("rdma", 'device.attributes["dra.net"].ifName == "gpu7rdma0"'),
+    "p6-b200.48xlarge": (
+        "efa.networking.k8s.aws",
+        '!("numaNode" in device.attributes["dra.net"])',
+    ),
     "Standard_NP10s": (
         "fpga.dryrack.dev",
         'device.capacity["fpga.dryrack.dev"].dspSlices == quantity("12288")',
@@ -168,6 +189,47 @@ def test_cards_and_processors_of_one_numa_node_can_be_had_together(name: str) ->
     slices = slices_on(catalogue().instance_types[name], Cards.WHOLE)
 
     assert given(allocator(slices).allocate(node(NODE), [wanted]))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("p5.48xlarge", "p6e-gb200.36xlarge", "Standard_ND128isr_GB300_v6"),
+        *("BM.GPU.GB200-v3.4", "BM.GPU.H100.8", "a4-highgpu-8g"),
+    ],
+)
+def test_cards_and_adapters_of_one_numa_node_can_be_had_together(name: str) -> None:
+    """Adapters publish the standard attribute, so that one constraint joins them with cards."""
+    wanted = claim(
+        one("gpu.nvidia.com", count=2),
+        one("rdma", count=2),
+        constraints=[{"matchAttribute": "resource.kubernetes.io/numaNode"}],
+    )
+    slices = slices_on(catalogue().instance_types[name], Cards.WHOLE)
+
+    assert given(allocator(slices).allocate(node(NODE), [wanted]))
+
+
+NICS = (
+    *(("p6-b200.48xlarge", 8), ("p6-b300.48xlarge", 16), ("p6e-gb200.36xlarge", 8)),
+    *(("trn1n.32xlarge", 16), ("trn2.48xlarge", 16), ("dl1.24xlarge", 4), ("p3dn.24xlarge", 1)),
+    *(("BM.GPU.H100.8", 16), ("BM.GPU.GB200-v3.4", 8)),
+    *(("a3-ultragpu-8g", 8), ("a4-highgpu-8g", 8)),
+    *(("Standard_ND128isr_NDR_GB200_v6", 4), ("Standard_ND128isr_GB300_v6", 4)),
+)
+
+
+@pytest.mark.parametrize(("name", "count"), NICS)
+def test_machines_have_as_many_adapters_as_their_makers_state(name: str, count: int) -> None:
+    """Each of them says what it is, on which PCI address."""
+    slices = slices_on(catalogue().instance_types[name], Cards.WHOLE)
+    devices = [
+        each for slice_ in slices if slice_.spec.driver == "dra.net" for each in slice_.spec.devices
+    ]
+
+    assert len(devices) == count
+    for each in devices:
+        assert {"dra.net/pciAddress", "dra.net/pciDevice"} <= each.attributes.keys()
 
 
 def share_a_bus(fitting: Fitting) -> bool:

@@ -9,7 +9,7 @@ _SOUND = examples.join(examples.CLASS, examples.TEMPLATE, examples.POD)
 
 EXAMPLES = {
     "DR601": broken(
-        _SOUND,
+        _SOUND.replace("deviceClassName: gpu", "deviceClassName: gpu.example.com"),
         ("    resources:\n      claims:\n      - name: gpu\n  resourceClaims", "  resourceClaims"),
     ),
     "DR602": broken(

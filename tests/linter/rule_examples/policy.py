@@ -34,4 +34,12 @@ EXAMPLES = {
     "DR705": broken(
         _ROLE, ("[resourceclaims/status, resourceclaims/binding]", "[resourceclaims/status]")
     ),
+    "DR706": broken(
+        examples.join(
+            examples.NAMESPACE,
+            examples.CLASS,
+            examples.CLAIM.replace("count: 2", "allocationMode: All\n        adminAccess: true"),
+        ),
+        ("  name: team-a\n  labels", "  name: team-b\n  labels"),
+    ),
 }

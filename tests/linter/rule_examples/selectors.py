@@ -52,8 +52,12 @@ EXAMPLES = {
         ),
         (
             'device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0',
-            'device.attributes["gpu.example.com"].memory == "40Gi"',
+            'device.attributes["gpu.example.com"].memory >= "40Gi"',
         ),
+    ),
+    "DR408": broken(
+        examples.CLASS,
+        ('device.driver == "gpu.example.com"', 'device.driver == "example.com/gpu"'),
     ),
     "DR406": broken(
         examples.join(examples.SLICE, examples.CLASS),

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dryrack.kinds.quantity import Quantity
 
 
 class Code(IntEnum):
@@ -68,6 +72,10 @@ class Reason:
     remedy: str
     # How many devices the request lacks, where that is the reason.
     lacking: int = 0
+    # How far the device is from what selectors require: the sum over unmet conditions.
+    distance: float = 0.0
+    # How much of the capacity that is short a request can still have.
+    left: Quantity | None = None
 
     @property
     def message(self) -> str:

@@ -19,6 +19,7 @@ from dryrack.allocation.proof.problem_facts import Survey
 from dryrack.allocation.proof.search_memo import SearchMemo, facts_of
 from dryrack.allocation.search.allocator import attempt, begin
 from dryrack.allocation.search.candidates import CelCompiler
+from dryrack.allocation.search.doubts import Doubts, chains_of
 from dryrack.allocation.search.problem import AllocatorContext, Problem
 from dryrack.allocation.supply.node_pools import NodePool
 from dryrack.allocation.supply.pools import Inventory
@@ -27,7 +28,7 @@ from dryrack.allocation.supply.usage import UsageTable
 from dryrack.cel.selectors import SelectorTable
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from dryrack.allocation.search.allocator import Outcome
     from dryrack.allocation.search.long_search import Search
@@ -79,6 +80,9 @@ class LiveAllocator:
             selectors=SelectorTable(CelCompiler(features, release)),
             endings=endings if endings is not None else SearchMemo(),
         )
+        self._doubts = Doubts(self._surroundings.selectors, self._inventory.pools)
+        # Counts the changes of slices and classes.
+        self._version = 0
 
     def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
         """
@@ -93,6 +97,26 @@ class LiveAllocator:
         """The same, or a long search: when it has ended, whoever begins again is answered."""
         pools = self._inventory.pools(node)
         return begin(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
+
+    def doubtful_nodes(
+        self,
+        claims: Sequence[ResourceClaim],
+        nodes: Callable[[], Iterable[Node]],
+        *,
+        enough: int,
+        version: int,
+    ) -> tuple[Node, ...]:
+        """
+        Return the nodes on which `begin` may raise an error that it does not raise on others.
+
+        It is empty if `enough` nodes are free of doubt. `version` is that of the nodes.
+        """
+        around = self._surroundings
+        key = chains_of(claims, self._classes, around.features)
+        if not key:
+            return ()
+        versions = (version, self._version, enough)
+        return self._doubts.doubtful_nodes(key, nodes, enough=enough, version=versions)
 
     def begin_apart(
         self, claims: Sequence[ResourceClaim], sites: Sequence[Site]
@@ -139,6 +163,7 @@ class LiveAllocator:
 
     def put_slice(self, each: ResourceSlice) -> AffectedNodes:
         """The slice is there, and is so from now on, whatever it was before."""
+        self._version += 1
         before = self.drop_slice(each.metadata.name)
         entry = self._inventory.add(self._tainted(each), rank=each.metadata.name)
         self._slices[each.metadata.name] = (entry, each)
@@ -148,6 +173,7 @@ class LiveAllocator:
         known = self._slices.pop(name, None)
         if known is None:
             return NO_NODES
+        self._version += 1
         # The rest of its pool may make sense without it.
         helped = self._seeing(known[1])
         self._inventory.remove(known[0])

@@ -364,7 +364,7 @@ class _Checker:
 
     def _struct(self, expr: ast.StructLiteral) -> Steps[Expr]:
         name = expr.type_name.removeprefix(".")
-        found = self._find(name)
+        found = self._find(name) or self._env.message_type(name)
         if found is None:
             self._undeclared(expr, expr.type_name)
             return expr

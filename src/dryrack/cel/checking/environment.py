@@ -51,6 +51,10 @@ class Environment:
             multiple=self.consumable_capacity or not self.new_expressions,
         )
 
+    def message_type(self, name: str) -> t.Type | None:
+        """Return the type of a message that is no identifier, as `Object.spec` of a mutation."""
+        return None
+
     def fields_of(self, message: str) -> Mapping[str, t.Type] | None:
         """The fields of a message by its name, or nothing if it has none that are known."""
         return self.device_fields if message == t.DEVICE.name else messages.FIELDS.get(message)

@@ -13,7 +13,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.cel import authorization
+from dryrack.cel import authorization, mutation
 from dryrack.cel.checking import types as t
 from dryrack.cel.evaluation.values import Err, Value, decode_key, type_name
 from dryrack.cel.functions import (
@@ -43,6 +43,7 @@ OVERLOADS: Mapping[str, Callable[..., Value]] = {
     **amounts.OVERLOADS,
     **formats.OVERLOADS,
     **authorization.OVERLOADS,
+    **mutation.OVERLOADS,
 }
 
 FUNCTIONS: Mapping[str, Callable[..., Value]] = {

@@ -51,6 +51,7 @@ from dryrack.cel.evaluation.values import (
 from dryrack.cel.functions.conversions import double_to_int
 from dryrack.cel.functions.messages import KNOWN
 from dryrack.cel.functions.strings import compile_pattern, search_all, search_first
+from dryrack.cel.mutation import is_patch_type
 from dryrack.cel.parsing import ast
 from dryrack.cel.parsing.ast import Uint
 
@@ -207,7 +208,7 @@ class Planner:
         return step
 
     def _message(self, expr: ast.StructLiteral) -> Step:
-        if expr.type_name not in KNOWN:
+        if expr.type_name not in KNOWN and not is_patch_type(expr.type_name):
             raise PlanError(f"unknown type: {expr.type_name}")
         fields = []
         for field in expr.fields:

@@ -354,6 +354,7 @@ _BY_FUNCTION: dict[str, CallCost] = {
     **dict.fromkeys(("find", "findAll"), _pattern),
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "ip"), _first),
     **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _first),
+    "jsonpatch.escapeKey": _first,
     "validate": _validate,
     "check": _authorization,
     **dict.fromkeys(("fieldSelector", "labelSelector"), _selector),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dryrack.cel import authorization
+from dryrack.cel import authorization, mutation
 from dryrack.cel.parsing.ast import Uint
 from dryrack.kinds.quantity import Quantity
 
@@ -352,10 +352,13 @@ _TYPE_NAMES: dict[type, str] = {
     Optional: "optional_type",
     Err: "error",
     **authorization.TYPE_NAMES,
+    **mutation.TYPE_NAMES,
 }
 
 
 def type_name(value: Value) -> str:
+    if type(value) is mutation.ObjectValue:
+        return value.type_name
     return _TYPE_NAMES[type(value)]
 
 
@@ -389,6 +392,7 @@ _GO_NAMES: dict[type, str] = {
     Optional: "*types.Optional",
     Err: "*types.Err",
     **authorization.GO_NAMES,
+    **mutation.GO_NAMES,
 }
 
 

@@ -24,6 +24,7 @@ from dryrack.cel.functions.arithmetic import (
     checked_int,
     checked_uint,
 )
+from dryrack.cel.mutation import ObjectValue
 from dryrack.cel.parsing.ast import Uint
 
 if TYPE_CHECKING:
@@ -142,6 +143,8 @@ def is_zero(value: Value) -> bool:
         return bool(value.value == 0)
     if type(value) is EmptyMessage:
         return True
+    if type(value) is ObjectValue:
+        return not value.fields
     if type(value) is Duration:
         return bool(value.nanos == 0)
     if type(value) is Timestamp:

@@ -38,6 +38,7 @@ from dryrack.cel.evaluation.values import (
     find,
     no_such_overload,
 )
+from dryrack.cel.mutation import JsonPatchValue, ObjectValue
 from dryrack.cel.parsing.ast import Uint
 from dryrack.kinds.quantity import Quantity
 
@@ -171,6 +172,7 @@ _HOLDERS: dict[type, Callable[..., bool | Err]] = {
 }
 
 _EQUALS: dict[type, Callable[[Any, Value], bool | Err]] = {
+    **dict.fromkeys((ObjectValue, JsonPatchValue), _same_kind),
     type(None): _null,
     int: _number,
     Uint: _number,

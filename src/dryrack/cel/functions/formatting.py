@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dryrack.base.numbers import read_int64
 from dryrack.cel.evaluation.values import (
     CIDR,
     IP,
@@ -47,7 +48,7 @@ def format_string(template: str, arguments: list[Value]) -> Value:
 
 def _format(template: str, arguments: list[Value]) -> str:
     written: list[str] = []
-    position, used = 0, 0
+    position, used, size = 0, 0, len(template)
     while position < len(template):
         percent = template.find("%", position)
         if percent < 0:
@@ -62,6 +63,9 @@ def _format(template: str, arguments: list[Value]) -> str:
         position, text = _clause(template, percent + 1, arguments[used])
         written.append(text)
         used += 1
+        size += len(text)
+        if size > TEXT_SIZE_MAX:
+            raise _FormatError(too_large("format", TEXT_SIZE_MAX).message)
     return "".join(written) + template[position:]
 
 
@@ -98,12 +102,12 @@ def _precision(template: str, position: int) -> tuple[int, int]:
     if end >= len(template):
         raise _FormatError(problem + "could not find end of precision specifier")
     digits = template[position + 1 : end]
-    if not digits:
-        raise _FormatError(
-            problem + 'error while converting precision to integer: strconv.Atoi: parsing "": '
-            "invalid syntax"
-        )
-    return end, int(digits)
+    precision = read_int64(digits)
+    if precision is None:
+        problem += "error while converting precision to integer: strconv.Atoi: parsing "
+        problem += f'"{digits}": '
+        raise _FormatError(problem + ("value out of range" if digits else "invalid syntax"))
+    return end, precision
 
 
 def _string(value: Value, _precision: int = 0) -> str:
@@ -195,8 +199,15 @@ def _double(value: Value, clause: str) -> float:
     raise _FormatError(f"{clause} clause can only be used on doubles, was given {type_name(value)}")
 
 
+def _check_width(precision: int) -> None:
+    """Refuse a precision that alone makes the text too long, before it is made."""
+    if precision > TEXT_SIZE_MAX:
+        raise _FormatError(too_large("format", TEXT_SIZE_MAX).message)
+
+
 def _fixed(value: Value, precision: int) -> str:
     number = _double(value, "fixed-point")
+    _check_width(precision)
     return f"{number:,.{precision}f}" if math.isfinite(number) else _locale_special(number)
 
 
@@ -208,6 +219,7 @@ def _locale_special(number: float) -> str:
 
 def _scientific(value: Value, precision: int) -> str:
     number = _double(value, "scientific")
+    _check_width(precision)
     if not math.isfinite(number):
         return _locale_special(number)
     mantissa, exponent = f"{number:.{_DEFAULT_PRECISION}e}".split("e")

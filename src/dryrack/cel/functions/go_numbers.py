@@ -12,14 +12,15 @@ import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from dryrack.base.numbers import read_int64
 from dryrack.cel.evaluation.values import INT_MAX, INT_MIN, UINT_MAX
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_INT = re.compile(r"[+-]?[0-9]+")
 _UINT = re.compile(r"[0-9]+")
+_UINT_DIGITS_MAX = 20
 _FLOAT = re.compile(
-    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-    r"|(?P<hex>0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)"
+    r"[+-]?(?:(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
+    r"|(?P<hex>0[xX](?:[0-9a-fA-F]++\.?+[0-9a-fA-F]*+|\.[0-9a-fA-F]++)[pP][+-]?[0-9]++)"
     r"|(?:[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)|(?:[nN][aA][nN]))"
 )
 _BAD_UNDERSCORE = re.compile(r"(?<![0-9a-fA-FxX])_|_(?![0-9a-fA-F])")
@@ -45,16 +46,13 @@ _RFC3339 = re.compile(
 
 
 def parse_int(text: str) -> int | None:
-    if not _INT.fullmatch(text):
-        return None
-    number = int(text)
-    return number if INT_MIN <= number <= INT_MAX else None
+    return read_int64(text)
 
 
 def parse_uint(text: str) -> int | None:
-    if not _UINT.fullmatch(text):
+    if not _UINT.fullmatch(text) or len(text.lstrip("0")) > _UINT_DIGITS_MAX:
         return None
-    number = int(text)
+    number = int(text.lstrip("0") or "0")
     return number if number <= UINT_MAX else None
 
 
@@ -98,7 +96,10 @@ def parse_duration(text: str) -> int | None:
 
 
 def _part_nanos(whole: str, fraction: str, unit: int) -> int:
-    nanos = int(whole or "0") * unit
+    number = read_int64(whole or "0")
+    if number is None:
+        return 2**64
+    nanos = number * unit
     if fraction:
         # Go keeps the fraction as digits and a float scale, and truncates the product.
         digits, scale = _leading_fraction(fraction)

@@ -24,8 +24,10 @@ from dryrack.cel.evaluation.values import (
     Timestamp,
     Value,
     decode_key,
+    go_name,
 )
 from dryrack.cel.functions.conversions import duration_text, timestamp_text
+from dryrack.cel.mutation import JSON_PATCH, is_patch_type, make_patch_value
 from dryrack.cel.parsing.ast import Uint
 
 if TYPE_CHECKING:
@@ -85,6 +87,8 @@ _WRAPPERS: Mapping[str, tuple[Callable[[Value], Value], Value]] = {
 
 def make_message(name: str, fields: Mapping[str, Value]) -> Value:
     """Make what a literal stands for, or say which field does not fit."""
+    if is_patch_type(name):
+        return _patch_value(name, fields)
     if name in _WRAPPERS:
         convert, zero = _WRAPPERS[name]
         return _converted(name, "value", lambda: convert(fields.get("value", zero)))
@@ -97,6 +101,15 @@ def make_message(name: str, fields: Mapping[str, Value]) -> Value:
     if maker is None:
         return Err("unsupported conversion to ref.Val: (*dynamicpb.Message)")
     return maker(name, fields)
+
+
+def _patch_value(name: str, fields: Mapping[str, Value]) -> Value:
+    if name == JSON_PATCH:
+        for key in ("op", "path", "from"):
+            if not isinstance(fields.get(key, ""), str):
+                found = go_name(fields[key])
+                return Err(f"unexpected type {found} for JSONPatchType '{key}' field")
+    return make_patch_value(name, dict(fields))
 
 
 def _converted(message: str, field: str, convert: Callable[[], Value]) -> Value:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
+from dryrack.base.numbers import read_int64
 from dryrack.cel.evaluation.values import SECOND, Duration, Err, Timestamp, Value
 from dryrack.cel.functions import go_numbers
 from dryrack.kinds.text.quoting import quoted
@@ -62,11 +63,15 @@ def _offset(seconds: int, zone: str) -> int | Err:
     hours, colon, minutes = zone.partition(":")
     if not colon:
         return _named_offset(seconds, zone)
+    numbers: list[int] = []
     for text in (hours, minutes):
-        if not _NUMBER.fullmatch(text):
-            return Err(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
+        number = read_int64(text)
+        if number is None:
+            why = "value out of range" if _NUMBER.fullmatch(text) else "invalid syntax"
+            return Err(f"strconv.Atoi: parsing {quoted(text)}: {why}")
+        numbers.append(number)
     sign = -1 if zone.startswith("-") else 1
-    return (int(hours) * 60 + sign * int(minutes)) * 60
+    return (numbers[0] * 60 + sign * numbers[1]) * 60
 
 
 # The longest of the directories where Go looks, and what file systems allow.

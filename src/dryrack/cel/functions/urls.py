@@ -43,6 +43,31 @@ class _Parts:
     force_query: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class UrlParts:
+    """What Go's url.Parse finds in a text."""
+
+    scheme: str
+    user: str | None
+    host: str
+    query: str
+    fragment: str
+
+
+def split_url(text: str) -> UrlParts:
+    """Return the parts of a URL, or of a reference that has only some of them."""
+    before, _, fragment = text.partition("#")
+    try:
+        parts = _parse(before, request=False)
+    except UrlError as error:
+        raise UrlError(f"parse {quoted(before)}: {error}") from None
+    try:
+        _check_escapes(fragment)
+    except UrlError as error:
+        raise UrlError(f"parse {quoted(text)}: {error}") from None
+    return UrlParts(parts.scheme, parts.user, parts.host, parts.query, _unescape(fragment))
+
+
 def check_request(text: str) -> None:
     """Raise `UrlError` unless the text is an absolute URL or an absolute path."""
     try:

@@ -130,7 +130,7 @@ class FaultRow:
         }
 
     def cells(self, now: float) -> tuple[str, ...]:
-        said = re.sub(r"\s+until\s+[^\s;]+", "", self.value)
+        said = re.sub(r"(?<!\s)\s++until\s++[^\s;]++", "", self.value)
         if not self.device:
             said = f"{self.key.removeprefix(NODE_FAULT)}={said}"
         ends = "-" if self.until is None else f"in {human(self.until - now)}"

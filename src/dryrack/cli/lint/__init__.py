@@ -12,7 +12,16 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from dryrack.cli.files import read_sources, without_pauses
-from dryrack.cli.output import Format, LintFormat, paint, print_data, print_line, say, shown
+from dryrack.cli.output import (
+    Format,
+    LintFormat,
+    paint,
+    print_commands,
+    print_data,
+    print_line,
+    say,
+    shown,
+)
 from dryrack.linter import Finding, Severity, lint
 
 if TYPE_CHECKING:
@@ -50,10 +59,12 @@ def _report(findings: Sequence[Finding], files: Sequence[str], form: LintFormat)
     from dryrack.cli.lint.reports import REPORTS
 
     text = REPORTS[form](findings, files)
-    if text:
+    if form is not LintFormat.GITHUB:
         print_line(text)
-    if form is LintFormat.GITHUB:
-        say(_tally(findings, len(files)))
+        return
+    if text:
+        print_commands(text)
+    say(_tally(findings, len(files)))
 
 
 def _line(finding: Finding) -> str:

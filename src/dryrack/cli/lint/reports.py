@@ -6,11 +6,19 @@ Places in files are relative to where the command ran, as editors and code revie
 
 from __future__ import annotations
 
-import json
+import os
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from dryrack.base.escaping import (
+    github_property,
+    github_text,
+    json_text,
+    visible,
+    visible_lines,
+    xml_lines,
+)
 from dryrack.base.version import __version__
 from dryrack.linter import RULES, Finding, Severity
 
@@ -45,7 +53,7 @@ def sarif(findings: Sequence[Finding], _: Sequence[str]) -> str:
     results = [_sarif_result(each, places[each.code]) for each in findings]
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     log = {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(log, indent=2, ensure_ascii=False)
+    return json_text(log, indent=2)
 
 
 def _sarif_result(finding: Finding, rule: int) -> dict[str, Any]:
@@ -71,7 +79,8 @@ def _uri(file: str) -> str:
     path = PurePath(file)
     if path.is_absolute():
         return path.as_uri()
-    return quote(path.as_posix().strip("<>"))
+    # A name of the file system may have bytes that are no UTF-8.
+    return quote(os.fsencode(path.as_posix().strip("<>")))
 
 
 def github(findings: Sequence[Finding], _: Sequence[str]) -> str:
@@ -85,16 +94,8 @@ def _github_command(finding: Finding) -> str:
         "line": str(max(finding.line, 1)),
         "title": f"{finding.code} {finding.slug}",
     }
-    properties = ",".join(f"{name}={_github_property(value)}" for name, value in about.items())
-    return f"::{_GITHUB_COMMANDS[finding.severity]} {properties}::{_github_text(_told(finding))}"
-
-
-def _github_text(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _github_property(text: str) -> str:
-    return _github_text(text).replace(":", "%3A").replace(",", "%2C")
+    properties = ",".join(f"{name}={github_property(value)}" for name, value in about.items())
+    return f"::{_GITHUB_COMMANDS[finding.severity]} {properties}::{github_text(_told(finding))}"
 
 
 def junit(findings: Sequence[Finding], files: Sequence[str]) -> str:
@@ -108,7 +109,7 @@ def junit(findings: Sequence[Finding], files: Sequence[str]) -> str:
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "dryrack lint", **counts})
     suite.extend(cases)
     ElementTree.indent(suites)
-    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True)
+    return xml_lines(ElementTree.tostring(suites, encoding="unicode", xml_declaration=True))
 
 
 def _cases(file: str, findings: Sequence[Finding]) -> Iterator[Element]:
@@ -123,19 +124,14 @@ def _cases(file: str, findings: Sequence[Finding]) -> Iterator[Element]:
             told = ElementTree.SubElement(case, "failure", said)
         else:
             told = ElementTree.SubElement(case, "system-out")
-        told.text = _xml_text(f"{file}:{finding.line}: {_told(finding)}")
+        told.text = visible_lines(f"{file}:{finding.line}: {_told(finding)}")
         yield case
     if not own:
         yield ElementTree.Element("testcase", _xml({"classname": file, "name": "lint"}))
 
 
 def _xml(attributes: Mapping[str, str]) -> dict[str, str]:
-    return {name: _xml_text(value) for name, value in attributes.items()}
-
-
-def _xml_text(text: str) -> str:
-    """Without what XML has no way to say."""
-    return "".join(each if each in "\t\n" or each >= " " else "\ufffd" for each in text)
+    return {name: visible(value) for name, value in attributes.items()}
 
 
 def _told(finding: Finding) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dryrack.cli.cluster_options import panel
+from dryrack.cli.cluster_options import joined, panel
 from dryrack.cli.output import Format
 
 app = typer.Typer(
@@ -38,7 +38,7 @@ Kubeconfig = Annotated[
 ]
 Context = Annotated[str, _where_option(help="On the cluster of this context.")]
 Without = Annotated[
-    str,
+    list[str] | None,
     _where_option(
         metavar="ENGINE,...",
         help="On a cluster: leave out kubelet (where KWOK runs), slices or plugin.",
@@ -72,7 +72,7 @@ def run_command(
     real_time: RealTime = False,
     kubeconfig: Kubeconfig = "",
     context: Context = "",
-    without: Without = "",
+    without: Without = None,
     keep: Keep = False,
     replace: Replace = None,
     fleet: OtherFleet = "",
@@ -97,7 +97,7 @@ def run_command(
         keep=keep,
         kubeconfig=kubeconfig,
         context=context,
-        without=without,
+        without=joined(without),
         junit=junit,
         output=output,
     )
@@ -231,7 +231,7 @@ def demo(
     keep: Keep = False,
     kubeconfig: Kubeconfig = "",
     context: Context = "",
-    without: Without = "",
+    without: Without = None,
 ) -> None:
     """
     Show what dryrack does: run the demo's scenarios, and judge each.
@@ -243,5 +243,5 @@ def demo(
     from dryrack.cli.scenarios import running
     from dryrack.scenario import DEMOS
 
-    wish = running.Wish(keep=keep, kubeconfig=kubeconfig, context=context, without=without)
+    wish = running.Wish(keep=keep, kubeconfig=kubeconfig, context=context, without=joined(without))
     raise typer.Exit(0 if running.run(names or DEMOS, wish) else 1)

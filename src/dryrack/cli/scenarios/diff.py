@@ -51,6 +51,8 @@ def _placements(name: str, changes: Changes, seed: int) -> Sequence[PodPlacement
 
 
 def _tell(outcome: Outcome) -> None:
+    if outcome.fidelity is not None:
+        say(shown(f"{outcome.name}: {outcome.fidelity.summary}"))
     for failure in outcome.failures:
         say(shown(f"{outcome.name}: {failure}"))
 
@@ -66,7 +68,7 @@ def _outcomes(name: str) -> Mapping[str, Any] | None:
         return None
     try:
         found = yaml.safe_load(source.content)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and "scenarios" in found else None
 
@@ -88,8 +90,15 @@ def _print(comparison: Comparison) -> None:
     ]
     if rows:
         print_table(COLUMNS, rows)
-    for each in [it for it in comparison.differences if it.after and it.after.message][:_TOLD_MAX]:
-        say(shown(f"{each.pod}: {each.after.message if each.after else ''}"))
+    messages = [
+        f"{each.pod}: {each.after.message}"
+        for each in comparison.differences
+        if each.after and each.after.message
+    ]
+    for message in messages[:_TOLD_MAX]:
+        say(shown(message))
+    if len(messages) > _TOLD_MAX:
+        say(f"and {many(len(messages) - _TOLD_MAX, 'more message')}; see -o json")
     counts = ", ".join(f"{count} {what}" for what, count in comparison.counts.items())
     say(f"{counts or 'no difference'}; of {many(comparison.pods, 'pod')}")
 

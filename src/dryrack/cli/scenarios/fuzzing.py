@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryrack.cli.files import UsageError
-from dryrack.cli.output import Format, paint, print_data, print_line, say
+from dryrack.cli.output import Format, paint, print_data, print_line, say, shown
 from dryrack.cli.scenarios.running import quiet
 from dryrack.scenario import fuzz
 
@@ -62,4 +62,4 @@ def _tell(each: SeedOutcome) -> None:
         return
     print_line(f"{paint(seed, 'bold red')}, step {each.step}:")
     for line in each.problem.splitlines():
-        print_line(f"  {line}")
+        print_line(shown(f"  {line}"))

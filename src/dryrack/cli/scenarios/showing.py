@@ -5,19 +5,27 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from dryrack.cli.output import paint, print_line, print_table, shown, stdout_console
+from dryrack.cli.output import (
+    erase_line,
+    paint,
+    print_line,
+    print_table,
+    shown,
+    stdout_console,
+)
 from dryrack.cli.views.sheets import Look, claim_sheet, device_sheet, gang_sheet
 from dryrack.cli.views.slice_table import SLICE_COLUMNS, slice_rows
 from dryrack.client.endpoints import (
     CLAIMS,
     COSCHEDULING_POD_GROUPS,
+    NODES,
     POD_GROUPS,
     POD_GROUPS_V1BETA1,
     PODS,
     SLICES,
     WORKLOADS_V1ALPHA1,
 )
-from dryrack.kinds.core import Pod
+from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim, ResourceSlice
 from dryrack.kinds.scheduling import (
@@ -35,20 +43,20 @@ if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.raw import Raw
-    from dryrack.scenario import Exhibit, LoadedScenario, Outcome, Step, StepOutcome
+    from dryrack.scenario import Exhibit, Fidelity, LoadedScenario, Outcome, Step, StepOutcome
 
 _MARKS = {Verdict.HELD: ("✓", "green"), Verdict.FAILED: ("✗", "bold red")}
 # A table of more lines is no help to who follows a run.
 _ROWS_MAX = 12
-# Of pods that wait when a scenario does not hold.
-_WAITING_MAX = 3
+# How many pods are named that wait, or that differ from a recording.
+_WAITING_MAX = 10
 _INDENT = "    "
-_CLEAR = "\r\x1b[K"
 
 _MODELS: Mapping[Endpoint, type[KubernetesObject]] = {
     CLAIMS: ResourceClaim,
     PODS: Pod,
     SLICES: ResourceSlice,
+    NODES: Node,
     POD_GROUPS: PodGroup,
     POD_GROUPS_V1BETA1: PodGroupV1Beta1,
     WORKLOADS_V1ALPHA1: WorkloadV1Alpha1,
@@ -68,7 +76,7 @@ class Narrator:
         self._is_live = sys.stdout.isatty()
         self._title = ""
         title = loaded.scenario.title
-        name = paint(loaded.name, "bold cyan")
+        name = paint(shown(loaded.name), "bold cyan")
         print_line(f"{name}  {paint(shown(title), 'bold')}" if title else name)
         sys.stdout.flush()
 
@@ -96,29 +104,44 @@ class Narrator:
     def _change(self, text: str) -> None:
         if self._is_live:
             width = stdout_console().width
-            sys.stdout.write(f"{_CLEAR}  {text[: width - 3]}")
+            erase_line()
+            sys.stdout.write(f"  {text[: width - 3]}")
             sys.stdout.flush()
 
     def _clear(self) -> None:
         if self._is_live:
-            sys.stdout.write(_CLEAR)
+            erase_line()
 
 
 def print_verdict(outcome: Outcome) -> None:
-    """The last line of a run; and if it does not hold, what its pods wait for."""
+    """Print whether a run holds, the pods that differ from a recording, and why pods wait."""
     mark, style = _MARKS[Verdict.HELD if outcome.held else Verdict.FAILED]
     word = "holds" if outcome.held else "does not hold"
-    text = paint(f"{mark} {outcome.name} {word}", f"bold {style}")
+    text = paint(f"{mark} {shown(outcome.name)} {word}", f"bold {style}")
     hash_ = f", journal {outcome.hash[:12]}" if outcome.hash else ""
     print_line(f"{text} {paint(f'after {outcome.seconds:.1f} s{hash_}', 'dim')}")
     if outcome.problem:
         print_line(paint(f"{_INDENT}{shown(outcome.problem)}", "red"))
-    waiting = () if outcome.held else outcome.waiting
-    for each in waiting[:_WAITING_MAX]:
-        print_line(f"{_INDENT}{shown(each)}")
-    if len(waiting) > _WAITING_MAX:
-        print_line(f"{_INDENT}and {len(waiting) - _WAITING_MAX} more")
+    if outcome.fidelity is not None:
+        print_fidelity(outcome.fidelity, print_line)
+    # The reasons of lost pods stand there already.
+    waiting = () if outcome.held or outcome.lost else outcome.waiting
+    _print_first(waiting, print_line)
     print_line()
+
+
+def print_fidelity(fidelity: Fidelity, print_text: Callable[[str], None]) -> None:
+    """Print how many pods were placed in a recording and now, and which pods differ."""
+    print_text(f"{_INDENT}{fidelity.summary}")
+    _print_first([f"placed then, not now: {each}" for each in fidelity.lost], print_text)
+    _print_first([f"placed now, not then: {each}" for each in fidelity.gained], print_text)
+
+
+def _print_first(lines: Sequence[str], print_text: Callable[[str], None]) -> None:
+    for each in lines[:_WAITING_MAX]:
+        print_text(f"{_INDENT}{shown(each)}")
+    if len(lines) > _WAITING_MAX:
+        print_text(f"{_INDENT}and {len(lines) - _WAITING_MAX} more; -o json has all of them")
 
 
 def print_exhibit(exhibit: Exhibit) -> None:
@@ -189,6 +212,6 @@ def print_summary(outcomes: Iterable[Outcome]) -> None:
     held = sum(each.held for each in found)
     for each in found:
         if not each.held:
-            print_line(paint(f"✗ {each.name}: {shown(each.failures[0])}", "bold red"))
+            print_line(paint(shown(f"✗ {each.name}: {each.failures[0]}"), "bold red"))
     style = "bold green" if held == len(found) else "bold red"
     print_line(paint(f"{held} of {len(found)} scenarios hold", style))

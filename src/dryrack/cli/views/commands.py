@@ -49,12 +49,12 @@ def devices(
     """Show every device: where it is, who has it, what is free and how fragmented that is."""
     from dryrack.cli.views.sheets import device_sheet
     from dryrack.cli.views.sources import Source
-    from dryrack.client.endpoints import CLAIMS, SLICES, TAINT_RULES
+    from dryrack.client.endpoints import CLAIMS, NODES, SLICES, TAINT_RULES
 
     source = Source(
         kubeconfig=kubeconfig, context=context, files=tuple(files or ()), all_namespaces=True
     )
-    _run(source, (SLICES, CLAIMS, TAINT_RULES), device_sheet, output, watch=watch, node=node)
+    _run(source, (SLICES, CLAIMS, TAINT_RULES, NODES), device_sheet, output, watch=watch, node=node)
 
 
 def claims(

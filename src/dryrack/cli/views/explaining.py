@@ -8,13 +8,13 @@ shown beside it, in its name.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dryrack.base.ages import human
 from dryrack.base.errors import ContentError
 from dryrack.base.text import hint
-from dryrack.cli.explain import print_node, print_story, run_gang
+from dryrack.cli.explain import print_helps, print_node, print_story, run_gang
 from dryrack.cli.output import NamedFormat, many, paint, print_data, print_line, say, shown
 from dryrack.cli.views.traces import print_trace, why_chosen
 from dryrack.client.timekeeping import seconds_of
@@ -27,11 +27,16 @@ from dryrack.placement import (
     devices_of,
     explain_claim,
     explain_pod,
+    failed_creation,
+    failed_preparation,
     find_gang,
     party_of,
     passed_over,
+    pods_of_workload,
     said_to,
+    siblings_of,
     waiting_gang,
+    what_if,
     world_of_gang,
 )
 
@@ -67,12 +72,14 @@ class Case:
 
     def run(self) -> bool:
         """Prints the case; whether there is nothing that it waits for."""
-        if self.form in (NamedFormat.JSON, NamedFormat.YAML):
+        if self.form in (NamedFormat.JSON, NamedFormat.YAML) and not self.subject.workload:
             return self._document()
         if self.subject.kind == "pod":
             return self._pod(self.subject.full_name)
         if self.subject.kind == "claim":
             return self._claim(self.subject.full_name)
+        if self.subject.workload:
+            return self._workload()
         return self._gang(find_gang(self.world, self.subject.full_name))
 
     def _document(self) -> bool:
@@ -87,6 +94,29 @@ class Case:
             say(shown(note))
         print_data(told.document, self.form)
         return told.is_served
+
+    def _workload(self) -> bool:
+        """Print how many pods of a workload fit, and why the first of the others does not."""
+        kind, name = self.subject.workload, self.subject.name
+        world, settings = self.world, self.settings.reckoning()
+        pods = pods_of_workload(world, kind, self.subject.namespace, name)
+        if not pods:
+            why = failed_creation(world, kind, self.subject.namespace, name)
+            if not why:
+                raise ContentError(f"{kind} {self.subject.full_name!r}: no pod of it is there")
+            print_line(f"{paint(shown(f'{kind} {name}'), 'bold red')} has no pods: {shown(why)}")
+            return False
+        nodes = what_if(world, settings).nodes if self.is_of_files else {}
+        placed = [each for each in pods if each.spec.node_name or each.full_name in nodes]
+        waiting = [each for each in pods if each not in placed]
+        if waiting:
+            of_pod = replace(self, subject=replace(self.subject, kind="pod", workload=""))
+            first = waiting[0].metadata.name
+            return replace(of_pod, subject=replace(of_pod.subject, name=first)).run()
+        has = "fits" if self.is_of_files else "has a node"
+        all_ = f"all {len(placed)} pods: each {has}" if len(placed) > 1 else f"its pod {has}"
+        print_line(f"{paint(shown(f'{kind} {name}'), 'bold green')}: {all_}")
+        return True
 
     def _pod(self, name: str) -> bool:
         pod = party_of(self.world, name).pod
@@ -114,19 +144,70 @@ class Case:
             print_line(f"{paint(name, 'bold green')} is on node {shown(story.node)}")
             _print_devices(story.devices, self._passed_over(story))
             print_line(shown(why_chosen(story)))
-            _print_not_started(pod)
+            self._print_not_started(pod)
         elif pod.spec.scheduling_gates:
             gates = ", ".join(each.name for each in pod.spec.scheduling_gates)
             print_line(f"{paint(name, 'bold red')} has scheduling gates: {shown(gates)}")
             print_line("it is not scheduled before whoever set them takes them away")
             _print_outlook(story)
         else:
-            _print_waiting(story, pod, name, self.now, verbose=self.verbose)
+            self._print_waiting(story, pod, name)
         for note in story.notes:
             say(shown(note))
         if self.verbose and story.trace is not None:
             print_line()
             print_trace(story.trace)
+
+    def _print_not_started(self, pod: Pod) -> None:
+        """Say why a pod that has its node has no container that runs."""
+        if pod.status.phase != "Pending":
+            return
+        failure = failed_preparation(self.world, pod)
+        if failure:
+            print_line(shown(f"its claims cannot be prepared on the node: {failure}"))
+            return
+        if pod.status.start_time is None:
+            print_line(
+                "its node has not taken it up yet; is it ready, and does a kubelet run there? "
+                "(a virtual node has the annotation kwok.x-k8s.io/node)"
+            )
+            return
+        see = f"kubectl describe pod {pod.metadata.name} -n {pod.metadata.namespace}"
+        print_line(shown(f"it has not started there yet; its events say why: {see}"))
+
+    def _print_waiting(self, story: PodExplanation, pod: Pod, name: str) -> None:
+        said = said_to(pod)
+        if story.chosen and self.is_of_files:
+            print_line(f"{paint(name, 'bold green')} fits on node {shown(story.chosen)}:")
+            _print_devices(story.devices)
+            return
+        if story.chosen:
+            print_line(f"{paint(name, 'bold')} has no node yet")
+            print_said(said, "", self.now)
+            _print_outlook(story)
+            if said is None:
+                scheduler = shown(pod.spec.scheduler_name or "default-scheduler")
+                print_line(f"scheduler {scheduler} has said nothing of it yet; does it run?")
+            else:
+                print_line(
+                    "what was said may be older than what is so now, or by a configuration of its "
+                    "own (--scheduler-config)"
+                )
+            return
+        print_line(f"{paint(name, 'bold red')} waits: {shown(story.cause or story.message)}")
+        siblings = siblings_of(self.world, pod, self.settings.reckoning())
+        if siblings:
+            print_line(shown(siblings))
+        if said is not None and said.message:
+            print_said(said, "", self.now)
+        elif story.message != story.cause:
+            print_line(paint(shown(story.message), "dim"))
+        for node in story.nodes if self.verbose else story.nodes[:_STORIES_MAX]:
+            print_node(node, verbose=self.verbose)
+        more = len(story.nodes) - _STORIES_MAX
+        if more > 0 and not self.verbose:
+            print_line(f"\n{many(more, 'further reason')}; see -v")
+        print_helps(story.helps)
 
     def _passed_over(self, story: PodExplanation) -> dict[str, list[str]]:
         """By claim: devices that come before those it has, and who has them."""
@@ -215,55 +296,12 @@ class Case:
 def run(
     source: Source, subject: Subject, settings: Settings, form: NamedFormat, *, verbose: bool
 ) -> bool:
-    """Reads the cluster once, and prints the case."""
-    from dryrack.cluster import DECISION_KINDS
+    """Read the cluster once, and print the case."""
+    from dryrack.cluster import EXPLANATION_KINDS
 
-    world = World.of(source.objects(DECISION_KINDS))
+    world = World.of(source.objects(EXPLANATION_KINDS))
+    settings = replace(settings, assumes_nodes=False)
     return Case(world, subject, settings, form, verbose=verbose).run()
-
-
-def _print_not_started(pod: Pod) -> None:
-    """Of a pod that has its node, and no container that runs."""
-    if pod.status.phase != "Pending":
-        return
-    if pod.status.start_time is None:
-        print_line(
-            "its node has not taken it up yet; is it ready, and does a kubelet run there? "
-            "(a virtual node has the annotation kwok.x-k8s.io/node)"
-        )
-        return
-    see = f"kubectl describe pod {pod.metadata.name} -n {pod.metadata.namespace}"
-    print_line(shown(f"it has not started there yet; its events say why: {see}"))
-
-
-def _print_waiting(
-    story: PodExplanation, pod: Pod, name: str, now: float, *, verbose: bool
-) -> None:
-    if story.chosen:
-        print_line(f"{paint(name, 'bold')} has no node yet")
-        said = said_to(pod)
-        print_said(said, "", now)
-        _print_outlook(story)
-        if said is None:
-            scheduler = shown(pod.spec.scheduler_name or "default-scheduler")
-            print_line(f"scheduler {scheduler} has said nothing of it yet; does it run?")
-        else:
-            print_line(
-                "what was said may be older than what is so now, or by a configuration of its own "
-                "(--scheduler-config)"
-            )
-        return
-    print_line(f"{paint(name, 'bold red')} waits: {shown(story.message)}")
-    print_said(said_to(pod), story.message, now)
-    for node in story.nodes if verbose else story.nodes[:_STORIES_MAX]:
-        print_node(node)
-    more = len(story.nodes) - _STORIES_MAX
-    if more > 0 and not verbose:
-        print_line(f"\n{many(more, 'further reason')}; see -v")
-    if story.helps:
-        print_line("\nany one of these would help:")
-        for help_ in story.helps:
-            print_line(f"  {paint(shown(help_), 'green')}")
 
 
 def _print_outlook(story: PodExplanation) -> None:
@@ -281,8 +319,11 @@ def _print_devices(
         print_line(shown(f"  claim {claim}"))
         for each in allocation.devices.results:
             print_line(shown(f"    {each.request}: {each.driver}/{each.pool}/{each.device}"))
-        for line in (passed or {}).get(claim, ())[:_PASSED_MAX]:
+        lines = (passed or {}).get(claim, ())
+        for line in lines[:_PASSED_MAX]:
             print_line(shown(f"    passed over: {line}"))
+        if len(lines) > _PASSED_MAX:
+            print_line(f"    passed over: and {many(len(lines) - _PASSED_MAX, 'more device')}")
 
 
 def _whose(device: DeviceView) -> str:

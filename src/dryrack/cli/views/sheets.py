@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.base.ages import human
 from dryrack.cli.output import many
 from dryrack.client.timekeeping import seconds_of
-from dryrack.kinds.core import Pod
+from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from dryrack.placement import claims_of, devices_of, gangs_of, summary_of
 
@@ -61,11 +61,13 @@ class Look:
 
 
 def device_sheet(objects: Sequence[KubernetesObject], look: Look) -> Sheet:
-    """Devices by node, and how many are free by model."""
+    """Return the devices by node, and how many are free by model."""
+    nodes = [each for each in objects if isinstance(each, Node)]
     found = devices_of(
         [each for each in objects if isinstance(each, ResourceSlice)],
         [each for each in objects if isinstance(each, ResourceClaim)],
         [each for each in objects if isinstance(each, DeviceTaintRule)],
+        nodes or None,
     )
     if look.node:
         found = tuple(each for each in found if each.node == look.node)
@@ -167,17 +169,19 @@ def _holders(each: DeviceView) -> tuple[str, str]:
 
 
 def _summary_line(each: ModelSummary) -> str:
+    groups = [(counts, nodes) for counts, nodes in each.nodes.items() if counts[0]]
+    # Nodes with nothing free matter only if there are no others.
+    groups = groups or list(each.nodes.items())[:1]
     spread = ", ".join(
-        f"{many(count, 'node')} with {free} of {of} free" for (free, of), count in _few_of(each)
+        f"{many(count, 'node')} with {free} of {of} free"
+        for (free, of), count in groups[:_NAMES_MAX]
     )
+    others = sum(count for _, count in groups[_NAMES_MAX:])
+    if others:
+        spread += f", {many(others, 'more node')} with some free"
     what = f"{each.model} ({each.driver})" if each.model else each.driver
-    return f"{what}: {each.free} of {each.devices} free; {spread}"
-
-
-def _few_of(each: ModelSummary) -> list[tuple[tuple[int, int], int]]:
-    """The largest groups first; those with nothing free are told by the others."""
-    some = [(counts, nodes) for counts, nodes in each.nodes.items() if counts[0]]
-    return some[:_NAMES_MAX] or list(each.nodes.items())[:1]
+    least = "" if each.is_exact else "at least "
+    return f"{what}: {least}{each.free} of {each.devices} free; {spread}"
 
 
 def _claim_row(each: ClaimView, look: Look) -> Row:

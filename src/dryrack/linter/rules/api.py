@@ -17,12 +17,14 @@ from dryrack.kinds.validation import FieldProblem, Reason, warnings
 from dryrack.kinds.validation.gates import drop_disabled
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.registry import Registry
+from dryrack.linter.rules.reading import right_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from dryrack.linter.finding import Path
     from dryrack.linter.refusals import Refusal
-    from dryrack.linter.world import World
+    from dryrack.linter.world import UnknownField, World
 
 RULES = Registry()
 
@@ -78,6 +80,38 @@ _DEFAULT_FIXES = {
 }
 
 
+_DEFAULTS = frozenset({*_DEFAULT_FIXES.values(), ""})
+
+
+def _fixes(world: World) -> Mapping[tuple[int, Path], str]:
+    """Return one fix for each refused field: the server may have two things against a field."""
+    chosen: dict[tuple[int, Path], str] = {}
+    unknown: dict[int, list[UnknownField]] = {}
+    for field in world.unknown_fields:
+        unknown.setdefault(id(field.document), []).append(field)
+    for refusal in world.refusals:
+        document = refusal.entry.document
+        key = (id(document), refusal.path)
+        if chosen.get(key, "") in _DEFAULTS:
+            beside = unknown.get(id(document), ())
+            fix = _fix(code_of(refusal.problem), refusal)
+            chosen[key] = (_renamed(refusal, beside) if fix in _DEFAULTS else "") or fix
+    return chosen
+
+
+def _renamed(refusal: Refusal, unknown: Sequence[UnknownField]) -> str:
+    """Return the fix of an unknown field that was meant for what is missing."""
+    path = refusal.path
+    for field in unknown:
+        parent, name, fix = field.path[:-1], field.path[-1], right_place(field)
+        is_renamed = fix.startswith("did you mean")
+        if parent == path[:-1] and f"under `{path[-1]}`" in fix:
+            return f"move `{name}` under `{path[-1]}`"
+        if is_renamed and (parent == path or fix == f"did you mean {path[-1]!r}?"):
+            return f"rename `{name}`; {fix}"
+    return ""
+
+
 def _fix(code: str, refusal: Refusal) -> str:
     if "sharedCounters" in refusal.problem.detail:
         return "put the counters into a slice of their own, in the same pool"
@@ -91,16 +125,17 @@ def _fix(code: str, refusal: Refusal) -> str:
 
 def _refused(code: str) -> Callable[[World], Iterator[Problem]]:
     def check(world: World) -> Iterator[Problem]:
-        for refusal in world.refusals:
-            if code_of(refusal.problem) == code:
-                yield Problem(
-                    refusal.entry,
-                    refusal.path,
-                    refusal.problem.message,
-                    _fix(code, refusal),
-                    reason=refusal.problem.reason.value,
-                    line=refusal.line,
-                )
+        refused = [each for each in world.refusals if code_of(each.problem) == code]
+        fixes = _fixes(world) if refused else {}
+        for refusal in refused:
+            yield Problem(
+                refusal.entry,
+                refusal.path,
+                refusal.problem.message,
+                fixes[id(refusal.entry.document), refusal.path],
+                reason=refusal.problem.reason.value,
+                line=refusal.line,
+            )
 
     return check
 

@@ -7,12 +7,14 @@ the cluster already, and so may the devices.
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import quoted, suggestion
 from dryrack.kinds.selectors import tolerates_device_taint
 from dryrack.linter.asks import asks_of
 from dryrack.linter.finding import Problem, Severity
+from dryrack.linter.known_classes import KNOWN_CLASSES
 from dryrack.linter.registry import Registry
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ RULES = Registry()
 
 # The API's own bound on the devices of one claim.
 _RESULTS_MAX = 32
+# From this on two names differ by a slip of the pen.
+_SLIP = 0.9
 
 
 @RULES.rule(
@@ -41,17 +45,31 @@ _RESULTS_MAX = 32
 def class_unknown(world: World) -> Iterator[Problem]:
     """
     A pod whose claim names a class that does not exist is unschedulable, even if the class
-    belongs to an alternative that is not needed.
+    belongs to an alternative that is not needed. Classes that a known driver installs need not be
+    in the files. Files with neither classes nor slices are for a cluster that has both; there, only
+    a name that is almost that of a known class is reported.
     """
     for ask in world.asks:
         name = ask.details.device_class_name
-        if name and name not in world.class_of:
+        if not name or name in world.class_of or name in KNOWN_CLASSES:
+            continue
+        if world.classes or world.slices:
+            fix = suggestion(name, {*world.class_of, *KNOWN_CLASSES}) or "add the DeviceClass"
+        else:
+            fix = _misspelt_class(name)
+        if fix:
             yield Problem(
                 ask.claim.entry,
                 (*ask.path, "deviceClassName"),
                 f"request {ask.name!r} names class {name!r}, which is not in the files",
-                suggestion(name, world.class_of) or "add the DeviceClass",
+                fix,
             )
+
+
+def _misspelt_class(name: str) -> str:
+    """Return a fix for a name that differs from that of a known class by a letter or two."""
+    near = difflib.get_close_matches(name, KNOWN_CLASSES, n=1, cutoff=_SLIP)
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 @RULES.rule(

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import suggestion
+from dryrack.kinds.validation.claims import CONSTRAINTS_MAX, REQUESTS_MAX
 from dryrack.linter.asks import asks_of
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.registry import Registry
@@ -30,8 +31,12 @@ def _covered(constraint_requests: tuple[str, ...], ask: Ask) -> bool:
 
 def _constraints(world: World) -> Iterator[tuple[ClaimEntry, Path, DeviceConstraint, list[Ask]]]:
     for claim in world.claims:
+        devices = claim.spec.devices
+        # The API refuses more, as DR115 says; comparing each with each would take minutes.
+        if len(devices.requests) > REQUESTS_MAX or len(devices.constraints) > CONSTRAINTS_MAX:
+            continue
         asks = list(asks_of(claim))
-        for index, constraint in enumerate(claim.spec.devices.constraints):
+        for index, constraint in enumerate(devices.constraints):
             path = (*claim.path, "devices", "constraints", index)
             yield claim, path, constraint, [a for a in asks if _covered(constraint.requests, a)]
 

@@ -100,7 +100,7 @@ def _type(attribute: DeviceAttribute) -> str:
             return name
         if getattr(attribute, f"{name}_values") is not None:
             return f"{name}s"
-    return "nothing"
+    return ""
 
 
 @RULES.rule(
@@ -119,6 +119,9 @@ def types_differ(world: World) -> Iterator[Problem]:
     for placed in world.devices:
         for name, attribute in placed.device.attributes.items():
             full, has = qualified(name, placed.entry.value.spec.driver), _type(attribute)
+            if not has:
+                # The API refuses an attribute without a value.
+                continue
             model, expected = first.setdefault(full, (placed, has))
             if has != expected and full not in told:
                 told.add(full)
@@ -158,15 +161,18 @@ def given_twice(world: World) -> Iterator[Problem]:
 
 @RULES.rule(
     "DR305",
-    "capacity-not-positive",
+    "capacity-negative",
     Severity.WARNING,
-    summary="A capacity is zero or less.",
+    summary="A capacity is less than zero.",
 )
-def not_positive(world: World) -> Iterator[Problem]:
-    """The API server takes any quantity. Nobody can use a device that has less than nothing."""
+def capacity_negative(world: World) -> Iterator[Problem]:
+    """
+    The API server accepts any quantity, but no request fits into a negative one. Zero is a
+    statement: NVIDIA's driver publishes it for the engines that a MIG profile does not have.
+    """
     for placed in world.devices:
         for name, capacity in placed.device.capacity.items():
-            if capacity.value.nanos <= 0:
+            if capacity.value.nanos < 0:
                 yield Problem(
                     placed.entry,
                     (*placed.path, "capacity", name, "value"),

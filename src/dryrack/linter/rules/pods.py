@@ -2,8 +2,8 @@
 DR6xx: pods, and the templates of pods in workloads, that do not get what they claim.
 
 A pod names its claims in one place and hands them to containers in another, by names that
-only it knows. The API server checks that the names agree; it cannot know that a claim
-nobody uses was meant to be used.
+only it knows. The API server checks that the names agree; it cannot know that a container
+was meant to have the devices of a claim.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from dryrack.hardware.names import quoted, suggestion
 from dryrack.kinds.core import Pod
 from dryrack.kinds.expansion.pod_claims import DUMP, named_claim
+from dryrack.linter.asks import asks_of
 from dryrack.linter.finding import Problem, Severity
+from dryrack.linter.known_classes import CONTAINER_CLASSES
 from dryrack.linter.registry import Registry
 
 if TYPE_CHECKING:
@@ -53,25 +55,34 @@ def _uses(pod: PodEntry) -> Iterator[_Use]:
     "DR601",
     "claim-not-used",
     Severity.WARNING,
-    summary="A pod has a claim that none of its containers uses.",
+    summary="A pod has a claim for devices of containers that none of its containers names.",
 )
 def claim_not_used(world: World) -> Iterator[Problem]:
     """
-    The devices are allocated and prepared, and no container sees them. The claim must also
-    be listed under `resources.claims` of each container that should have it.
+    The kubelet prepares every claim of a pod. Drivers of networks serve the whole pod; drivers of
+    GPUs and the like mount devices into containers, and only into those that list the claim under
+    `resources.claims`. So this is about claims for classes of such drivers alone.
     """
     for pod in world.pods:
         used = {use.name for use in _uses(pod)}
         for index, claim in enumerate(pod.spec.resource_claims):
-            if claim.name not in used:
+            if claim.name not in used and _is_for_containers(world, pod, claim):
                 containers = [container.name for container in pod.spec.containers]
                 yield Problem(
                     pod.entry,
                     (*pod.path, "resourceClaims", index),
-                    f"no container uses claim {claim.name!r}, so none gets its devices",
+                    f"no container names claim {claim.name!r}, so none gets its devices",
                     f"add resources.claims: [{{name: {claim.name}}}] to container"
                     f" {quoted(containers)}",
                 )
+
+
+def _is_for_containers(world: World, pod: PodEntry, claim: PodResourceClaim) -> bool:
+    """Return whether all devices of a claim in the files are useless outside a container."""
+    _, name, is_template = _kind_and_name(claim)
+    entry = world.claim_of(pod.namespace, name, is_template=is_template)
+    asks = tuple(asks_of(entry)) if entry else ()
+    return bool(asks) and all(each.details.device_class_name in CONTAINER_CLASSES for each in asks)
 
 
 def _kind_and_name(claim: PodResourceClaim) -> tuple[str, str, bool]:
@@ -130,12 +141,14 @@ def claim_not_in_files(world: World) -> Iterator[Problem]:
                 )
 
 
-def _claim_used(world: World, use: _Use) -> ClaimEntry | None:
-    for claim in use.pod.spec.resource_claims:
-        if claim.name == use.name:
+def _claims_used(world: World, pod: PodEntry) -> dict[str, ClaimEntry | None]:
+    """Return the claim of each name in a pod; of a name that is there twice, the first."""
+    found: dict[str, ClaimEntry | None] = {}
+    for claim in pod.spec.resource_claims:
+        if claim.name not in found:
             _, name, is_template = _kind_and_name(claim)
-            return world.claim_of(use.pod.namespace, name, is_template=is_template)
-    return None
+            found[claim.name] = world.claim_of(pod.namespace, name, is_template=is_template)
+    return found
 
 
 @RULES.rule(
@@ -147,8 +160,9 @@ def _claim_used(world: World, use: _Use) -> ClaimEntry | None:
 def request_name_unknown(world: World) -> Iterator[Problem]:
     """The container starts without devices: none was prepared for a request of that name."""
     for pod in world.pods:
+        claims = _claims_used(world, pod)
         for use in _uses(pod):
-            claim = _claim_used(world, use)
+            claim = claims.get(use.name)
             names = [each.name for each in claim.spec.devices.requests] if claim else []
             if use.request and claim and use.request not in names:
                 yield Problem(

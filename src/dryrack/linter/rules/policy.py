@@ -134,6 +134,31 @@ def admin_label_value(world: World) -> Iterator[Problem]:
             )
 
 
+@RULES.rule(
+    "DR706",
+    "admin-namespace-unknown",
+    Severity.WARNING,
+    summary="A claim asks for admin access in a namespace that is not in the files.",
+)
+def admin_namespace_unknown(world: World) -> Iterator[Problem]:
+    """
+    The API server refuses the claim unless the namespace has the admin access label, which few
+    namespaces have. Put the Namespace into the files to have the label checked. A claim of a dump
+    was accepted by its cluster.
+    """
+    for ask in world.asks:
+        claim = ask.claim
+        is_known = claim.namespace in world.namespace_of or bool(claim.entry.document.uid)
+        if ask.is_admin and not is_known:
+            yield Problem(
+                claim.entry,
+                (*ask.path, "adminAccess"),
+                f"namespace {claim.namespace!r} is not in the files, and without the label"
+                f" {_ADMIN_LABEL} the API server refuses admin access there",
+                f'add the Namespace with the label {_ADMIN_LABEL}: "true"',
+            )
+
+
 _STATUS = "resourceclaims/status"
 # What of the status each of these lets somebody write, besides the right to write the status.
 _PARTS = ("resourceclaims/binding", "resourceclaims/driver")

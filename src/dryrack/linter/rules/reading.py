@@ -4,13 +4,14 @@ DR0xx: files that do not say what they seem to say.
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import suggestion
 from dryrack.kinds.catalog import CURRENT, Unknown, model_of
 from dryrack.kinds.convert import V1ALPHA3, V1BETA1, V1BETA2
 from dryrack.kinds.documents import Document
-from dryrack.kinds.migrations import moved
+from dryrack.kinds.migrations import conversion, moved
 from dryrack.kinds.other_kinds import Mistaken, Standing, standing
 from dryrack.kinds.text.source_positions import Tree, parse_path, spot
 from dryrack.linter.finding import Problem, Severity
@@ -18,13 +19,15 @@ from dryrack.linter.registry import Registry
 from dryrack.linter.world import Entry, is_own_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dryrack.kinds.documents import Problem as Fault
-    from dryrack.linter.world import World
+    from dryrack.linter.world import UnknownField, World
 
 RULES = Registry()
 
+# From this on two names differ by a slip of the pen.
+_SLIP = 0.85
 # Custom kinds of others that lint reads something from.
 _READ = frozenset({"ComputeDomain", "DRAConfig"})
 
@@ -77,15 +80,35 @@ def wrong_type(world: World) -> Iterator[Problem]:
 def field_unknown(world: World) -> Iterator[Problem]:
     """kubectl refuses an unknown field, and other clients lose it. Names are exact in case."""
     for field in world.unknown_fields:
-        name = str(field.path[-1])
         yield Problem(
             Entry(field.document, None),
             field.path,
-            f"{field.document.kind} has no field {name!r} here",
-            moved(field.path, field.document.api_version)
-            or suggestion(name, field.siblings)
-            or "remove it",
+            f"{field.document.kind} has no field {str(field.path[-1])!r} here",
+            right_place(field),
         )
+
+
+def right_place(field: UnknownField) -> str:
+    """Return where to write what the field says."""
+    name = str(field.path[-1])
+    # Go calls the field `int` IntValue, and so do many who write slices by hand.
+    as_in_go = name.removesuffix("Value").removesuffix("Values")
+    if as_in_go != name and as_in_go in field.siblings:
+        return f"did you mean {as_in_go!r}?"
+    return (
+        moved(field.path, field.document.api_version)
+        or _same_word(name, field.siblings)
+        or field.home
+        or suggestion(name, field.siblings)
+        or "remove it"
+    )
+
+
+def _same_word(name: str, known: Sequence[str]) -> str:
+    """Return a fix for a name that differs in a letter or two, or in case."""
+    near = difflib.get_close_matches(name.lower(), [each.lower() for each in known], 1, _SLIP)
+    meant = next((each for each in known if near and each.lower() == near[0]), "")
+    return f"did you mean {meant!r}?" if meant else ""
 
 
 @RULES.rule(
@@ -113,7 +136,7 @@ def kind_unknown(world: World) -> Iterator[Problem]:
 def api_version_old(world: World) -> Iterator[Problem]:
     """
     It is read and judged as what it is in v1. A cluster serves the beta versions only if that
-    is switched on.
+    is switched on. The fix is the whole conversion of this object.
     """
     for document in world.documents:
         current = CURRENT.get(document.kind)
@@ -124,7 +147,7 @@ def api_version_old(world: World) -> Iterator[Problem]:
                 Entry(document, None),
                 ("apiVersion",),
                 f"{document.api_version} is not served by default",
-                f"rewrite it for {current}",
+                conversion(document.raw, current),
             )
 
 
@@ -153,13 +176,13 @@ def object_twice(world: World) -> Iterator[Problem]:
     "DR007",
     "kind-custom",
     Severity.INFO,
-    summary="Objects of a custom kind are not checked.",
+    summary="Objects of a custom kind are not checked, but for claims of their pod templates.",
 )
 def kind_custom(world: World) -> Iterator[Problem]:
     """
-    Only the cluster that has its definition knows the kind. Told once for each kind in a file, so
-    that nobody takes silence for praise; the exit code stays 0, because nothing is known to be
-    wrong.
+    Only the cluster that has its definition knows the kind. What looks like a pod template in it
+    is checked for the claims that its pods name. Reported once for each kind in a file, so that you
+    do not take silence for approval; the exit code stays 0, because nothing is known to be wrong.
     """
     seen: set[tuple[str, str, str]] = set()
     for document in world.documents:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.hardware.names import amount, quoted
+from dryrack.hardware.names import amount, driver_name, quoted, suggestion
 from dryrack.linter import expressions
 from dryrack.linter.finding import Problem, Severity
+from dryrack.linter.known_classes import KNOWN_CLASSES
 from dryrack.linter.registry import Registry
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def _uses(world: World) -> Iterator[_Use]:
 def _picks_nothing(use: _Use) -> bool:
     """Whether the selectors, and not what came before them, leave no device."""
     selected = use.selected
-    blameless = not selected.compiled or selected.failures or not use.among.shapes
+    # A name that cannot exist is reported by itself, with its own fix.
+    is_told = any(_impossible_names(each) for each in use.selectors)
+    blameless = is_told or not selected.compiled or selected.failures or not use.among.shapes
     return bool(use.selectors) and not selected.shapes and not blameless
 
 
@@ -101,9 +104,12 @@ def _nothing(use: _Use, world: World, remark: str) -> Problem:
     summary="A class matches no device in the files.",
 )
 def class_serves_nothing(world: World) -> Iterator[Problem]:
-    """Every claim that names the class stays pending. The usual cause is a driver's name."""
-    for use in _class_uses(world):
-        if _picks_nothing(use):
+    """
+    Every claim that names the class stays pending. The usual cause is a driver's name. Classes of
+    known drivers may wait for their devices: a driver installs all of its classes on any node.
+    """
+    for entry, use in zip(world.classes, _class_uses(world), strict=True):
+        if _picks_nothing(use) and entry.value.metadata.name not in KNOWN_CLASSES:
             yield _nothing(use, world, "devices in the files")
 
 
@@ -186,13 +192,13 @@ def selector_fails(world: World) -> Iterator[Problem]:
 )
 def amount_compared_as_text(world: World) -> Iterator[Problem]:
     """
-    "80Gi" equals only "80Gi", not "81920Mi", and as text it is less than "9Gi". Quantities
-    compare by value.
+    As text, "80Gi" is less than "9Gi". Quantities compare by value. Equality is not reported: an
+    attribute such as a link speed can be a label.
     """
     for use in _uses(world):
         for index, selector in enumerate(use.selectors):
             text = selector.cel.expression if selector.cel else ""
-            for literal in expressions.texts_compared(text):
+            for literal in expressions.texts_ordered(text):
                 if amount(literal) is not None:
                     yield Problem(
                         use.entry,
@@ -201,6 +207,35 @@ def amount_compared_as_text(world: World) -> Iterator[Problem]:
                         "publish it as capacity and write"
                         f' .compareTo(quantity("{amount(literal)}")) >= 0',
                     )
+
+
+@RULES.rule(
+    "DR408",
+    "driver-name-impossible",
+    Severity.WARNING,
+    summary="A selector names a driver that cannot exist.",
+)
+def driver_name_impossible(world: World) -> Iterator[Problem]:
+    """
+    The name of a driver is a DNS name, without a slash, and so is the domain of an attribute. A
+    test for another name is accepted by the API server and never true.
+    """
+    for use in _uses(world):
+        for index, selector in enumerate(use.selectors):
+            for name in _impossible_names(selector):
+                valid = driver_name(name)
+                yield Problem(
+                    use.entry,
+                    use.expression(index),
+                    f"no driver can have the name {name!r}, so nothing matches it",
+                    suggestion(name, world.drivers) or f"write {valid!r}",
+                )
+
+
+def _impossible_names(selector: DeviceSelector) -> list[str]:
+    """Return the drivers that a selector names and the API allows nobody to be."""
+    text = selector.cel.expression if selector.cel else ""
+    return [each for each in expressions.domains_named(text) if driver_name(each) != each.lower()]
 
 
 @RULES.rule(

@@ -29,10 +29,14 @@ def _reach(world: World, ask: Ask) -> Reach:
 
 
 def _is_countable(world: World, ask: Ask) -> bool:
-    """Whether a count that is too high is the end: nothing else fits, and none is shared."""
-    selected = world.candidates(ask)
-    if world.has_way_out(ask):
+    """
+    Return whether a count that is too high is the end: nothing else fits, and none is shared.
+
+    Of a class that is not in the files nobody knows the devices.
+    """
+    if ask.details.device_class_name not in world.class_of or world.has_way_out(ask):
         return False
+    selected = world.candidates(ask)
     once = not any(placed.device.allow_multiple_allocations for placed in selected.examples)
     return selected.compiled and once and _reach(world, ask).count > 0
 

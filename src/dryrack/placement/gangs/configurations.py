@@ -15,10 +15,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from operator import le
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dryrack.allocation import Allocated, AllocationError, Search, Undecided, claim_name
+from dryrack.placement.demand import encode
 from dryrack.placement.gangs.relations import PodRelations, labels_asked_for, static_checks
+from dryrack.placement.index.volume_matching import Unbindable, VolumeOffers
+from dryrack.placement.index.volumes import SELECTED_NODE, claim_keys, class_of, key_of
 from dryrack.placement.node_state import NodeState
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.plugins_in_play import PluginsInPlay, call, first_refusal
@@ -27,9 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from dryrack.allocation import Outcome
+    from dryrack.kinds.core import Node, Pod
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.placement.framework import Check, Plugin
     from dryrack.placement.gangs.members import Member, Scope
+    from dryrack.placement.index.volumes import Volumes
     from dryrack.placement.place import Cluster
     from dryrack.placement.pod_constraints import PodConstraints
 
@@ -40,8 +45,8 @@ Counts = tuple[int, ...]
 STEPS_MAX = 500
 # A look at what a node has left, or at one way to go on, takes some dozen microseconds.
 LOOKS_MAX = 8_000
-# To find out which nodes are alike, where they see the same devices, takes a millisecond each.
-NODES_MAX = 1000
+# To find out which nodes are alike takes about a tenth of a millisecond for each of them.
+NODES_MAX = 10_000
 # A turn of a longer search takes some, and most end after a few.
 _STEPS_A_TURN = 4
 _TURNS_MAX = 8
@@ -60,6 +65,11 @@ class Effort:
     is_undecided: bool = False
     # A long search that would tell.
     search: Search | None = None
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more may be tried."""
+        return min(self.steps_left, self.looks_left) < 0 or self.search is not None
 
     def spend(self) -> bool:
         """Whether another step may be made."""
@@ -103,6 +113,13 @@ class Effort:
         return turns < _TURNS_MAX
 
 
+@runtime_checkable
+class KnowsLikeness(Protocol):
+    """Knows which nodes have devices that are alike, as `LiveAllocator` does."""
+
+    def likeness(self, node: Node, claims: Sequence[ResourceClaim]) -> Hashable: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MemberKind:
     """Members that every node treats alike; they share the same claims, if any."""
@@ -114,45 +131,75 @@ class MemberKind:
     relations: PodRelations
     # Claims that other members of the gang want, too.
     shared: frozenset[str]
+    # Whether it matters when its members arrive, to them or to others.
+    depends_on_order: bool = False
 
 
 def kinds_of(members: Sequence[Member], scope: Scope) -> list[MemberKind]:
-    """The members by kind, those that come first in front; raises `PluginError`."""
+    """Return the members by kind, those that come first in front; raises `PluginError`."""
     shared = _shared(members)
     fleet = scope.cluster.fleet
+    storage = _StorageSigns(members, fleet.volumes)
     asked_for = labels_asked_for(member.pod for member in members)
-    groups: dict[Hashable, list[tuple[Member, PluginsInPlay]]] = {}
+    groups: dict[Hashable, list[tuple[Member, PluginsInPlay, PodRelations]]] = {}
     for member in members:
         plugins = PluginsInPlay.of(scope.constraints(member), fleet, scope.profile)
-        relations = PodRelations.of(plugins, fleet.namespaces)
+        relations = PodRelations.of(plugins, fleet)
         own = frozenset(name for name in map(claim_name, member.wanted) if name in shared)
-        key = (_sign(plugins), relations.sign(asked_for), own)
-        groups.setdefault(key, []).append((member, plugins))
-    return [_kind(group, shared, scope) for group in groups.values()]
+        key = (_sign(plugins, storage), relations.sign(asked_for), own)
+        groups.setdefault(key, []).append((member, plugins, relations))
+    every = [relations for (_, _, relations), *_ in groups.values()]
+    return [_kind(group, shared, scope, every) for group in groups.values()]
 
 
-def _sign(plugins: PluginsInPlay) -> Hashable:
-    """Equal for pods that filters treat alike, but for what they say about other pods."""
+def _sign(plugins: PluginsInPlay, storage: _StorageSigns) -> Hashable:
+    """Return what is equal for pods that filters treat alike, except for other pods."""
     local = [
         (plugin.name, call(plugin, plugin.sign, plugins.pod)) for plugin, _ in plugins.node_checks
     ]
     # What filters that look at the cluster see of a pod is in none of their signs.
-    volumes = plugins.pod.pod.spec.volumes if plugins.cluster_checks else ()
-    claims = [each.persistent_volume_claim for each in volumes]
-    return tuple(local), tuple(each.claim_name for each in claims if each is not None)
+    pod = plugins.pod.pod
+    return tuple(local), storage.of(pod) if plugins.cluster_checks else ()
+
+
+class _StorageSigns:
+    """Signs of claims of storage, equal for claims for which the same volumes do."""
+
+    def __init__(self, members: Iterable[Member], volumes: Volumes) -> None:
+        self._volumes = volumes
+        keys = (key for member in members for key in {*claim_keys(member.pod)})
+        shared = {key for key, number in Counter(keys).items() if number > 1}
+        owners = map(volumes.owner, volumes.volumes.values())
+        # A claim that members share, or that has a volume, is like no other.
+        self._special = shared.union(filter(None, owners))
+
+    def of(self, pod: Pod) -> Hashable:
+        waiting = {key_of(claim): claim for claim, _ in self._volumes.waiting(pod)}
+        signs: list[Hashable] = []
+        for key in claim_keys(pod):
+            claim = None if key in self._special else waiting.get(key)
+            if claim is None:
+                signs.append(key)
+            else:
+                chosen = claim.metadata.annotations.get(SELECTED_NODE)
+                signs.append((class_of(claim), encode(claim.spec), chosen))
+        return tuple(signs)
 
 
 def _kind(
-    group: Sequence[tuple[Member, PluginsInPlay]], shared: frozenset[str], scope: Scope
+    group: Sequence[tuple[Member, PluginsInPlay, PodRelations]],
+    shared: frozenset[str],
+    scope: Scope,
+    relations_of_all: Sequence[PodRelations],
 ) -> MemberKind:
-    first, plugins = group[0]
-    relations = PodRelations.of(plugins, scope.cluster.fleet.namespaces)
+    first, plugins, relations = group[0]
     return MemberKind(
-        tuple(member for member, _ in group),
-        tuple(plugins.pod for _, plugins in group),
-        (*plugins.node_checks, *static_checks(plugins, relations)),
+        tuple(member for member, _, _ in group),
+        tuple(plugins.pod for _, plugins, _ in group),
+        (*plugins.node_checks, *static_checks(plugins, relations, scope.cluster.fleet)),
         relations,
         frozenset(name for name in map(claim_name, first.wanted) if name in shared),
+        relations.depends_on_order(relations_of_all),
     )
 
 
@@ -175,13 +222,32 @@ class Configurations:
         self._cluster = cluster
         self._effort = effort
         self._known: dict[tuple[str, Counts], bool] = {}
+        # Whether nodes have the devices, asked once of all nodes whose devices are alike.
+        self._devices: dict[tuple[Hashable, Counts], bool] = {}
+        self._likenesses: dict[str, Hashable] = {}
 
     def without_sharing(self) -> Configurations:
-        """The same for claims that every node gives by itself, which asks for no less."""
+        """Return the same for claims that every node gives by itself, which asks for no less."""
         kinds = [replace(kind, shared=frozenset()) for kind in self.kinds]
         other = Configurations(kinds, self._cluster, self._effort)
-        other._known = self._known
+        other._known, other._devices = self._known, self._devices
+        other._likenesses = self._likenesses
         return other
+
+    def likeness(self, state: NodeState) -> Hashable:
+        """Return a value that is equal for nodes whose devices serve the members alike."""
+        name = state.name
+        if name not in self._likenesses:
+            claims = self.claims(state, (1,) * len(self.kinds))
+            allocator = self._cluster.allocator
+            if not claims:
+                self._likenesses[name] = ()
+            elif isinstance(allocator, KnowsLikeness) and self._effort.spend_on_node():
+                names = tuple(map(claim_name, claims))
+                self._likenesses[name] = (names, allocator.likeness(state.node, claims))
+            else:
+                self._likenesses[name] = name
+        return self._likenesses[name]
 
     def fits(self, state: NodeState, counts: Counts) -> bool:
         """Whether the node can take so many of each kind."""
@@ -196,7 +262,7 @@ class Configurations:
 
     def _has_room(self, state: NodeState, counts: Counts) -> bool:
         """Whether filters let the members in, one after the other."""
-        trial = NodeState(state.node, dict(state.used), dict(state.non_zero), dict(state.occupants))
+        trial = copy_of(state)
         if not self._are_compatible(state, counts):
             return False
         for kind, number in zip(self.kinds, counts, strict=True):
@@ -205,7 +271,19 @@ class Configurations:
                     return False
                 occupant = Occupant.of(member.pod, claims=member.claims, amounts=wants.amounts)
                 trial.put(("gang member", member.name), occupant)
+            if not self._have_volumes(kind.members[:number], state):
+                return False
         return True
+
+    def _have_volumes(self, members: Sequence[Member], state: NodeState) -> bool:
+        """Whether the node has volumes for all members of a kind, as far as it is known."""
+        volumes = self._cluster.fleet.volumes
+        waiting = [list(volumes.waiting(member.pod)) for member in members]
+        # Claims of one member may ask for different volumes, of which one may get the other's.
+        if any(len(each) != 1 for each in waiting):
+            return True
+        offers = VolumeOffers(volumes, [each for (each,) in waiting])
+        return not isinstance(offers.on(state.node.metadata), Unbindable)
 
     def _are_compatible(self, state: NodeState, counts: Counts) -> bool:
         """Whether no member keeps another off the node."""
@@ -221,8 +299,13 @@ class Configurations:
 
     def _has_devices(self, state: NodeState, counts: Counts) -> bool:
         claims = self.claims(state, counts)
-        begin = partial(self._cluster.allocator.begin, state.node, claims)
-        return not claims or self._effort.allocated(begin) is not None
+        if not claims:
+            return True
+        key = (self.likeness(state), counts)
+        if key not in self._devices:
+            begin = partial(self._cluster.allocator.begin, state.node, claims)
+            self._devices[key] = self._effort.allocated(begin) is not None
+        return self._devices[key]
 
     def claims(self, state: NodeState, counts: Counts) -> tuple[ResourceClaim, ...]:
         """What so many of each kind want of the node; a claim that they share is wanted once."""
@@ -258,3 +341,8 @@ def largest(these: Iterable[Counts]) -> list[Counts]:
 def is_part(one: Counts, other: Counts) -> bool:
     """Whether there are no more of any kind."""
     return all(map(le, one, other))
+
+
+def copy_of(state: NodeState) -> NodeState:
+    """Return the node as it is now, which does not change with the node."""
+    return NodeState(state.node, dict(state.used), dict(state.non_zero), dict(state.occupants))

@@ -13,11 +13,11 @@ minimum is one, is in no gang.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from dryrack.base.numbers import read_int64
 from dryrack.kinds.scheduling import (
     CoschedulingPodGroup,
     PodGroup,
@@ -37,8 +37,7 @@ GROUPS = (CoschedulingPodGroup, PodGroup, PodGroupV1Beta1, WorkloadV1Alpha1)
 
 # The first goes before the second where a pod has both, as in kubenexus.
 LABEL_PREFIXES = ("pod-group.scheduling.kubenexus.io", "pod-group.scheduling.sigs.k8s.io")
-_NAME, _MINIMUM = "name", "min-available"
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+_NAME, MINIMUM = "name", "min-available"
 
 
 class Dialect(Enum):
@@ -175,19 +174,20 @@ def _said(pod: Pod) -> Iterator[Membership | Flaw]:
 
 
 def _by_labels(pod: Pod, prefix: str) -> Membership | Flaw | None:
-    labels, label = pod.metadata.labels, f"{prefix}/{_MINIMUM}"
+    labels, label = pod.metadata.labels, f"{prefix}/{MINIMUM}"
     name, minimum = labels.get(f"{prefix}/{_NAME}"), labels.get(label)
     if not name or not minimum:
         return None
     where = f"pod {pod.full_name}, label {label}: {minimum!r}"
     remedy = 'write how many pods must run together, such as "3"'
-    if not _WHOLE_NUMBER.fullmatch(minimum):
+    count = read_int64(minimum)
+    if count is None:
         return Flaw(f"{where} is not a whole number", remedy)
-    if int(minimum) < 1:
+    if count < 1:
         return Flaw(f"{where} is less than 1", remedy)
-    if int(minimum) == 1:
+    if count == 1:
         return None
-    return Membership(GangKey(Dialect.LABELS, pod.metadata.namespace, name), int(minimum))
+    return Membership(GangKey(Dialect.LABELS, pod.metadata.namespace, name), count)
 
 
 def definitions(each: KubernetesObject) -> tuple[Definition, ...]:
@@ -313,7 +313,7 @@ def _agreed(key: GangKey, members: Sequence[Pod]) -> int | Flaw:
         return next(iter(first))
     told = ", ".join(f"{minimum} ({pod})" for minimum, pod in sorted(first.items()))
     return Flaw(
-        f"{key}: its pods disagree on {_MINIMUM}: {told}", "give all of them the same number"
+        f"{key}: its pods disagree on {MINIMUM}: {told}", "give all of them the same number"
     )
 
 

@@ -1,36 +1,41 @@
 """
 The exact search: as many members as are needed, on any nodes and with any devices.
 
-First come the nodes that may do. Where one kind of members can go to as many nodes as there are
-members, further nodes are no help: whoever goes there could as well go to one of these that nobody
-else uses; where pods look at zones, to one of the same zone, and where nodes see the same devices,
-to one that is alike. Nodes that do not depend on each other are packed, which is all there is to do
-then. For others that is a bound: what cannot be packed does not fit. So are the amounts and the
-devices that there are on all nodes together. Only then are members tried on nodes (see `joint`).
+It begins with the nodes that can take a member of a kind. Of these it needs only as many as there
+are members: a member on a further node can use one of these instead that no other member uses;
+where pods have requirements about zones, one of the same zone, and where nodes see the same
+devices, one that is alike. Nodes that do not depend on each other are packed, which decides the
+matter. For other nodes packing is a bound: what cannot be packed does not fit. Further bounds are
+the amounts and the devices of all nodes together. Only then are members tried on nodes (see
+`joint`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dryrack.allocation import AllocationError, Search, Site, Unsatisfiable, claim_name
 from dryrack.placement.framework import PluginError
-from dryrack.placement.gangs.configurations import STEPS_MAX, Configurations, Effort, kinds_of
-from dryrack.placement.gangs.joint import (
-    Choice,
-    JointAllocation,
-    JointSearch,
-    RelationCheck,
-    placements,
+from dryrack.placement.gangs.configurations import (
+    LOOKS_MAX,
+    STEPS_MAX,
+    Configurations,
+    Effort,
+    copy_of,
+    kinds_of,
 )
+from dryrack.placement.gangs.confinement import Confinement
+from dryrack.placement.gangs.joint import Choice, JointAllocation, JointSearch, placements
 from dryrack.placement.gangs.packing import pack
+from dryrack.placement.gangs.symmetry import Symmetry
 from dryrack.placement.place import open_nodes
+from dryrack.placement.plugins.inter_pod_affinity import pods_meant
 from dryrack.placement.plugins.node_resources import NODE_RESOURCES_FIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Sequence
+    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import ResourceClaim
@@ -43,6 +48,8 @@ if TYPE_CHECKING:
 _COUNTED = ("cpu", "memory", "pods")
 # As many nodes may be asked as there are members: for one of them, for two, and in the end.
 _STEPS_A_MEMBER = 4
+# A node is looked at for one member, for two, and while members are packed.
+_LOOKS_A_NODE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,8 @@ class _ExactSearch:
         self, members: Sequence[Member], needed: int, scope: Scope, searches_left: int
     ) -> None:
         steps = max(STEPS_MAX, _STEPS_A_MEMBER * len(members))
-        self.effort = Effort(steps_left=steps, searches_left=searches_left)
+        looks = max(LOOKS_MAX, _LOOKS_A_NODE * len(scope.cluster.fleet))
+        self.effort = Effort(steps, looks, searches_left)
         self._size, self._needed = len(members), needed
         self._scope = scope
         self._kinds = kinds_of(members, scope)
@@ -99,7 +107,13 @@ class _ExactSearch:
             configurations = configurations.without_sharing()
         if not self._amounts_suffice(states.values()):
             return ()
-        packed = pack(configurations, states.values(), self._needed, self.effort)
+        packed = pack(
+            configurations.kinds,
+            configurations.largest,
+            states.values(),
+            self._needed,
+            self.effort,
+        )
         is_refuted = packed.size < self._needed and not self.effort.is_undecided
         if (is_joint or self.effort.is_undecided) and not is_refuted:
             is_refuted = not self._devices_suffice(candidates)
@@ -108,17 +122,48 @@ class _ExactSearch:
             return self._placed(_choices(packed, self._kinds))
         if is_refuted or packed.size < self._needed:
             return ()
-        relation_check = RelationCheck(self._scope)
-        likeness = {name: self._likeness(state) for name, state in states.items()}
-        joint = JointSearch(
+        return self._placed(self._search(candidates))
+
+    def _search(self, candidates: Sequence[Sequence[NodeState]]) -> Sequence[Choice]:
+        """Search members, nodes and devices together."""
+        # The trial of the search changes the nodes themselves.
+        copies = {state.name: copy_of(state) for states in candidates for state in states}
+        own = [[copies[state.name] for state in states] for states in candidates]
+        fleet = self._scope.cluster.fleet
+        search = JointSearch(
+            self._scope,
             self._configurations,
-            candidates,
+            own,
             self._allocation,
-            relation_check,
+            Confinement(self._kinds, own, fleet),
+            Symmetry(self._topology_keys, fleet.states(), self._signs(copies)),
             self.effort,
-            likeness,
+            self._looks_around,
         )
-        return self._placed(joint.run(self._needed))
+        return search.run(self._needed)
+
+    def _signs(self, candidates: Mapping[str, NodeState]) -> Mapping[str, Hashable]:
+        """Return by node a value that is equal for nodes that can stand in for each other."""
+        fleet = self._scope.cluster.fleet
+        relations = [kind.relations for kind in self._kinds]
+        near = [
+            pods_meant(each.terms.affinity, term.topology_key, fleet)
+            for each in relations
+            for term in each.terms.affinity
+        ]
+        spreads = [counts for each in relations for counts in each.spreads]
+        # What other plugins look at is not known. A volume may be of one node, or of several.
+        is_single = any(each.is_unknown or each.awaits_volumes for each in relations)
+        signs: dict[str, Hashable] = {}
+        for state in fleet.states():
+            name = state.name
+            pods = tuple(counts.on(name) for counts in (*near, *spreads))
+            counted = tuple(counts.includes(name) for counts in spreads)
+            if name in candidates:
+                signs[name] = (self._likeness(candidates[name]), pods, counted, is_single and name)
+            elif any(pods) or any(counted):
+                signs[name] = (pods, counted)
+        return signs
 
     def _placed(self, chosen: Sequence[Choice]) -> Sequence[MemberPlaced]:
         given = self._allocation.of(chosen)
@@ -134,13 +179,14 @@ class _ExactSearch:
         return self._allocation.is_local(state)
 
     def _candidates(self, index: int) -> list[NodeState]:
-        """Nodes that can take a member of the kind by itself; no more than are of use."""
-        if self._kinds[index].shared:
+        """Return nodes that can take a member of the kind by itself, no more than are of use."""
+        kind = self._kinds[index]
+        if kind.shared or kind.relations.awaits_volumes or kind.relations.is_unknown:
             return self._accepting(index, self._one_by_one)
         found = self._accepting(index, self._domain)
         if all(map(self._is_local, found)):
             return found
-        return self._accepting(index, partial(self._alike_for, index))
+        return self._accepting(index, self._alike)
 
     def _accepting(self, index: int, group: Callable[[NodeState], Hashable]) -> list[NodeState]:
         """Of each group of such nodes as many as there are members."""
@@ -160,12 +206,9 @@ class _ExactSearch:
     def _one_by_one(self, state: NodeState) -> Hashable:
         return state.name
 
-    def _alike_for(self, index: int, state: NodeState) -> Hashable:
-        """Equal for nodes of one domain that can stand in for each other."""
-        wanted = self._kinds[index].constraints[0].wanted_on(state.node)
-        if not self.effort.spend_on_node():
-            return state.name
-        return self._domain(state), self._allocation.likeness(state, wanted)
+    def _alike(self, state: NodeState) -> Hashable:
+        """Return a value that is equal for nodes of one domain that can replace each other."""
+        return self._domain(state), self._configurations.likeness(state)
 
     @cached_property
     def _topology_keys(self) -> list[str]:
@@ -177,13 +220,9 @@ class _ExactSearch:
         return tuple(labels.get(key) for key in self._topology_keys)
 
     def _likeness(self, state: NodeState) -> Hashable:
-        """Equal for nodes of one domain that can take the same, and see the same of others."""
+        """Return a value that is equal for nodes that can take the same, and see the same."""
         takes = frozenset(self._configurations.largest(state))
-        if self._is_local(state):
-            return self._domain(state), takes
-        one_of_each = (1,) * len(self._kinds)
-        claims = self._configurations.claims(state, one_of_each)
-        return self._domain(state), takes, self._allocation.likeness(state, claims)
+        return takes, () if self._is_local(state) else self._configurations.likeness(state)
 
     def _amounts_suffice(self, states: Collection[NodeState]) -> bool:
         """Whether there is enough of CPU, memory and the like on all nodes together."""

@@ -1,14 +1,16 @@
 """
 Joint search: members on nodes that depend on each other.
 
-Nodes do where they see the same devices, where a claim is shared by members on several of them, or
-where a pod says something about other pods. One member after the other is put on a node, and all
-claims so far are allocated at once, each where its users are; where that fails, other nodes are
-tried. Members of one kind are alike, so their nodes come in order; so do nodes that can take the
-same and that nobody is on yet.
+Nodes depend on each other where they see the same devices, where members on several of them share
+a claim, or where pods have requirements about other pods. The search lets members arrive one after
+the other: each goes to a node that the filters accept with those before it there, and all claims so
+far are allocated together, each where its users are. If the search cannot go on, it goes back and
+tries other nodes and other orders. So whatever it finds is an order in which kube-scheduler's
+filters accept every member.
 
-Pods are held against each other when all are there, because one may wait for another; where they
-only keep each other away, that is seen at once.
+Three things keep it short. Members of one kind are exchangeable. So are nodes and domains that are
+alike (see `symmetry`). And where required affinity confines members to some domains, the search
+goes no further unless these have room for enough members.
 """
 
 from __future__ import annotations
@@ -18,23 +20,28 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from dryrack.allocation import Site, claim_name
+from dryrack.placement.gangs.configurations import largest
 from dryrack.placement.gangs.members import MemberPlaced
-from dryrack.placement.plugins_in_play import call
+from dryrack.placement.gangs.packing import pack
+from dryrack.placement.plugins_in_play import call, first_refusal
 from dryrack.placement.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.allocation import Outcome, Search
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import AllocationResult, ResourceClaim
+    from dryrack.placement.framework import Check, Plugin
     from dryrack.placement.gangs.configurations import Configurations, Counts, Effort, MemberKind
+    from dryrack.placement.gangs.confinement import Confinement, Domains
     from dryrack.placement.gangs.members import Scope
+    from dryrack.placement.gangs.symmetry import Symmetry
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.place import Cluster
 
-# Each is a frame of the search, of which Python has a thousand.
-_MEMBERS_MAX = 250
+# An arrival changes the books of the trial, which takes longer than a look.
+_LOOKS_AN_ARRIVAL = 4
 
 
 @runtime_checkable
@@ -48,8 +55,6 @@ class AllocatesApart(Protocol):
     ) -> Outcome | Search: ...
 
     def is_local(self, node: Node) -> bool: ...
-
-    def likeness(self, node: Node, claims: Sequence[ResourceClaim]) -> Hashable: ...
 
 
 class Choice(NamedTuple):
@@ -78,10 +83,6 @@ class JointAllocation:
         if state.name not in self._local:
             self._local[state.name] = self._allocator.is_local(state.node)
         return self._local[state.name]
-
-    def likeness(self, state: NodeState, claims: Sequence[ResourceClaim]) -> Hashable:
-        """As the allocator has it."""
-        return self._allocator.likeness(state.node, claims)
 
     def begin_apart(
         self, claims: Sequence[ResourceClaim], sites: Sequence[Site]
@@ -144,159 +145,188 @@ class JointAllocation:
 
 @dataclass(slots=True)
 class JointSearch:
-    """One search; `found` are members that fit together."""
+    """One search for members that fit together."""
 
+    scope: Scope
     configurations: Configurations
-    # The nodes that may do for each kind.
+    # The nodes that may do for each kind, as they are without members of the gang.
     candidates: Sequence[Sequence[NodeState]]
     allocation: JointAllocation
-    relation_check: RelationCheck
+    confinement: Confinement
+    symmetry: Symmetry
     effort: Effort
-    # The same for nodes that can stand in for each other.
-    likeness: Mapping[str, Hashable]
-    found: tuple[Choice, ...] = ()
+    # Whether members have requirements about others on other nodes.
+    looks_around: bool
+    _trial: Trial = field(init=False)
+    _chosen: list[Choice] = field(default_factory=list)
     _taken: dict[str, Counts] = field(default_factory=dict)
+    # How many members of each kind have arrived.
+    _arrived: list[int] = field(init=False)
+    # The candidates of each kind by name, and those of one domain that are alike together.
+    _states: list[dict[str, NodeState]] = field(init=False)
+    _groups: list[list[list[NodeState]]] = field(init=False)
+    _visited: set[Hashable] = field(default_factory=set)
+    # Whether there is room, by the domains that kinds are confined to.
+    _rooms: dict[Hashable, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._arrived = [0] * len(self.configurations.kinds)
+        self._states = [{state.name: state for state in states} for states in self.candidates]
+        self._groups = [self.symmetry.groups(states) for states in self.candidates]
 
     def run(self, needed: int) -> tuple[Choice, ...]:
-        """At least as many as are needed, or else none."""
+        """Return as many members as are needed in the order in which they arrive, or none."""
+        with Trial(self.scope.cluster) as self._trial:
+            if not self._has_room(needed):
+                return ()
+            # Not recursive: a gang may have more members than Python has frames.
+            moves = [self._moves()]
+            while moves and len(self._chosen) < needed:
+                if next(moves[-1], None) is None:
+                    moves.pop()
+                elif self._is_new() and self._has_room(needed):
+                    moves.append(self._moves())
+        return tuple(self._chosen) if len(self._chosen) >= needed else ()
+
+    def _moves(self) -> Iterator[Choice]:
+        """Let each member that can be next arrive; it leaves again before the one after it."""
+        for index in self._next_kinds():
+            kind, number = self.configurations.kinds[index], self._arrived[index]
+            checks = self._checks(kind, number)
+            for state in self._worth_trying(index):
+                choice = Choice(kind, number, state)
+                if self._accepts(index, choice, checks):
+                    before, mark = self._taken.get(state.name), self._trial.mark()
+                    self._arrive(index, choice)
+                    yield choice
+                    self._trial.rewind(mark)
+                    self._leave(index, choice, before)
+                if self.effort.is_spent:
+                    return
+
+    def _next_kinds(self) -> list[int]:
+        """
+        Return the kinds of which a member can be the next.
+
+        Members whose order does not matter come last, in the order of their kinds.
+        """
         kinds = self.configurations.kinds
         # Those that have the fewest nodes to go to are the hardest to place.
         order = sorted(range(len(kinds)), key=lambda each: len(self.candidates[each]))
-        slots = [(index, n) for index in order for n in range(len(kinds[index].members))]
-        if len(slots) > _MEMBERS_MAX:
-            self.effort.is_undecided = True
-        else:
-            self._place(slots, (), needed, 0)
-        return self.found
+        order.sort(key=lambda each: not kinds[each].depends_on_order)
+        last = order.index(kinds.index(self._chosen[-1].kind)) if self._chosen else 0
+        if not kinds[order[last]].depends_on_order:
+            order = order[last:]
+        return [each for each in order if self._arrived[each] < len(kinds[each].members)]
 
-    def _place(
-        self, slots: Sequence[tuple[int, int]], chosen: tuple[Choice, ...], needed: int, first: int
-    ) -> bool:
-        """Place the members that are left, the next of them on the first of its nodes or later."""
-        if len(chosen) >= needed and self._holds(chosen):
-            self.found = chosen
-            return True
-        if not slots or len(chosen) + len(slots) < needed:
-            return False
-        (index, number), *others = slots
-        states = self.candidates[index]
-        is_same_next = bool(others) and others[0][0] == index
-        for place in self._worth_trying(states, first):
-            choice = Choice(self.configurations.kinds[index], number, states[place])
-            before = self._taken.get(states[place].name)
-            if self._fits(index, choice, chosen):
-                if self._place(others, (*chosen, choice), needed, place if is_same_next else 0):
-                    return True
-                self._restore(states[place].name, before)
-        # Without this member, and then without those like it.
-        return self._place([each for each in others if each[0] != index], chosen, needed, 0)
+    def _checks(self, kind: MemberKind, number: int) -> list[tuple[Plugin, Check]]:
+        """Return what the filters check that look at other nodes, with the members so far."""
+        if not self.looks_around:
+            # Their answers do not change, and are among the checks of the kind.
+            return []
+        profile, found = self.scope.profile, []
+        for plugin in profile.filters:
+            if plugin.sees_cluster and plugin.filter is not None:
+                args, fleet = profile.args_of(plugin), self.scope.cluster.fleet
+                check = call(plugin, plugin.filter, kind.constraints[number], fleet, args)
+                if check is not None:
+                    found.append((plugin, check))
+        return found
 
-    def _worth_trying(self, states: Sequence[NodeState], first: int) -> list[int]:
-        """Of nodes that are alike and that nobody is on, the first is enough."""
-        seen: set[Hashable] = set()
-        places = []
-        for place, state in enumerate(states):
-            if state.name not in self._taken:
-                likeness = self.likeness[state.name]
-                if likeness in seen:
-                    continue
-                seen.add(likeness)
-            if place >= first:
-                places.append(place)
-        return places
+    def _worth_trying(self, index: int) -> list[NodeState]:
+        """Return the first of all nodes that serve equally."""
+        touched = self.symmetry.touched(self._taken)
+        own = self._states[index]
+        used = [own[name] for name in self._taken if name in own]
+        unused = (
+            next((each for each in group if each.name not in self._taken), None)
+            for group in self._groups[index]
+        )
+        found: dict[Hashable, NodeState] = {}
+        for state in (*used, *(each for each in unused if each is not None)):
+            place = self.symmetry.place(state.name, touched)
+            found.setdefault((place, self._taken.get(state.name)), state)
+        return list(found.values())
 
-    def _fits(self, index: int, choice: Choice, chosen: tuple[Choice, ...]) -> bool:
-        """Whether one more can be where it is; then it is."""
-        if not self.effort.spend():
+    def _accepts(self, index: int, choice: Choice, checks: Sequence[tuple[Plugin, Check]]) -> bool:
+        """Whether one more member can go to its node."""
+        if not self.effort.look():
             return False
-        name, kinds = choice.state.name, self.configurations.kinds
-        before = self._taken.get(name, (0,) * len(kinds))
-        counts = tuple(number + (place == index) for place, number in enumerate(before))
-        if not self.configurations.fits(choice.state, counts):
+        state = self.scope.cluster.fleet.get(choice.state.name)
+        if state is None or first_refusal(checks, state) is not None:
             return False
-        if any(_conflict(choice, other) for other in chosen):
-            return False
-        if not self.allocation.suffices_with(choice, chosen):
-            return False
-        self._taken[name] = counts
-        return True
+        counts = self._counts_with(index, choice)
+        return self.configurations.fits(choice.state, counts) and self.allocation.suffices_with(
+            choice, self._chosen
+        )
 
-    def _holds(self, chosen: Sequence[Choice]) -> bool:
-        """Whether those that need others have them."""
-        if not any(choice.kind.relations.needs_others for choice in chosen):
-            return True
-        # To hold a member against the others takes a millisecond.
-        return all(self.effort.spend() for _ in chosen) and self.relation_check.holds(chosen)
+    def _counts_with(self, index: int, choice: Choice) -> Counts:
+        before = self._taken.get(choice.state.name, (0,) * len(self._arrived))
+        return tuple(number + (place == index) for place, number in enumerate(before))
 
-    def _restore(self, name: str, before: Counts | None) -> None:
+    def _arrive(self, index: int, choice: Choice) -> None:
+        self._taken[choice.state.name] = self._counts_with(index, choice)
+        self._arrived[index] += 1
+        self._chosen.append(choice)
+        if self.looks_around:
+            _placed(choice, {}).stand(self._trial)
+
+    def _leave(self, index: int, choice: Choice, before: Counts | None) -> None:
+        self._chosen.pop()
+        self._arrived[index] -= 1
         if before is None:
-            del self._taken[name]
+            del self._taken[choice.state.name]
         else:
-            self._taken[name] = before
+            self._taken[choice.state.name] = before
 
+    def _is_new(self) -> bool:
+        """Whether the search has not been here before, by other orders or by nodes alike."""
+        for _ in range(_LOOKS_AN_ARRIVAL):
+            self.effort.look()
+        volumes = self.scope.cluster.fleet.volumes.assumed
+        last = self._chosen[-1].kind
+        # Where order does not matter any more, what can still come depends on the last kind.
+        turn = None if last.depends_on_order else self.configurations.kinds.index(last)
+        here = (self.symmetry.shape(self._taken), frozenset(volumes.items()), turn)
+        is_new = here not in self._visited
+        self._visited.add(here)
+        return is_new
 
-class RelationCheck:
-    """What pods say about other pods, and members of a gang about each other."""
+    def _has_room(self, needed: int) -> bool:
+        """Whether the domains that members are confined to can take as many as are needed."""
+        sizes = [len(kind.members) for kind in self.configurations.kinds]
+        left = [size - arrived for size, arrived in zip(sizes, self._arrived, strict=True)]
+        domains = self.confinement.domains(left)
+        if domains not in self._rooms:
+            self._rooms[domains] = (
+                all(each is None for each in domains)
+                or self._packed(domains, needed) >= needed
+                # Nothing is known if the effort was too little.
+                or self.effort.is_spent
+            )
+        return self._rooms[domains]
 
-    def __init__(self, scope: Scope) -> None:
-        self._cluster, self._profile = scope.cluster, scope.profile
-        self._filters = [plugin for plugin in scope.profile.filters if plugin.sees_cluster]
+    def _packed(self, domains: Sequence[Domains], needed: int) -> int:
+        """Return how many members go into these domains at most."""
+        nodes = self.confinement.nodes(domains)
+        apart = self.configurations.without_sharing()
 
-    def holds(self, chosen: Sequence[Choice]) -> bool:
-        """Whether every member can be where it is: with all the others there, or when it comes."""
-        if self._is_settled(chosen):
-            return True
-        # One that wants to be near its like may be the first of them, wherever others go then.
-        first = [choice for choice in chosen if choice.kind.relations.needs_others]
-        return any(self._can_come(choice, chosen) for choice in first)
+        def options(state: NodeState) -> list[Counts]:
+            return largest(
+                tuple(
+                    n if state.name in there else 0 for n, there in zip(counts, nodes, strict=True)
+                )
+                for counts in apart.largest(state)
+            )
 
-    def _is_settled(self, chosen: Sequence[Choice]) -> bool:
-        with Trial(self._cluster) as trial:
-            for choice in chosen:
-                _placed(choice, {}).stand(trial)
-            return all(self._is_welcome(choice, trial) for choice in chosen)
-
-    def _can_come(self, first: Choice, chosen: Sequence[Choice]) -> bool:
-        """Whether they can come one after the other, this one first."""
-        left = [first, *(choice for choice in chosen if choice is not first)]
-        with Trial(self._cluster) as trial:
-            while left:
-                each = next((each for each in left if self._is_welcome(each, trial)), None)
-                if each is None:
-                    return False
-                _placed(each, {}).stand(trial)
-                left.remove(each)
-        return True
-
-    def _is_welcome(self, choice: Choice, trial: Trial) -> bool:
-        mark, constraints = trial.mark(), choice.kind.constraints[choice.number]
-        fleet = self._cluster.fleet
-        trial.remove(_placed(choice, {}).key)
-        try:
-            for plugin in self._filters:
-                assert plugin.filter is not None, "it is one of the filters"
-                args = self._profile.args_of(plugin)
-                check = call(plugin, plugin.filter, constraints, fleet, args)
-                if check is not None and call(plugin, check, choice.state) is not None:
-                    return False
-        finally:
-            trial.rewind(mark)
-        return True
-
-
-def _conflict(one: Choice, other: Choice) -> bool:
-    """Whether one of them keeps the other off."""
-    here, there = (each.state.node.metadata.labels for each in (one, other))
-    pod, other_pod = (each.kind.members[each.number].pod for each in (one, other))
-    return one.kind.relations.keeps_off(other_pod, here, there) or other.kind.relations.keeps_off(
-        pod, there, here
-    )
+        states = {name: self._states[i][name] for i, names in enumerate(nodes) for name in names}
+        return pack(apart.kinds, options, states.values(), needed, self.effort).size
 
 
 def placements(
     chosen: Iterable[Choice], given: Mapping[str, AllocationResult]
 ) -> list[MemberPlaced]:
-    """Members where they are, each claim with the first that wants it."""
+    """Return members where they are, each claim with the first member that wants it."""
     left = dict(given)
     placed = []
     for choice in chosen:

@@ -63,7 +63,8 @@ class MemberPlaced:
         return Occupant.of(self.member.pod, claims=self.member.claims, amounts=self.amounts)
 
     def stand(self, trial: Trial) -> None:
-        """The member is there, for as long as the trial lasts."""
+        """Put the member on its node, with its devices and volumes, while the trial lasts."""
+        trial.keep_volumes(self.member.pod, self.node)
         trial.stand(self.key, self.occupant, self.node, self.given)
 
 
@@ -77,6 +78,8 @@ class MemberRefused:
     is_kept_off_by_claims: bool
     # Whether it may fit when a pod goes from its node, and nothing else happens.
     is_helped_by_leaving: bool
+    # Whether a plugin or a selector failed, which is an error and not a refusal.
+    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from dryrack.placement.gangs.configurations import is_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from dryrack.placement.gangs.configurations import Configurations, Counts, Effort, MemberKind
+    from dryrack.placement.gangs.configurations import Counts, Effort, MemberKind
     from dryrack.placement.node_state import NodeState
 
 # More than a gang of eight that all differ can come to.
@@ -52,16 +52,20 @@ class Packed:
 
 
 def pack(
-    configurations: Configurations,
+    kinds: Sequence[MemberKind],
+    options_of: Callable[[NodeState], Sequence[Counts]],
     states: Iterable[NodeState],
     needed: int,
     effort: Effort,
 ) -> Packed:
-    """At least as many members as are needed, or else the most that there can be."""
-    kinds = configurations.kinds
+    """
+    Return at least as many members as are needed, or else the most that there can be.
+
+    `options_of` returns the largest configurations that a node can take.
+    """
     reached = [Packed((0,) * len(kinds))]
     for state in states:
-        options = configurations.largest(state)
+        options = options_of(state)
         if not any(map(sum, options)):
             continue
         more: dict[tuple[Counts, frozenset[str]], Packed] = {}

@@ -18,16 +18,23 @@ import msgspec
 
 from dryrack.kinds.selectors import SelectorError
 from dryrack.placement.index.affinity_terms import NO_TERMS, PodTerms
-from dryrack.placement.plugins.inter_pod_affinity import INTER_POD_AFFINITY
-from dryrack.placement.plugins.pod_topology_spread import HOSTNAME, POD_TOPOLOGY_SPREAD
+from dryrack.placement.plugins.inter_pod_affinity import INTER_POD_AFFINITY, check_anti_affinity
+from dryrack.placement.plugins.pod_topology_spread import (
+    HOSTNAME,
+    POD_TOPOLOGY_SPREAD,
+    required_spreads,
+)
 from dryrack.placement.plugins.volumes import VOLUME_BINDING, VOLUME_ZONE
+from dryrack.placement.plugins_in_play import call
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from dryrack.kinds.core import Pod
     from dryrack.kinds.meta import LabelSelector
+    from dryrack.placement.fleet import Fleet
     from dryrack.placement.framework import Check, Plugin
+    from dryrack.placement.index.pod_counts import PodCounts
     from dryrack.placement.plugins_in_play import PluginsInPlay
 
 _ABOUT_VOLUMES = (VOLUME_BINDING.name, VOLUME_ZONE.name)
@@ -39,43 +46,68 @@ class PodRelations:
 
     pod: Pod
     terms: PodTerms
-    # Whether it has to be spread, or a plugin that is not known here looks at the cluster.
-    is_spread: bool
+    # For each constraint that it is spread by, the pods that it counts.
+    spreads: tuple[PodCounts, ...]
+    spread_keys: frozenset[str]
+    # Whether it has claims of storage that get their volumes when it has a node.
+    awaits_volumes: bool
+    # Whether a plugin that is not known here looks at the cluster.
     is_unknown: bool
 
     @staticmethod
-    def of(plugins: PluginsInPlay, namespaces: Mapping[str, Mapping[str, str]]) -> PodRelations:
+    def of(plugins: PluginsInPlay, fleet: Fleet) -> PodRelations:
+        """Return what a pod requires; raises `PluginError`."""
         pod, names = plugins.pod.pod, {plugin.name for plugin, _ in plugins.cluster_checks}
         try:
-            terms = PodTerms.of(pod.spec.affinity, pod.metadata.namespace).among(namespaces)
+            terms = PodTerms.of(pod.spec.affinity, pod.metadata.namespace).among(fleet.namespaces)
         except SelectorError:
             # It is refused everywhere.
             terms = NO_TERMS
         known = (INTER_POD_AFFINITY.name, POD_TOPOLOGY_SPREAD.name, *_ABOUT_VOLUMES)
+        spreads: Sequence[tuple[str, PodCounts]] = ()
+        if POD_TOPOLOGY_SPREAD.name in names:
+            args = plugins.profile.args_of(POD_TOPOLOGY_SPREAD)
+            spreads = call(POD_TOPOLOGY_SPREAD, required_spreads, plugins.pod, fleet, args)
         return PodRelations(
-            pod, terms, POD_TOPOLOGY_SPREAD.name in names, not names.issubset(known)
+            pod,
+            terms,
+            tuple(counts for _, counts in spreads),
+            frozenset(key for key, _ in spreads),
+            any(True for _ in fleet.volumes.waiting(pod)),
+            not names.issubset(known),
         )
 
     @property
     def looks_around(self) -> bool:
         """Whether it matters on which other nodes members are."""
         far = any(term.topology_key != HOSTNAME for term in self.terms.anti_affinity)
-        return self.needs_others or far
+        return self.needs_others or self.awaits_volumes or far
 
     @property
     def needs_others(self) -> bool:
         """Whether other pods could help it, and not only be in its way."""
-        return bool(self.terms.affinity) or self.is_spread or self.is_unknown
+        return bool(self.terms.affinity or self.spreads or self.is_unknown)
+
+    def depends_on_order(self, others: Iterable[PodRelations]) -> bool:
+        """Whether it matters when it arrives, to itself or to one of the others."""
+        if self.needs_others or self.awaits_volumes:
+            return True
+        namespace, labels = self.pod.metadata.namespace, self.pod.metadata.labels
+        return any(
+            other.spreads
+            or other.is_unknown
+            or any(term.matches(namespace, labels) for term in other.terms.affinity)
+            for other in others
+        )
 
     @property
     def topology_keys(self) -> frozenset[str]:
-        """The labels of nodes that matter to it, but for members on the same node."""
+        """The labels of nodes that matter to it, except for members on the same node."""
         terms = (*self.terms.affinity, *self.terms.anti_affinity)
         keys = {term.topology_key for term in terms}
         if not self.needs_others:
             keys.discard(HOSTNAME)
-        keys |= {each.topology_key for each in self.pod.spec.topology_spread_constraints}
-        return frozenset(keys)
+        return self.spread_keys | keys
 
     def keeps_off(
         self, other: Pod, labels: Mapping[str, str], labels_of_other: Mapping[str, str]
@@ -124,9 +156,17 @@ def _keys(selector: LabelSelector | None) -> Iterable[str]:
 
 
 def static_checks(
-    plugins: PluginsInPlay, relations: PodRelations
+    plugins: PluginsInPlay, relations: PodRelations, fleet: Fleet
 ) -> tuple[tuple[Plugin, Check], ...]:
-    """Checks that look at the cluster, and say of a node no less when members are placed."""
-    if relations.needs_others:
-        return tuple(each for each in plugins.cluster_checks if each[0].name in _ABOUT_VOLUMES)
-    return tuple(plugins.cluster_checks)
+    """
+    Return checks that look at the cluster, and that no member can make pass by its arrival.
+
+    Anti-affinity is one of them: pods that keep a member off a node now keep it off later, too.
+    """
+    if not relations.needs_others:
+        return tuple(plugins.cluster_checks)
+    found = [each for each in plugins.cluster_checks if each[0].name in _ABOUT_VOLUMES]
+    if any(plugin.name == INTER_POD_AFFINITY.name for plugin, _ in plugins.cluster_checks):
+        check = call(INTER_POD_AFFINITY, check_anti_affinity, plugins.pod, fleet)
+        found += [] if check is None else [(INTER_POD_AFFINITY, check)]
+    return tuple(found)

@@ -38,10 +38,7 @@ if TYPE_CHECKING:
 # remembered, and more of them are asked in these turns than there are members: so whoever asks
 # again gets further.
 _TURNS_MAX = 32
-_GIVEN_UP = (
-    ". Whether they fit in another way is not known: the search was given up; "
-    "members that ask for the same, or for devices of one node, are easier to place"
-)
+_EASIER = ". Pods with equal requests, or with devices of one node, are easier to place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +56,13 @@ class GangPlaced:
 
 @dataclass(frozen=True, slots=True)
 class GangRefused:
-    """The gang does not fit, or it is not known whether it does."""
+    """The gang does not fit, or it is unknown whether it does."""
 
     message: str
     # As many as fit together, and why the others do not.
     fitting: tuple[MemberPlaced, ...] = ()
     lacking: tuple[MemberRefused, ...] = ()
+    # Whether the search stopped at its limit, so that the gang may fit all the same.
     undecided: bool = False
     # Whether it may fit when a pod goes from its node, and nothing else happens.
     is_helped_by_leaving: bool = True
@@ -142,11 +140,10 @@ def _domains(key: str, running: Sequence[str], cluster: Cluster) -> Sequence[str
 
 
 def _better(one: GangRefused, other: GangRefused) -> GangRefused:
-    """The one that more members fit for; undecided, if one of them is."""
-    most = other if len(other.fitting) > len(one.fitting) else one
+    """Return the one that leaves more to hope for: unknown before known, then by members."""
+    one_hope, other_hope = ((it.undecided, len(it.fitting)) for it in (one, other))
     return replace(
-        most,
-        undecided=one.undecided or other.undecided,
+        other if other_hope > one_hope else one,
         is_helped_by_leaving=one.is_helped_by_leaving or other.is_helped_by_leaving,
     )
 
@@ -178,8 +175,7 @@ def _place_within(
     placed = tuple(done.placed)
     if len(placed) >= needed:
         return GangPlaced(placed, lacking, done)
-    message = _proof(gang, bound, done, lacking)
-    message += _GIVEN_UP if exact.is_undecided else ""
+    message = _proof(gang, bound, done, lacking, is_unknown=exact.is_undecided)
     is_helped = _is_helped_by_leaving(done, lacking, exact)
     return GangRefused(message, placed, lacking, exact.is_undecided, is_helped, done)
 
@@ -238,7 +234,9 @@ def _greedy(
             if isinstance(outcome, Unplaced):
                 kept_off = outcome.is_kept_off_by_claims
                 helped = outcome.is_helped_by_leaving
-                lacking.append(MemberRefused(member, outcome.message, kept_off, helped))
+                lacking.append(
+                    MemberRefused(member, outcome.message, kept_off, helped, outcome.is_error)
+                )
             else:
                 done.add(member, outcome).stand(trial)
     return tuple(lacking)
@@ -270,15 +268,22 @@ def _others(members: Sequence[Member], done: Round) -> tuple[MemberRefused, ...]
     return lacking
 
 
-def _proof(gang: Gang, bound: int, done: Round, lacking: Sequence[MemberRefused]) -> str:
-    """How many fit, how many must, and why the next one does not."""
+def _proof(
+    gang: Gang, bound: int, done: Round, lacking: Sequence[MemberRefused], *, is_unknown: bool
+) -> str:
+    """Return how many fit, how many must, and why the next one does not."""
     fitting = bound + len(done.placed)
     size = fitting + len(lacking)
     running = f" ({bound} on a node already)" if bound else ""
     within = "".join(f" in {key} {value}" for key, value in done.scope.domain.items())
     needed = f"; it needs {gang.min_count} of them together" if gang.min_count < size else ""
     together = " with them" if fitting else ""
-    return (
-        f"{gang.key}: {fitting} of {size} pods fit{within}{running}{needed}; "
-        f"pod {lacking[0].member.name} does not fit{together}: {lacking[0].message}"
-    )
+    first = lacking[0]
+    why = f"pod {first.member.name} does not fit{together}: {first.message}"
+    if is_unknown:
+        return (
+            f"{gang.key}: unknown whether it fits: the search stopped at its limit. The best way "
+            f"that it found places {fitting} of {size} pods{within}{running}{needed}; "
+            f"{why.rstrip('.')}{_EASIER}"
+        )
+    return f"{gang.key}: {fitting} of {size} pods fit{within}{running}{needed}; {why}"

@@ -56,6 +56,10 @@ class PodCounts:
         """How many are on a node."""
         return self._nodes.get(node, ("", 0))[1]
 
+    def includes(self, node: str) -> bool:
+        """Whether pods on a node are counted; without `includes`, whether there are any."""
+        return node in self._nodes
+
     def recount(self, state: NodeState) -> None:
         """The node is there, as it is now."""
         self.forget(state.name)

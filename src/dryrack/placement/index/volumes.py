@@ -68,7 +68,7 @@ class Volumes:
 
     def of(self, pod: Pod) -> Iterator[PersistentVolume]:
         """The volumes that claims of the pod are bound to, as far as they are there."""
-        for key in _keys(pod):
+        for key in claim_keys(pod):
             claim = self.claims.get(key)
             if claim is not None and claim.spec.volume_name in self.volumes:
                 yield self.volumes[claim.spec.volume_name]
@@ -101,7 +101,7 @@ class Volumes:
 
     def waiting(self, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, WaitingClass]]:
         """The claims of the pod that are bound when a node is chosen for it."""
-        for key in _keys(pod) if self.are_stored and self.waiting_classes else ():
+        for key in claim_keys(pod) if self.are_stored and self.waiting_classes else ():
             claim = self.claims.get(key)
             if claim is not None and not claim.spec.volume_name:
                 waits = self.waiting_classes.get(class_of(claim))
@@ -118,7 +118,7 @@ class Volumes:
 
     def problem(self, pod: Pod) -> VolumeProblem | None:
         """The first of the pod's claims that keeps it from every node."""
-        found = [(key, self.claims.get(key)) for key in _keys(pod)]
+        found = [(key, self.claims.get(key)) for key in claim_keys(pod)]
         for why in (self._unusable, self._volume_missing):
             for key, claim in found:
                 message = why(pod, key[1], claim)
@@ -182,7 +182,8 @@ def key_of(claim: PersistentVolumeClaim) -> ClaimKey:
     return claim.metadata.namespace, claim.metadata.name
 
 
-def _keys(pod: Pod) -> Iterator[tuple[str, str]]:
+def claim_keys(pod: Pod) -> Iterator[ClaimKey]:
+    """Return the claims of storage that a pod has."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
             yield pod.metadata.namespace, volume.persistent_volume_claim.claim_name

@@ -52,38 +52,62 @@ def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
         words = f"parsing pod: {error}"
         refusal = NodeRefusal(words, fact, "correct the affinity", is_unresolvable=True)
         return lambda _node: refusal
-    against = [
-        (each, counts)
-        for each, counts in fleet.pods.anti_affinity.about(namespace)
-        if _means(each.term, pod.pod, fleet)
-    ]
+    against = _against(pod, fleet)
     if not (against or terms.affinity or terms.anti_affinity):
         return None
     near = [
-        (term.topology_key, _meant(terms.affinity, term.topology_key, fleet).domains)
+        (term.topology_key, pods_meant(terms.affinity, term.topology_key, fleet).domains)
         for term in terms.affinity
     ]
     is_one = all(term.matches(namespace, labels) for term in terms.affinity)
     requirements = _Requirements(
         near,
         may_be_first=is_one and not any(domains for _, domains in near),
-        far=[
-            (term.topology_key, _meant((term,), term.topology_key, fleet).domains)
-            for term in terms.anti_affinity
-        ],
+        far=_far(terms, fleet),
         against=[(each.term.topology_key, counts.domains) for each, counts in against],
     )
     own = [
         *((term.topology_key, terms.affinity) for term in terms.affinity),
         *((term.topology_key, (term,)) for term in terms.anti_affinity),
     ]
-    here = [(key, KeptCounts(partial(_meant, all_of, key, fleet))) for key, all_of in own]
+    here = [(key, KeptCounts(partial(pods_meant, all_of, key, fleet))) for key, all_of in own]
     here += [
         (each.term.topology_key, KeptCounts(partial(fleet.pods.anti_affinity.__getitem__, each)))
         for each, _ in against
     ]
     key = (tuple(own), tuple(each for each, _ in against))
     return GroupedCheck(requirements.refusal, key, partial(_places, here, most=1))
+
+
+def check_anti_affinity(pod: PodConstraints, fleet: Fleet) -> Check | None:
+    """
+    Return the part of the filter that no further pod can make pass.
+
+    The terms of the pod have to be such that they can be parsed.
+    """
+    terms = PodTerms.of(pod.pod.spec.affinity, pod.pod.metadata.namespace).among(fleet.namespaces)
+    against = _against(pod, fleet)
+    if not (against or terms.anti_affinity):
+        return None
+    domains = [(each.term.topology_key, counts.domains) for each, counts in against]
+    return _Requirements((), may_be_first=False, far=_far(terms, fleet), against=domains).refusal
+
+
+def _against(pod: PodConstraints, fleet: Fleet) -> list[tuple[Brought, PodCounts]]:
+    """Return the anti-affinity terms of pods on nodes that match the pod."""
+    return [
+        (each, counts)
+        for each, counts in fleet.pods.anti_affinity.about(pod.pod.metadata.namespace)
+        if _means(each.term, pod.pod, fleet)
+    ]
+
+
+def _far(terms: PodTerms, fleet: Fleet) -> list[_Domains]:
+    """Return the pods that each anti-affinity term matches, by domain."""
+    return [
+        (term.topology_key, pods_meant((term,), term.topology_key, fleet).domains)
+        for term in terms.anti_affinity
+    ]
 
 
 def _places(
@@ -110,7 +134,7 @@ class _Wish(NamedTuple):
     def counts(self, fleet: Fleet) -> PodCounts:
         match self.source:
             case "pod":
-                return _meant((self.term,), self.term.topology_key, fleet)
+                return pods_meant((self.term,), self.term.topology_key, fleet)
             case "preferring pods":
                 return fleet.pods.preferred[Brought(self.term, self.weight)]
             case "requiring pods":
@@ -194,8 +218,8 @@ class _Requirements:
         return None
 
 
-def _meant(terms: Sequence[AffinityTerm], topology_key: str, fleet: Fleet) -> PodCounts:
-    """The pods that all of the terms mean, which know the namespaces that they select."""
+def pods_meant(terms: Sequence[AffinityTerm], topology_key: str, fleet: Fleet) -> PodCounts:
+    """Return the pods that match all terms; the terms have to know their namespaces."""
 
     def selects(occupant: Occupant) -> bool:
         namespace, _ = occupant.name

@@ -62,8 +62,9 @@ def selected(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check | None:
         labels = node.node.metadata.labels
         if added is not None and not added.matches(node.node):
             return _NOT_ADDED
-        if any(labels.get(key) != value for key, value in selector.items()):
-            return _NOT_SELECTED
+        for key, value in selector.items():
+            if labels.get(key) != value:
+                return _NOT_SELECTED._replace(fact=_unequal(key, value, labels.get(key)))
         try:
             allowed = affinity is None or affinity.matches(node.node)
         except SelectorError as error:
@@ -72,6 +73,11 @@ def selected(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check | None:
         return None if allowed else _NOT_SELECTED
 
     return check
+
+
+def _unequal(key: str, value: str, has: str | None) -> str:
+    found = f"the node has {has!r}" if has is not None else "the node does not have the label"
+    return f"the pod's nodeSelector requires {key}: {value}, and {found}"
 
 
 def _preferred(pod: PodConstraints, _fleet: Fleet, args: Args) -> ClusterScorer | None:

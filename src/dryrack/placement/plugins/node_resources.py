@@ -64,20 +64,27 @@ def _is_ignored(name: str, ignored: frozenset[str], groups: frozenset[str]) -> b
 
 
 def _short(wanted: dict[str, int], node: NodeState, missing: Sequence[str]) -> NodeRefusal:
-    """All that is missing, places for pods first, as upstream; the fact is about the first."""
-    name, *others = sorted(missing, key=lambda each: (each != PODS, each))
+    """Return what is missing, places for pods first, as kube-scheduler does."""
+    ordered = sorted(missing, key=lambda each: (each != PODS, each))
+    name, *others = ordered
     further = tuple(f"Insufficient {other}" for other in others)
     never = any(wanted[each] > node.allocatable.get(each, 0) for each in missing if each != PODS)
+    facts = " and ".join(_left_of(each, wanted[each], node) for each in ordered)
+    if name == PODS:
+        remedy = "use a node that takes more"
+        return NodeRefusal("Too many pods", facts, remedy, further, never, is_shortage=True)
+    remedy = f"request less {' and '.join(ordered)}, or free some"
+    words = f"Insufficient {name}"
+    return NodeRefusal(words, facts, remedy, further, never, is_shortage=True)
+
+
+def _left_of(name: str, amount: int, node: NodeState) -> str:
     total = node.node.status.allocatable.get(name, ZERO)
     if name == PODS:
-        fact = f"the node takes {total} pods, and has as many"
-        remedy = "use a node that takes more"
-        return NodeRefusal("Too many pods", fact, remedy, further, never)
+        return f"the node takes {total} pods, and has as many"
     left = Quantity.of(max(total.nanos - node.used.get(name, 0), 0), total.format)
-    amount = Quantity.of(wanted[name], total.format)
-    fact = f"the pod requests {amount} of {name}, and {left} of {total} is left on the node"
-    remedy = f"request less {name}, or free some"
-    return NodeRefusal(f"Insufficient {name}", fact, remedy, further, never)
+    asked = Quantity.of(amount, total.format)
+    return f"the pod requests {asked} of {name}, and {left} of {total} is left on the node"
 
 
 def _amounts(pod: PodConstraints) -> Hashable:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.base.numbers import read_int64
 from dryrack.kinds.quantity import Quantity, QuantityError
 from dryrack.placement.framework import SCORE_MAX, NodeScorer, Plugin
 from dryrack.placement.node_state import NodeRefusal
@@ -56,10 +57,8 @@ def _usual(pod: Pod) -> str:
 def cells_of(node: Node) -> list[Cell]:
     """The NUMA nodes of a node, as large as its labels say; none if they say nothing of use."""
     labels = node.metadata.labels
-    count = labels.get(_COUNT, "")
-    if not count.isdecimal() or int(count) > _CELLS_MAX:
-        return []
-    return [_cell(node, number) for number in range(int(count))]
+    count = read_int64(labels.get(_COUNT, "")) or 0
+    return [_cell(node, number) for number in range(count)] if count <= _CELLS_MAX else []
 
 
 def _cell(node: Node, number: int) -> Cell:

@@ -110,6 +110,18 @@ def _even(pod: PodConstraints, fleet: Fleet, args: Args) -> Check | None:
     return GroupedCheck(partial(_refusal, limits), key, group)
 
 
+def required_spreads(
+    pod: PodConstraints, fleet: Fleet, args: Args
+) -> Sequence[tuple[str, PodCounts]]:
+    """Return the constraints of the filter: for each its topology key and the pods by domain."""
+    try:
+        spreads = _spreads(pod, fleet, args, "DoNotSchedule")
+    except SelectorError:
+        return ()
+    keys = tuple(each.topology_key for each in spreads)
+    return [(each.topology_key, _in_domains(each, pod, fleet, keys)) for each in spreads]
+
+
 def _refusal(
     limits: Sequence[tuple[str, Mapping[str, int], int]], node: NodeState
 ) -> NodeRefusal | None:

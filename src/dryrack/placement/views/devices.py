@@ -3,24 +3,29 @@ The inventory of devices: where each is, who holds it, and whether it can be giv
 
 What is published counts as consumers count it: the newest generation of a pool, and none of it
 while slices are missing. A partition is free if what it takes of the shared counters is left, a
-device that claims share if some of its capacity is. Devices that a claim holds and nobody publishes
-any more are withdrawn.
+device that claims share if some of its capacity is. A device is not free on a node that takes no
+pods. Devices that a claim holds and nobody publishes any more are withdrawn.
+
+A summary counts the devices that can be allocated at the same time.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation import apply_taint_rules, blocking_taints, claim_name
 from dryrack.kinds.pool_generation import newest_generation
 from dryrack.kinds.quantity import ZERO, Quantity
+from dryrack.kinds.selectors import SelectorError, parse_node_selector
+from dryrack.placement.views.partitions import AtOnce, allocatable_at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
+    from dryrack.kinds.core import Node
     from dryrack.kinds.resource import (
         Device,
         DeviceAttribute,
@@ -46,11 +51,19 @@ class DeviceState(StrEnum):
     SHARED = "shared"
     """Claims have some of it, and there is more."""
     ALLOCATED = "allocated"
+    CONFLICT = "conflict"
+    """More of it is allocated than there is: two claims have it, or its counters are overdrawn."""
     BLOCKED = "blocked"
     """A partition, of whose counters others have too much."""
     TAINTED = "tainted"
     INCOMPLETE = "incomplete"
     """Slices of its pool are missing; nothing of the pool is given out."""
+    CORDONED = "cordoned"
+    """It would be free, but its node is cordoned."""
+    NOT_READY = "not ready"
+    """It would be free, but its node is not ready."""
+    NO_NODE = "no node"
+    """It would be free, but no node that it is for exists."""
     WITHDRAWN = "withdrawn"
     """A claim has it, and nobody publishes it."""
 
@@ -95,6 +108,9 @@ class DeviceView:
     left: Mapping[str, Quantity] = field(default_factory=dict)
     # The counter sets that it takes from, if it is a partition.
     counter_sets: tuple[str, ...] = ()
+    # What it takes of each counter, and what devices in use leave of that.
+    takes: Mapping[tuple[str, str], Quantity] = field(default_factory=dict, repr=False)
+    counters_left: Mapping[tuple[str, str], Quantity] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -129,7 +145,7 @@ class DeviceView:
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """How many devices of a model are free, and how they are spread over nodes."""
+    """How many devices of a model can be allocated at the same time, and on which nodes."""
 
     driver: str
     model: str
@@ -139,10 +155,19 @@ class ModelSummary:
     largest: int
     # How many nodes have how many of how many free, the fullest of free ones first.
     nodes: Mapping[tuple[int, int], int]
+    # Whether no more than that can be allocated at the same time.
+    is_exact: bool = True
 
     @classmethod
-    def of(cls, driver: str, model: str, nodes: Mapping[tuple[int, int], int]) -> ModelSummary:
-        """From how many nodes have how many of how many free."""
+    def of(
+        cls,
+        driver: str,
+        model: str,
+        nodes: Mapping[tuple[int, int], int],
+        *,
+        is_exact: bool = True,
+    ) -> ModelSummary:
+        """Return the summary of how many nodes have how many of how many free."""
         return cls(
             driver,
             model,
@@ -150,15 +175,17 @@ class ModelSummary:
             sum(free * count for (free, _), count in nodes.items()),
             max((free for free, _ in nodes), default=0),
             dict(sorted(nodes.items(), reverse=True)),
+            is_exact,
         )
 
     def document(self) -> dict[str, Any]:
-        """The summary as programs read it."""
+        """Return the summary as programs read it."""
         return {
             "driver": self.driver,
             "model": self.model,
             "devices": self.devices,
             "free": self.free,
+            **({} if self.is_exact else {"freeIsAtLeast": True}),
             "largestFreeOnOneNode": self.largest,
             "nodes": [
                 {"free": free, "devices": of, "nodes": count}
@@ -171,13 +198,19 @@ def devices_of(
     slices: Sequence[ResourceSlice],
     claims: Iterable[ResourceClaim],
     rules: Sequence[DeviceTaintRule] = (),
+    nodes: Sequence[Node] | None = None,
 ) -> tuple[DeviceView, ...]:
-    """Every device by node, driver, pool and in the pool's order; withdrawn ones last."""
+    """
+    Return every device by node, driver, pool and in the pool's order; withdrawn ones last.
+
+    Without `nodes` it is not known which of them take pods, and all count as if they did.
+    """
     held = _holders(claims)
+    reach = None if nodes is None else _Reach(nodes)
     pools: dict[tuple[str, str], list[ResourceSlice]] = defaultdict(list)
     for each in apply_taint_rules(slices, rules):
         pools[each.spec.driver, each.spec.pool.name].append(each)
-    found = [view for key in sorted(pools) for view in _pool(pools[key], held)]
+    found = [view for key in sorted(pools) for view in _pool(pools[key], held, reach)]
     there = {(each.driver, each.pool, each.device) for each in found}
     found.sort(key=lambda each: each.node)
     return (*found, *(_withdrawn(each, held[each]) for each in sorted(held) if each not in there))
@@ -197,21 +230,36 @@ def passed_over(devices: Sequence[DeviceView], claim: str) -> tuple[DeviceView, 
 
 
 def summary_of(devices: Iterable[DeviceView]) -> tuple[ModelSummary, ...]:
-    """What is free, by driver and model; partitions and shared devices that could be given now."""
-    kinds: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(dict)
+    """Return how many devices can be allocated at the same time, by driver and model."""
+    kinds: dict[tuple[str, str], dict[str, list[DeviceView]]] = defaultdict(dict)
     for each in devices:
         if each.state is not DeviceState.WITHDRAWN:
-            counts = kinds[each.driver, each.model].setdefault(each.node, [0, 0])
-            counts[0] += each.state in _AVAILABLE
-            counts[1] += 1
-    return tuple(
-        ModelSummary.of(*kind, Counter(map(_pair, nodes.values())))
-        for kind, nodes in sorted(kinds.items())
-    )
+            kinds[each.driver, each.model].setdefault(each.node, []).append(each)
+    summaries = []
+    for kind, nodes in sorted(kinds.items()):
+        free = {node: free_at_once(found) for node, found in nodes.items()}
+        counts = Counter((free[node].count, len(found)) for node, found in nodes.items())
+        is_exact = all(each.is_exact for each in free.values())
+        summaries.append(ModelSummary.of(*kind, counts, is_exact=is_exact))
+    return tuple(summaries)
 
 
-def _pair(counts: Sequence[int]) -> tuple[int, int]:
-    return counts[0], counts[1]
+def free_at_once(devices: Iterable[DeviceView]) -> AtOnce:
+    """Return how many of the devices can be allocated at the same time."""
+    whole = 0
+    partitions: list[dict[Hashable, int]] = []
+    left: dict[Hashable, int] = {}
+    for each in devices:
+        if each.state not in _AVAILABLE:
+            continue
+        if not each.takes or each.takers:
+            # What a shared device takes of counters is taken once.
+            whole += 1
+            continue
+        pool = (each.driver, each.pool)
+        partitions.append({(pool, place): amount.nanos for place, amount in each.takes.items()})
+        left |= {(pool, place): each.counters_left.get(place, ZERO).nanos for place in each.takes}
+    return AtOnce(whole) + allocatable_at_once(partitions, left)
 
 
 def _holders(claims: Iterable[ResourceClaim]) -> dict[_Id, list[Holder]]:
@@ -228,15 +276,54 @@ def _holders(claims: Iterable[ResourceClaim]) -> dict[_Id, list[Holder]]:
     return held
 
 
+class _Reach:
+    """Which nodes take pods, and so can use the devices that are for them."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = {each.metadata.name: each for each in nodes}
+        self._states = {name: _node_state(each) for name, each in self._nodes.items()}
+
+    def obstacle(self, each: ResourceSlice, device: Device) -> DeviceState | None:
+        """Return why no node can use a device; None if one can."""
+        name = each.spec.node_name or device.node_name
+        if name:
+            return self._states.get(name, DeviceState.NO_NODE)
+        selector = each.spec.node_selector or device.node_selector
+        names: Iterable[str] = self._states
+        if selector is not None:
+            matcher = parse_node_selector(selector)
+            try:
+                names = [name for name, node in self._nodes.items() if matcher.matches(node)]
+            except SelectorError:
+                # The allocator refuses such a selector, so that no node gets the device.
+                names = ()
+        states = [self._states[name] for name in names]
+        return None if None in states else next(iter(states), DeviceState.NO_NODE)
+
+
+def _node_state(node: Node) -> DeviceState | None:
+    """Return why a node takes no pods; None if it does. Without conditions it is ready."""
+    if node.spec.unschedulable:
+        return DeviceState.CORDONED
+    ready = [each.status for each in node.status.conditions if each.type == "Ready"]
+    return DeviceState.NOT_READY if ready and ready[0] != "True" else None
+
+
 def _pool(
-    slices: Sequence[ResourceSlice], held: Mapping[_Id, Sequence[Holder]]
+    slices: Sequence[ResourceSlice], held: Mapping[_Id, Sequence[Holder]], reach: _Reach | None
 ) -> Iterator[DeviceView]:
     newest = newest_generation(slices, lambda each: each.spec.pool)
     left = _counters_left(newest.slices, held)
     for each in newest.slices:
         for device in each.spec.devices:
             key = (each.spec.driver, each.spec.pool.name, device.name)
-            yield _view(each, device, held.get(key, ()), left, is_complete=newest.is_complete)
+            view = _view(each, device, held.get(key, ()), left)
+            if view.state in _AVAILABLE:
+                obstacle = reach.obstacle(each, device) if reach is not None else None
+                if not newest.is_complete:
+                    obstacle = DeviceState.INCOMPLETE
+                view = view if obstacle is None else replace(view, state=obstacle)
+            yield view
 
 
 def _counters_left(
@@ -268,14 +355,10 @@ def _view(
     device: Device,
     holders: Sequence[Holder],
     counters: _Counters,
-    *,
-    is_complete: bool,
 ) -> DeviceView:
     capacity = {name: amount.value for name, amount in device.capacity.items()}
     left = _capacity_left(device, holders)
     state = _state(device, holders, left, counters)
-    if not is_complete and state in _AVAILABLE:
-        state = DeviceState.INCOMPLETE
     attributes = {name: _text(value) for name, value in device.attributes.items()}
     return DeviceView(
         node=_node(each, device),
@@ -290,6 +373,8 @@ def _view(
         capacity=capacity,
         left=left,
         counter_sets=tuple(dict.fromkeys(c.counter_set for c in device.consumes_counters)),
+        takes=dict(_takes(device)),
+        counters_left=counters,
     )
 
 
@@ -300,6 +385,11 @@ def _state(
     counters: _Counters,
 ) -> DeviceState:
     users = _users(holders)
+    overdrawn = any(counters.get(place, ZERO) < ZERO for place, _ in _takes(device))
+    if (len(users) > 1 and not device.allow_multiple_allocations) or (users and overdrawn):
+        return DeviceState.CONFLICT
+    if any(amount < ZERO for amount in left.values()):
+        return DeviceState.CONFLICT
     if users and not device.allow_multiple_allocations:
         return DeviceState.ALLOCATED
     if any(amount <= ZERO for amount in left.values()):

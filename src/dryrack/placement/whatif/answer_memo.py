@@ -18,7 +18,7 @@ import msgspec
 from dryrack.allocation import LiveAllocator, SearchMemo, Undecided, Unsatisfiable, claim_name
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from dryrack.allocation import AffectedNodes, NodePool, Outcome, Reason, Search, Site
     from dryrack.kinds.core import Node
@@ -107,6 +107,17 @@ class RememberingAllocator:
     def pools_on(self, node: Node) -> tuple[NodePool, ...]:
         """As `LiveAllocator.pools_on`."""
         return self._live.pools_on(node)
+
+    def doubtful_nodes(
+        self,
+        claims: Sequence[ResourceClaim],
+        nodes: Callable[[], Iterable[Node]],
+        *,
+        enough: int,
+        version: int,
+    ) -> tuple[Node, ...]:
+        """As `LiveAllocator.doubtful_nodes`."""
+        return self._live.doubtful_nodes(claims, nodes, enough=enough, version=version)
 
     def begin_apart(
         self, claims: Sequence[ResourceClaim], sites: Sequence[Site]

@@ -46,7 +46,7 @@ class Refusals(Sequence[Refusal]):
         if isinstance(place, slice):
             return Refusals(self._shared[place], self._claim, alone=self._alone)
         refusal = self._shared[place]
-        return Refusal(refusal.node, tuple(self._own(refusal.reasons)))
+        return replace(refusal, reasons=tuple(self._own(refusal.reasons)))
 
     def _own(self, reasons: Iterable[Reason]) -> Iterator[Reason]:
         for each in reasons:
@@ -74,18 +74,29 @@ class GangOutcome:
     nodes: Mapping[str, str]
     # Those that would not, each with what is in its way; nothing, if it only waits for others.
     waiting: Mapping[str, str]
-    # Why the gang does not fit; empty if it does.
+    # Why the gang does not fit, or why that is unknown; empty if it fits.
     message: str = ""
+    # Whether the search stopped at its limit, so that the gang may fit all the same.
+    is_unknown: bool = False
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the gang fits; None if that is unknown."""
+        return None if self.is_unknown else not self.message
 
     def document(self) -> dict[str, Any]:
-        """The outcome as programs read it."""
+        """Return the outcome as programs read it."""
         placed = [{"pod": pod, "node": node} for pod, node in self.nodes.items()]
         waiting = [
             {"pod": pod, "message": message} if message else {"pod": pod}
             for pod, message in self.waiting.items()
         ]
-        fits = not self.message
-        return {"gang": self.gang, "fits": fits, "message": self.message, "pods": placed + waiting}
+        return {
+            "gang": self.gang,
+            "fits": self.fits,
+            "message": self.message,
+            "pods": placed + waiting,
+        }
 
 
 @dataclass(frozen=True, slots=True)

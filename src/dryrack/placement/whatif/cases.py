@@ -7,27 +7,33 @@ On a cluster it is decided as things are now, by the code of the scheduler; noth
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dryrack.allocation import claim_name
+from dryrack.allocation import Code, claim_name
 from dryrack.base.errors import ContentError
 from dryrack.base.text import hint
 from dryrack.kinds.decode import to_builtins
 from dryrack.placement.views.claims import claims_of
 from dryrack.placement.views.gangs import GangView, gangs_of
-from dryrack.placement.whatif.explain import explain_claim
-from dryrack.placement.whatif.pod_explanation import explain_pod, party_of
+from dryrack.placement.whatif.explain import Explanation, explain_claim_alone, texts_of
+from dryrack.placement.whatif.gang_remedies import helpful_to_gang
+from dryrack.placement.whatif.pod_explanation import (
+    explain_claim,
+    explain_pod,
+    party_of,
+    siblings_of,
+)
 from dryrack.placement.whatif.present import as_now_for
 from dryrack.placement.whatif.what_if import what_if
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from dryrack.allocation import Obstacle
     from dryrack.kinds.core import Pod
     from dryrack.placement.whatif.answers import GangOutcome, WhatIf
-    from dryrack.placement.whatif.explain import Explanation, NodeStory
+    from dryrack.placement.whatif.explain import NodeStory
     from dryrack.placement.whatif.pod_explanation import PodExplanation
     from dryrack.placement.whatif.what_if import Settings
     from dryrack.placement.whatif.world import World
@@ -82,7 +88,9 @@ class CaseDocuments:
         world = self.world if self.is_of_files else as_now_for(self.world, {name})
         story = explain_pod(world, name, self.settings(), traced=self.is_traced)
         is_served = bool(story.node or (self.is_of_files and story.chosen))
-        return CaseDocument(_pod_document(story, pod), is_served)
+        document = _pod_document(story, pod)
+        siblings = "" if is_served else siblings_of(self.world, pod, self.settings())
+        return CaseDocument(document | ({"siblings": siblings} if siblings else {}), is_served)
 
     def of_claim(self, name: str) -> CaseDocument:
         """What it has, or the case of the pod that it waits for."""
@@ -139,16 +147,42 @@ def gang_outcomes(
 
 
 def lacking(world: World, gang: GangOutcome, settings: Callable[[], Settings]) -> list[Explanation]:
-    """The stories of the claims that the first pod lacks which does not fit."""
+    """Return the stories of the claims of the first pod that does not fit, and what would help."""
     first = next((pod for pod, message in gang.waiting.items() if message), "")
     claims = [
-        claim_name(claim)
+        claim
         for party in world.in_order()
         if party.pod is not None and party.pod.full_name == first
         for claim in party.claims
     ]
-    told = [explain_claim(world, claim, settings()) for claim in claims]
-    return [story for story in told if story.nodes]
+    changes = tuple(helpful_to_gang(world, gang, settings))
+    told = [explain_claim_alone(world, each, settings(), more=changes) for each in claims]
+    holders = {
+        claim_name(claim): party.pod.full_name
+        for party in world.in_order()
+        if party.pod is not None and party.pod.full_name in gang.waiting
+        for claim in party.claims
+    }
+    found = [_without_holders(story, holders) for story in told if story.nodes]
+    if not found and changes:
+        return [Explanation(f"pod {first}", None, False, (), texts_of(changes), ())]
+    return found
+
+
+def _without_holders(story: Explanation, holders: Mapping[str, str]) -> Explanation:
+    """Return the story without members of the gang as holders: they have no devices yet."""
+
+    def told(obstacle: Obstacle) -> Obstacle:
+        name = obstacle.fact.removeprefix("in use by claim ")
+        if obstacle.code is not Code.IN_USE or name not in holders:
+            return obstacle
+        return replace(obstacle, fact=f"needed for pod {holders[name]} of the gang", remedy="")
+
+    nodes = (
+        replace(each, obstacles=tuple(told(obstacle) for obstacle in each.obstacles))
+        for each in story.nodes
+    )
+    return replace(story, nodes=tuple(nodes))
 
 
 def find_gang(world: World, name: str) -> GangView:
@@ -203,6 +237,7 @@ def _pod_document(story: PodExplanation, pod: Pod) -> _Document:
         "node": story.node,
         "wouldGoTo": story.chosen,
         "message": story.message,
+        "cause": story.cause,
         "claims": {name: to_builtins(each) for name, each in story.devices.items()},
         "nodes": [_node(each) for each in story.nodes],
         "helps": list(story.helps),

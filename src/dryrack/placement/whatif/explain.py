@@ -8,17 +8,19 @@ in it. They are looked for on the nearest nodes, the least intrusive first.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dryrack.allocation import Code, claim_name, fold, has_some
+from dryrack.allocation import Code, claim_name, fold
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint, listed
 from dryrack.placement.plugins.taint_toleration import TOLERATE
 from dryrack.placement.whatif.answer_memo import Memory
+from dryrack.placement.whatif.distance import distance_of
 from dryrack.placement.whatif.present import near
 from dryrack.placement.whatif.remedies import possible_changes
-from dryrack.placement.whatif.what_if import for_lack_of, what_if
+from dryrack.placement.whatif.what_if import what_if
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -28,12 +30,14 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.placement.place import Refusal
     from dryrack.placement.whatif.answers import Given, WhatIf
+    from dryrack.placement.whatif.pod_remedies import PodChange
     from dryrack.placement.whatif.remedies import Change
     from dryrack.placement.whatif.what_if import Settings
     from dryrack.placement.whatif.world import World
 
 # Each is a what-if of its own.
-_CHANGES_TRIED_MAX = 60
+_TRIED_OF_KIND_MAX = 12
+_PAIRS_TRIED_MAX = 5
 # Where changes are looked for; further away there is more to change.
 _NODES_HELPED_MAX = 3
 # Where they are tried; a gang needs several of them.
@@ -42,8 +46,17 @@ _NODES_TRIED_MAX = 64
 # What is so on each of many nodes, each time in other words.
 _OF_EACH_NODE = (Code.NODE, Code.IN_USE, Code.NO_DEVICES)
 
-# A node that is out of the question is further away than any that lacks devices.
-_FAR = 1 << 30
+
+# What is only said of a device that the class selects, or of a node that has one.
+_OF_CLASS = (
+    Code.NOT_ENOUGH,
+    Code.REQUEST_SELECTOR,
+    Code.TAINTED,
+    Code.CONSTRAINT,
+    Code.COMBINATION,
+    Code.CAPACITY_SHORT,
+    Code.COUNTER_SHORT,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +90,10 @@ class Explanation:
     notes: tuple[str, ...]
 
 
-def explain_claim(world: World, name: str, settings: Settings) -> Explanation:
-    """The story of the claim of this name; without a namespace, the only one, or default's."""
-    for missing in (each for party in world.in_order() for each in party.missing):
-        if missing.claim in (name, f"default/{name}"):
-            return Explanation(missing.claim, None, False, stories([for_lack_of(missing)]), (), ())
-    claim = find_claim(world, name)
+def explain_claim_alone(
+    world: World, claim: ResourceClaim, settings: Settings, *, more: Sequence[Change] = ()
+) -> Explanation:
+    """Return the story of a claim, whoever uses it; `more` helps, too."""
     full = claim_name(claim)
     # Most of what is tried leaves most nodes as they are.
     settings = replace(settings, only=full, memory=settings.memory or Memory())
@@ -94,7 +105,7 @@ def explain_claim(world: World, name: str, settings: Settings) -> Explanation:
     refusals = next((each.nodes for each in outcome.refused if each.claim == full), ())
     nodes = stories(refusals)
     helps = verified(world, claim, refusals, settings) if nodes else ()
-    return Explanation(full, None, False, nodes, helps, outcome.notes)
+    return Explanation(full, None, False, nodes, texts_of((*helps, *more)), outcome.notes)
 
 
 def find_claim(world: World, name: str) -> ResourceClaim:
@@ -109,25 +120,35 @@ def find_claim(world: World, name: str) -> ResourceClaim:
 
 
 def stories(refusals: Iterable[Refusal]) -> tuple[NodeStory, ...]:
-    """What stood in the way on each node, the nearest miss first; nodes that are alike together."""
+    """Return what stood in the way on each node, the nearest first; nodes alike together."""
+    ordered = sorted(refusals, key=distance_of)
+    class_selects = any(each.code in _OF_CLASS for it in ordered for each in it.reasons)
     together: dict[Hashable, list[NodeStory]] = {}
-    distances: dict[str, tuple[int, bool]] = {}
-    for refusal in refusals:
-        story = _story(refusal)
-        alike = together.setdefault(_gist(story), [])
-        if not alike:
-            distances[story.node] = _distance(refusal)
-        alike.append(story)
-    folded = [
+    for refusal in ordered:
+        story = _story(refusal, class_selects=class_selects)
+        together.setdefault(_gist(story), []).append(story)
+    return tuple(
         replace(first, alike=tuple(other.node for other in others))
         for first, *others in together.values()
-    ]
-    return tuple(sorted(folded, key=lambda story: distances[story.node]))
+    )
 
 
-def _story(refusal: Refusal) -> NodeStory:
+def _story(refusal: Refusal, *, class_selects: bool) -> NodeStory:
+    """
+    Return the story of a node without devices that the class never selects.
+
+    They are no cause where the class selects others. Where it selects none anywhere, the nearest of
+    them tell why.
+    """
     lacking = max((reason.lacking for reason in refusal.reasons), default=0)
-    return NodeStory(refusal.node, lacking, fold(refusal.reasons))
+    unselected = [each for each in refusal.reasons if each.code is Code.CLASS_SELECTOR]
+    nearest = min((each.distance for each in unselected), default=0.0)
+    reasons = [
+        each
+        for each in refusal.reasons
+        if each.code is not Code.CLASS_SELECTOR or (not class_selects and each.distance == nearest)
+    ]
+    return NodeStory(refusal.node, lacking, fold(reasons))
 
 
 def _gist(story: NodeStory) -> Hashable:
@@ -151,12 +172,12 @@ def _fact(obstacle: Obstacle, node: str) -> str:
 
 def verified(
     world: World, claim: ResourceClaim, refusals: Sequence[Refusal], settings: Settings
-) -> tuple[str, ...]:
-    """Changes that were tried and helped; two at once only if none does alone."""
+) -> tuple[Change, ...]:
+    """Return changes that were tried and helped; two at once only if none does alone."""
     settings = replace(settings, only=claim_name(claim), memory=settings.memory or Memory())
     if len(world.nodes) > _NODES_TRIED_MAX and not _looks_around(world, claim):
         # What fits on these fits if there are more.
-        refusals = sorted(refusals, key=_distance)[:_NODES_TRIED_MAX]
+        refusals = sorted(refusals, key=distance_of)[:_NODES_TRIED_MAX]
         world = near(world, {refusal.node for refusal in refusals})
     trial = _Trial(claim_name(claim), settings)
     helped = tuple(trial.helpful(world, claim, refusals))
@@ -184,42 +205,41 @@ class _Trial:
     def __init__(self, claim: str, settings: Settings) -> None:
         self._claim = claim
         self._settings = settings
-        self._left = _CHANGES_TRIED_MAX
         # Changes after which less was lacking, and what then still stood in the way.
         self._steps: list[tuple[Change, Sequence[Refusal]]] = []
 
     def helpful(
         self, world: World, claim: ResourceClaim, refusals: Sequence[Refusal]
-    ) -> Iterator[str]:
-        told: set[str] = set()
-        nearest = sorted(refusals, key=_distance)[:_NODES_HELPED_MAX]
+    ) -> Iterator[Change]:
+        """Yield the first change of each kind that helps."""
+        helped: set[str] = set()
+        tried: Counter[str] = Counter()
+        nearest = sorted(refusals, key=distance_of)[:_NODES_HELPED_MAX]
         reasons = [reason for refusal in nearest for reason in refusal.reasons]
+        least = min(map(distance_of, refusals), default=0.0)
         for change in possible_changes(world, claim, reasons):
-            if change.kind in told:
+            if change.kind in helped or tried[change.kind] >= _TRIED_OF_KIND_MAX:
                 continue
-            if not self._left:
-                return
-            self._left -= 1
+            tried[change.kind] += 1
             after = self._refusals(what_if(change.world, self._settings))
             if not after:
-                told.add(change.kind)
-                yield change.text
-            elif min(map(_distance, after)) < min(map(_distance, refusals)):
+                helped.add(change.kind)
+                yield change
+            elif min(map(distance_of, after)) < least:
                 self._steps.append((change, after))
 
-    def helpful_pairs(self) -> Iterator[str]:
-        self._left = _CHANGES_TRIED_MAX
-        for first, refusals in tuple(self._steps):
+    def helpful_pairs(self) -> Iterator[Change]:
+        for first, refusals in tuple(self._steps[:_PAIRS_TRIED_MAX]):
             claim = find_claim(first.world, self._claim)
             for second in self.helpful(first.world, claim, refusals):
-                yield f"{first.text}, and {second}"
+                text = f"{first.text}, and {second.text}"
+                yield replace(second, text=text, cost=first.cost + second.cost)
                 return
 
     def _refusals(self, outcome: WhatIf) -> Sequence[Refusal]:
         return next((each.nodes for each in outcome.refused if each.claim == self._claim), ())
 
 
-def _distance(refusal: Refusal) -> tuple[int, bool]:
-    """How many devices are lacking, and whether the node has none of the kind."""
-    lacking = max((reason.lacking for reason in refusal.reasons), default=0)
-    return lacking or _FAR, not has_some(refusal.reasons)
+def texts_of(changes: Iterable[Change | PodChange]) -> tuple[str, ...]:
+    """Return what the changes say, the smallest first."""
+    return tuple(dict.fromkeys(each.text for each in sorted(changes, key=lambda it: it.cost)))

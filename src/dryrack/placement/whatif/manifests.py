@@ -1,21 +1,27 @@
 """
 From documents to the objects that a what-if reckons with.
 
-Workloads stand for the pods that they will make. Kinds that placement does not look at (see
-`facts`), Kubernetes' own and custom ones, are passed over with a note, because people keep whole
-applications in one file; a kind that does not exist is a mistake. Of documents about one object the
-last counts.
+Workloads stand for the pods that they will make, and so do custom kinds that have pod templates.
+Other kinds that placement does not look at (see `facts`), Kubernetes' own and custom ones, are
+passed over with a note, because people keep whole applications in one file; a kind that does not
+exist is a mistake. Of documents about one object the last counts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.documents import latest
+from dryrack.kinds.expansion.compute_domains import (
+    is_compute_domain,
+    template_name,
+    workload_template,
+)
+from dryrack.kinds.expansion.embedded_templates import is_custom_workload
 from dryrack.kinds.expansion.workload_pods import Made, WorkloadPods, named
 from dryrack.kinds.expansion.workloads import TEMPLATES
 from dryrack.kinds.other_kinds import Standing, standing
@@ -29,8 +35,8 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.documents import Document, Problem
 
-    # Documents that take no part, by file, kind and hint.
-    _Ignored = dict[tuple[str, str, str], list[Document]]
+    # Documents that take no part, by file and kind.
+    _Ignored = dict[tuple[str, str], list[Document]]
 
 # Of a kind that takes no part, and of workloads that make no pods, so many are told by name.
 _TOLD_MAX = 3
@@ -56,12 +62,27 @@ def manifests(documents: Iterable[Document]) -> Manifests:
     found.notes += [
         str(repeat.document.problem("metadata.name", repeat.message)) for repeat in repeats
     ]
+    kept = tuple(_with_domain_templates(kept, found))
     objects = {id(each): _typed(each, found) for each in kept if not _is_workload(each)}
     every = list(objects.values())
     if len(every) < len(kept):
         every = _with_pods(kept, objects, found)
     found.objects = tuple(each for each in every if each is not None)
     return found
+
+
+def _with_domain_templates(documents: Sequence[Document], found: Manifests) -> Iterator[Document]:
+    """Yield the documents, with the claim template of each ComputeDomain in its place."""
+    present = {each.identity for each in documents if each.kind == "ResourceClaimTemplate"}
+    for each in documents:
+        if not is_compute_domain(each):
+            yield each
+            continue
+        made = replace(each, raw=workload_template(each.raw))
+        if made.identity not in present:
+            note = f"ComputeDomain/{each.name}: makes ResourceClaimTemplate {made.name}"
+            found.notes.append(str(each.problem("", note)))
+            yield made
 
 
 def _with_pods(
@@ -78,17 +99,29 @@ def _with_pods(
             every.append(objects[id(each)])
         else:
             every.append(fact(each))
-            made = workloads.of(each)
-            if not isinstance(made, Made):
-                found.problems += made
-                continue
-            note = str(each.problem("", f"{each.kind} {each.name}".strip() + f": {made.note}"))
-            (present if made.are_present else found.notes).append(note)
-            every += [_typed(pod, found) for pod in made.pods]
+            for made in _made(workloads, each):
+                if not isinstance(made, Made):
+                    found.problems.append(made)
+                    continue
+                (present if made.are_present else found.notes).append(
+                    str(each.problem("", made.note))
+                )
+                every += [_typed(pod, found) for pod in made.pods]
     if len(present) > _TOLD_MAX:
         present = [f"{len(present)} workloads make no pods; theirs are in the files"]
     found.notes += present
     return every
+
+
+def _made(workloads: WorkloadPods, document: Document) -> Sequence[Made | Problem]:
+    """Return what a workload makes, with notes that name it, or what is wrong with it."""
+    if document.kind not in TEMPLATES or standing(document) is Standing.CUSTOM:
+        return workloads.of_custom(document)
+    made = workloads.of(document)
+    if not isinstance(made, Made):
+        return made
+    title = f"{document.kind} {document.name}".strip()
+    return (replace(made, note=f"{title}: {made.note}"),)
 
 
 def _typed(document: Document, found: Manifests) -> Typed | None:
@@ -117,50 +150,42 @@ def _as_made(pod: Typed) -> Typed:
 
 
 def _is_workload(document: Document) -> bool:
-    """Whether it is one of Kubernetes' own kinds that make pods."""
-    return document.kind in TEMPLATES and standing(document) is Standing.BYSTANDER
+    """Return whether pods are made from it: by Kubernetes itself, or by somebody's operator."""
+    if document.kind in TEMPLATES and standing(document) is Standing.BYSTANDER:
+        return True
+    return is_custom_workload(document)
 
 
 def _is_bystander(document: Document, ignored: _Ignored) -> bool:
-    """Whether it is passed over; then it is noted by file, kind and hint."""
+    """Return whether it is passed over; then it is noted by file and kind."""
+    if is_compute_domain(document) and document.name and template_name(document.raw):
+        return False
     if _is_workload(document) or standing(document) not in (Standing.BYSTANDER, Standing.CUSTOM):
         return False
     if standing(document) is Standing.BYSTANDER and fact(document) is not None:
         return False
-    hint = "to try its pods, write one of them as a Pod" if _asks_for_devices(document) else ""
-    ignored.setdefault((document.file, document.kind, hint), []).append(document)
+    ignored.setdefault((document.file, document.kind), []).append(document)
     return True
 
 
 def _ignored(ignored: _Ignored) -> Iterator[str]:
     """What is said of those passed over; of the many kinds of a whole dump in one line."""
     kinds: dict[str, dict[str, int]] = {}
-    for (file, kind, hint), documents in ignored.items():
-        if not hint:
-            kinds.setdefault(file, {})[kind] = len(documents)
+    for (file, kind), documents in ignored.items():
+        kinds.setdefault(file, {})[kind] = len(documents)
     many = {file: each for file, each in kinds.items() if len(each) > _KINDS_TOLD_MAX}
     for file, each in many.items():
         names = ", ".join(sorted(each))
         yield f"{file}: {sum(each.values())} objects take no part; ignored: {names}"
-    for (file, kind, hint), documents in ignored.items():
-        if hint or file not in many:
-            yield from _ignored_kind(file, kind, hint, documents)
+    for (file, kind), documents in ignored.items():
+        if file not in many:
+            yield from _ignored_kind(file, kind, documents)
 
 
-def _ignored_kind(file: str, kind: str, hint: str, documents: Sequence[Document]) -> list[str]:
-    """Of a dump's thousand Events it is said once."""
+def _ignored_kind(file: str, kind: str, documents: Sequence[Document]) -> list[str]:
+    """Return one note for each document, or one for all of a dump's thousand Events."""
     if len(documents) > _TOLD_MAX:
-        what = f"{file}: {len(documents)} objects of the kind {kind} take no part; ignored"
-        return [f"{what}; {hint}" if hint else what]
+        return [f"{file}: {len(documents)} objects of the kind {kind} take no part; ignored"]
     return [
-        str(each.problem("", f"{kind} {each.name} takes no part; ignored", hint))
-        for each in documents
+        str(each.problem("", f"{kind} {each.name} takes no part; ignored")) for each in documents
     ]
-
-
-def _asks_for_devices(document: Document) -> bool:
-    """Whether pods of a custom kind have claims, where most of these keep them."""
-    spec: Any = document.raw
-    for step in (*TEMPLATES["Deployment"], "spec"):
-        spec = spec.get(step) if isinstance(spec, dict) else None
-    return isinstance(spec, dict) and bool(spec.get("resourceClaims"))

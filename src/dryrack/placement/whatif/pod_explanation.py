@@ -7,39 +7,71 @@ help were tried: each was made, and the pod found a node.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dryrack.allocation import Code, claim_name
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint
+from dryrack.kinds.core import PodOwner
 from dryrack.kinds.expansion import extended_resources
 from dryrack.placement.claim_problems import claim_not_found, claim_problem
-from dryrack.placement.place import Placed, Unplaced, place
+from dryrack.placement.place import Placed, Unplaced, place, place_on
+from dryrack.placement.preemption import NoPreemption, Preemptor, preempt_on_node
 from dryrack.placement.trace import trace
 from dryrack.placement.trial import Trial
 from dryrack.placement.whatif.answer_memo import Memory
-from dryrack.placement.whatif.answers import Refusals
-from dryrack.placement.whatif.explain import stories, verified
-from dryrack.placement.whatif.pod_remedies import possible_changes
+from dryrack.placement.whatif.answers import Given, Refusals
+from dryrack.placement.whatif.causes import cause_of, missing_class, missing_driver
+from dryrack.placement.whatif.distance import with_all_causes
+from dryrack.placement.whatif.explain import (
+    Explanation,
+    explain_claim_alone,
+    find_claim,
+    stories,
+    texts_of,
+    verified,
+)
+from dryrack.placement.whatif.pod_remedies import PodChange, possible_changes
 from dryrack.placement.whatif.present import as_before
-from dryrack.placement.whatif.what_if import DEFAULT_SCHEDULER, for_lack_of, turn_of
+from dryrack.placement.whatif.remedies import FREE, with_count
+from dryrack.placement.whatif.reported import (
+    pending_binding,
+    quota_excesses,
+    refused_creation,
+)
+from dryrack.placement.whatif.what_if import (
+    DEFAULT_SCHEDULER,
+    for_lack_of,
+    on_any_node,
+    turn_of,
+    what_if,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from dryrack.kinds.core import Pod
-    from dryrack.kinds.resource import AllocationResult
+    from dryrack.kinds.resource import AllocationResult, ResourceClaim
+    from dryrack.placement.attempt import Refused
     from dryrack.placement.place import Refusal
+    from dryrack.placement.preemption import Preemption
     from dryrack.placement.trace import DecisionTrace
     from dryrack.placement.whatif.explain import NodeStory
-    from dryrack.placement.whatif.pod_remedies import PodChange
+    from dryrack.placement.whatif.remedies import Change
+    from dryrack.placement.whatif.reported import QuotaExcess
     from dryrack.placement.whatif.what_if import Settings, Turn
     from dryrack.placement.whatif.world import Party, World
 
-_CHANGES_TRIED_MAX = 40
-# Nodes that refuse for different reasons, the nearest first.
+_TRIED_OF_KIND_MAX = 12
+# Nodes that refuse for different reasons, the nearest first, and all that refuse for these.
 _NODES_HELPED_MAX = 4
+_NODES_ALIKE_MAX = 64
+_PRIORITY_COST = 3.5
+_NO_NODES = "no nodes available to schedule pods"
+_CLUSTER_EMPTY = "the cluster has no nodes"
+_DEVICES_OF_CLASS = ".deviceclass.resource.k8s.io/devices"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +85,12 @@ class PodExplanation:
     chosen: str = ""
     # Why it has no node, as the scheduler says it.
     message: str = ""
+    # The nearest cause, in a sentence: what has to change first.
+    cause: str = ""
     # What its claims have; if it has no node, what they would be given.
     devices: Mapping[str, AllocationResult] = field(default_factory=dict)
     nodes: tuple[NodeStory, ...] = ()
+    # What was tried and would help, the smallest change first.
     helps: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     # What every plugin says of every node, if that was asked for.
@@ -84,8 +119,52 @@ def explain_pod(
         return _placed(about, world, party, settings, traced=traced)
     if party.missing:
         told = stories(for_lack_of(each) for each in party.missing)
-        return replace(about, message=_lacks(world, party, settings), nodes=told)
+        fixes = tuple(each.remedy for each in party.missing)
+        message = _lacks(world, party, settings)
+        cause = "; ".join(each.fact for each in party.missing)
+        return replace(about, message=message, cause=cause, nodes=told, helps=fixes)
+    waits_for = pending_binding(party)
+    if waits_for:
+        return replace(about, message=waits_for, cause=waits_for)
+    refused = refused_creation(world, party)
+    if refused:
+        return _not_admitted(about, world, party, settings, refused)
+    if not settings.assumes_nodes and not world.nodes:
+        return replace(about, message=_NO_NODES, cause=_CLUSTER_EMPTY)
     return _waiting(about, world, party, settings, traced=traced)
+
+
+def explain_claim(world: World, name: str, settings: Settings) -> Explanation:
+    """
+    Return the story of the claim of this name; without a namespace, the only one, or default's.
+
+    A claim of one pod is explained with its pod, which has to find a node for it.
+    """
+    for missing in (each for party in world.in_order() for each in party.missing):
+        if missing.claim in (name, f"default/{name}"):
+            return Explanation(missing.claim, None, False, stories([for_lack_of(missing)]), (), ())
+    claim = find_claim(world, name)
+    full = claim_name(claim)
+    if not settings.assumes_nodes and not world.nodes:
+        return Explanation(
+            full,
+            None,
+            False,
+            stories([on_any_node(full, Code.NO_DEVICES, _CLUSTER_EMPTY, "add one")]),
+            (),
+            (),
+        )
+    users = [each for each in world.in_order() if full in map(claim_name, each.claims)]
+    pod = users[0].pod if len(users) == 1 else None
+    if pod is None or pod.spec.node_name or users[0].missing or users[0].membership is not None:
+        return explain_claim_alone(world, claim, settings)
+    if claim.status.allocation is not None:
+        return explain_claim_alone(world, claim, settings)
+    story = explain_pod(world, pod.full_name, replace(settings, only=full))
+    given = None
+    if story.chosen and full in story.devices:
+        given = Given(full, story.chosen, story.devices[full])
+    return Explanation(full, given, False, story.nodes, story.helps, story.notes)
 
 
 def _placed(
@@ -113,18 +192,114 @@ def _waiting(
     about = replace(about, notes=turn.notes)
     problem = _problem(turn, party)
     if problem:
-        return replace(about, message=problem)
+        return replace(about, message=problem, cause=problem)
     if traced:
         about = replace(about, trace=_trace(turn))
     outcome = _decided(turn)
     if isinstance(outcome, Placed):
         return replace(about, chosen=outcome.node, devices=outcome.given)
-    refusals = outcome.refusals
-    nodes = stories(refusals)
-    to_claims = tuple(_helpful_to_claims(world, party, refusals, settings))
+    refusals = with_all_causes(turn, outcome.refusals)
+    told: Sequence[Refusal] = refusals
+    if settings.only is not None:
+        told = Refusals(refusals, settings.only, alone=len(turn.member.wanted) == 1)
+    nodes = missing_class(world, turn.member.wanted)
+    nodes = nodes or (*missing_driver(world, turn.member.wanted), *stories(told))
+    to_claims = _helpful_to_claims(world, party, refusals, settings)
     # Whose devices would have to go is among what helps claims.
-    to_pod = _helpful(turn, nodes, without="leave" if to_claims else "")
-    return replace(about, message=outcome.message, nodes=nodes, helps=(*to_pod, *to_claims))
+    without = "leave" if any(each.kind == FREE for each in to_claims) else ""
+    changes: list[Change | PodChange] = [*to_claims, *_helpful(turn, nodes, without=without)]
+    preemption = _least_preemption(turn, nodes)
+    cause = cause_of(nodes)
+    if preemption is not None:
+        cause += _of_priority(turn.member.pod, preemption)
+        changes += _helpful_priority(turn.member.pod, preemption)
+    return replace(
+        about, message=outcome.message, cause=cause, nodes=nodes, helps=texts_of(changes)
+    )
+
+
+def _not_admitted(
+    about: PodExplanation, world: World, party: Party, settings: Settings, message: str
+) -> PodExplanation:
+    """Return why a claim of the pod is not created, and what admission would let through."""
+    excesses = quota_excesses(message)
+    if not excesses:
+        return replace(about, message=message, cause=f"a claim cannot be created: {message}")
+    facts = "; ".join(
+        f"ResourceQuota {each.quota} allows {each.limited} of {each.resource}, {each.used} are "
+        f"used, and the pod requests {each.requested}"
+        for each in excesses
+    )
+    about = replace(about, message=message, cause=f"exceeded quota: {facts}")
+    after = _waiting(about, world, party, settings, traced=False)
+    helps: list[str] = []
+    if after.chosen:
+        raised = (
+            f"raise {each.resource} in ResourceQuota {each.quota} from {each.limited} "
+            f"to {each.needed}"
+            for each in excesses
+        )
+        helps.append(" and ".join(raised))
+    for claim in party.claims:
+        for label, count, fewer in _within_quota(claim, excesses):
+            changed_world = world.with_claim(with_count(claim, label, fewer))
+            if isinstance(_decided(turn_of(changed_world, about.pod, settings)), Placed):
+                helps.append(f"ask for {fewer} instead of {count} in request {label}")
+    return replace(about, helps=tuple(helps))
+
+
+def _within_quota(
+    claim: ResourceClaim, excesses: Sequence[QuotaExcess]
+) -> Iterator[tuple[str, int, int]]:
+    """Yield requests with their count and as many devices as the quota has left."""
+    for excess in excesses:
+        if not excess.resource.endswith(_DEVICES_OF_CLASS):
+            continue
+        name = excess.resource.removesuffix(_DEVICES_OF_CLASS)
+        over = excess.requested.value() - excess.left.value()
+        for request in claim.spec.devices.requests:
+            ask = request.exactly
+            if ask is not None and ask.device_class_name == name and ask.count > over:
+                yield request.name, ask.count, ask.count - over
+
+
+def siblings_of(world: World, pod: Pod, settings: Settings) -> str:
+    """Return how many of the pods of its workload fit, where there are several."""
+    workload = _workload_of(world, pod)
+    if workload is None:
+        return ""
+    pods = pods_of_workload(world, workload[0], pod.metadata.namespace, workload[1])
+    if len(pods) < 2:
+        return ""
+    nodes = what_if(world, settings).nodes if settings.assumes_nodes else {}
+    fit = sum(bool(each.spec.node_name or nodes.get(each.full_name)) for each in pods)
+    return f"{' '.join(workload)}: {fit} of {len(pods)} fit"
+
+
+def pods_of_workload(world: World, kind: str, namespace: str, name: str) -> list[Pod]:
+    """Return the pods of a workload that have not ended."""
+    own = (each for each in world.pods if each.metadata.namespace == namespace)
+    return [each for each in own if _workload_of(world, each) == (kind, name)]
+
+
+def _workload_of(world: World, pod: Pod) -> tuple[str, str] | None:
+    """Return the kind and name of what controls the pod; of a ReplicaSet, its Deployment."""
+    owner = next((each for each in pod.metadata.owner_references if each.controller), None)
+    if owner is None:
+        return None
+    if owner.kind != "ReplicaSet":
+        return owner.kind, owner.name
+    suffix = f"-{pod.metadata.labels.get('pod-template-hash', '')}"
+    if len(suffix) > 1 and owner.name.endswith(suffix):
+        return "Deployment", owner.name.removesuffix(suffix)
+    # In files a Deployment makes its pods itself.
+    deployments = {
+        (each.metadata.namespace, each.metadata.name)
+        for each in world.facts
+        if isinstance(each, PodOwner) and each.kind == "Deployment"
+    }
+    is_of_one = (pod.metadata.namespace, owner.name) in deployments
+    return ("Deployment" if is_of_one else "ReplicaSet"), owner.name
 
 
 def _problem(turn: Turn, party: Party) -> str:
@@ -173,23 +348,26 @@ def _lacks(world: World, party: Party, settings: Settings) -> str:
     return claim_not_found(name) if name in names else f"{missing.fact}; {missing.remedy}"
 
 
-def _helpful(turn: Turn, nodes: Sequence[NodeStory], *, without: str) -> Iterator[str]:
-    """Changes to the pod, or around it, that were tried and helped; one of each kind."""
-    names = [story.node for story in nodes[:_NODES_HELPED_MAX]]
-    nearest = [state for name in names if (state := turn.cluster.fleet.get(name)) is not None]
-    told = {without}
-    left = _CHANGES_TRIED_MAX
-    for change in possible_changes(turn.member.pod, turn.cluster.fleet, nearest):
-        if change.kind in told or not left:
+def _helpful(turn: Turn, nodes: Sequence[NodeStory], *, without: str) -> Iterator[PodChange]:
+    """Yield changes to the pod, or around it, that were tried and helped; one of each kind."""
+    fleet = turn.cluster.fleet
+    near = nodes[:_NODES_HELPED_MAX]
+    names = [name for story in near for name in (story.node, *story.alike)][:_NODES_ALIKE_MAX]
+    nearest = [state for story in near if (state := fleet.get(story.node)) is not None]
+    alike = [state for name in names if (state := fleet.get(name)) is not None]
+    helped = {without}
+    tried: Counter[str] = Counter()
+    for change in possible_changes(turn.member.pod, nearest, alike):
+        if change.kind in helped or tried[change.kind] >= _TRIED_OF_KIND_MAX:
             continue
-        left -= 1
+        tried[change.kind] += 1
         if _helps(change, turn):
-            told.add(change.kind)
-            yield change.text
+            helped.add(change.kind)
+            yield change
 
 
 def _helps(change: PodChange, turn: Turn) -> bool:
-    """Tries it; the cluster is as before afterwards."""
+    """Try the change; the cluster is as before afterwards."""
     cluster = turn.cluster
     if change.node is not None:
         state = cluster.fleet.get(change.node.metadata.name)
@@ -206,17 +384,74 @@ def _helps(change: PodChange, turn: Turn) -> bool:
         return isinstance(_decided(turn, change.pod), Placed)
 
 
+def _least_preemption(turn: Turn, nodes: Sequence[NodeStory]) -> Preemption | None:
+    """Return what would have to leave the nearest nodes if the pod had the highest priority."""
+    member, cluster = turn.member, turn.cluster
+    near = [name for story in nodes for name in (story.node, *story.alike)][:_NODES_ALIKE_MAX]
+    others = {state.name for state in cluster.fleet.states()} - set(near)
+    highest = max((key for key, count in cluster.fleet.priorities.items() if count), default=0)
+
+    def try_on(name: str) -> Placed | Refused:
+        return place_on(
+            name,
+            member.pod,
+            member.wanted,
+            member.allocated,
+            cluster,
+            extended=member.extended,
+            profile=turn.profile,
+        )
+
+    preemptor = Preemptor(priority=highest + 1, own=frozenset({member.pod.full_name}))
+    found = preempt_on_node(cluster, preemptor, try_on, unresolvable=others)
+    if isinstance(found, NoPreemption) or not all(e.occupant.name[1] for e in found.victims):
+        return None
+    return found
+
+
+def _of_priority(pod: Pod, preemption: Preemption) -> str:
+    """Return what to say of priorities, where they decide."""
+    own = pod.spec.priority or 0
+    highest = max(each.occupant.priority for each in preemption.victims)
+    named = _victims(preemption)
+    if highest > own:
+        return f"; it cannot preempt {named}: its own priority is {own}"
+    if highest == own:
+        return ""
+    if pod.spec.preemption_policy == "Never":
+        return f"; it does not preempt {named}: its preemptionPolicy is Never"
+    return f"; it has to preempt {named} on node {preemption.node}"
+
+
+def _helpful_priority(pod: Pod, preemption: Preemption) -> Iterator[PodChange]:
+    own = pod.spec.priority or 0
+    highest = max(each.occupant.priority for each in preemption.victims)
+    effect = f"so that it preempts {_victims(preemption)} on node {preemption.node}"
+    if highest >= own:
+        text = f"give the pod a priority above {highest}, {effect}"
+        yield PodChange(text, "priority", _PRIORITY_COST)
+    elif pod.spec.preemption_policy == "Never":
+        text = f"set preemptionPolicy: PreemptLowerPriority, {effect}"
+        yield PodChange(text, "priority", _PRIORITY_COST)
+
+
+def _victims(preemption: Preemption) -> str:
+    first, *others = preemption.victims
+    named = f"pod {'/'.join(first.occupant.name)} (priority {first.occupant.priority})"
+    return f"{named} and {len(others)} more" if others else named
+
+
 def _helpful_to_claims(
     world: World, party: Party, refusals: Sequence[Refusal], settings: Settings
-) -> Iterator[str]:
-    """Changes to claims and devices, if it is for want of devices that nodes refuse."""
+) -> tuple[Change, ...]:
+    """Return changes to claims and devices that were tried and helped."""
     codes = {reason.code for refusal in refusals for reason in refusal.reasons}
     if codes <= {Code.NODE}:
-        return
+        return ()
     wanted = [claim for claim in party.claims if claim.status.allocation is None]
     for claim in wanted:
         own = Refusals(refusals, claim_name(claim), alone=len(wanted) == 1)
         helps = verified(world, claim, own, settings)
         if helps:
-            yield from helps
-            return
+            return helps
+    return ()

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
     from dryrack.kinds.core import Node, Pod, PodSpec
-    from dryrack.placement.fleet import Fleet
     from dryrack.placement.node_state import NodeState
 
 _REPELLING = ("NoSchedule", "NoExecute")
@@ -34,20 +33,28 @@ class PodChange:
     """Something that a person could do: to the pod, to a node, or to a pod that is there."""
 
     text: str
-    # Who knows one of a kind that helps needs no other.
+    # Of changes of one kind that help, the first is enough.
     kind: str
+    # How much a person has to give up, on the scale of `remedies`.
+    cost: float = 0.0
     pod: Pod | None = None
     node: Node | None = None
     leaving: Hashable = None
 
 
-def possible_changes(pod: Pod, fleet: Fleet, nearest: Sequence[NodeState]) -> Iterator[PodChange]:
-    """What might help, the least intrusive first."""
+def possible_changes(
+    pod: Pod, nearest: Sequence[NodeState], alike: Sequence[NodeState]
+) -> Iterator[PodChange]:
+    """
+    Yield what might help; of each kind the smallest change first.
+
+    `nearest` are nodes that refuse for different reasons, `alike` all that refuse for these.
+    """
     yield from _uncordon(nearest)
     yield from _tolerate(pod, nearest)
+    yield from _request_less(pod, alike)
     yield from _select_less(pod)
     yield from _spread_less(pod)
-    yield from _ask_for_less(pod, fleet)
     yield from _make_room(nearest)
 
 
@@ -57,7 +64,7 @@ def _uncordon(nearest: Sequence[NodeState]) -> Iterator[PodChange]:
             node = changed(state.node, spec=changed(state.node.spec, unschedulable=False))
             taints = tuple(t for t in node.spec.taints if not t.key.endswith("/unschedulable"))
             node = changed(node, spec=changed(node.spec, taints=taints))
-            yield PodChange(f"uncordon node {state.name}", "uncordon", node=node)
+            yield PodChange(f"uncordon node {state.name}", "uncordon", 1.0, node=node)
 
 
 def _tolerate(pod: Pod, nearest: Sequence[NodeState]) -> Iterator[PodChange]:
@@ -78,7 +85,7 @@ def _tolerate(pod: Pod, nearest: Sequence[NodeState]) -> Iterator[PodChange]:
             )
             made = _with(pod, tolerations=(*pod.spec.tolerations, *more))
             text = f"tolerate {named}, as node {state.name} has it"
-            yield PodChange(text, "tolerate", pod=made)
+            yield PodChange(text, "tolerate", 1.0, pod=made)
 
 
 def _select_less(pod: Pod) -> Iterator[PodChange]:
@@ -86,12 +93,13 @@ def _select_less(pod: Pod) -> Iterator[PodChange]:
     for key, value in selector.items():
         rest = {name: each for name, each in selector.items() if name != key}
         text = f"drop the nodeSelector {key}: {value}, or label a node so"
-        yield PodChange(text, "select", pod=_with(pod, node_selector=rest))
+        yield PodChange(text, "select", 3.0, pod=_with(pod, node_selector=rest))
     affinity = pod.spec.affinity
     if affinity is not None and affinity.node_affinity is not None:
         yield PodChange(
             "drop the node affinity",
             "select",
+            3.0,
             pod=_with(pod, affinity=changed(affinity, node_affinity=None)),
         )
 
@@ -100,34 +108,51 @@ def _spread_less(pod: Pod) -> Iterator[PodChange]:
     for each in pod.spec.topology_spread_constraints:
         rest = tuple(e for e in pod.spec.topology_spread_constraints if e is not each)
         text = f"drop the topologySpreadConstraint over {each.topology_key}"
-        yield PodChange(text, "spread", pod=_with(pod, topology_spread_constraints=rest))
+        yield PodChange(text, "spread", 3.0, pod=_with(pod, topology_spread_constraints=rest))
     affinity = pod.spec.affinity
     if affinity is None:
         return
     if affinity.pod_anti_affinity is not None:
         made = _with(pod, affinity=changed(affinity, pod_anti_affinity=None))
-        yield PodChange("drop the pod anti-affinity", "spread", pod=made)
+        yield PodChange("drop the pod anti-affinity", "spread", 3.0, pod=made)
     if affinity.pod_affinity is not None:
         made = _with(pod, affinity=changed(affinity, pod_affinity=None))
-        yield PodChange("drop the pod affinity", "spread", pod=made)
+        yield PodChange("drop the pod affinity", "spread", 3.0, pod=made)
 
 
-def _ask_for_less(pod: Pod, fleet: Fleet) -> Iterator[PodChange]:
-    """As much as some node has left; where several containers ask, it is not said of which."""
+def _request_less(pod: Pod, alike: Sequence[NodeState]) -> Iterator[PodChange]:
+    """
+    Yield requests that a node has room for, the smallest change first.
+
+    Where several containers request resources, it is not known which of them could do with less.
+    """
     if len(pod.spec.containers) != 1 or pod.spec.init_containers or pod.spec.resources:
         return
     container = pod.spec.containers[0]
-    for name, wanted in container.resources.requests.items():
-        asked = demand(pod).get(name, 0)
-        left = [each.allocatable.get(name, 0) - each.used.get(name, 0) for each in fleet.states()]
-        most = max(left, default=0) - (asked - wanted.nanos)
-        if 0 < most < wanted.nanos:
-            amount = Quantity.of(most, wanted.format)
-            requests = {**container.resources.requests, name: amount}
-            resources = changed(container.resources, requests=requests)
-            made = _with(pod, containers=(changed(container, resources=resources),))
-            text = f"request {amount} of {name} instead of {wanted}"
-            yield PodChange(text, "request", pod=made)
+    requests, asked = container.resources.requests, demand(pod)
+    found: dict[str, PodChange] = {}
+    for state in alike:
+        fewer: dict[str, Quantity] = {}
+        for name, wanted in requests.items():
+            free = state.allocatable.get(name, 0) - state.used.get(name, 0)
+            most = free - (asked.get(name, 0) - wanted.nanos)
+            if most < wanted.nanos:
+                fewer[name] = Quantity.of(most, wanted.format)
+        if not fewer or any(each.nanos <= 0 for each in fewer.values()):
+            continue
+        told = " and ".join(_requested(name, each, requests[name]) for name, each in fewer.items())
+        share = sum(1 - each.nanos / requests[name].nanos for name, each in fewer.items())
+        resources = changed(container.resources, requests={**requests, **fewer})
+        made = _with(pod, containers=(changed(container, resources=resources),))
+        found.setdefault(told, PodChange(f"request {told}", "request", 2.0 + share, pod=made))
+    yield from sorted(found.values(), key=lambda change: change.cost)
+
+
+def _requested(name: str, amount: Quantity, wanted: Quantity) -> str:
+    if name == "cpu" and amount.nanos % 10**9 == 0:
+        noun = "CPU" if amount.nanos == 10**9 else "CPUs"
+        return f"{amount} {noun} instead of {wanted}"
+    return f"{amount} of {name} instead of {wanted}"
 
 
 def _make_room(nearest: Sequence[NodeState]) -> Iterator[PodChange]:
@@ -136,7 +161,8 @@ def _make_room(nearest: Sequence[NodeState]) -> Iterator[PodChange]:
         for key, occupant in there[:_LEAVING_TRIED_MAX]:
             named = "/".join(occupant.name)
             if occupant.name[1]:
-                yield PodChange(f"delete pod {named} of node {state.name}", "leave", leaving=key)
+                text = f"delete pod {named} of node {state.name}"
+                yield PodChange(text, "leave", 4.0, leaving=key)
 
 
 def _with(pod: Pod, **spec: object) -> Pod:

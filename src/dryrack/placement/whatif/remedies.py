@@ -8,18 +8,22 @@ proposes one to a person has tried it before.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher, get_close_matches
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as changed
 
 from dryrack.allocation import Code, blocking_taints, claim_name
+from dryrack.cel.selector_parts import compared_texts, split, with_text
+from dryrack.hardware.names import qualified
 from dryrack.kinds.pool_generation import newest_generation
+from dryrack.kinds.quantity import ZERO, Quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from dryrack.allocation import Reason
-    from dryrack.kinds.quantity import Quantity
+    from dryrack.cel.device_reads import Read
     from dryrack.kinds.resource import (
         Device,
         DeviceRequest,
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
         ResourceClaim,
         ResourceSlice,
     )
-    from dryrack.placement.whatif.world import World
+    from dryrack.placement.whatif.world import Party, World
 
 
 # A device that is kept off for one of these would do if there were another like it.
@@ -43,6 +47,20 @@ _WOULD_DO = (
 _SLICES_TRIED_MAX = 12
 _CAPACITY = (Code.CAPACITY_SHORT, Code.CAPACITY_POLICY, Code.CAPACITY_ABSENT)
 _AMOUNTS_TRIED_MAX = 4
+_TEXTS_TRIED_MAX = 6
+
+# What changes cost, the smallest first: a correction takes nothing from anybody.
+_OF_TYPO = 0.0
+_OF_OPERATOR = 1.0
+_OF_LESS = 2.0
+_OF_OTHER_DEVICES = 3.0
+_OF_CONDITION = 3.1
+_OF_SELECTOR = 3.2
+_OF_OTHERS = 4.0
+_OF_HARDWARE = 5.0
+
+# The kind of changes by which others give up what they have.
+FREE = "_free"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +69,21 @@ class Change:
 
     text: str
     world: World
-    # Changes of one kind are much the same; who knows one that helps needs no other.
+    # Of changes of one kind that help, the first is enough.
     kind: str = ""
+    # How much a person has to give up: the smallest change has the least.
+    cost: float = 0.0
 
 
 def possible_changes(
     world: World, claim: ResourceClaim, reasons: Sequence[Reason]
 ) -> Iterator[Change]:
-    """What might help, the least intrusive first; each text once."""
+    """Yield what might help; each text once, and of each kind the smallest change first."""
     seen: set[str] = set()
-    for propose in (_untaint, _free, _complete, _add, _widen, _unconstrain, _shrink, _lessen):
+    for propose in (
+        *(_correct, _untaint, _complete, _shrink, _lessen, _reclass, _unconstrain, _widen),
+        *(_free, _add),
+    ):
         for change in propose(world, claim, reasons):
             if change.text not in seen:
                 seen.add(change.text)
@@ -75,24 +98,110 @@ def _untaint(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> I
             for taint in blocking_taints(device, ()):
                 rest = tuple(other for other in device.taints if other != taint)
                 told = f"remove the taint {taint.key}:{taint.effect} from {reason.device}"
-                yield Change(told, _with_device(world, each, changed(device, taints=rest)))
+                after = _with_device(world, each, changed(device, taints=rest))
+                yield Change(told, after, cost=_OF_OPERATOR)
     for rule in world.taint_rules:
         rest_of_rules = tuple(other for other in world.taint_rules if other is not rule)
         told = f"delete the DeviceTaintRule {rule.metadata.name}"
-        yield Change(told, replace(world, taint_rules=rest_of_rules))
+        yield Change(told, replace(world, taint_rules=rest_of_rules), cost=_OF_OPERATOR)
+
+
+def _correct(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+    """Yield corrections of texts in selectors, and of names of capacities and classes."""
+    for label in _labels(claim, reasons):
+        ask = _ask(claim, label)
+        if ask is None:
+            continue
+        yield from _corrected_class(world, claim, label, ask)
+        yield from _corrected_capacity(world, claim, label, reasons)
+        for index, selector in enumerate(ask.selectors):
+            expression = selector.cel.expression if selector.cel else ""
+            for read, literal in compared_texts(expression):
+                known, meant = _texts(world, read), str(literal.value)
+                for text in _closest(meant, known):
+                    # A text that devices have was meant; one like it is another device.
+                    is_typo = meant not in known
+                    edited = _with_expression(index, with_text(expression, literal, text))
+                    yield Change(
+                        f"write {text!r} instead of {meant!r} in the selector of request {label}",
+                        world.with_claim(_edited(claim, label, edited)),
+                        cost=_OF_TYPO if is_typo else _OF_OTHER_DEVICES,
+                    )
+
+
+def _corrected_class(
+    world: World, claim: ResourceClaim, label: str, ask: ExactDeviceRequest | DeviceSubRequest
+) -> Iterator[Change]:
+    names = [each.metadata.name for each in world.classes]
+    if ask.device_class_name not in names:
+        yield from _of_class(world, claim, label, names, cost=_OF_TYPO)
+
+
+def _corrected_capacity(
+    world: World, claim: ResourceClaim, label: str, reasons: Sequence[Reason]
+) -> Iterator[Change]:
+    ask = _ask(claim, label)
+    for reason in reasons:
+        if reason.code is not Code.CAPACITY_ABSENT or reason.request != label or ask is None:
+            continue
+        for _, device in _find(world, reason.device):
+            for name in () if ask.capacity is None else ask.capacity.requests:
+                bare = name.rpartition("/")[2]
+                same = [each for each in device.capacity if each.rpartition("/")[2] == bare]
+                for known in same or get_close_matches(name, list(device.capacity), n=1):
+                    if name not in device.capacity:
+                        edited = _edited(claim, label, _renaming(name, known))
+                        told = f"ask for {known} instead of {name} in request {label}"
+                        yield Change(told, world.with_claim(edited), cost=_OF_TYPO)
+
+
+def _reclass(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+    """Yield other classes, where the class selects no device of the nearest nodes."""
+    names = [each.metadata.name for each in world.classes]
+    for label in _labels(claim, [each for each in reasons if each.code is Code.NO_DEVICES]):
+        yield from _of_class(world, claim, label, names, cost=_OF_OTHER_DEVICES)
+
+
+def _of_class(
+    world: World, claim: ResourceClaim, label: str, names: Sequence[str], *, cost: float
+) -> Iterator[Change]:
+    ask = _ask(claim, label)
+    if ask is None:
+        return
+    before = ask.device_class_name
+    others = [each for each in names if each != before]
+    for name in _closest(before, others):
+        edited = _edited(claim, label, lambda it, to=name: changed(it, device_class_name=to))
+        told = f"ask for class {name} instead of {before} in request {label}"
+        yield Change(told, world.with_claim(edited), cost=cost)
 
 
 def _free(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+    """Yield who could leave; those first that have devices which the claim lacks."""
     short = (Code.IN_USE, Code.COUNTER_SHORT, Code.CAPACITY_SHORT)
-    if not any(reason.code in short for reason in reasons):
+    lacking = {reason.device for reason in reasons if reason.code in short}
+    if not lacking:
         return
-    for party in world.in_order():
+    others = [
+        party
+        for party in world.in_order()
+        if party.claims and claim_name(claim) not in map(claim_name, party.claims)
+    ]
+    for party in sorted(others, key=lambda it: not _holds(it, lacking)):
         names = [claim_name(each) for each in party.claims]
-        if names and claim_name(claim) not in names:
-            gone = party.claims if party.pod is None else (*party.claims, party.pod)
-            rest = tuple(each for each in world.parties if each not in gone)
-            told = f"free what {', '.join(f'claim {name}' for name in names)} has"
-            yield Change(told, replace(world, parties=rest))
+        gone = party.claims if party.pod is None else (*party.claims, party.pod)
+        rest = tuple(each for each in world.parties if each not in gone)
+        told = f"free what {', '.join(f'claim {name}' for name in names)} has"
+        yield Change(told, replace(world, parties=rest), cost=_OF_OTHERS)
+
+
+def _holds(party: Party, devices: Collection[str]) -> bool:
+    return any(
+        f"{each.driver}/{each.pool}/{each.device}" in devices
+        for claim in party.claims
+        if claim.status.allocation is not None
+        for each in claim.status.allocation.devices.results
+    )
 
 
 def _complete(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
@@ -105,7 +214,7 @@ def _complete(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> 
             _with_count(each, len(current)) if each in current else each for each in world.slices
         )
         told = f"complete pool {reason.device}: {reason.fact}"
-        yield Change(told, replace(world, slices=slices))
+        yield Change(told, replace(world, slices=slices), cost=_OF_OPERATOR)
 
 
 def _add(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
@@ -120,7 +229,8 @@ def _add(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Itera
             for each, device in _find(world, named):
                 told = f"add {'a device' if count == 1 else f'{count} devices'} like {named}"
                 more = tuple(_another(device, number) for number in range(count))
-                yield Change(told, _with_devices(world, each, each.spec.devices + more))
+                after = _with_devices(world, each, each.spec.devices + more)
+                yield Change(told, after, cost=_OF_HARDWARE + count)
 
 
 def _another(device: Device, number: int) -> Device:
@@ -129,11 +239,19 @@ def _another(device: Device, number: int) -> Device:
 
 
 def _widen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
-    for label in _labels(reasons):
+    """Yield selectors without one condition, or without all of them."""
+    for label in _labels(claim, reasons):
         for index, selector in enumerate(_selectors(claim, label)):
             text = selector.cel.expression if selector.cel else ""
+            conditions = split(text)
+            for place, condition in enumerate(conditions if len(conditions) > 1 else ()):
+                rest = " && ".join(conditions[:place] + conditions[place + 1 :])
+                edited = _edited(claim, label, _with_expression(index, rest))
+                told = f"drop {condition} from the selector of request {label}"
+                yield Change(told, world.with_claim(edited), cost=_OF_CONDITION)
             told = f"drop the selector of request {label}: {text}"
-            yield Change(told, world.with_claim(_edited(claim, label, _without(index))))
+            edited = _edited(claim, label, _without(index))
+            yield Change(told, world.with_claim(edited), cost=_OF_SELECTOR)
 
 
 def _unconstrain(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
@@ -143,39 +261,55 @@ def _unconstrain(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) 
         kind = "matchAttribute" if constraint.match_attribute else "distinctAttribute"
         name = constraint.match_attribute or constraint.distinct_attribute
         edited = changed(claim, spec=changed(claim.spec, devices=devices))
-        yield Change(f"drop the constraint {kind}: {name}", world.with_claim(edited))
+        told = f"drop the constraint {kind}: {name}"
+        yield Change(told, world.with_claim(edited), cost=_OF_CONDITION)
 
 
 def _shrink(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
-    """Less of a capacity: what the device has or allows, the most first, or what it gives."""
+    """Yield smaller amounts of a capacity: the most that is left, or that the device allows."""
+    found: list[Change] = []
     for reason in reasons:
         ask = _ask(claim, reason.request)
         if reason.code not in _CAPACITY or ask is None or ask.capacity is None:
             continue
         for name, wanted in ask.capacity.requests.items():
             for _, device in _find(world, reason.device):
-                for amount in _amounts(device, name, below=wanted):
+                for amount in _amounts(device, name, below=wanted, left=reason.left):
                     told = f"ask for {amount} instead of {wanted} of {name}"
                     edited = _edited(claim, reason.request, _asking(name, amount))
-                    yield Change(f"{told} in request {reason.request}", world.with_claim(edited))
+                    share = 1 - amount.nanos / wanted.nanos
+                    told = f"{told} in request {reason.request}"
+                    found.append(Change(told, world.with_claim(edited), cost=_OF_LESS + share))
             told = f"ask for no particular {name} in request {reason.request}"
-            yield Change(
-                told, world.with_claim(_edited(claim, reason.request, _asking(name, None)))
-            )
+            edited = _edited(claim, reason.request, _asking(name, None))
+            found.append(Change(told, world.with_claim(edited), cost=_OF_CONDITION))
+    yield from sorted(found, key=lambda change: change.cost)
 
 
-def _amounts(device: Device, name: str, *, below: Quantity) -> list[Quantity]:
-    """How much of a capacity one could ask a device for, if it must be less."""
+def _amounts(
+    device: Device, name: str, *, below: Quantity, left: Quantity | None
+) -> list[Quantity]:
+    """Return how much of a capacity a request could ask a device for, the most first."""
     bare = name.rpartition("/")[2]
     found = device.capacity.get(name) or device.capacity.get(bare)
     if found is None:
         return []
     amounts = {found.value}
+    if left is not None:
+        amounts.add(Quantity.of(left.nanos, below.format))
     policy = found.request_policy
     if policy is not None:
-        most = policy.valid_range.max if policy.valid_range is not None else None
+        limits = policy.valid_range
+        most = limits.max if limits is not None else None
         amounts.update(each for each in (*policy.valid_values, policy.default, most) if each)
-    return sorted((each for each in amounts if each < below), reverse=True)[:_AMOUNTS_TRIED_MAX]
+        if limits is not None and limits.step is not None and left is not None:
+            start = limits.min.nanos if limits.min is not None else 0
+            steps = (left.nanos - start) // limits.step.nanos if limits.step.nanos else -1
+            if steps >= 0:
+                amounts.add(Quantity.of(start + steps * limits.step.nanos, below.format))
+    most_first = sorted((each for each in amounts if ZERO < each < below), reverse=True)
+    # More than is left may be free on a device that was not named first.
+    return most_first[:_AMOUNTS_TRIED_MAX]
 
 
 def _asking(
@@ -190,14 +324,28 @@ def _asking(
     return edit
 
 
+def _renaming(name: str, known: str) -> Callable[..., ExactDeviceRequest | DeviceSubRequest]:
+    def edit(ask: ExactDeviceRequest | DeviceSubRequest) -> ExactDeviceRequest | DeviceSubRequest:
+        assert ask.capacity is not None, "the request names a capacity"
+        requests = {known if key == name else key: it for key, it in ask.capacity.requests.items()}
+        return changed(ask, capacity=changed(ask.capacity, requests=requests))
+
+    return edit
+
+
+def with_count(claim: ResourceClaim, label: str, count: int) -> ResourceClaim:
+    """Return the claim with another number of devices in a request."""
+    return _edited(claim, label, lambda ask: changed(ask, count=count))
+
+
 def _lessen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
     for reason in reasons:
         count = _count(claim, reason.request)
         if reason.lacking and count > reason.lacking:
             fewer = count - reason.lacking
-            edited = _edited(claim, reason.request, lambda ask, to=fewer: changed(ask, count=to))
+            edited = with_count(claim, reason.request, fewer)
             told = f"ask for {fewer} instead of {count} in request {reason.request}"
-            yield Change(told, world.with_claim(edited))
+            yield Change(told, world.with_claim(edited), cost=_OF_LESS + reason.lacking / count)
 
 
 # Edits.
@@ -209,6 +357,19 @@ def _without(index: int) -> Callable[..., ExactDeviceRequest | DeviceSubRequest]
     ) -> ExactDeviceRequest | DeviceSubRequest:
         rest = tuple(s for place, s in enumerate(ask.selectors) if place != index)
         return changed(ask, selectors=rest)
+
+    return edit
+
+
+def _with_expression(
+    index: int, expression: str
+) -> Callable[..., ExactDeviceRequest | DeviceSubRequest]:
+    def edit(ask: ExactDeviceRequest | DeviceSubRequest) -> ExactDeviceRequest | DeviceSubRequest:
+        selector = ask.selectors[index]
+        assert selector.cel is not None, "the expression is CEL"
+        edited = changed(selector, cel=changed(selector.cel, expression=expression))
+        rest = ask.selectors[index + 1 :]
+        return changed(ask, selectors=(*ask.selectors[:index], edited, *rest))
 
     return edit
 
@@ -257,8 +418,45 @@ def _count(claim: ResourceClaim, label: str) -> int:
     return 0 if ask is None or ask.allocation_mode == "All" else ask.count
 
 
-def _labels(reasons: Sequence[Reason]) -> Sequence[str]:
-    return list(dict.fromkeys(reason.request for reason in reasons if reason.request))
+def _labels(claim: ResourceClaim, reasons: Sequence[Reason]) -> Sequence[str]:
+    """Return the requests that the reasons are about; all, if an error is about none of them."""
+    named = dict.fromkeys(reason.request for reason in reasons if reason.request)
+    if named or not any(reason.code is Code.ERROR for reason in reasons):
+        return list(named)
+    requests = claim.spec.devices.requests
+    exact = [each.name for each in requests if each.exactly is not None]
+    return exact + [f"{it.name}/{each.name}" for it in requests for each in it.first_available]
+
+
+def _same_start(one: str, other: str) -> int:
+    pairs = zip(one, other, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _closest(text: str, known: Iterable[str]) -> list[str]:
+    """Return the texts that are most like this one; of equals, that which begins like it."""
+
+    def unlikeness(other: str) -> tuple[float, int, str]:
+        ratio = SequenceMatcher(None, text, other).ratio()
+        return -ratio, -_same_start(text, other), other
+
+    return sorted(known, key=unlikeness)[:_TEXTS_TRIED_MAX]
+
+
+def _texts(world: World, read: Read) -> list[str]:
+    """Return the texts that devices have where a selector reads."""
+    if read.kind == "driver":
+        return sorted({each.spec.driver for each in world.slices})
+    return sorted(
+        {
+            attribute.string_value
+            for each in world.slices
+            for device in each.spec.devices
+            for name, attribute in device.attributes.items()
+            if attribute.string_value is not None
+            and qualified(name, each.spec.driver) == f"{read.domain}/{read.name}"
+        }
+    )
 
 
 def _find(world: World, named: str) -> Iterator[tuple[ResourceSlice, Device]]:

@@ -85,6 +85,8 @@ class Settings:
     only: str | None = None
     # What nodes refused in other what-ifs under the same release and features.
     memory: Memory | None = None
+    # Whether nodes that slices name are assumed where no Node exists, as files may leave them out.
+    assumes_nodes: bool = True
     # How schedulers decide, by name, where not as usual.
     profiles: Mapping[str, Profile] = field(default_factory=dict)
 
@@ -119,7 +121,7 @@ class _Round:
         self._world = world
         self._settings = settings
         self._only = settings.only
-        nodes, self._notes = _nodes(world, settings.node)
+        nodes, self._notes = _nodes(world, settings)
         self._allocator = _allocator(world, settings)
         self._fleet = Fleet()
         self._cluster = Cluster(self._fleet, self._allocator)
@@ -262,7 +264,7 @@ class _Round:
     def _refuse_flawed(self, party: Party, flaw: Flaw) -> None:
         """A pod that does not say rightly which gang it is in."""
         names = map(claim_name, party.claims)
-        refusals = [_on_any_node(name, Code.GANG, flaw.fact, flaw.remedy) for name in names]
+        refusals = [on_any_node(name, Code.GANG, flaw.fact, flaw.remedy) for name in names]
         self._refuse_member(party, flaw.message, refusals)
         pod = _pod_of(party)
         self._gangs.append(GangOutcome(f"pod {pod}", None, {}, {pod: ""}, flaw.message))
@@ -279,17 +281,20 @@ class _Round:
         waiting: Mapping[str, Party],
         outcome: GangRefused,
     ) -> None:
-        """No member is placed: some find nothing, the others wait for them."""
+        """Place no member: some find nothing, or nothing is known, and the others wait for them."""
         lacking = {each.member.name: each.message for each in outcome.lacking}
         fitting = {each.member.name: each.node for each in outcome.fitting}
         for member in members:
+            refusals: Sequence[Refusal]
             if member.name in lacking:
-                refusals = self._asked_for(waiting[member.name], member, outcome)
+                unknown = _unknown(member) if outcome.undecided else ()
+                asked_for = self._asked_for(waiting[member.name], member, outcome)
+                refusals = (*unknown, *asked_for)
             else:
                 refusals = _waits_for_gang(member, fitting, next(iter(lacking), ""), outcome)
             self._refuse_member(waiting[member.name], outcome.message, refusals)
         told = {member.name: lacking.get(member.name, "") for member in members}
-        self._gangs.append(GangOutcome(str(key), key, {}, told, outcome.message))
+        self._gangs.append(GangOutcome(str(key), key, {}, told, outcome.message, outcome.undecided))
 
     def _asked_for(
         self, party: Party, member: Member, outcome: GangPlaced | GangRefused
@@ -395,7 +400,7 @@ class _Round:
         for name in map(claim_name, party.claims):
             if name not in self._there:
                 fact = f"{pod} waits for what is not there"
-                refusal = _on_any_node(name, Code.OTHER_CLAIM, fact, "see its other claims")
+                refusal = on_any_node(name, Code.OTHER_CLAIM, fact, "see its other claims")
                 self._refused.append(Refused(name, (refusal,)))
 
 
@@ -429,20 +434,33 @@ def _pod_of(party: Party) -> str:
 def _waits_for_gang(
     member: Member, nodes: Mapping[str, str], lacking: str, outcome: GangRefused
 ) -> list[Refusal]:
-    """What is said of the claims of a member that waits for others, or for its gang to be right."""
+    """Return what is said of the claims of a member that waits for others, or for its gang."""
     fact, remedy = outcome.message, ""
     if member.name in nodes:
-        fact = f"its gang does not fit whole; by itself it would go to node {nodes[member.name]}"
+        known = (
+            "it is unknown whether its gang fits"
+            if outcome.undecided
+            else "its gang does not fit whole"
+        )
+        fact = f"{known}; by itself it would go to node {nodes[member.name]}"
         remedy = f"see pod {lacking}"
-    return [_on_any_node(claim, Code.GANG, fact, remedy) for claim in member.claims]
+    return [on_any_node(claim, Code.GANG, fact, remedy) for claim in member.claims]
+
+
+def _unknown(member: Member) -> list[Refusal]:
+    """Return what is said of the claims of a member for which the search found no place."""
+    fact = "the search for its gang stopped at its limit before it had tried all ways to place it"
+    remedy = "see the message of the gang"
+    return [on_any_node(claim, Code.UNDECIDED, fact, remedy) for claim in member.claims]
 
 
 def for_lack_of(missing: Missing) -> Refusal:
     """The refusal of a claim that cannot even be made."""
-    return _on_any_node(missing.claim, Code.NOT_FOUND, missing.fact, missing.remedy)
+    return on_any_node(missing.claim, Code.NOT_FOUND, missing.fact, missing.remedy)
 
 
-def _on_any_node(claim: str, code: Code, fact: str, remedy: str) -> Refusal:
+def on_any_node(claim: str, code: Code, fact: str, remedy: str) -> Refusal:
+    """Return the refusal of a claim for what is so on every node."""
     reason = Reason(claim=claim, request="", device="", code=code, fact=fact, remedy=remedy)
     return Refusal("", (reason,))
 
@@ -485,9 +503,10 @@ def nodes_of(world: World) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     return tuple(assumed), (note,)
 
 
-def _nodes(world: World, only: str | None) -> tuple[tuple[Node, ...], tuple[str, ...]]:
+def _nodes(world: World, settings: Settings) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     """The same with the size of each, and only the one that is asked for."""
-    nodes, notes = nodes_of(world)
+    only = settings.node
+    nodes, notes = nodes_of(world) if settings.assumes_nodes else (world.nodes, ())
     if world.nodes:
         nodes = tuple(map(sized, world.nodes))
         silent = [

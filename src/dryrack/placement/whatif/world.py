@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from dryrack.allocation import claim_name
-from dryrack.kinds.core import Node, PersistentVolumeClaim, Pod, PodOwner
+from dryrack.kinds.core import Event, Node, PersistentVolumeClaim, Pod, PodOwner
 from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.expansion import extended_resources
 from dryrack.kinds.expansion.pod_claims import claim_from_template, generate_name, named_claim
@@ -97,6 +97,8 @@ class World:
     facts: tuple[Fact, ...] = ()
     # What says which gangs there are.
     groups: tuple[KubernetesObject, ...] = ()
+    # What a cluster reports; a decision does not look at them.
+    events: tuple[Event, ...] = ()
     # Pods and claims, in the order in which they are served.
     parties: tuple[Pod | ResourceClaim, ...] = ()
 
@@ -112,6 +114,7 @@ class World:
             templates=_only(bag, ResourceClaimTemplate),
             facts=tuple(each for each in bag if isinstance(each, Fact)),
             groups=tuple(each for each in bag if isinstance(each, GROUPS)),
+            events=_only(bag, Event),
             parties=tuple(each for each in bag if isinstance(each, Pod | ResourceClaim)),
         )
 

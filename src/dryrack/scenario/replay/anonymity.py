@@ -85,17 +85,31 @@ class _Renaming:
         objects = [
             each if isinstance(each, str) else self._object(each) for each in scenario["objects"]
         ]
-        steps = [
-            {**each, "apply": [self._object(obj) for obj in each["apply"]]}
-            if "apply" in each
-            else each
-            for each in scenario["steps"]
-        ]
+        steps = [self._step(each) for each in scenario["steps"]]
         made = {**scenario, "title": "A recorded cluster", "fleet": {"nodes": nodes}}
         made |= {"objects": objects, "steps": steps}
         if "faults" in scenario:
             made["faults"] = [self._fault(each) for each in scenario["faults"]]
+        if "recorded" in scenario:
+            made["recorded"] = [self._recorded(each) for each in scenario["recorded"]]
         return made
+
+    def _step(self, step: Raw) -> Raw:
+        """Return the step with other names; its title may name a node or a rule."""
+        renamed = {**step, "title": self._fault(step["title"])}
+        if "apply" in step:
+            renamed["apply"] = [self._object(each) for each in step["apply"]]
+        if "fail" in step:
+            renamed["fail"] = [self._fault(each) for each in step["fail"]]
+        return renamed
+
+    def _recorded(self, entry: Raw) -> Raw:
+        namespace, _, name = entry["pod"].partition("/")
+        renamed = {
+            **entry,
+            "pod": f"{self._name(namespace, 'namespace')}/{self._name(name, 'pod')}",
+        }
+        return renamed | ({"node": self._name(entry["node"], "node")} if "node" in entry else {})
 
     def _meet_devices(self, objects: list[Any]) -> None:
         """What is published of devices, before any expression that asks for it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.client.timekeeping import seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dryrack.kinds.raw import Raw
 
@@ -46,22 +46,26 @@ class PodPlacement:
 
 def placements_of(pods: Iterable[Raw], claims: Iterable[Raw]) -> tuple[PodPlacement, ...]:
     """All pods that are there, in the order of their names."""
-    held = _devices(claims)
+    held = devices_by_claim(claims)
     numbers: Counter[str] = Counter()
     ordered = sorted(pods, key=_order)
-    found = [_placement(pod, _called(pod, numbers), held) for pod in ordered]
+    found = [placement_of(pod, _called(pod, numbers), held) for pod in ordered]
     return tuple(sorted(found, key=lambda each: each.pod))
 
 
-def _placement(pod: Raw, name: str, held: Mapping[tuple[str, str], list[str]]) -> PodPlacement:
+def placement_of(
+    pod: Raw, name: str, held: Mapping[tuple[str, str], Sequence[str]]
+) -> PodPlacement:
+    """Return where a pod is, under a name; `held` are devices by claim."""
     meta = pod["metadata"]
     conditions = (pod.get("status") or {}).get("conditions") or ()
     told: Raw = next((each for each in conditions if each["type"] == "PodScheduled"), {})
     node = (pod.get("spec") or {}).get("nodeName") or ""
     if not node:
         return PodPlacement(pod=name, message=str(told.get("message", "")))
-    since = told.get("lastTransitionTime") or meta["creationTimestamp"]
-    waited = seconds_of(since) - seconds_of(meta["creationTimestamp"])
+    created = meta.get("creationTimestamp")
+    since = told.get("lastTransitionTime") or created
+    waited = seconds_of(since) - seconds_of(created) if created else 0.0
     devices = sorted(
         device
         for claim in _claims(pod)
@@ -78,8 +82,8 @@ def _claims(pod: Raw) -> set[str]:
     return {name for name in names if name}
 
 
-def _devices(claims: Iterable[Raw]) -> dict[tuple[str, str], list[str]]:
-    """By namespace and name of a claim, what it has."""
+def devices_by_claim(claims: Iterable[Raw]) -> dict[tuple[str, str], list[str]]:
+    """Return the devices of each claim, by its namespace and name."""
     found = {}
     for claim in claims:
         allocation = (claim.get("status") or {}).get("allocation") or {}

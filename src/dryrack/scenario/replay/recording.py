@@ -3,9 +3,8 @@ A cluster as a scenario: its nodes are the fleet, and its pods come again in the
 
 Only what a scheduler looks at is recorded, field by field from a list: no Secrets, no environment,
 commands, images, volumes, annotations or parameters of drivers, and nothing that the cluster wrote
-itself. Pods come as
-they were created, with the time between them cut short, and without their nodes and devices: where
-they go is for the replay to decide.
+itself. Pods come without their nodes and devices: the replay decides where they go. The scenario
+lists where they were, so that a run can tell what differs.
 """
 
 from __future__ import annotations
@@ -14,28 +13,30 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import ContentError
-from dryrack.client.timekeeping import seconds_of
 from dryrack.kinds.expansion.pod_claims import DUMP
 from dryrack.scenario.model import API_VERSION, KIND
+from dryrack.scenario.replay.placements import devices_by_claim, placement_of
+from dryrack.scenario.replay.timeline import (
+    MIRROR,
+    is_ready,
+    moments_of,
+    node_of,
+    nodes_closed_late,
+    own_taints,
+    rules_added_late,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.kinds.raw import Raw
+    from dryrack.scenario.replay.timeline import Moment
 
-# The first pods come when nodes are ready; between two batches no more time than this passes.
-_FIRST_SECONDS = 10.0
-GAP_SECONDS_MAX = 10.0
-# When all have come, what still waits has time to be tried again.
+# When all pods have come, the scheduler has this long to try again those that wait.
 _REST_SECONDS = 120
 _LIMIT_SECONDS = 600
-# Steps that nobody could look through are made fewer.
-_BATCHES_MAX = 5000
 _OWN_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-_MIRROR = "kubernetes.io/config.mirror"
 _DONE = ("Succeeded", "Failed")
-# What a cluster says of a node's state, and not its owner.
-_STATE_TAINTS = "node.kubernetes.io/"
 _ENFORCED = "pod-security.kubernetes.io/"
 _POD_FIELDS = (
     *("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName"),
@@ -43,6 +44,12 @@ _POD_FIELDS = (
     *("hostNetwork", "schedulingGroup", "workloadRef"),
 )
 _CLUSTER_KINDS = ("DeviceClass", "ResourceSlice", "DeviceTaintRule")
+# The tolerations that the API server adds to every pod.
+_DEFAULT_TOLERATIONS = [
+    {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute"}
+    for key in ("not-ready", "unreachable")
+]
+_DEFAULT_TOLERATION_SECONDS = 300
 _GROUP_KINDS = ("PodGroup", "Workload")
 # The definition of a custom kind that comes with dryrack.
 _COSCHEDULING, _COSCHEDULING_FILE = "scheduling.x-k8s.io/", "podgroups.yaml"
@@ -73,9 +80,6 @@ class _Objects:
         """By namespace and name."""
         return [obj for _, obj in sorted(self.by_kind.get(kind, {}).items())]
 
-    def has(self, kind: str, namespace: str, name: str) -> bool:
-        return (namespace, name) in self.by_kind.get(kind, {})
-
 
 def record(objects: Iterable[Raw], title: str = "A recorded cluster") -> Recording:
     """What a cluster's objects come to; `ContentError` if there is nothing to run."""
@@ -86,79 +90,163 @@ def record(objects: Iterable[Raw], title: str = "A recorded cluster") -> Recordi
     if not nodes or not pods:
         lacking = "Nodes" if not nodes else "Pods"
         raise ContentError(f"nothing to record: no {lacking}; dump with: {DUMP}")
-    claims = _Claims(found)
-    batches = _batches(pods)
-    steps = [
-        {
-            "title": _pods(len(batch)),
-            "at": f"{at:g}s",
-            "apply": [claims.recorded(pod) for pod in batch],
-        }
-        for at, batch in batches
-    ]
-    last = batches[-1][0]
+    closed_late = nodes_closed_late(nodes, pods)
+    rules_late = rules_added_late(found.all("DeviceTaintRule"), pods)
+    claims = _Claims(found, frozenset(_unready(nodes)) & closed_late)
+    moments = moments_of(pods, closed_late, rules_late)
+    steps = [step for moment in moments for step in _steps(moment, claims, found)]
     steps.append({"title": "until nothing changes", "wait": f"{_REST_SECONDS}s"})
     scenario: Raw = {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "title": title,
-        "limit": f"{int(last) + _REST_SECONDS + _LIMIT_SECONDS}s",
-        "fleet": {"nodes": [_node(each) for each in nodes]},
-        "objects": [*_own_objects(found, pods), *claims.objects()],
+        "limit": f"{int(moments[-1].at) + _REST_SECONDS + _LIMIT_SECONDS}s",
+        "fleet": {"nodes": [_node(each, closed_late) for each in nodes]},
+        "objects": [*_own_objects(found, pods, closed_late, rules_late), *claims.objects()],
         "steps": steps,
+        "recorded": _placements(pods, found.all("ResourceClaim")),
     }
-    unready = [each["metadata"]["name"] for each in nodes if not _is_ready(each)]
+    unready = [name for name in _unready(nodes) if name not in closed_late]
     if unready:
         scenario["faults"] = [f"node {name} ready=false" for name in unready]
     return Recording(scenario, tuple(_notes(found, pods)))
 
 
-def _own_objects(found: _Objects, pods: Sequence[Raw]) -> Iterator[Raw | str]:
-    """What there is before the pods come; a text is the name of a file."""
+def _steps(moment: Moment, claims: _Claims, found: _Objects) -> Iterator[Raw]:
+    """Return the steps of a moment; a node that closes may need two, one for each action."""
+    at = f"{moment.at:g}s"
+    if moment.pods:
+        pods = [claims.recorded(pod) for pod in moment.pods]
+        yield {"title": _pods(len(pods)), "at": at, "apply": pods}
+    if moment.rule is not None:
+        title = f"DeviceTaintRule {_name(moment.rule)}"
+        yield {"title": title, "at": at, "apply": [_plain(moment.rule, ("spec",))]}
+    if moment.closed_node:
+        node = found.by_kind["Node"]["", moment.closed_node]
+        title = f"node {_name(node)} takes no further pods"
+        closed = _closed_node(node)
+        if closed:
+            yield {"title": title, "at": at, "apply": [closed]}
+        if not is_ready(node):
+            yield {"title": title, "at": at, "fail": [f"node {_name(node)} ready=false"]}
+
+
+def _closed_node(node: Raw) -> Raw | None:
+    """Return the Node as its owner cordoned or tainted it, or None if the owner did neither."""
+    spec: Raw = {"taints": own_taints(node)} if own_taints(node) else {}
+    if (node.get("spec") or {}).get("unschedulable"):
+        spec["unschedulable"] = True
+    return {**_object("v1", "Node", {"name": _name(node)}, {}), "spec": spec} if spec else None
+
+
+def _placements(pods: Sequence[Raw], claims: Sequence[Raw]) -> list[Raw]:
+    """Return where each pod is, in the form of the field `recorded` of a scenario."""
+    held = devices_by_claim(claims)
+    placements = []
+    for pod in pods:
+        name = f"{_namespace(pod)}/{_name(pod)}"
+        placement = placement_of(pod, name, held)
+        entry: Raw = {"pod": name}
+        if placement.node:
+            entry |= {"node": placement.node, "devices": len(placement.devices)}
+        placements.append(entry)
+    return placements
+
+
+def _own_objects(
+    found: _Objects, pods: Sequence[Raw], closed_late: frozenset[str], rules_late: Sequence[Raw]
+) -> Iterator[Raw | str]:
+    """Return the objects that exist before the pods come; a text is the name of a file."""
     if any(each["apiVersion"].startswith(_COSCHEDULING) for each in found.all("PodGroup")):
         yield _COSCHEDULING_FILE
-    namespaces = {_namespace(each) for each in (*pods, *found.all("ResourceClaim"))}
-    for name in sorted(namespaces - set(_OWN_NAMESPACES)):
+    namespaced = ("ResourceClaim", "ResourceClaimTemplate", *_GROUP_KINDS)
+    others = [each for kind in namespaced for each in found.all(kind)]
+    namespaces = {_namespace(each) for each in (*pods, *others)}
+    for name in sorted(namespaces):
         known = found.by_kind.get("Namespace", {}).get(("", name), {"metadata": {"name": name}})
         labels = {
             key: value
             for key, value in _labels(known).items()
             if not key.startswith(_ENFORCED) and value != name
         }
-        yield _object("v1", "Namespace", {"name": name}, labels)
+        if labels or name not in _OWN_NAMESPACES:
+            yield _object("v1", "Namespace", {"name": name}, labels)
     for node in found.all("Node"):
-        if (node.get("spec") or {}).get("unschedulable"):
+        if (node.get("spec") or {}).get("unschedulable") and _name(node) not in closed_late:
             cordoned = _object("v1", "Node", {"name": _name(node)}, {})
             yield {**cordoned, "spec": {"unschedulable": True}}
-    used = {each["spec"].get("priorityClassName") for each in pods}
-    for each in found.all("PriorityClass"):
-        if each["metadata"]["name"] in used and not each["metadata"]["name"].startswith("system-"):
-            yield _plain(each, ("value", "globalDefault", "preemptionPolicy"))
+    yield from _classes_of_pods(found, pods)
     for kind in (*_CLUSTER_KINDS, "ResourceClaimTemplate", *_GROUP_KINDS):
-        yield from (_plain(each, ("spec",)) for each in found.all(kind))
+        for each in found.all(kind):
+            if each in rules_late:
+                continue
+            plain = _plain(each, ("spec",))
+            if kind == "ResourceSlice":
+                # A publisher deletes slices that have its labels and that it does not publish.
+                plain["metadata"].pop("labels", None)
+            yield plain
+
+
+def _classes_of_pods(found: _Objects, pods: Sequence[Raw]) -> Iterator[Raw]:
+    """
+    Return the PriorityClasses and RuntimeClasses that pods need to be admitted again.
+
+    A dump may lack them; a pod has the values that they gave it.
+    """
+    known = {_name(each): each for each in found.all("PriorityClass")}
+    named = {each["spec"].get("priorityClassName"): each["spec"] for each in pods}
+    for name in sorted(filter(None, named)):
+        if name.startswith("system-"):
+            continue
+        spec = named[name]
+        from_pod = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": spec.get("priority") or 0,
+            "preemptionPolicy": spec.get("preemptionPolicy") or _USUAL["preemptionPolicy"],
+        }
+        yield _plain(known.get(name, from_pod), ("value", "globalDefault", "preemptionPolicy"))
+    overheads = {
+        _runtime_class(each): each["spec"]["overhead"] for each in pods if _runtime_class(each)
+    }
+    for name, overhead in sorted(overheads.items()):
+        runtime_class = _object("node.k8s.io/v1", "RuntimeClass", {"name": name}, {})
+        yield {**runtime_class, "handler": "recorded", "overhead": {"podFixed": overhead}}
+
+
+def _runtime_class(pod: Raw) -> str:
+    """Return the RuntimeClass that gave a pod its overhead; empty if the pod has none."""
+    return str(pod["spec"].get("runtimeClassName") or "") if pod["spec"].get("overhead") else ""
 
 
 class _Claims:
     """Claims as pods ask for them: by template, or one that is recorded."""
 
-    def __init__(self, found: _Objects) -> None:
+    def __init__(self, found: _Objects, unready: frozenset[str]) -> None:
         self._found = found
-        # Made for one pod; it makes them again where its template is known.
+        # Nodes that were not ready while they had pods.
+        self._unready = unready
+        # A pod or a group gets these claims again from its template.
         self._made = {
             (_namespace(each), each["metadata"]["name"])
             for each in found.all("ResourceClaim")
-            if any(owner.get("kind") == "Pod" for owner in _owners(each))
+            if any(owner.get("kind") in ("Pod", "PodGroup") for owner in _owners(each))
         }
         self._kept: set[tuple[str, str]] = set()
 
     def recorded(self, pod: Raw) -> Raw:
-        """The pod as it came, before anybody decided anything about it."""
+        """Return the pod as its owner created it, before the scheduler decided about it."""
         entries = [self._entry(pod, each) for each in pod["spec"].get("resourceClaims") or ()]
         spec: Raw = {"containers": [_container(each) for each in pod["spec"]["containers"]]}
         initial = [_container(each) for each in pod["spec"].get("initContainers") or ()]
         if initial:
             spec["initContainers"] = initial
-        said = {**pod["spec"], "tolerations": _own_tolerations(pod)}
+        tolerations = _own_tolerations(pod)
+        if node_of(pod) in self._unready:
+            # It outlived its node's state, and the replay must not evict it.
+            tolerations += _DEFAULT_TOLERATIONS
+        said = {**pod["spec"], "tolerations": tolerations}
         spec |= {
             name: said[name]
             for name in _POD_FIELDS
@@ -166,7 +254,9 @@ class _Claims:
         }
         if entries:
             spec["resourceClaims"] = entries
-        if _MIRROR in (pod["metadata"].get("annotations") or {}):
+        if _runtime_class(pod):
+            spec["runtimeClassName"] = _runtime_class(pod)
+        if MIRROR in (pod["metadata"].get("annotations") or {}):
             spec["nodeName"] = pod["spec"].get("nodeName", "")
         meta = {"name": pod["metadata"]["name"], "namespace": _namespace(pod)}
         return {**_object("v1", "Pod", meta, _labels(pod)), "spec": spec}
@@ -180,40 +270,29 @@ class _Claims:
 
     def _entry(self, pod: Raw, entry: Raw) -> Raw:
         template, namespace = entry.get("resourceClaimTemplateName"), _namespace(pod)
-        if not template or self._found.has("ResourceClaimTemplate", namespace, template):
+        if not template:
             return dict(entry)
         statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
-        made = {each.get("name"): each.get("resourceClaimName") for each in statuses}
-        claim = made.get(entry["name"])
-        if not claim:
+        names = {each.get("name"): each.get("resourceClaimName") for each in statuses}
+        claim = names.get(entry["name"])
+        if not claim or self._gives(namespace, template, claim):
             return dict(entry)
         self._kept.add((namespace, claim))
         return {"name": entry["name"], "resourceClaimName": claim}
 
-
-def _batches(pods: Sequence[Raw]) -> list[tuple[float, list[Raw]]]:
-    """Pods that came in the same second, by when they come in the scenario."""
-    ordered = sorted(pods, key=_coming)
-    batches: list[tuple[float, list[Raw]]] = []
-    at, before = _FIRST_SECONDS, 0.0
-    for pod in ordered:
-        created = _created(pod)
-        if batches and (created - before < 1.0 or len(batches) >= _BATCHES_MAX):
-            batches[-1][1].append(pod)
-        else:
-            at += min(created - before, GAP_SECONDS_MAX) if batches else 0.0
-            batches.append((at, [pod]))
-        before = created
-    return batches
+    def _gives(self, namespace: str, template: str, claim: str) -> bool:
+        """Return whether the template still gives the claim; it may be unknown or changed."""
+        templates = self._found.by_kind.get("ResourceClaimTemplate", {})
+        known = templates.get((namespace, template))
+        if known is None:
+            return False
+        made = self._found.by_kind.get("ResourceClaim", {}).get((namespace, claim))
+        return made is None or made.get("spec") == (known.get("spec") or {}).get("spec")
 
 
-def _node(node: Raw) -> Raw:
+def _node(node: Raw, closed_late: frozenset[str]) -> Raw:
     status = node.get("status") or {}
-    taints = [
-        {key: value for key, value in each.items() if key != "timeAdded"}
-        for each in (node.get("spec") or {}).get("taints") or ()
-        if not each["key"].startswith(_STATE_TAINTS)
-    ]
+    taints = [] if _name(node) in closed_late else own_taints(node)
     size = status.get("allocatable") or status.get("capacity") or {}
     found: Raw = {"name": node["metadata"]["name"], "labels": _labels(node), "taints": taints}
     found["capacity"] = {resource: str(amount) for resource, amount in size.items()}
@@ -235,10 +314,11 @@ def _container(container: Raw) -> Raw:
 
 
 def _own_tolerations(pod: Raw) -> list[Raw]:
-    """Without those that every pod is given."""
-    added = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-    tolerations = pod["spec"].get("tolerations") or ()
-    return [each for each in tolerations if each.get("key") not in added]
+    """Return the tolerations without the defaults, which the replay adds again."""
+    defaults = [
+        {**each, "tolerationSeconds": _DEFAULT_TOLERATION_SECONDS} for each in _DEFAULT_TOLERATIONS
+    ]
+    return [each for each in pod["spec"].get("tolerations") or () if each not in defaults]
 
 
 def _without_config(value: Any) -> Any:
@@ -281,25 +361,8 @@ def _is_alive(pod: Raw) -> bool:
     return not is_done and not pod["metadata"].get("deletionTimestamp")
 
 
-def _is_ready(node: Raw) -> bool:
-    """A node of which nothing is said counts as ready, as in files."""
-    conditions: Sequence[Mapping[str, Any]] = (node.get("status") or {}).get("conditions") or ()
-    told = [each for each in conditions if each.get("type") == "Ready"]
-    return not told or told[0].get("status") == "True"
-
-
-def _coming(pod: Raw) -> tuple[float, bool, str, str, str]:
-    """Of pods that came in one second, those that were given a node before the others."""
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    told: Raw = next((each for each in conditions if each.get("type") == "PodScheduled"), {})
-    is_waiting = not pod["spec"].get("nodeName")
-    since = str(told.get("lastTransitionTime") or "")
-    return _created(pod), is_waiting, since, _namespace(pod), _name(pod)
-
-
-def _created(pod: Raw) -> float:
-    text = pod["metadata"].get("creationTimestamp")
-    return seconds_of(str(text)) if text else 0.0
+def _unready(nodes: Iterable[Raw]) -> list[str]:
+    return [_name(each) for each in nodes if not is_ready(each)]
 
 
 def _labels(obj: Raw) -> dict[str, str]:

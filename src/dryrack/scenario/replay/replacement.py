@@ -61,16 +61,25 @@ def with_fleet(loaded: LoadedScenario, fleet: Fleet) -> LoadedScenario:
         return not only or bool(only & names)
 
     scenario = loaded.scenario
+
+    def stay(faults: Iterable[str]) -> tuple[str, ...]:
+        return tuple(each for each in faults if _node_of(each) in ("", *names))
+
     steps = tuple(
-        changed(step, apply=tuple(filter(stays, loaded.objects_of(step.apply))))
-        if step.apply
+        changed(
+            step, apply=tuple(filter(stays, loaded.objects_of(step.apply))), fail=stay(step.fail)
+        )
+        if step.apply or step.fail
         else step
         for step in scenario.steps
     )
-    faults = tuple(each for each in scenario.faults if _node_of(each) in ("", *names))
     objects = tuple(filter(stays, loaded.objects_of(scenario.objects)))
-    scenario = changed(scenario, fleet=fleet, objects=objects, steps=steps, faults=faults)
-    return replace(loaded, scenario=scenario)
+    scenario = changed(
+        scenario, fleet=fleet, objects=objects, steps=steps, faults=stay(scenario.faults)
+    )
+    there = {_key(each)[2:] for step in steps for each in step.apply if each["kind"] == "Pod"}
+    recorded = tuple(each for each in scenario.recorded if tuple(each.pod.split("/", 1)) in there)
+    return replace(loaded, scenario=changed(scenario, recorded=recorded))
 
 
 def _only_nodes(obj: Raw) -> set[str]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.raw import Raw
 
+_EXPECTATION = "step: "
 _RESTLESS = "the cluster does not come to rest"
 
 
@@ -142,5 +143,11 @@ def _outcome(document: Raw, seed: int, faults: int) -> SeedOutcome:
 
 
 def _kind(problem: str) -> str:
-    """What is broken, whatever it is broken for."""
-    return problem.partition(":")[0].partition("\n")[0]
+    """
+    Return what is broken; a smaller scenario must break in the same way.
+
+    An expectation of a step names its object and what is wrong with it. Without that, a scenario
+    that no longer creates the object would count as a smaller one.
+    """
+    line = problem.partition("\n")[0]
+    return line if line.startswith(_EXPECTATION) else line.partition(":")[0]

@@ -96,6 +96,11 @@ class RandomFleet:
             "admin": _spec({"name": "gpu", "exactly": admin}),
             "either": _spec({"name": "gpu", "firstAvailable": either}),
             "any": _spec({"name": "gpu", "firstAvailable": either[1:]}),
+            # Two requests of one class; on a shared device both results can be of that device.
+            "same": _spec(
+                {"name": "gpu", "exactly": self._exactly(self.one)},
+                {"name": "again", "exactly": self._exactly(self.one)},
+            ),
             "pair": _spec(
                 {"name": "gpu", "exactly": self._exactly(self.one)},
                 *(beside if self.second_class else ()),

@@ -58,10 +58,14 @@ def volume_claim(name: str, spec: Raw) -> Raw:
     return claim | {"metadata": metadata, "spec": spec}
 
 
-def mount(pod: Raw, source: Raw) -> None:
-    """Gives a pod a volume."""
-    pod["spec"]["volumes"] = [{"name": "data", **source}]
-    pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+def mount(pod: Raw, *sources: Raw) -> None:
+    """Add a volume to the pod for each source, and mount it in the first container."""
+    volumes = pod["spec"].setdefault("volumes", [])
+    mounts = pod["spec"]["containers"][0].setdefault("volumeMounts", [])
+    for source in sources:
+        name = f"data-{len(volumes)}"
+        volumes.append({"name": name, **source})
+        mounts.append({"name": name, "mountPath": f"/{name}"})
 
 
 def _volume(name: str) -> Raw:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _LABELS = ("pod-group.scheduling.kubenexus.io", "pod-group.scheduling.sigs.k8s.io")
 # What a pod asks for: mostly one device.
-_TEMPLATES = ("one", "one", "one", "two", "special", "all", "either", "pair", "greedy")
+_TEMPLATES = ("one", "one", "one", "two", "special", "all", "either", "pair", "same", "greedy")
 _MEMBER_TEMPLATES = ("one", "one", "any", "special", "pair")
 # A DaemonSet mostly looks at devices, or has none.
 _DAEMON_TEMPLATES = ("", "admin", "admin", "one")
@@ -43,6 +43,9 @@ _BUDGETS: tuple[Raw, ...] = (
 _LATE_SECONDS = 5.0
 # How many pods have a volume of their own.
 _EPHEMERAL_SHARE = 0.1
+# How many pods name an object more than once: public manifests do.
+_REPEAT_SHARE = 0.25
+SETTINGS = "settings"
 # How soon what was made may be changed, so that it is there by then.
 _MADE_SECONDS = 1.0
 
@@ -181,7 +184,8 @@ class RandomWork:
         name = self._name("stored")
         pods = [self._one_pod(f"{name}-{number}", "one") for number in range(2)]
         for pod in pods:
-            mount(pod, {"persistentVolumeClaim": {"claimName": name}})
+            source = {"persistentVolumeClaim": {"claimName": name}}
+            mount(pod, *[source] * self._chance.choice((1, 1, 2)))
         claim = volume_claim(name, random_volume_claim_spec(self._chance))
         late = self._chance.choice((0.0, 0.0, _LATE_SECONDS))
         return [*self._apply(at + late, claim), *self._apply(at, *pods)]
@@ -331,7 +335,27 @@ class RandomWork:
             classes = PROVISIONED if name in self._everywhere else ANY_CLASS
             asked = {"spec": random_volume_claim_spec(self._chance, classes)}
             mount(pod, {"ephemeral": {"volumeClaimTemplate": asked}})
+        if name not in self._everywhere and self._chance.random() < _REPEAT_SHARE:
+            _repeat_references(pod, self._chance.choice(("claims", "configuration")))
         return pod
+
+
+def _repeat_references(pod: Raw, kind: str) -> None:
+    """Name the pod's claims, or a ConfigMap and a Secret, a second time."""
+    spec = pod["spec"]
+    if kind == "claims":
+        claims = spec.get("resourceClaims", [])
+        again = [{**each, "name": f"{each['name']}-again"} for each in claims]
+        if again:
+            claims += again
+            names = [{"name": each["name"]} for each in again]
+            sidecar = {"name": "sidecar", "image": "example.com/logger"}
+            spec["containers"].append(sidecar | {"resources": {"claims": names}})
+        return
+    for _ in range(2):
+        mount(pod, {"configMap": {"name": SETTINGS}}, {"secret": {"secretName": SETTINGS}})
+    sources = [{"configMapRef": {"name": SETTINGS}}, {"secretRef": {"name": SETTINGS}}]
+    spec["containers"][0]["envFrom"] = sources * 2
 
 
 def _pod_template(pod: Raw) -> Raw:

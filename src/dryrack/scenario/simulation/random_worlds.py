@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.scenario.model import API_VERSION, KIND
 from dryrack.scenario.simulation.random_fleets import FLEETS, claim_template
 from dryrack.scenario.simulation.random_storage import storage
-from dryrack.scenario.simulation.random_work import RandomWork
+from dryrack.scenario.simulation.random_work import SETTINGS, RandomWork
 from dryrack.scenario.simulation.refill import WELL_SECONDS, Emptied, everywhere, fabric, refill
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ class _Generator:
                 "podgroups.yaml",
                 *fabric(),
                 *storage(),
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": SETTINGS}},
+                {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SETTINGS}},
                 *(claim_template(name, spec) for name, spec in self.claim_specs.items()),
                 {
                     "apiVersion": "scheduling.k8s.io/v1",

@@ -80,27 +80,28 @@ def _failed(claim: Raw, result: Raw, condition: Raw) -> BindingConditionsError:
 class BindingConditions:
     """Waits for the devices of claims; other pods are decided meanwhile."""
 
-    def __init__(self, claims: Informer, clock: Timekeeper, timeout_seconds: float) -> None:
+    def __init__(self, claims: Informer, clock: Timekeeper) -> None:
         self._claims = claims
         self._clock = clock
-        self._timeout_seconds = timeout_seconds
         self._waiting: dict[str, list[asyncio.Event]] = {}
         # Of those that are waited for: they may also be too new to be known.
         self._gone: set[str] = set()
         claims.listen(self._on_claim)
 
-    async def ready(self, claims: Sequence[Raw]) -> None:
+    async def ready(self, claims: Sequence[Raw], timeout_seconds: float) -> None:
         """
-        Returns when all devices of the claims, as they were written, are ready.
+        Wait until all devices of the claims, as they were written, are ready.
 
-        Raises `BindingConditionsError` if one fails or takes too long.
+        Raise `BindingConditionsError` if a device fails, or if it takes longer than the timeout.
         """
         names = ["/".join(name_of(each)) for each in claims]
         changed = asyncio.Event()
         for name in names:
             self._waiting.setdefault(name, []).append(changed)
         try:
-            while deadlines := [when for each in claims if (when := self._deadline(each))]:
+            while deadlines := [
+                when for each in claims if (when := self._deadline(each, timeout_seconds))
+            ]:
                 changed.clear()
                 timer = self._clock.call_at(min(deadlines), changed.set)
                 try:
@@ -114,24 +115,26 @@ class BindingConditions:
                     del self._waiting[name]
                     self._gone.discard(name)
 
-    def _deadline(self, written: Raw) -> float:
-        """Until when the claim may take to be ready; 0 if it is."""
+    def _deadline(self, written: Raw, timeout_seconds: float) -> float:
+        """Return until when the claim may take to be ready; 0 if it is."""
         claim = self._current(written)
         lacking = unready(claim)
         if not lacking:
             return 0.0
         began = seconds_of(claim["status"]["allocation"]["allocationTimestamp"])
-        deadline = began + self._timeout_seconds
+        deadline = began + timeout_seconds
         if self._clock.now() >= deadline:
-            raise self._late(claim, lacking)
+            raise self._late(claim, lacking, timeout_seconds)
         return deadline
 
-    def _late(self, claim: Raw, lacking: Sequence[Unready]) -> BindingConditionsError:
+    def _late(
+        self, claim: Raw, lacking: Sequence[Unready], timeout_seconds: float
+    ) -> BindingConditionsError:
         devices = "; ".join(f"{each.device} lacks {', '.join(each.pending)}" for each in lacking)
         return BindingConditionsError(
             "/".join(name_of(claim)),
             f"device binding timeout: claim={name_of(claim).name}, {devices} after "
-            f"{self._timeout_seconds:.0f} s; the driver of the device has to set these conditions "
+            f"{timeout_seconds:.0f} s; the driver of the device has to set these conditions "
             f"in the claim's status.devices",
         )
 

@@ -32,6 +32,12 @@ _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 TIMEOUT_SECONDS = 600.0
 
 
+class UnusableVolumeClaimError(UnusableClaimError):
+    """A PersistentVolumeClaim cannot be used as it was decided."""
+
+    PLUGIN = "VolumeBinding"
+
+
 class UnboundClaim(NamedTuple):
     """A claim, and the node for whose pod it is to be bound."""
 
@@ -90,7 +96,7 @@ class VolumeBinding:
         if isinstance(found, Unbindable):
             # Another pod of the same decision got it.
             name = f"{found.claim[0]}/{found.claim[1]}"
-            raise UnusableClaimError(name, f"{found.fact}; {found.remedy}")
+            raise UnusableVolumeClaimError(name, f"{found.fact}; {found.remedy}")
         uids = {key: volumes.claims[key].metadata.uid for key in found}
         volumes.assumed.update((volume, key) for key, volume in found.items() if volume)
         return [UnboundClaim(*key, uids[key], node, volume) for key, volume in found.items()]
@@ -193,6 +199,6 @@ class VolumeBinding:
         self._changed = asyncio.Event()
 
 
-def _failure(each: UnboundClaim, problem: str) -> UnusableClaimError:
+def _failure(each: UnboundClaim, problem: str) -> UnusableVolumeClaimError:
     name = f"{each.namespace}/{each.name}"
-    return UnusableClaimError(name, f'persistentvolumeclaim "{each.name}" {problem}')
+    return UnusableVolumeClaimError(name, f'persistentvolumeclaim "{each.name}" {problem}')

@@ -1,0 +1,122 @@
+"""
+What an expression reads of a device.
+
+The tree is searched for the forms in which people write selectors:
+`device.attributes["domain"].name`, the same with `["name"]`, and `device.driver`. An expression
+that is written in another way yields nothing, never a wrong answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+from msgspec.structs import replace
+
+from dryrack.cel.parsing import ast
+from dryrack.cel.parsing.ast import Call, Expr, Ident, Literal, Select
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ORDERINGS = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
+COMPARISONS = ORDERINGS | {"_==_", "_!=_"}
+KINDS = ("attributes", "capacity")
+_INDEX = "_[_]"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """`device.<kind>[domain].name`; for the driver, both are empty."""
+
+    kind: str
+    domain: str
+    name: str
+
+    def __str__(self) -> str:
+        return f'device.{self.kind}["{self.domain}"].{self.name}'
+
+
+def nodes_of(tree: Expr) -> Iterator[Expr]:
+    """Yield all nodes of a tree, a node before its parts."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(children_of(node)))
+
+
+def children_of(node: Expr) -> tuple[Expr, ...]:
+    """Return the parts of a node."""
+    match node:
+        case Select(operand=operand):
+            return (operand,)
+        case Call(args=args, target=target):
+            return args if target is None else (target, *args)
+        case ast.ListLiteral(elements=elements):
+            return elements
+        case ast.MapLiteral(entries=entries):
+            return tuple(part for entry in entries for part in (entry.key, entry.value))
+        case ast.StructLiteral(fields=fields):
+            return tuple(field.value for field in fields)
+        case ast.Comprehension():
+            inside = (node.accu_init, node.loop_condition, node.loop_step, node.result)
+            return (node.iter_range, *inside)
+        case Literal() | Ident():
+            return ()
+        case _:
+            assert_never(node)
+
+
+def comparisons_of(
+    tree: Expr, functions: frozenset[str] = COMPARISONS
+) -> Iterator[tuple[Read, Literal]]:
+    """Yield what is compared with a text, and the text."""
+    for node in nodes_of(tree):
+        if isinstance(node, Call) and node.function in functions:
+            left, right = node.args
+            for side, other in ((left, right), (right, left)):
+                read = read_of(side)
+                if read is not None and isinstance(other, Literal) and isinstance(other.value, str):
+                    yield read, other
+
+
+def read_of(node: Expr) -> Read | None:
+    """Return what `node` reads of the device, if it is written in one of the usual forms."""
+    if isinstance(node, Select) and node.field == "driver" and is_device(node.operand):
+        return Read("driver", "", "")
+    step = _step(node)
+    outer = _step(step[0]) if step else None
+    if step is None or outer is None:
+        return None
+    (_of_domain, name), (of_kind, domain) = step, outer
+    if isinstance(of_kind, Select) and of_kind.field in KINDS and is_device(of_kind.operand):
+        return Read(of_kind.field, domain, name)
+    return None
+
+
+def presence_of(node: Expr) -> Read | None:
+    """Return what `"name" in device.attributes["domain"]` and `has(…)` ask for."""
+    if isinstance(node, Select) and node.test_only:
+        return read_of(replace(node, test_only=False))
+    if isinstance(node, Call) and node.function == "@in":
+        key, operand = node.args
+        if isinstance(key, Literal) and isinstance(key.value, str):
+            return read_of(Select(node.id, node.position, operand, key.value))
+    return None
+
+
+def is_device(node: Expr) -> bool:
+    """Whether the node is the variable `device`."""
+    return isinstance(node, Ident) and node.name == "device"
+
+
+def _step(node: Expr) -> tuple[Expr, str] | None:
+    """The operand and key of `operand.key` and `operand["key"]`."""
+    if isinstance(node, Select) and not node.test_only:
+        return node.operand, node.field
+    if isinstance(node, Call) and node.function == _INDEX:
+        operand, key = node.args
+        if isinstance(key, Literal) and isinstance(key.value, str):
+            return operand, key.value
+    return None

@@ -1,0 +1,155 @@
+"""
+Standard output and standard error, through which all text leaves the process.
+
+Whatever a command prints, a terminal gets no control character and a GitHub runner gets no command
+that comes from a file, a cluster or a name: the streams escape them. Styles that dryrack itself
+adds are marked with a token that no input can contain, and programs that draw by themselves write
+to `unfiltered`. A reader of a pipe may stop when there is enough, as `head` does: the process then
+ends by SIGPIPE, as every Unix tool does.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import secrets
+import signal
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from dryrack.base.escaping import visible_lines, without_commands
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from _typeshed import ReadableBuffer
+
+_ESCAPE = "\x1b"
+# Unforgeable: it is another one in each process.
+_TRUSTED = f"\ue000{secrets.token_hex(8)}\ue001"
+# Colours and weights, as help texts have them.
+_STYLE = re.compile(r"\x1b(?=\[[0-9;]*m)")
+# What of a line could still become a command: white space and a colon, or two number signs.
+_COMMAND_START = re.compile(r"[^\S\n]*+:?+#?#?+")
+
+
+class SafeStream(io.TextIOWrapper):
+    """A stream that escapes control characters and workflow commands in what is written."""
+
+    trusts_styles = True
+    """Whether styles pass without the token; so it is while no command runs."""
+    _line = ""
+    """What was written of the current line, or as much of it as matters."""
+
+    def write(self, text: str, /) -> int:
+        if self.trusts_styles:
+            text = _STYLE.sub(_TRUSTED, text)
+        safe = without_commands(visible_lines(text), after=self._line)
+        begun = (self._line + safe).rpartition("\n")[2]
+        self._line = begun if _COMMAND_START.fullmatch(begun) else f"-{begun[-2:]}"
+        return super().write(safe.replace(_TRUSTED, _ESCAPE))
+
+    def write_unfiltered(self, text: str) -> int:
+        self._line = ""
+        return super().write(text)
+
+
+class _Unfiltered(io.TextIOBase):
+    """The same stream for text that is safe already."""
+
+    def __init__(self, stream: SafeStream) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override] # writable in the base, for no reason
+        return self._stream.encoding
+
+    def write(self, text: str, /) -> int:
+        return self._stream.write_unfiltered(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+def unfiltered(stream: TextIO) -> TextIO:
+    """Return a view of a stream that escapes nothing; only for text that is safe already."""
+    return _Unfiltered(stream) if isinstance(stream, SafeStream) else stream  # type: ignore[return-value]
+
+
+def trusted_style(text: str) -> str:
+    """Return text whose escapes are styles of ours, which the streams let pass."""
+    return text.replace(_ESCAPE, _TRUSTED) if isinstance(sys.stdout, SafeStream) else text
+
+
+@contextmanager
+def only_own_styles() -> Iterator[None]:
+    """While a command runs, let only styles pass that `trusted_style` has marked."""
+    streams = [each for each in (sys.stdout, sys.stderr) if isinstance(each, SafeStream)]
+    for stream in streams:
+        stream.trusts_styles = False
+    try:
+        yield
+    finally:
+        for stream in streams:
+            stream.trusts_styles = True
+
+
+def open_streams() -> None:
+    """
+    Makes both streams take whatever there is to say.
+
+    One that was closed before we began takes everything and shows nothing; a letter that a
+    terminal does not have is written as its number. One whose reader has gone raises
+    `ReaderGone`.
+    """
+    sys.stdout = _opened(sys.stdout)
+    sys.stderr = _opened(sys.stderr)
+
+
+def _opened(stream: TextIO | None) -> TextIO:
+    if stream is None:
+        return _nowhere()
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream
+    return SafeStream(
+        io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False)),
+        encoding=stream.encoding,
+        errors="backslashreplace",
+        # With PYTHONUNBUFFERED, everything would be written at once; a line at once is enough.
+        line_buffering=stream.line_buffering or stream.write_through,
+    )
+
+
+class ReaderGone(SystemExit):
+    """
+    Nobody reads what is written any more.
+
+    It passes click, event loops and task groups as the end of the process does; a
+    BrokenPipeError would be taken for the loss of a connection to the cluster.
+    """
+
+
+class _Pipe(io.FileIO):
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise ReaderGone from None
+
+
+def end_by_broken_pipe() -> None:
+    """Ends the process as the kernel ends one that does not ignore SIGPIPE, which Python does."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGPIPE)
+
+
+def _nowhere() -> TextIO:
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")

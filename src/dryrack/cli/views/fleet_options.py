@@ -1,0 +1,94 @@
+"""Nodes of an instance type that commands on files add: `--instance-type` and `--nodes`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count, islice
+from typing import TYPE_CHECKING, Annotated
+
+from dryrack.cli.cluster_options import panel
+from dryrack.cli.files import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dryrack.hardware.catalogue import Catalogue
+    from dryrack.kinds.documents import Document
+
+# More than this in one process is possible, but it is more likely a mistake.
+NODES_MAX = 10_000
+
+_option = panel("Nodes of the catalogue")
+InstanceType = Annotated[
+    str,
+    _option(
+        "--instance-type",
+        metavar="TYPE",
+        help="Add nodes of this type with their devices and classes; see: dryrack hardware list.",
+    ),
+]
+Nodes = Annotated[
+    int | None, _option("--nodes", help="How many nodes of --instance-type; 1 if not given.")
+]
+CatalogueFiles = Annotated[
+    list[str] | None,
+    _option(
+        "--catalogue-file",
+        metavar="FILE",
+        help="Instance types of your own, for --instance-type and for Nodes; repeatable.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class FleetOptions:
+    """The options, as the command line has them."""
+
+    instance_type: str = ""
+    nodes: int | None = None
+    catalogue_files: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.nodes is not None and not self.instance_type:
+            fix = "add --instance-type TYPE; see: dryrack hardware list"
+            raise UsageError(f"--nodes {self.nodes}: the instance type is missing; {fix}")
+        if self.nodes is not None and not 1 <= self.nodes <= NODES_MAX:
+            raise UsageError(f"--nodes {self.nodes}: from 1 to {NODES_MAX}")
+
+    @property
+    def is_given(self) -> bool:
+        return bool(self.instance_type or self.catalogue_files)
+
+    @property
+    def _source(self) -> str:
+        return f"--instance-type {self.instance_type}"
+
+    def adds(self, document: Document) -> bool:
+        """Return whether a document is one of the nodes that these options add."""
+        return document.file == self._source
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The packaged catalogue with the given files."""
+        from dryrack.cli.hardware import load
+
+        return load(self.catalogue_files)
+
+    def node_documents(self, documents: Iterable[Document]) -> tuple[Document, ...]:
+        """Return the nodes to add, with names that no Node among the documents has."""
+        if not self.instance_type:
+            return ()
+        from dryrack.cli.hardware import unknown_type
+        from dryrack.cluster import virtual_node
+        from dryrack.kinds.documents import unwritten
+
+        machine = self.catalogue.instance_types.get(self.instance_type)
+        if machine is None:
+            raise UsageError(unknown_type(self._source, self.instance_type, self.catalogue))
+        taken = {each.name for each in documents if each.kind == "Node"}
+        names = (name for number in count(1) if (name := f"node-{number}") not in taken)
+        wanted = 1 if self.nodes is None else self.nodes
+        return tuple(
+            unwritten(virtual_node(name, machine), self._source) for name in islice(names, wanted)
+        )

@@ -1,0 +1,180 @@
+"""
+How far a node is from taking a pod, over all causes.
+
+A node that lacks CPU, a node that is tainted and a node that lacks devices are compared by what
+would have to change there. A device that another claim holds counts 1. A condition such as a taint
+or a label counts half as much as a device. A resource counts the share of the request that is
+missing. A device that selectors do not select counts how far its values are from those required.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from dryrack.allocation import (
+    AllocationError,
+    Code,
+    Undecided,
+    Unsatisfiable,
+    claim_name,
+)
+from dryrack.allocation import Reason as DeviceReason
+from dryrack.placement.demand import demand
+from dryrack.placement.outcomes import Refusal
+from dryrack.placement.plugins_in_play import PluginsInPlay
+from dryrack.placement.pod_constraints import PodConstraints
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+    from dryrack.allocation import Reason
+    from dryrack.placement.demand import Amounts
+    from dryrack.placement.node_state import NodeState
+    from dryrack.placement.whatif.what_if import Turn
+
+# What a device costs that the request cannot have for this reason.
+_DEVICE_COSTS = {
+    Code.IN_USE: 1.0,
+    Code.COUNTER_SHORT: 1.0,
+    Code.GATE_OFF: 1.0,
+    Code.SELECTOR_ERROR: 1.0,
+    Code.CONSTRAINT: 0.75,
+    Code.CAPACITY_ABSENT: 0.75,
+    Code.CAPACITY_SHORT: 0.5,
+    Code.CAPACITY_POLICY: 0.5,
+    Code.TAINTED: 0.5,
+    Code.COMBINATION: 0.5,
+    Code.NODE: 2.0,
+}
+_NODE_CONDITION = 0.5
+# A device that does not exist on the node.
+_NO_DEVICE = 3.0
+# A node that has no device of the kind, and one that has no device at all.
+_OTHER_DEVICES, _NO_DEVICES = 500.0, 1000.0
+# What no node can help.
+_NO_NODE = 2000.0
+# Nodes that are asked for devices although they refuse the pod for other reasons.
+_NODES_ASKED_MAX = 200
+
+
+def distance_of(refusal: Refusal) -> float:
+    """Return how far the node is from taking the pod."""
+    return refusal.shortage + _device_distance(refusal.reasons)
+
+
+def _device_distance(reasons: Sequence[Reason]) -> float:
+    requests: dict[tuple[str, str], list[Reason]] = defaultdict(list)
+    for reason in reasons:
+        requests[reason.claim, reason.request].append(reason)
+    # One of the subrequests of a request is enough.
+    best: dict[tuple[str, str], float] = {}
+    for (claim, label), about in requests.items():
+        key = claim, label.partition("/")[0]
+        found = _request_distance(about)
+        best[key] = min(found, best.get(key, found))
+    return sum(best.values())
+
+
+def _request_distance(reasons: Sequence[Reason]) -> float:
+    lacking = max((reason.lacking for reason in reasons), default=0)
+    codes = {reason.code for reason in reasons}
+    if not lacking:
+        is_open = codes <= {Code.NODE, Code.UNDECIDED, Code.OTHER_CLAIM}
+        return 0.0 if is_open else _NO_NODE
+    if Code.NO_DEVICES in codes:
+        nearest = [each.distance for each in reasons if each.code is Code.CLASS_SELECTOR]
+        return lacking + (_OTHER_DEVICES + min(nearest) if nearest else _NO_DEVICES)
+    costs = sorted(_cost(each) for each in reasons if each.device and _is_of_kind(each))
+    return sum(costs[:lacking]) + _NO_DEVICE * max(0, lacking - len(costs))
+
+
+def _is_of_kind(reason: Reason) -> bool:
+    return reason.code in _DEVICE_COSTS or reason.code is Code.REQUEST_SELECTOR
+
+
+def _cost(reason: Reason) -> float:
+    return reason.distance if reason.code is Code.REQUEST_SELECTOR else _DEVICE_COSTS[reason.code]
+
+
+def with_all_causes(turn: Turn, refusals: Iterable[Refusal]) -> tuple[Refusal, ...]:
+    """
+    Return the refusals with everything that keeps the pod from each node.
+
+    A filter ends an attempt on a node: one that is tainted says nothing of its devices. They are
+    asked for here, because a tainted node with free devices is nearer than one without devices.
+    """
+    return tuple(_AllCauses(turn).of(refusals))
+
+
+class _AllCauses:
+    def __init__(self, turn: Turn) -> None:
+        member = turn.member
+        self._cluster = turn.cluster
+        self._pod = PodConstraints.of(
+            member.pod, member.wanted, member.allocated, extended=member.extended
+        )
+        self._checks = PluginsInPlay.of(self._pod, turn.cluster.fleet, turn.profile).checks
+        self._asked: Amounts = demand(member.pod)
+        self._claims = [*map(claim_name, self._pod.wanted)] or [""]
+        # The distance of devices, by what nodes see of them.
+        self._known: dict[Hashable, float] = {}
+        self._left = _NODES_ASKED_MAX
+
+    def of(self, refusals: Iterable[Refusal]) -> Iterator[Refusal]:
+        for refusal in refusals:
+            state = self._cluster.fleet.get(refusal.node)
+            if state is None or {each.code for each in refusal.reasons} != {Code.NODE}:
+                yield refusal
+            else:
+                yield self._of_node(state)
+
+    def _of_node(self, state: NodeState) -> Refusal:
+        told = [found for _, check in self._checks if (found := check(state)) is not None]
+        reasons = [
+            DeviceReason(
+                claim=claim,
+                request="",
+                device="",
+                code=Code.NODE,
+                fact=each.fact,
+                remedy=each.remedy,
+            )
+            for each in told
+            for claim in self._claims
+        ]
+        missing = self._missing(state)
+        conditions = len(told) - any(each.is_shortage for each in told)
+        devices, distance = self._devices(state)
+        shortage = _NODE_CONDITION * conditions + sum(missing) + distance
+        return Refusal(state.name, (*reasons, *devices), shortage)
+
+    def _missing(self, state: NodeState) -> list[float]:
+        """The share of each resource that the node does not have left."""
+        shares = []
+        for name, amount in self._asked.items():
+            left = state.allocatable.get(str(name), 0) - state.used.get(name, 0)
+            if isinstance(name, str) and amount > left and name not in self._pod.by_devices:
+                shares.append(min(1.0, (amount - max(left, 0)) / amount))
+        return shares
+
+    def _devices(self, state: NodeState) -> tuple[tuple[Reason, ...], float]:
+        """Why devices do not do either; the distance alone, where too many nodes are asked."""
+        wanted = self._pod.wanted_on(state.node)
+        if not wanted:
+            return (), 0.0
+        allocator = self._cluster.allocator
+        likeness = getattr(allocator, "likeness", None)
+        key = likeness(state.node, wanted) if likeness is not None else state.name
+        if self._known.get(key) == 0.0:
+            return (), 0.0
+        if not self._left:
+            return (), self._known.get(key, 0.0)
+        self._left -= 1
+        try:
+            outcome = allocator.begin(state.node, wanted)
+        except AllocationError:
+            return (), 0.0
+        reasons = outcome.reasons if isinstance(outcome, Unsatisfiable | Undecided) else ()
+        self._known[key] = _device_distance(reasons)
+        return tuple(reasons), 0.0

@@ -1,0 +1,79 @@
+"""
+ResourceClaimTemplates that no pod in the files uses.
+
+Files that have templates and nothing else to ask for devices are about those templates: each is
+tried as one claim, by itself, because nobody says that pods use them together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dryrack.allocation import claim_name
+from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.resource import ResourceClaim
+from dryrack.placement.whatif.answer_memo import Memory
+from dryrack.placement.whatif.answers import WhatIf
+from dryrack.placement.whatif.what_if import what_if
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dryrack.kinds.resource import ResourceClaimTemplate
+    from dryrack.placement.whatif.what_if import Settings
+    from dryrack.placement.whatif.world import World
+
+
+def what_if_files(world: World, settings: Callable[[], Settings]) -> WhatIf:
+    """Serve everybody in the world; or, if nobody in it asks for devices, try its templates."""
+    if asks_for_devices(world) or not world.templates:
+        return what_if(world, settings())
+    memory = Memory()
+    outcomes = []
+    for template in world.templates:
+        tried = replace(world, parties=(*world.parties, claim_of_template(template)))
+        outcomes.append(what_if(tried, replace(settings(), memory=memory)))
+    first = outcomes[0]
+    notes = [
+        f"ResourceClaimTemplate {each.full_name}: no pod uses it; tried as one claim"
+        for each in world.templates
+    ]
+    notes += dict.fromkeys(note for each in outcomes for note in each.notes)
+    return WhatIf(
+        tuple(given for each in outcomes for given in each.given),
+        tuple(refused for each in outcomes for refused in each.refused),
+        tuple(notes),
+        first.nodes,
+        first.waiting,
+        first.gangs,
+    )
+
+
+def asks_for_devices(world: World) -> bool:
+    """Return whether a pod or a claim of the world asks for devices."""
+    return any(party.asks_for_devices for party in world.in_order())
+
+
+def with_template_as_claim(world: World, name: str) -> World:
+    """Return the world with a claim for the template of this name, if no claim has the name."""
+    taken = {
+        *(claim_name(claim) for party in world.in_order() for claim in party.claims),
+        *(each.claim for party in world.in_order() for each in party.missing),
+    }
+    found = next((each for each in world.templates if each.full_name == name), None)
+    if found is None or name in taken:
+        return world
+    return replace(world, parties=(*world.parties, claim_of_template(found)))
+
+
+def claim_of_template(template: ResourceClaimTemplate) -> ResourceClaim:
+    """Return the claim that a pod would get from a template, under the template's name."""
+    given = template.spec.metadata
+    metadata = ObjectMeta(
+        name=template.metadata.name,
+        namespace=template.metadata.namespace,
+        labels=given.labels,
+        annotations=given.annotations,
+    )
+    return ResourceClaim(metadata=metadata, spec=template.spec.spec)

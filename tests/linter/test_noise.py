@@ -1,0 +1,208 @@
+"""lint says nothing about manifests that work, and one clear thing about those that do not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from tests.cli.command import dryrack
+from tests.linter.examples import CLAIM, CLASS, POD, SLICE, TEMPLATE, join
+
+from dryrack.cluster.catalogue import load_catalogue
+from dryrack.hardware.names import suggestion
+from dryrack.kinds.decode import to_builtins
+from dryrack.linter import Finding, lint
+from dryrack.linter.known_classes import KNOWN_CLASSES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def findings(text: str) -> list[Finding]:
+    return list(lint([("a.yaml", text.encode())]))
+
+
+def codes(text: str) -> list[str]:
+    return [each.code for each in findings(text)]
+
+
+def test_the_classes_of_the_catalogue_are_known() -> None:
+    """A class that dryrack itself installs is no reason for a warning."""
+    assert set(load_catalogue().device_classes) <= KNOWN_CLASSES
+
+
+@pytest.mark.parametrize("name", ["gpu.nvidia.com", "tpu.google.com", "dra.net", "gpu.amd.com"])
+def test_a_class_that_a_driver_installs_need_not_be_in_the_files(name: str) -> None:
+    """Not even beside other classes and slices."""
+    claim = CLAIM.replace("deviceClassName: gpu", f"deviceClassName: {name}")
+    assert "DR501" not in codes(claim)
+    assert "DR501" not in codes(join(SLICE, CLASS, claim))
+
+
+def test_files_without_classes_and_slices_are_for_a_cluster_that_has_them() -> None:
+    """Unless a name is almost that of a class that everybody knows."""
+    assert codes(CLAIM.replace("deviceClassName: gpu", "deviceClassName: our-own")) == []
+    (finding,) = findings(CLAIM.replace("deviceClassName: gpu", "deviceClassName: gpu.nvida.com"))
+    assert (finding.code, finding.fix) == ("DR501", "did you mean 'gpu.nvidia.com'?")
+
+
+def test_too_many_devices_of_an_unknown_class_are_not_counted() -> None:
+    """Nobody knows which devices the class has; that it is missing is said."""
+    claim = CLAIM.replace("deviceClassName: gpu", "deviceClassName: gpus")
+    world = join(SLICE, CLASS, claim.replace("count: 2", "count: 9"))
+    assert codes(world) == ["DR501"]
+
+
+def test_a_network_need_not_be_named_by_a_container() -> None:
+    """The kubelet prepares every claim of a pod, and such drivers configure the pod."""
+    pod = POD.replace("    resources:\n      claims:\n      - name: gpu\n", "")
+    for name, expected in (("dranet", []), ("our-own", []), ("gpu.nvidia.com", ["DR601"])):
+        template = TEMPLATE.replace("deviceClassName: gpu", f"deviceClassName: {name}")
+        assert codes(join(template, pod)) == expected
+
+
+def test_a_capacity_of_zero_is_a_statement() -> None:
+    """Slices of the catalogue with MIG profiles have engines of which a profile has none."""
+    assert codes(SLICE.replace("memory: {value: 80Gi}", "memory: {value: 0}")) == []
+
+
+def test_classes_of_the_catalogue_may_wait_for_their_devices() -> None:
+    """A fleet of one vendor has no devices for the classes of the others."""
+    classes = [to_builtins(each) for each in load_catalogue().device_classes.values()]
+    text = join(SLICE, yaml.safe_dump_all(classes))
+    assert "DR401" not in codes(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "meant"),
+    [
+        ("gpu.nvidia.com", ["gpu.amd.com", "gpu.intel.com"], ""),
+        ("gpu.nvida.com", ["gpu.amd.com", "gpu.nvidia.com"], "did you mean 'gpu.nvidia.com'?"),
+        ("gpu.nvidia.com/memory", ["gpu.amd.com/memory"], ""),
+        ("gpu.example.com/memory", ["memory", "cores"], "did you mean 'memory'?"),
+        ("Memory", ["memory"], "did you mean 'memory'?"),
+        ("h100-gpu", ["gpu-h100", "gpu-a100"], "did you mean 'gpu-h100'?"),
+        ("gpu", ["gpu.example.com", "nic.example.com"], "did you mean 'gpu.example.com'?"),
+    ],
+)
+def test_a_suggestion_is_similar_and_of_the_same_vendor(
+    name: str, known: list[str], meant: str
+) -> None:
+    """Order, case and domain of a name may differ; the vendor may not."""
+    assert suggestion(name, known) == meant
+
+
+def test_a_driver_name_that_cannot_exist_is_told_once() -> None:
+    """With the name that was meant, and without a second fix for the same line."""
+    text = CLASS.replace('device.driver == "gpu.example.com"', 'device.driver == "example.com/gpu"')
+    (finding,) = findings(join(SLICE, text))
+    assert (finding.code, finding.fix) == ("DR408", "did you mean 'gpu.example.com'?")
+    (alone,) = findings(text)
+    assert (alone.code, alone.fix) == ("DR408", "write 'example.com.gpu'")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fixes"),
+    [
+        (
+            "- cel:\n            expression: device",
+            "- expression: device",
+            {"move it under `cel`", "move `expression` under `cel`"},
+        ),
+        ("        count: 2\n", "        constraints: []\n", {"move it up, beside `requests`"}),
+    ],
+)
+def test_a_field_in_the_wrong_place_is_sent_to_its_place(
+    old: str, new: str, fixes: set[str]
+) -> None:
+    """One level down or up; and what is missing there is not asked for a second time."""
+    assert old in CLAIM
+    assert {each.fix for each in findings(join(CLASS, CLAIM.replace(old, new)))} == fixes
+
+
+def test_a_field_with_its_name_in_go_is_renamed() -> None:
+    """The attribute is not incomplete as well."""
+    found = findings(SLICE.replace("numa: {int: 0}", "numa: {intValue: 0}"))
+    assert [each.fix for each in found] == [
+        "did you mean 'int'?",
+        "rename `intValue`; did you mean 'int'?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("api_version", "spec", "fix"),
+    [
+        (
+            "v1beta1",
+            "{devices: {requests: [{name: a, deviceClassName: gpu, count: 2}]}}",
+            (
+                "write apiVersion: resource.k8s.io/v1 and move deviceClassName and count of each"
+                " request under `exactly`"
+            ),
+        ),
+        (
+            "v1beta2",
+            "{devices: {requests: [{name: a, exactly: {deviceClassName: gpu}}]}}",
+            "write apiVersion: resource.k8s.io/v1",
+        ),
+        (
+            "v1alpha3",
+            "{controller: x, devices: {requests: [{name: a, deviceClassName: gpu}]}}",
+            (
+                "write apiVersion: resource.k8s.io/v1, remove controller and move deviceClassName"
+                " of each request under `exactly`"
+            ),
+        ),
+        (
+            "v1alpha2",
+            "{resourceClassName: gpu}",
+            (
+                "write apiVersion: resource.k8s.io/v1 and replace resourceClassName by devices:"
+                " {requests: [{name: device, exactly: {deviceClassName: gpu}}]}"
+            ),
+        ),
+    ],
+)
+def test_an_old_version_gets_its_whole_conversion(api_version: str, spec: str, fix: str) -> None:
+    """Who follows it once is done; a second round would find nothing new."""
+    text = (
+        f"apiVersion: resource.k8s.io/{api_version}\nkind: ResourceClaim\n"
+        f"metadata: {{name: c}}\nspec: {spec}\n"
+    )
+    (finding,) = findings(text)
+    assert finding.fix == fix
+
+
+def test_a_slice_of_v1beta1_is_told_about_basic() -> None:
+    """The devices of v1 have no `basic`."""
+    slice_ = yaml.safe_load(SLICE)
+    slice_["apiVersion"] = "resource.k8s.io/v1beta1"
+    for device in slice_["spec"]["devices"]:
+        device["basic"] = {
+            "attributes": device.pop("attributes"),
+            "capacity": device.pop("capacity"),
+        }
+    (finding,) = findings(yaml.safe_dump(slice_))
+    assert finding.fix == (
+        "write apiVersion: resource.k8s.io/v1 and write what is in `basic` of each device one"
+        " level up, beside `name`"
+    )
+
+
+def test_advice_about_a_refused_field_is_left_out() -> None:
+    """One line gets one fix: what the API refuses comes first."""
+    (finding,) = findings(SLICE.replace("resourceSliceCount: 1", "resourceSliceCount: 0"))
+    assert finding.code == "DR102"
+
+
+def test_an_empty_file_in_a_directory_is_passed_over(tmp_path: Path) -> None:
+    """As kubectl does it; a file that is named must have something in it."""
+    (tmp_path / "a.yaml").write_text(CLASS)
+    (tmp_path / "b.yaml").write_text("# nothing here yet\n---\n")
+    done = dryrack("lint", str(tmp_path))
+    assert (done.returncode, done.stderr.strip()) == (0, "nothing found in 1 file")
+
+    assert dryrack("lint", str(tmp_path / "b.yaml")).returncode == 1
+    (tmp_path / "a.yaml").unlink()
+    assert "files in it are empty" in dryrack("lint", str(tmp_path)).stderr
