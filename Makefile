@@ -18,7 +18,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(VENV)" >&2
 	@$(PYTHON) -c 'import sys; sys.exit("dryrack needs Python 3.11 or newer; this is " + sys.version.split()[0] + "; run: make PYTHON=python3.11") if sys.version_info < (3, 11) else 0'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,real]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs,real]'
 	@touch $@
 
 .PHONY: setup
@@ -39,6 +39,11 @@ check: setup ## Formatting, lint, types, room contracts and house rules
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest -q tests/tidy
+
+.PHONY: docs
+docs: setup ## Write the generated pages, and build the documentation site into build/docs/site
+	@$(BIN)/python -m tests.docs.reference
+	@$(BIN)/python -m tests.docs.site
 
 .PHONY: corpus
 corpus: setup ## Try your manifests: make corpus DIR=FOLDER [ROUNDS=3] [SEED=0]

@@ -19,6 +19,7 @@ from tests.apiserver.replay import (
 )
 from tests.docs import dashboard_api
 from tests.docs.glossary import MEANINGS
+from tests.linter import reference as lint
 
 from dryrack.apiserver.builtin import BUILTINS
 from dryrack.base.metrics import Registry
@@ -238,6 +239,7 @@ PAGES = {
     "docs/reference/publisher.md": publisher,
     "docs/reference/scheduler.md": scheduler,
     "docs/reference/dashboard-api.md": dashboard_api.page,
+    "docs/reference/lint.md": lint.page,
     "COVERAGE.md": coverage,
 }
 
