@@ -1,21 +1,26 @@
 """
-The console blocks of a page, as things to run.
+Run the console blocks of a page.
 
-A line that begins with `$ ` is a command; what follows, up to the next command, is what it
-prints on standard output. `...` stands for any text within a line, and a line of `...` for any
-lines.
+A line that begins with `$ ` is a command. The lines below it, up to the next command, are what
+it prints on standard output. `...` stands for any text within a line, and a line of `...` for
+any lines. A command without such lines may print anything.
+
+A block with a title, as in ```yaml title="pod.yaml"```, is a file: it exists when the commands
+run, because a reader saves it. The commands run in order, in a folder that holds only these
+files, with an empty home folder.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-_BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+_BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_FILE = re.compile(r'^```\w+ title="([^"]+)"\n(.*?)^```', re.DOTALL | re.MULTILINE)
 _ANY = re.escape("...")
 
 
@@ -36,9 +41,63 @@ def examples(page: Path) -> list[Example]:
     return found
 
 
+def files(page: Path) -> dict[str, str]:
+    """The files that the page shows, by name."""
+    return dict(_FILE.findall(page.read_text()))
+
+
+def needs_kubectl(page: Path) -> bool:
+    return any(re.search(r"\bkubectl\b", example.command) for example in examples(page))
+
+
 def fits(expected: str, printed: str) -> bool:
     pattern = "".join(
         "(?:.*\n)*" if line == "..." else re.escape(line).replace(_ANY, ".*") + "\n"
         for line in expected.splitlines()
     )
     return re.fullmatch(pattern, printed) is not None
+
+
+def environment(folder: Path, *programs: Path) -> dict[str, str]:
+    """What a person has who starts: no cluster, no kubeconfig, and an empty home folder."""
+    home = folder / "home"
+    home.mkdir()
+    hidden = ("DRYRACK_HOME", "KUBECONFIG", "XDG_STATE_HOME")
+    inherited = {key: value for key, value in os.environ.items() if key not in hidden}
+    path = [str(Path(sys.executable).parent), *map(str, programs), os.environ["PATH"]]
+    return {**inherited, "HOME": str(home), "PATH": ":".join(path), "NO_COLOR": "1"}
+
+
+def follow(page: Path, folder: Path, *programs: Path) -> None:
+    """Run every command of the page, and compare what it prints with what the page shows."""
+    variables = environment(folder, *programs)
+    here = folder / "here"
+    here.mkdir(exist_ok=True)
+    for name, text in files(page).items():
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).write_text(text)
+    try:
+        for example in examples(page):
+            if example.command.startswith("cd "):
+                here /= example.command.removeprefix("cd ")
+                continue
+            done = _run(example.command, here, variables)
+
+            assert "Traceback" not in done.stderr, example.command
+            if example.output is not None:
+                same = fits(example.output, done.stdout)
+                assert same, f"{example.command}\n{done.stdout}{done.stderr}"
+    finally:
+        _run("dryrack down --all", folder, variables)
+
+
+def _run(command: str, here: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=here,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.docs.console import follow, needs_kubectl
 from tests.realcluster import programs
 from tests.realcluster.releases import RELEASES
 
@@ -18,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/start.md", "docs/guides/control-plane.md", "docs/guides/gangs.md")
 # Whoever runs the tests has it installed.
 INSTALL = "pip install .\n"
+CONSOLES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if needs_kubectl(page)]
 
 
 def blocks(page: str) -> list[str]:
@@ -56,6 +58,14 @@ def run(script: str, home: Path) -> str:
 def test_blocks_with_kubectl_can_be_followed(page: str, number: int, tmp_path: Path) -> None:
     """Every command succeeds, one after the other."""
     assert run(blocks(page)[number], tmp_path)
+
+
+@pytest.mark.parametrize("page", CONSOLES, ids=lambda page: page.stem)
+def test_consoles_with_kubectl_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    """Every command of the page, one after the other, in an empty folder."""
+    kubectl = programs.kubernetes("kubectl", RELEASES["1.36"]).parent
+
+    follow(page, tmp_path, kubectl)
 
 
 def test_six_lines_lead_to_a_pod_with_a_device(tmp_path: Path) -> None:
