@@ -3,7 +3,7 @@ dryrack gives Kubernetes devices that do not exist.
 
     import dryrack
 
-    objects = dryrack.load("fleet.yaml", "training.yaml")
+    objects = dryrack.load("nodes.yaml", "training.yaml")
     answer = dryrack.allocate(objects)
 
 The words are `load`, `allocate`, `explain`, `lint`, `embedded`, `connect`, `testing` and `errors`.

@@ -29,8 +29,8 @@ def load(*paths: str | Path) -> list[Raw]:
     The objects in files of YAML or JSON, in their order.
 
     >>> import dryrack
-    >>> [each["kind"] for each in dryrack.load("one-h100.yaml")]
-    ['ResourceClaimTemplate', 'Pod']
+    >>> [each["kind"] for each in dryrack.load("training.yaml")]
+    ['ResourceClaimTemplate', 'Pod', 'ResourceClaim']
     """
     readings = [read(Path(path).read_bytes(), str(path)) for path in paths]
     problems = [str(problem) for reading in readings for problem in reading.problems]
@@ -46,7 +46,7 @@ def allocate(objects: Iterable[Raw], *, node: str = "", release: str = "1.36") -
     With a `node`, only on that one; `release` is the Kubernetes to behave as.
 
     >>> import dryrack
-    >>> answer = dryrack.allocate(dryrack.load("fleet.yaml", "training.yaml"))
+    >>> answer = dryrack.allocate(dryrack.load("nodes.yaml", "training.yaml"))
     >>> [(each.claim, each.node) for each in answer.given]
     [('default/trainer-gpus', 'rack-1'), ('default/three-anywhere', 'rack-2')]
     """
@@ -63,7 +63,7 @@ def explain(
     what would help.
 
     >>> import dryrack
-    >>> objects = dryrack.load("fleet.yaml", "training.yaml", "greedy.yaml")
+    >>> objects = dryrack.load("nodes.yaml", "training.yaml", "four-gpus.yaml")
     >>> dryrack.explain(objects, "default/four-gpus").helps[0]
     'ask for 2 instead of 4 in request gpus'
     """
@@ -77,7 +77,7 @@ def lint(*paths: str | Path) -> tuple[Finding, ...]:
     What a cluster would refuse in files, or take and never schedule.
 
     >>> import dryrack
-    >>> dryrack.lint("fleet.yaml", "training.yaml")
+    >>> dryrack.lint("nodes.yaml", "training.yaml")
     ()
     """
     from dryrack.linter import lint as lint_files

@@ -10,15 +10,17 @@ from typing import Any
 
 import yaml
 
-_SOURCE = Path(__file__).parents[2] / "src" / "dryrack"
-EXAMPLES = _SOURCE / "cli" / "examples"
-_LIBRARY = _SOURCE / "scenario" / "library"
+_ROOT = Path(__file__).parents[2]
+EXAMPLES = _ROOT / "examples" / "what-if"
+_LIBRARY = _ROOT / "src" / "dryrack" / "scenario" / "library"
 _SECONDS_MAX = 60
 
 
 def example_path(name: str) -> Path:
-    """A file of the examples, or of a packaged scenario as `karpenter-gpu/nodes.yaml`."""
-    return next(each / name for each in (EXAMPLES, _LIBRARY) if (each / name).exists())
+    """A file of an example for files, or of a packaged scenario as `karpenter-gpu/nodes.yaml`."""
+    return next(
+        each / name for each in (EXAMPLES, EXAMPLES.parent, _LIBRARY) if (each / name).exists()
+    )
 
 
 def documents(name: str) -> list[dict[str, Any]]:

@@ -60,9 +60,9 @@ OBJECTS = [
 
 @contextmanager
 def plane(directory: Path, objects: list[Raw] | None = None) -> Iterator[Path]:
-    """The kubeconfig of a plane that lasts as long as the block, with `OBJECTS` on fleet.yaml."""
+    """The kubeconfig of a plane that lasts as long as the block, with `OBJECTS` on nodes.yaml."""
     config = directory / "objects.yaml"
-    fleet = list(yaml.safe_load_all((EXAMPLES / "fleet.yaml").read_text()))
+    fleet = list(yaml.safe_load_all((EXAMPLES / "nodes.yaml").read_text()))
     config.write_text(yaml.safe_dump_all([*fleet, *(OBJECTS if objects is None else objects)]))
     before = os.environ.get("DRYRACK_HOME")
     os.environ["DRYRACK_HOME"] = str(directory / "home")

@@ -264,7 +264,7 @@ def test_of_an_object_that_is_there_twice_the_last_counts(tmp_path: Path) -> Non
 
 def test_what_a_cluster_would_refuse_fails_though_it_fits(tmp_path: Path) -> None:
     """A pipeline that trusts the exit code does not apply what would be turned down."""
-    fleet = documents("fleet.yaml")
+    fleet = documents("nodes.yaml")
     for each in fleet:
         if each["kind"] == "ResourceSlice":
             each["metadata"]["name"] += "_"

@@ -16,7 +16,7 @@ from tests.cli.test_lint import REFUSED
 from tests.linter.examples import SLICE
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "src" / "dryrack" / "cli" / "examples"
+EXAMPLES = ROOT / "examples" / "what-if"
 HOOKS = {each["id"]: each for each in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 STEPS = {each["name"]: each for each in ACTION["runs"]["steps"]}
@@ -60,7 +60,7 @@ def call(
     [
         ("dryrack-lint", SLICE, ["scenario.yaml"], 0),
         ("dryrack-lint", REFUSED, ["scenario.yaml"], 1),
-        ("dryrack-allocate", "", ["-f", f"{EXAMPLES}/fleet.yaml"], 1),
+        ("dryrack-allocate", "", ["-f", f"{EXAMPLES}/nodes.yaml"], 1),
         ("dryrack-scenario", SCENARIO % "worker", ["scenario.yaml"], 0),
         ("dryrack-scenario", SCENARIO % "others", ["scenario.yaml"], 1),
     ],
@@ -129,10 +129,10 @@ def test_the_action_lints(tmp_path: Path, environment: dict[str, str]) -> None:
 
 def test_the_action_allocates(tmp_path: Path, environment: dict[str, str]) -> None:
     """All files together; a claim that gets nothing fails the step."""
-    fits = f"{EXAMPLES}/fleet.yaml {EXAMPLES}/training.yaml"
+    fits = f"{EXAMPLES}/nodes.yaml {EXAMPLES}/training.yaml"
 
     assert step("Allocate", tmp_path, environment, allocate=fits).returncode == 0
-    greedy = f"{fits} {EXAMPLES}/greedy.yaml"
+    greedy = f"{fits} {EXAMPLES}/four-gpus.yaml"
     assert step("Allocate", tmp_path, environment, allocate=greedy).returncode == 1
 
 

@@ -11,7 +11,7 @@ from tests.cli.command import EXAMPLES, documents, dryrack
 if TYPE_CHECKING:
     from pathlib import Path
 
-FLEET = ("-f", "fleet.yaml")
+FLEET = ("-f", "nodes.yaml")
 
 
 def test_allocate_prints_one_row_for_each_device() -> None:
@@ -27,7 +27,7 @@ def test_allocate_prints_one_row_for_each_device() -> None:
 
 def test_allocate_answers_programs_in_the_promised_shape() -> None:
     """JSON: allocations with Kubernetes' own AllocationResult, unsatisfied with reasons."""
-    done = dryrack("allocate", *FLEET, "-f", "training.yaml", "-f", "greedy.yaml", "-o", "json")
+    done = dryrack("allocate", *FLEET, "-f", "training.yaml", "-f", "four-gpus.yaml", "-o", "json")
     answer = json.loads(done.stdout)
     first = answer["allocations"][0]
     refused = answer["unsatisfied"][0]
@@ -57,8 +57,8 @@ def test_yaml_says_the_same_as_json() -> None:
 
 def test_names_are_printed_as_kubectl_prints_them() -> None:
     """Those who get devices, for a pipe; the exit code tells of the others."""
-    done = dryrack("allocate", *FLEET, "-f", "training.yaml", "-f", "greedy.yaml", "-o", "name")
-    every = (*FLEET, "training.yaml", "greedy.yaml")
+    done = dryrack("allocate", *FLEET, "-f", "training.yaml", "-f", "four-gpus.yaml", "-o", "name")
+    every = (*FLEET, "training.yaml", "four-gpus.yaml")
     claim = dryrack("explain", "claim", "four-gpus", *every, "-o", "name")
 
     assert done.stdout.splitlines()[:2] == [
@@ -87,7 +87,7 @@ def test_a_node_that_is_not_in_the_files_is_a_wrong_call() -> None:
 
 def test_a_node_that_no_slice_names_is_a_wrong_call_too(tmp_path: Path) -> None:
     """Without Nodes in the files, those that slices name can be asked for, and no others."""
-    others = [each for each in documents("fleet.yaml") if each["kind"] != "Node"]
+    others = [each for each in documents("nodes.yaml") if each["kind"] != "Node"]
     (tmp_path / "slices.yaml").write_text(yaml.safe_dump_all(others))
     words = ("-f", "slices.yaml", "-f", str(EXAMPLES / "training.yaml"), "--node", "rack-3")
     done = dryrack("allocate", *words, cwd=tmp_path)
@@ -98,9 +98,9 @@ def test_a_node_that_no_slice_names_is_a_wrong_call_too(tmp_path: Path) -> None:
 
 def test_a_class_that_is_not_there_leads_to_lint(tmp_path: Path) -> None:
     """The words are Kubernetes' own; what was meant and in which line, lint knows."""
-    greedy = (EXAMPLES / "greedy.yaml").read_text().replace("gpu.nvidia.com", "gpu.nvidia.con")
+    greedy = (EXAMPLES / "four-gpus.yaml").read_text().replace("gpu.nvidia.com", "gpu.nvidia.con")
     (tmp_path / "typo.yaml").write_text(greedy)
-    words = ("-f", str(EXAMPLES / "fleet.yaml"), "-f", "typo.yaml")
+    words = ("-f", str(EXAMPLES / "nodes.yaml"), "-f", "typo.yaml")
     done = dryrack("explain", "claim", "four-gpus", *words, cwd=tmp_path)
 
     assert '"gpu.nvidia.con" not found; correct what it names (dryrack lint' in done.stdout
@@ -108,7 +108,7 @@ def test_a_class_that_is_not_there_leads_to_lint(tmp_path: Path) -> None:
 
 def test_explain_tells_the_nearest_miss_and_what_would_help() -> None:
     """The node that lacks one device comes before the one that lacks four."""
-    done = dryrack("explain", "claim", "four-gpus", *FLEET, "greedy.yaml", "-o", "json")
+    done = dryrack("explain", "claim", "four-gpus", *FLEET, "four-gpus.yaml", "-o", "json")
     story = json.loads(done.stdout)
 
     assert story["allocated"] is True
@@ -117,7 +117,7 @@ def test_explain_tells_the_nearest_miss_and_what_would_help() -> None:
 
 def test_explain_of_a_claim_that_does_not_fit_names_a_change_that_helps() -> None:
     """Taking the taint away is enough, and is said."""
-    done = dryrack("explain", "claim", "four-gpus", *FLEET, "greedy.yaml", "--node", "rack-2")
+    done = dryrack("explain", "claim", "four-gpus", *FLEET, "four-gpus.yaml", "--node", "rack-2")
 
     assert "remove the taint example.com/xid:NoSchedule" in done.stdout
     assert done.returncode == 1
@@ -125,7 +125,7 @@ def test_explain_of_a_claim_that_does_not_fit_names_a_change_that_helps() -> Non
 
 def test_a_directory_stands_for_its_manifests(tmp_path: Path) -> None:
     """In the order of their names, and nothing else in it is read."""
-    for name in ("fleet.yaml", "training.yaml"):
+    for name in ("nodes.yaml", "training.yaml"):
         (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
     (tmp_path / "notes.txt").write_text("{")
     one_by_one = dryrack("allocate", *FLEET, "-f", "training.yaml")
@@ -137,7 +137,7 @@ def test_a_directory_stands_for_its_manifests(tmp_path: Path) -> None:
 def test_explain_takes_kind_and_name_as_one_word() -> None:
     """As kubectl does; what comes next are files."""
     apart = dryrack("explain", "pod", "trainer", *FLEET, "training.yaml")
-    joined = dryrack("explain", "pod/trainer", "fleet.yaml", "training.yaml")
+    joined = dryrack("explain", "pod/trainer", "nodes.yaml", "training.yaml")
 
     assert (joined.returncode, joined.stdout) == (apart.returncode, apart.stdout)
 
@@ -223,7 +223,7 @@ def test_explain_takes_a_pod_without_claims(tmp_path: Path) -> None:
 
 def test_explaining_for_one_node_speaks_of_that_node() -> None:
     """Nobody asked about the others."""
-    words = ("explain", "claim", "four-gpus", *FLEET, "-f", "greedy.yaml", "--node", "rack-2")
+    words = ("explain", "claim", "four-gpus", *FLEET, "-f", "four-gpus.yaml", "--node", "rack-2")
     done = dryrack(*words)
 
     assert done.stdout.startswith("default/four-gpus does not fit on node rack-2\n")

@@ -17,6 +17,7 @@ from dryrack.cluster.engines import families
 COMMANDS = [
     *("", "allocate", "explain", "lint", "up", "down", "publish", "hardware", "demo"),
     *("devices", "claims", "gangs", "fault", "fault device", "fault node", "fault clear"),
+    *("examples", "examples list", "examples show", "examples copy"),
 ]
 
 

@@ -198,9 +198,9 @@ def test_a_scenario_and_its_report_give_no_orders(
     [
         ["lint", HOSTILE.replace("\0", "")],
         ["allocate", "-f", HOSTILE.replace("\0", "")],
-        ["allocate", "--scheduler-config", HOSTILE.replace("\0", ""), "-f", "greedy.yaml"],
+        ["allocate", "--scheduler-config", HOSTILE.replace("\0", ""), "-f", "four-gpus.yaml"],
         ["scenario", "run", HOSTILE.replace("\0", "")],
-        ["explain", HOSTILE.replace("\0", ""), "x", "-f", "greedy.yaml"],
+        ["explain", HOSTILE.replace("\0", ""), "x", "-f", "four-gpus.yaml"],
         ["devices", "--kubeconfig", HOSTILE.replace("\0", "")],
         [HOSTILE.replace("\0", "")],
         ["lint", "-o", HOSTILE.replace("\0", "")],

@@ -9,7 +9,7 @@ import sys
 import pytest
 from tests.cli.command import EXAMPLES, dryrack_without_reader
 
-_FLEET = str(EXAMPLES / "fleet.yaml")
+_FLEET = str(EXAMPLES / "nodes.yaml")
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ _FLEET = str(EXAMPLES / "fleet.yaml")
         ("hardware", "list", "-o", "json"),
         ("hardware", "list", "-o", "yaml"),
         ("devices", "-f", _FLEET),
-        ("lint", "mistakes.yaml", "-o", "yaml"),
+        ("lint", "../lint/mistakes.yaml", "-o", "yaml"),
         ("lint", _FLEET, "-o", "sarif"),
         ("scenario", "schema"),
         ("scenario", "run", "dual-gpu"),

@@ -8,7 +8,7 @@ import sys
 import pytest
 from tests.cli.command import EXAMPLES
 
-_FLEET = str(EXAMPLES / "fleet.yaml")
+_FLEET = str(EXAMPLES / "nodes.yaml")
 _ENGINES = frozenset({"apiserver", "client", "controllers", "scheduler", "store"})
 _SHOW = """
 import contextlib, sys

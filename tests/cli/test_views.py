@@ -103,7 +103,7 @@ def test_wide_tables_say_more(kubeconfig: Path) -> None:
 def test_files_are_shown_likewise() -> None:
     """Without a cluster, and all of their namespaces."""
     assert "rack-2   gpu-3    NVIDIA H100 80GB HBM3   tainted   -" in shown(
-        "devices", "-f", "fleet.yaml", "--node", "rack-2"
+        "devices", "-f", "nodes.yaml", "--node", "rack-2"
     )
     assert "default     three-anywhere   pending" in shown("claims", "-f", "training.yaml")
     gang = str(example_path("gang-gpu/first-two.yaml"))
@@ -113,7 +113,7 @@ def test_files_are_shown_likewise() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("devices", "-f", "fleet.yaml", "--context", "x"), 2, "-f: files or a cluster"),
+        (("devices", "-f", "nodes.yaml", "--context", "x"), 2, "-f: files or a cluster"),
         (("claims", "-n", "a", "-A"), 2, "-n and -A: one namespace or all"),
         (("gangs", "-w", "-o", "json"), 2, "-w: shows a table of a cluster"),
         (("devices", "-f", "none.yaml"), 2, "none.yaml: no such file"),

@@ -106,7 +106,10 @@ async def run_on_machines(instance_type: str, file: str) -> tuple[list[str], lis
 
 @pytest.mark.parametrize(
     ("file", "pod", "devices"),
-    [("one-h100.yaml", "one-h100", ["gpu-0"]), ("training.yaml", "trainer", ["gpu-0", "gpu-1"])],
+    [
+        ("quickstart/one-h100.yaml", "one-h100", ["gpu-0"]),
+        ("quickstart/two-gpus.yaml", "two-gpus", ["gpu-0", "gpu-1"]),
+    ],
 )
 def test_examples_run_on_machines_of_the_catalogue(file: str, pod: str, devices: list[str]) -> None:
     """Nodes, their devices and the classes of their drivers are there without another word."""

@@ -28,8 +28,8 @@ EVERY_PAGE = [
     *sorted(ROOT.glob("docs/**/*.md")),
     *sorted(ROOT.glob("examples/**/*.md")),
 ]
-# For pages that do not copy their examples yet.
-EXAMPLES = ("src/dryrack/cli/examples", "src/dryrack/scenario/library")
+# For a page that does not copy its example yet.
+LIBRARY = "src/dryrack/scenario/library"
 # One screen of a laptop.
 README_LINES_MAX = 45
 
@@ -37,8 +37,7 @@ README_LINES_MAX = 45
 @pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=lambda page: page.stem)
 def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     """Every command of a page, run in order, prints what stands below it."""
-    for each in EXAMPLES:
-        shutil.copytree(ROOT / each, tmp_path / "here" / each)
+    shutil.copytree(ROOT / LIBRARY, tmp_path / "here" / LIBRARY)
     follow(page, tmp_path)
 
 

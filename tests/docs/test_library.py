@@ -14,7 +14,7 @@ import dryrack
 from dryrack import library
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "src" / "dryrack" / "cli" / "examples"
+EXAMPLES = ROOT / "examples" / "what-if"
 WORDS = ["allocate", "connect", "embedded", "errors", "explain", "lint", "load", "testing"]
 
 

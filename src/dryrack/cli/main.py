@@ -32,6 +32,7 @@ from dryrack.cli.cluster_options import (
     panel,
     run_option,
 )
+from dryrack.cli.examples import commands as examples
 from dryrack.cli.faults import commands as faults
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import (
@@ -58,6 +59,7 @@ EXIT_INTERRUPTED = 130
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 # The groups in which the commands are shown.
+_LEARN = "Learn"
 _ON_FILES = "With files alone"
 _ON_A_PLANE = "A control plane of your own"
 _ON_CLUSTERS = "On any cluster"
@@ -71,6 +73,7 @@ app = typer.Typer(
     context_settings=_SETTINGS,
 )
 
+app.add_typer(examples.app, name="examples", rich_help_panel=_LEARN)
 app.add_typer(hardware.app, name="hardware", rich_help_panel=_ON_FILES)
 app.add_typer(scenarios.app, name="scenario", rich_help_panel=_ON_A_PLANE)
 app.add_typer(faults.app, name="fault", rich_help_panel=_ON_CLUSTERS)
@@ -565,7 +568,7 @@ for _view in (views.devices, views.claims, views.gangs, dashboard.dashboard):
 
 
 app.command(rich_help_panel=_ON_CLUSTERS)(scenarios.record)
-app.command(rich_help_panel=_MORE)(scenarios.demo)
+app.command(rich_help_panel=_LEARN)(scenarios.demo)
 
 
 @app.command(rich_help_panel=_MORE)
@@ -577,7 +580,7 @@ def version(output: Output = Format.TABLE) -> None:
         print_data({"version": __version__}, output)
 
 
-for _app in (app, hardware.app, scenarios.app, faults.app):
+for _app in (app, examples.app, hardware.app, scenarios.app, faults.app):
     for _command in _app.registered_commands:
         _command.cls = StrictCommand
 

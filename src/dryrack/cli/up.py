@@ -304,6 +304,7 @@ def _next(launch: Launch, seconds: float, *, stays: bool) -> str:
         "Try next:",
         f"  {first}",
         f"  kubectl get {_worth_a_look(launch)}",
+        "  dryrack examples",
     )
     return "\n".join(lines)
 

@@ -1,0 +1,1 @@
+"""`dryrack examples`: list, print and copy the examples that come with dryrack."""
