@@ -2,7 +2,7 @@
 Bugs that others had, each a scenario that holds here, and that a planted mutant makes fail.
 
 A mutant changes one function so that it does what the bug did. The number of a scenario is that of
-the bug in `docs/internals/museum.md`, which tells of those that have none, and why.
+the bug in `docs/internals/known-bugs.md`, which tells of those that have none, and why.
 """
 
 from __future__ import annotations
