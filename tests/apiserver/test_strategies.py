@@ -240,7 +240,7 @@ def test_a_log_is_for_a_container_that_runs() -> None:
     async def scenario(client: Client) -> None:
         await running(client, "p")
         text = await client.text(PODS, "p", namespace="default", subresource="log")
-        assert text == "command: that of image i\n"
+        assert text == "# simulated: image i, no process runs\n"
         await client.create(PODS, pod("unbound"))
         text = await client.text(PODS, "unbound", namespace="default", subresource="log")
         assert text == ""

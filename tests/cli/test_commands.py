@@ -299,3 +299,11 @@ def test_explain_names_the_gang_that_is_not_there() -> None:
 
     assert "gang 'default/training': not there" in done.stderr
     assert done.returncode == 1
+
+
+def test_a_claim_that_the_files_do_not_contain_is_named() -> None:
+    """Files without any claim name it, too."""
+    done = dryrack("explain", "claim", "nope", "-f", "nodes.yaml")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == 'dryrack: claim "nope" not found: the files contain no claims\n'

@@ -64,7 +64,7 @@ def test_a_scenario_is_run_and_shown() -> None:
         lines = [command.stdout.readline() for _ in range(3)]
         told = _ADDRESS.fullmatch(lines[2])
         assert told is not None, lines
-        assert "gang-gpu holds" in lines[0]
+        assert "gang-gpu passed:" in lines[0]
         assert len(fetched(told[1], told[2], "api/v1/timeline")["moments"]) > 1
         command.send_signal(signal.SIGTERM)
         assert command.wait() == 0
@@ -110,7 +110,7 @@ def test_the_rights_are_to_read() -> None:
         (("--port", "70000"), "--port 70000: from 1 to 65535"),
         (("--host", "example.com"), "--host 'example.com': an IP address"),
         (("--host", "0.0.0.0"), "--host 0.0.0.0: reachable from other machines; add --expose"),
-        (("--kubeconfig", "nothing.yaml"), "kubeconfig nothing.yaml: not there"),
+        (("--kubeconfig", "nothing.yaml"), 'kubeconfig "nothing.yaml" not found; start a cluster'),
         (("--seed", "1"), "--seed: only with --scenario"),
         (("--scenario", "gang-gp"), "gang-gp: no such file, and no scenario of dryrack's"),
         (("--scenario", "gang-gpu", "--context", "lab"), "--scenario: a cluster of its own"),

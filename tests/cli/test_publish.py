@@ -315,7 +315,7 @@ def test_what_the_command_cannot_do_is_one_line_and_an_exit_code(tmp_path: Path)
     """1 for a cluster that is not there, 2 for a call that makes no sense; no traceback."""
     nowhere = dryrack("publish", "--kubeconfig", tmp_path / "nowhere")
     assert nowhere.returncode == 1
-    assert nowhere.stderr.endswith("nowhere: not there; name one with --kubeconfig\n")
+    assert nowhere.stderr.endswith("or pass --kubeconfig FILE\n")
 
     senseless = dryrack("publish", "--resync", "often")
     assert senseless.returncode == 2

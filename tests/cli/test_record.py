@@ -101,7 +101,7 @@ def test_a_run_that_loses_a_pod_of_the_recording_fails_and_names_it(
     code, out, _ = run(*options, "--junit", str(report))
 
     assert code == 1
-    assert "recorded does not hold" in out
+    assert "recorded failed" in out
     assert "    pods placed: 2 in the recording, 1 now\n" in out
     assert "    placed then, not now: default/b: 0/2 nodes are available: " in out
     (outcome,) = json.loads(run(*options, "-o", "json")[1])["scenarios"]

@@ -117,7 +117,7 @@ def test_files_are_shown_likewise() -> None:
         (("claims", "-n", "a", "-A"), 2, "-n and -A: one namespace or all"),
         (("gangs", "-w", "-o", "json"), 2, "-w: shows a table of a cluster"),
         (("devices", "-f", "none.yaml"), 2, "none.yaml: no such file"),
-        (("devices", "--kubeconfig", "none"), 1, "kubeconfig none: not there; name one with"),
+        (("devices", "--kubeconfig", "none"), 1, 'kubeconfig "none" not found; start a'),
     ],
 )
 def test_mistakes_are_told_in_a_line(words: tuple[str, ...], code: int, told: str) -> None:

@@ -96,7 +96,10 @@ def test_kubeconfig_names_several_files(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"current-context": "z"}, "no context 'z'; there are: a"),
-        ({"current-context": ""}, "no current-context"),
+        (
+            {"current-context": ""},
+            'has no current context; start a cluster with "dryrack up --merge"',
+        ),
         ({"clusters": []}, "no cluster 'a'; there are: none"),
         ({"users": [{"name": "a", "user": {"auth-provider": {"name": "gcp"}}}]}, "use exec"),
         ({"users": [{"name": "a", "user": {"client-certificate-data": "!"}}]}, "no base64"),

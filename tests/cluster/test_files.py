@@ -192,7 +192,7 @@ def _client_key(keys: certificates.Keys) -> bytes:
 
 
 def test_a_merged_kubeconfig_keeps_what_was_there(tmp_path: Path) -> None:
-    """Our cluster is added and current; theirs, and what we do not know, stays; and goes again."""
+    """The cluster is added and current; unknown fields stay; removal restores the original."""
     keys = certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
     ours = kubeconfig.kubeconfig("x", "https://127.0.0.1:1", keys)
     both = kubeconfig.merged(THEIRS, ours)
@@ -200,10 +200,46 @@ def test_a_merged_kubeconfig_keeps_what_was_there(tmp_path: Path) -> None:
     assert (both["current-context"], both["extensions"]) == ("dryrack-x", [{"name": "kept"}])
     assert kubeconfig.merged(both, ours) == both
     rest = kubeconfig.without(both, "x")
-    assert {key: rest[key] for key in ("clusters", "contexts", "users")} == {
-        key: THEIRS[key] for key in ("clusters", "contexts", "users")
-    }
-    assert rest["current-context"] == ""
+    assert {key: rest[key] for key in THEIRS} == THEIRS
+
+
+@pytest.mark.parametrize("order", [("x", "y"), ("y", "x")])
+def test_clusters_can_be_removed_from_a_kubeconfig_in_any_order(
+    tmp_path: Path, order: tuple[str, str]
+) -> None:
+    """The context from before the first cluster is current again after the last one."""
+    keys = certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
+    config = THEIRS
+    for name in ("x", "y"):
+        ours = kubeconfig.kubeconfig(name, "https://127.0.0.1:1", keys)
+        config = kubeconfig.merged(config, ours)
+    first = kubeconfig.without(config, order[0])
+    last = kubeconfig.without(first, order[1])
+
+    assert first["current-context"] == f"dryrack-{order[1]}"
+    assert {key: last[key] for key in THEIRS} == THEIRS
+
+
+def test_a_context_that_the_user_chose_since_stays_current(tmp_path: Path) -> None:
+    """Removal changes the current context only if it is that of the cluster."""
+    keys = certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
+    ours = kubeconfig.kubeconfig("x", "https://127.0.0.1:1", keys)
+    both = {**kubeconfig.merged({**THEIRS, "current-context": ""}, ours)}
+    both["current-context"] = "production"
+    without_previous = kubeconfig.merged({"contexts": []}, ours)
+
+    assert kubeconfig.without(both, "x")["current-context"] == "production"
+    assert kubeconfig.without(without_previous, "x")["current-context"] == ""
+
+
+@pytest.mark.parametrize("text", ["contexts: [1]", "contexts: {a: 1}", "contexts: [{context: a}]"])
+def test_a_kubeconfig_with_wrong_entries_is_refused(tmp_path: Path, text: str) -> None:
+    """One line names the file and the list."""
+    path = tmp_path / "config"
+    path.write_text(text)
+
+    with pytest.raises(kubeconfig.KubeconfigError, match=r"config: contexts: expected a list"):
+        kubeconfig.read(path)
 
 
 def test_the_own_kubeconfig_is_the_yaml_that_a_library_would_write(tmp_path: Path) -> None:

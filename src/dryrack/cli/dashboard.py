@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -99,9 +100,10 @@ def _recorded(name: str, seed: int) -> Live:
     from dryrack.dashboard import recorded
     from dryrack.scenario import EmbeddedRun
 
+    began = time.monotonic()
     with quiet():
         outcome, live = recorded(load(name), EmbeddedRun(seed=seed))
-    print_verdict(outcome)
+    print_verdict(outcome, time.monotonic() - began)
     return live
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dryrack.base.errors import ContentError
 from dryrack.cli.allocate import (
     CLAIM_RESOURCE,
     WAITS_FOR_GANG,
-    load_world,
     place,
     read_world,
     sentence,
@@ -26,6 +26,7 @@ from dryrack.cli.output import (
     shown,
 )
 from dryrack.placement import (
+    asks_for_devices,
     explain_claim,
     gang_outcomes,
     lacking,
@@ -94,9 +95,11 @@ def run(
     form: NamedFormat,
     verbose: bool = False,
 ) -> bool:
-    """Prints the story; whether the claims are allocated."""
-    loaded = (load_world if subject.kind in ("claim", "gang") else read_world)(names, settings)
+    """Print the explanation; return whether the claims are allocated."""
+    loaded = read_world(names, settings)
     world = loaded.world
+    if subject.kind == "claim" and not (asks_for_devices(world) or world.templates):
+        raise ContentError(f'claim "{subject.name}" not found: the files contain no claims')
     if subject.kind == "gang":
         name = (subject.namespace, subject.name)
         return run_gang(world, name, settings, form) and loaded.is_valid

@@ -24,6 +24,7 @@ from dryrack.cli.cluster_options import (
     run_option,
 )
 from dryrack.cli.files import UsageError, read_sources
+from dryrack.cli.views.connecting import connection_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,9 +85,7 @@ def run(wish: Wish) -> bool:
         address_of("--metrics-address", wish.metrics_address),
         address_of("--grpc-health-address", wish.health_address),
     )
-    from dryrack.cluster import connection_of
-
-    connection = connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
+    connection = connection_to(kubeconfig=wish.kubeconfig, context=wish.context)
     return serve(form, lambda: _served(connection, kinds, site, wish, addresses))
 
 

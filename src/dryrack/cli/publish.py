@@ -8,7 +8,6 @@ It runs until it is told to stop; or once (`--once`), for scripts; or it says wh
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from dryrack.cli.durations import seconds_of
 from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import Format, many, say, shown
 from dryrack.cli.service import address_of, log_format_of, serve
+from dryrack.cli.views.connecting import connection_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -207,7 +207,7 @@ def _serve(wish: Wish) -> bool:
     """Publishes until it is told to stop."""
     form = log_format_of(wish.log_format)
     options, attachment = options_of(wish), attachment_of(wish)
-    connection = _connection(wish)
+    connection = connection_to(kubeconfig=wish.kubeconfig, context=wish.context)
     return serve(form, lambda: _served(connection, options, attachment))
 
 
@@ -220,12 +220,6 @@ def config_hint(options: PublishOptions) -> str:
         f"devices; make it ({make}), name another with -n and --config-map, or take the devices "
         "of instance types with --catalogue"
     )
-
-
-def _connection(wish: Wish) -> Connection:
-    from dryrack.cluster import connection_of
-
-    return connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
 
 
 async def _served(connection: Connection, options: PublishOptions, attachment: Attachment) -> None:
@@ -246,7 +240,9 @@ def _dry_run(wish: Wish) -> bool:
     options = options_of(wish)
     if wish.files:
         return dry_run.show(dry_run.world_of(wish.files, options), options, wish.output)
-    world = asyncio.run(_world(_connection(wish), options))
+    world = asyncio.run(
+        _world(connection_to(kubeconfig=wish.kubeconfig, context=wish.context), options)
+    )
     return dry_run.show(world, options, wish.output)
 
 
@@ -264,7 +260,7 @@ def _once(wish: Wish) -> bool:
     from dryrack.cluster.process import configure_logs
 
     options, form = options_of(wish), log_format_of(wish.log_format)
-    connection = _connection(wish)
+    connection = connection_to(kubeconfig=wish.kubeconfig, context=wish.context)
     configure_logs(form)
     outcome = asyncio.run(_published(connection, options))
     for document in outcome.unread:

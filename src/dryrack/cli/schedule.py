@@ -6,7 +6,6 @@ It takes the pods that name it by `schedulerName`, until it is told to stop.
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +24,7 @@ from dryrack.cli.cluster_options import (
     run_option,
 )
 from dryrack.cli.files import UsageError
+from dryrack.cli.views.connecting import connection_to
 
 if TYPE_CHECKING:
     from dryrack.client.election import Terms
@@ -81,7 +81,7 @@ def run(wish: Wish) -> bool:
         return True
     form = log_format_of(wish.log_format)
     attachment = attachment_of(wish, decided)
-    connection = _connection(wish)
+    connection = connection_to(kubeconfig=wish.kubeconfig, context=wish.context)
     return serve(form, lambda: _served(connection, decided.settings, attachment))
 
 
@@ -174,12 +174,6 @@ def print_definitions() -> None:
     from dryrack.cluster.rights import POD_GROUPS, definitions
 
     sys.stdout.write(definitions(POD_GROUPS))
-
-
-def _connection(wish: Wish) -> Connection:
-    from dryrack.cluster import connection_of
-
-    return connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
 
 
 async def _served(

@@ -291,18 +291,13 @@ def _own_kubeconfig() -> Path:
 
 
 def _next(launch: Launch, seconds: float, *, stays: bool) -> str:
-    name = launch.state.name
-    if launch.merges:
-        first = f"kubectl config use-context {kubeconfig.entry_name(name)}"
-    else:
-        path = launch.kubeconfig or launch.state.kubeconfig
-        first = f"export KUBECONFIG={shlex.quote(str(path))}"
-    end = launch.state.down_command if stays else "Ctrl-C"
+    path = launch.kubeconfig or launch.state.kubeconfig
+    end = f"with: {launch.state.down_command}" if stays else "with Ctrl-C"
     lines = (
-        f" ✓ ready after {seconds:.1f} s; end it with {end}",
+        f" ✓ ready after {seconds:.1f} s; stop it {end}",
         "",
         "Try next:",
-        f"  {first}",
+        *(() if launch.merges else (f"  export KUBECONFIG={shlex.quote(str(path))}",)),
         f"  kubectl get {_worth_a_look(launch)}",
         "  dryrack examples",
     )

@@ -27,6 +27,10 @@ class KubeconfigError(DryrackError):
     """A kubeconfig that leads to no cluster."""
 
 
+class NoContextError(KubeconfigError):
+    """No kubeconfig exists, or it has no current context."""
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
     """A cluster, and who we are there."""
@@ -50,10 +54,13 @@ def load(paths: Sequence[Path], clock: Clock, *, context: str = "") -> Connectio
     """The connection of a context, or of the current one."""
     config = _merged([_read(path) for path in paths if path.exists()])
     if not config:
-        raise KubeconfigError(f"kubeconfig {', '.join(map(str, paths))}: not there")
+        raise not_found(paths)
     name = context or config["current-context"]
     if not name:
-        raise KubeconfigError("kubeconfig: no current-context; name a context")
+        raise NoContextError(
+            f"kubeconfig {_quoted(paths)} has no current context; start a cluster with "
+            '"dryrack up --merge", or pass --context NAME'
+        )
     chosen = _entry(config, "context", name)
     cluster = _entry(config, "cluster", chosen.get("cluster", ""))
     user = _entry(config, "user", chosen["user"]) if chosen.get("user") else {}
@@ -67,6 +74,17 @@ def load(paths: Sequence[Path], clock: Clock, *, context: str = "") -> Connectio
         server_name=cluster.get("tls-server-name", ""),
         namespace=chosen.get("namespace") or "default",
     )
+
+
+def not_found(paths: Sequence[Path]) -> NoContextError:
+    return NoContextError(
+        f'kubeconfig {_quoted(paths)} not found; start a cluster with "dryrack up --merge", '
+        "or pass --kubeconfig FILE"
+    )
+
+
+def _quoted(paths: Sequence[Path]) -> str:
+    return ", ".join(f'"{path}"' for path in paths)
 
 
 def in_cluster(

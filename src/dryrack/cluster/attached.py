@@ -29,7 +29,7 @@ from dryrack.client.errors import (
     UnauthorizedError,
 )
 from dryrack.client.informer import Informers
-from dryrack.client.kubeconfig import KubeconfigError, in_cluster, kubeconfig_paths, load
+from dryrack.client.kubeconfig import in_cluster, kubeconfig_paths, load, not_found
 from dryrack.client.metering import MeteredTransport
 from dryrack.client.supervision import Component, Supervisor
 from dryrack.cluster.ports import SystemChance, SystemClock
@@ -121,8 +121,7 @@ def connection_of(
         return load(paths, clock, context=context)
     if not kubeconfig and environment.get("KUBERNETES_SERVICE_HOST"):
         return in_cluster(environment, clock)
-    shown = ", ".join(str(path) for path in paths)
-    raise KubeconfigError(f"kubeconfig {shown}: not there; name one with --kubeconfig")
+    raise not_found(paths)
 
 
 def new_identity() -> str:

@@ -1,7 +1,9 @@
 """
-The kubeconfig of a cluster: everything that a client needs, in one file that can be copied.
+Build the kubeconfig of a cluster: everything that a client needs, in one file that can be copied.
 
-`merged` adds it to somebody's own configuration and changes nothing else there.
+`merged` adds it to the kubeconfig of a user and makes its context the current one. `without`
+removes it and makes the previous context current again. The entry of the context remembers the
+previous one, as an extension, so that clusters can be removed in any order.
 """
 
 from __future__ import annotations
@@ -13,21 +15,22 @@ from dryrack.base.errors import DryrackError
 from dryrack.cluster.certificates import read_client_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from dryrack.cluster.certificates import Keys
     from dryrack.kinds.raw import Raw
 
 _LISTS = ("clusters", "contexts", "users")
+_PREVIOUS = "dryrack/previous-context"
 
 
 class KubeconfigError(DryrackError):
-    """Somebody's kubeconfig cannot be read."""
+    """A kubeconfig cannot be read."""
 
 
 def entry_name(cluster: str) -> str:
-    """What a cluster is called in kubeconfigs, in the manner of `kind-…`."""
+    """Return the name of a cluster in kubeconfigs, which has a prefix as `kind-…` has."""
     return f"dryrack-{cluster}"
 
 
@@ -62,28 +65,62 @@ def _data(content: bytes) -> str:
 
 
 def merged(theirs: Raw, ours: Raw) -> Raw:
-    """Their configuration with our entries in it, and our context as the current one."""
+    """Return their configuration with our entries, and with our context as the current one."""
     result = {"apiVersion": "v1", "kind": "Config", "preferences": {}, **theirs}
     for key in _LISTS:
         names = {entry["name"] for entry in ours[key]}
         kept = [entry for entry in theirs.get(key) or () if entry.get("name") not in names]
         result[key] = [*kept, *ours[key]]
-    return {**result, "current-context": ours["current-context"]}
+    name = ours["current-context"]
+    current = theirs.get("current-context") or ""
+    # A cluster that was killed is still in the file.
+    previous = _previous_of(theirs, name) if current == name else current
+    result["contexts"] = _with_previous(result["contexts"], {name: previous})
+    return {**result, "current-context": name}
 
 
 def without(theirs: Raw, cluster: str) -> Raw:
-    """Their configuration with nothing of the cluster left in it."""
+    """Return their configuration without the cluster, and with the previous context if needed."""
     name = entry_name(cluster)
     result = dict(theirs)
     for key in _LISTS:
         result[key] = [entry for entry in theirs.get(key) or () if entry.get("name") != name]
+    previous = _previous_of(theirs, name)
+    contexts = [entry.get("name") for entry in result["contexts"]]
+    after = [each for each in contexts if each and _previous_of(theirs, each) == name]
+    result["contexts"] = _with_previous(result["contexts"], dict.fromkeys(after, previous))
     if theirs.get("current-context") == name:
-        result["current-context"] = ""
+        result["current-context"] = previous if previous in contexts else ""
+    return result
+
+
+def _previous_of(config: Raw, name: str) -> str:
+    """Return the context that was the current one before the context `name`, or ""."""
+    for entry in config.get("contexts") or ():
+        context = entry.get("context") or {}
+        for each in (context.get("extensions") or ()) if entry.get("name") == name else ():
+            if each.get("name") == _PREVIOUS:
+                return str((each.get("extension") or {}).get("context") or "")
+    return ""
+
+
+def _with_previous(contexts: Sequence[Raw], previous: Mapping[str, str]) -> list[Raw]:
+    """Return the contexts, of which those named in `previous` remember another previous one."""
+    result = []
+    for entry in contexts:
+        name = entry.get("name")
+        if name in previous:
+            context = dict(entry.get("context") or {})
+            others = [e for e in context.pop("extensions", ()) if e.get("name") != _PREVIOUS]
+            if previous[name]:
+                others += [{"name": _PREVIOUS, "extension": {"context": previous[name]}}]
+            entry = {**entry, "context": {**context, **({"extensions": others} if others else {})}}
+        result.append(entry)
     return result
 
 
 def read(path: Path) -> Raw:
-    """What is in a kubeconfig; {} if there is none."""
+    """Return the content of a kubeconfig; {} if the file does not exist."""
     import yaml
 
     if not path.exists():
@@ -94,15 +131,22 @@ def read(path: Path) -> Raw:
         raise KubeconfigError(f"{path}: not YAML; {error}") from None
     if found is not None and not isinstance(found, dict):
         raise KubeconfigError(f"{path}: not a kubeconfig; expected an object")
+    for key in _LISTS if found else ():
+        entries, kind = found.get(key) or [], key.removesuffix("s")
+        if not isinstance(entries, list) or not all(_is_entry(each, kind) for each in entries):
+            raise KubeconfigError(f"{path}: {key}: expected a list of entries with name and {kind}")
     return found or {}
+
+
+def _is_entry(value: object, kind: str) -> bool:
+    return isinstance(value, dict) and isinstance(value.get(kind) or {}, dict)
 
 
 def own_text(cluster: str, server: str, keys: Keys) -> str:
     """
-    `kubeconfig` as YAML.
+    Return `kubeconfig` as YAML.
 
-    Written by hand: nothing in it needs quoting, and who starts a cluster need not wait for a
-    library that writes everything.
+    Nothing in it needs quoting, and without a YAML library a cluster starts sooner.
     """
     config = kubeconfig(cluster, server, keys)
     return "\n".join(_lines(config, "")) + "\n"

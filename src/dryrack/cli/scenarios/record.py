@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING
 from dryrack.base.errors import ContentError
 from dryrack.cli.files import STDIN, UsageError, read_sources
 from dryrack.cli.output import say, shown, yaml_text
+from dryrack.cli.views.connecting import connection_to
 from dryrack.cli.views.sources import on_cluster
-from dryrack.cluster import RECORDED_KINDS, connection_of, load_catalogue, read_objects
+from dryrack.cluster import RECORDED_KINDS, load_catalogue, read_objects
 from dryrack.kinds.documents import read
 from dryrack.kinds.expansion.pod_claims import dump_problem
 from dryrack.scenario import anonymous, record
@@ -33,7 +33,7 @@ class Source:
 
     def objects(self) -> Sequence[Raw]:
         if not self.files:
-            connection = connection_of(os.environ, kubeconfig=self.kubeconfig, context=self.context)
+            connection = connection_to(kubeconfig=self.kubeconfig, context=self.context)
             found, notes = on_cluster(
                 connection, lambda client: read_objects(client, RECORDED_KINDS)
             )

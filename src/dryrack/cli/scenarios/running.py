@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from dryrack.cli.output import Format, print_data
 from dryrack.cli.scenarios.changes import Changes
 from dryrack.cli.scenarios.junit import junit_xml
 from dryrack.cli.scenarios.showing import Narrator, print_summary, print_verdict
+from dryrack.cli.views.connecting import connection_to
 from dryrack.scenario import (
     ENGINES,
     ClusterRun,
@@ -87,9 +88,10 @@ def _check(names: Sequence[str], wish: Wish) -> None:
 def _run(loaded: LoadedScenario, wish: Wish) -> Outcome:
     tells = wish.output is Format.TABLE
     observer: Observer = Narrator(loaded) if tells else Nobody()
+    began = time.monotonic()
     outcome = _outcome(loaded, wish, observer)
     if tells:
-        print_verdict(outcome)
+        print_verdict(outcome, time.monotonic() - began)
     return outcome
 
 
@@ -99,9 +101,7 @@ def _outcome(loaded: LoadedScenario, wish: Wish, observer: Observer) -> Outcome:
 
         return run_and_keep(loaded, observer)
     if wish.is_on_cluster:
-        from dryrack.cluster import connection_of
-
-        connection = connection_of(os.environ, kubeconfig=wish.kubeconfig, context=wish.context)
+        connection = connection_to(kubeconfig=wish.kubeconfig, context=wish.context)
         there = ClusterRun(connection=connection, engines=_engines(wish), observer=observer)
         return run_on_cluster(loaded, there)
     run_embedded = run_in_real_time if wish.real_time else run_in_virtual_time

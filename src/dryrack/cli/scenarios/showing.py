@@ -113,13 +113,16 @@ class Narrator:
             erase_line()
 
 
-def print_verdict(outcome: Outcome) -> None:
-    """Print whether a run holds, the pods that differ from a recording, and why pods wait."""
+def print_verdict(outcome: Outcome, real_seconds: float) -> None:
+    """Print whether a run passed, the pods that differ from a recording, and why pods wait."""
     mark, style = _MARKS[Verdict.HELD if outcome.held else Verdict.FAILED]
-    word = "holds" if outcome.held else "does not hold"
-    text = paint(f"{mark} {shown(outcome.name)} {word}", f"bold {style}")
-    hash_ = f", journal {outcome.hash[:12]}" if outcome.hash else ""
-    print_line(f"{text} {paint(f'after {outcome.seconds:.1f} s{hash_}', 'dim')}")
+    word = "passed" if outcome.held else "failed"
+    text = paint(f"{mark} {shown(outcome.name)} {word}:", f"bold {style}")
+    took = f"{real_seconds:.1f}s real"
+    if outcome.hash:
+        # Only a run in virtual time can be repeated, and has a hash.
+        took = f"{outcome.seconds:.1f}s virtual, {took}, run ID {outcome.hash[:12]}"
+    print_line(f"{text} {paint(took, 'dim')}")
     if outcome.problem:
         print_line(paint(f"{_INDENT}{shown(outcome.problem)}", "red"))
     if outcome.fidelity is not None:
@@ -214,4 +217,4 @@ def print_summary(outcomes: Iterable[Outcome]) -> None:
         if not each.held:
             print_line(paint(shown(f"✗ {each.name}: {each.failures[0]}"), "bold red"))
     style = "bold green" if held == len(found) else "bold red"
-    print_line(paint(f"{held} of {len(found)} scenarios hold", style))
+    print_line(paint(f"{held} of {len(found)} scenarios passed", style))

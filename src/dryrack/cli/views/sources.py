@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from dryrack.base.errors import DryrackError
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import say, shown
+from dryrack.cli.views.connecting import connection_to
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -65,15 +64,7 @@ class Source:
         return tuple(each for each in found if each.metadata.namespace in ("", self.namespace))
 
     def connection(self) -> Connection:
-        from dryrack.cluster import connection_of
-
-        try:
-            return connection_of(os.environ, kubeconfig=self.kubeconfig, context=self.context)
-        except DryrackError as error:
-            plane = _plane_of_ours()
-            if plane and not self.kubeconfig and not self.context:
-                raise DryrackError(f"{error}, for example {plane}") from None
-            raise
+        return connection_to(kubeconfig=self.kubeconfig, context=self.context)
 
     def namespace_in(self, connection: Connection) -> str:
         """The namespace that is meant; empty for all."""
@@ -106,13 +97,3 @@ async def _on_cluster(
             return await work(Client(transport, agent=AGENT))
         except TransportError as error:
             raise DryrackError(f"{error}; {remedy(error, NODES)}") from None
-
-
-def _plane_of_ours() -> str:
-    """The option for a control plane that `dryrack up` has left running."""
-    from dryrack.cluster.process import all_states
-
-    for state in all_states():
-        if state.running() is not None:
-            return f"--kubeconfig {shlex.quote(str(state.kubeconfig))}"
-    return ""

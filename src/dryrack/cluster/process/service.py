@@ -70,6 +70,10 @@ _NODES_SECONDS_MAX = 120.0
 _NODES_STALL_SECONDS_MAX = 10.0
 _PROGRESS_SECONDS = 0.5
 _SLICES = "resourceslices.resource.k8s.io"
+_NO_NODES = (
+    "The cluster has no nodes, so Pods stay Pending. To start with nodes, add for example: "
+    "--nodes 3 --instance-type p5.48xlarge"
+)
 
 
 async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[str], None]) -> None:
@@ -97,8 +101,12 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
         if launch.dashboard is not None:
             page = launch.dashboard(plane.client("dryrack-dashboard"), _past(plane))
             tell(f"dashboard: {await stack.enter_async_context(page)}")
+        if launch.merges:
+            context = kubeconfig.entry_name(launch.state.name)
+            tell(f"kubectl uses the cluster: context {context} in {launch.kubeconfig}")
         has_nodes = plane.store.count("nodes") > 0
         if not has_nodes:
+            tell(f"{WARNING}{_NO_NODES}")
             tell("")
             await _let_them_ask(door, stopping)
         await asyncio.to_thread(_load_engines)

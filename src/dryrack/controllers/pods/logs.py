@@ -56,9 +56,9 @@ def log_of(
         *_numbered(others).items(),
         *(pair for each in found for pair in each.env),
     ]
-    own = f"that of image {spec.get('image', '')}"
     lines = [
-        f"command: {' '.join(words) or own}",
+        f"# simulated: image {spec.get('image', '')}, no process runs",
+        *([f"command: {' '.join(words)}"] if words else []),
         *map(_variable_form(words), dict.fromkeys(variables)),
         *(f"not prepared: {each.error}" for each in found if each.error),
         *(f"mount: {path}" for each in found for path in each.mounts),
