@@ -120,7 +120,7 @@ def test_the_list_says_when_faults_end() -> None:
     assert cells[0] == ("a", "gpu-0", "unhealthy=it smokes", "-")
     assert cells[1] == ("a", "gpu-1", "lost", "over")
     assert cells[2][:3] == ("a", "gpu-2", "broken")
-    assert cells[2][3].startswith("'broken' is no fault; say unhealthy")
+    assert cells[2][3].startswith("unknown fault 'broken'; use unhealthy")
     assert cells[3] == ("b", "-", "driver=gone", "in 90s")
     assert rows[3].document() == {
         "node": "b",

@@ -165,11 +165,19 @@ def test_a_scenario_is_checked_as_the_command_that_runs_it_does(tmp_path: Path) 
     ("text", "line", "said"),
     [
         ("kind: NodeDevices\ndevices: [{kind: fake, count: 2}]\n", 0, ""),
-        ("kind: NodeDevices\ndevices:\n- kind: fake\n  cuont: 2\n", 5, "devices[0].cuont: no such"),
-        ("kind: NodeDevices\ndevices: [{kind: fame}]\n", 3, "no such kind; there are: "),
-        ("kind: NodeDevices\ndevices: [{kind: fake}, {kind: fake}]\n", 3, "is there already"),
+        (
+            "kind: NodeDevices\ndevices:\n- kind: fake\n  cuont: 2\n",
+            5,
+            "devices[0].cuont: unknown field",
+        ),
+        ("kind: NodeDevices\ndevices: [{kind: fame}]\n", 3, "unknown device kind; use one of: "),
+        (
+            "kind: NodeDevices\ndevices: [{kind: fake}, {kind: fake}]\n",
+            3,
+            "already provides driver",
+        ),
         ("kind: Catalogue\nmodels: []\n", 0, ""),
-        ("kind: Catalogue\nmodels:\n- nmae: x\n", 4, "models[0].nmae: no such field"),
+        ("kind: Catalogue\nmodels:\n- nmae: x\n", 4, "models[0].nmae: unknown field"),
         ("kind: Senario\n", 2, "no kind 'Senario' in dryrack.dev/v1alpha1; did you mean"),
     ],
 )

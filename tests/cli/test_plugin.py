@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         ((), "--devices: which devices this node has, for example fake:8"),
         (
             ("--devices", "tpu:8"),
-            "--devices tpu: no such kind; there are: catalogue, cpu, fake, file, gpu, net",
+            "--devices tpu: unknown device kind; use one of: catalogue, cpu, fake, file, gpu, net",
         ),
         (("--devices", "fake:8", "--node", "Node_1"), "--node 'Node_1': "),
         (("--print-rbac", "--nas-namespace", "a.b"), "--nas-namespace 'a.b': "),
@@ -99,19 +99,25 @@ def test_a_file_says_the_same_as_the_option(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("devices", "complaint"),
     [
-        ("- kind: fake\n  cuont: 8\n", ":5: devices[0].cuont: no such field"),
+        ("- kind: fake\n  cuont: 8\n", ":5: devices[0].cuont: unknown field"),
         ("- kind: fake\n  count: 0\n", ":5: devices[0].count: 0 is less than 1"),
         ("- kind: fake\n  count: many\n", ":5: devices[0].count: expected "),
         ("- count: 8\n", ":4: devices[0]: kind is missing"),
-        ("- kind: fake\n- kind: tpu\n", ":5: devices[1]: no such kind; there are: catalogue"),
+        (
+            "- kind: fake\n- kind: tpu\n",
+            ":5: devices[1]: unknown device kind; use one of: catalogue",
+        ),
         ("- kind: fake\n  options:\n    modle: x\n", ":6: devices[0].options.modle: no option"),
         (
             "- kind: fake\n  options:\n    split: no\n",
             ":6: devices[0].options.split: split='false'",
         ),
-        ("- kind: fake\n- kind: fake\n", ":5: devices[1]: driver fake.resource.3-shake.com is "),
-        ("- kind: catalogue\n", ":4: devices[0]: of which machine?"),
-        ("---\nkind: Pod\napiVersion: v1\n", ":5: Pod says nothing about devices"),
+        (
+            "- kind: fake\n- kind: fake\n",
+            ":4: devices[0] already provides driver fake.resource.3-shake.com",
+        ),
+        ("- kind: catalogue\n", ":4: devices[0]: name an instance type"),
+        ("---\nkind: Pod\napiVersion: v1\n", ":5: Pod is not NodeDevices"),
     ],
 )
 def test_a_mistake_in_the_file_is_told_with_its_line_and_field(

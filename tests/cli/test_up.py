@@ -225,7 +225,7 @@ def test_a_config_can_say_what_nodes_have(home: Path, tmp_path: Path) -> None:
     config = home / "default" / "kubeconfig"
     [slice_] = fetched(config, "/apis/resource.k8s.io/v1/resourceslices")["items"]
 
-    assert f"{file}:8: devices[0]: no such kind" in refused.stderr
+    assert f"{file}:8: devices[0]: unknown device kind" in refused.stderr
     assert up.returncode == 0, up.stderr
     assert [each["name"] for each in slice_["spec"]["devices"]] == ["fake-0", "fake-1"]
     assert fetched(config, "/api/v1/namespaces/test1")["kind"] == "Namespace"
@@ -304,8 +304,11 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
             "nodes of the type g4dn.xlarge have devices of gpu.nvidia.com already",
         ),
         (("--catalogue-file", "nowhere.yaml"), "no such file"),
-        (("--devices", "gpus:8"), "--devices gpus: no such kind; there are: "),
-        (("--devices", "gpu:0"), "--devices 'gpu:0': COUNT is '0'; a number from 1 on"),
+        (("--devices", "gpus:8"), "--devices gpus: unknown device kind; use one of: "),
+        (
+            ("--devices", "gpu:0"),
+            "--devices 'gpu:0': the count must be a positive integer, got '0'",
+        ),
         (("--release", "1.20"), "--release '1.20': not known; write 1.36 or 1.37"),
         (("--feature-gates", "DRAMagic=true"), "feature gate 'DRAMagic': not known here"),
         (("--runtime-config", "resource.k8s.io=true"), "--runtime-config: invalid key"),

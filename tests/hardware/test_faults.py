@@ -174,17 +174,21 @@ def test_what_a_node_may_be_told_is_read() -> None:
 @pytest.mark.parametrize(
     ("key", "text", "told"),
     [
-        ("device-fault.dryrack.dev/gpu-0", "broken", "'broken' is no fault; say unhealthy,"),
-        ("device-fault.dryrack.dev/gpu-0", "lost=1", "'lost=1' is no fault"),
-        ("device-fault.dryrack.dev/gpu-0", "lost;", "'' is no fault"),
+        ("device-fault.dryrack.dev/gpu-0", "broken", "unknown fault 'broken'; use unhealthy,"),
+        ("device-fault.dryrack.dev/gpu-0", "lost=1", "unknown fault 'lost=1'"),
+        ("device-fault.dryrack.dev/gpu-0", "lost;", "unknown fault ''"),
         ("device-fault.dryrack.dev/gpu-0", "taint", "taint=KEY[=VALUE]:EFFECT"),
-        ("device-fault.dryrack.dev/gpu-0", "taint=a=b", "say taint=KEY[=VALUE]:EFFECT"),
+        ("device-fault.dryrack.dev/gpu-0", "taint=a=b", "use taint=KEY[=VALUE]:EFFECT"),
         ("device-fault.dryrack.dev/gpu-0", "taint=a:Evict", "NoExecute"),
-        ("device-fault.dryrack.dev/gpu-0", "lost until noon", "until 'noon': must be a time"),
+        (
+            "device-fault.dryrack.dev/gpu-0",
+            "lost until noon",
+            "until 'noon': must be an RFC 3339 time",
+        ),
         ("device-fault.dryrack.dev/gpu-0", "lost until 2026-01-02T03:04:05", "RFC 3339"),
-        ("node-fault.dryrack.dev/prepare", "slow=soon", "say fail, fail=MESSAGE, slow=5s or hang"),
-        ("node-fault.dryrack.dev/ready", "true", "'true' is no fault; say false"),
-        ("node-fault.dryrack.dev/fan", "off", "no fault 'fan' of a node; there are: prepare,"),
+        ("node-fault.dryrack.dev/prepare", "slow=soon", "use fail, fail=MESSAGE, slow=5s or hang"),
+        ("node-fault.dryrack.dev/ready", "true", "unknown fault 'true'; use false"),
+        ("node-fault.dryrack.dev/fan", "off", "unknown node fault 'fan'; use one of: prepare,"),
     ],
 )
 def test_a_bad_annotation_is_told_and_counts_for_nothing(key: str, text: str, told: str) -> None:
@@ -220,6 +224,6 @@ def test_a_file_has_a_line_for_each_fault() -> None:
         device_annotation("gpu-0"): "lost",
         device_annotation("gpu-1"): "unhealthy=it smokes; taint=a:None",
     }
-    assert problems[0].startswith("line 6, device 'gpu-2': '' is no fault; say ")
-    assert problems[1].startswith("line 7, device 'x': 'y' is no fault; say ")
+    assert problems[0].startswith("line 6, device 'gpu-2': unknown fault ''; use ")
+    assert problems[1].startswith("line 7, device 'x': unknown fault 'y'; use ")
     assert faults_of(said, NOW).problems == ()

@@ -134,8 +134,8 @@ def test_an_overlay_without_requirements_is_for_every_node() -> None:
     ("capacity", "told"),
     [
         ({f"{DRIVER}/device": "1"}, []),
-        ({f"{DRIVER}/device": "8"}, ["capacity says 8 of gpu.example.com/device, but"]),
-        ({f"{DRIVER}/device": "1k"}, ["capacity says 1k of gpu.example.com/device, but"]),
+        ({f"{DRIVER}/device": "8"}, ["capacity of gpu.example.com/device is 8, but"]),
+        ({f"{DRIVER}/device": "1k"}, ["capacity of gpu.example.com/device is 1k, but"]),
         ({"nvidia.com/gpu": "8"}, []),
         ({}, []),
     ],
@@ -146,7 +146,7 @@ def test_an_overlay_is_held_to_its_promise(capacity: dict[str, str], told: list[
 
     notes = pools_of(inventory, node(labels={"gpu": "a"})).notes
 
-    assert [note.message.partition(" gpu.example.com has")[0] for note in notes] == told
+    assert [note.message.partition(" gpu.example.com publishes")[0] for note in notes] == told
 
 
 def test_origins_share_a_pool_as_sections() -> None:
@@ -182,7 +182,7 @@ def test_of_two_devices_with_one_name_the_first_stays() -> None:
     assert note.origin.part == "two"
     assert note.message == (
         "driver gpu.example.com, pool of the node:"
-        " device gpu-0 is there already, from ConfigMap config (one)"
+        " ConfigMap config (one) already defines device gpu-0; dryrack keeps the first"
     )
 
 
@@ -211,7 +211,7 @@ def test_counters_may_come_from_another_origin() -> None:
     (note,) = matched.notes
     assert note.message == (
         "driver gpu.example.com, pool of the node:"
-        " device lost is left out: the pool has no counter set 'gone'"
+        " device lost is not published: the pool has no counter set 'gone'"
     )
 
 
@@ -334,7 +334,7 @@ def test_no_pool_of_a_node_takes_the_name_of_a_shared_one() -> None:
 
     assert not matched.pools
     assert [note.message for note in matched.notes] == [
-        "pool n1 is already one of the whole cluster"
+        "pool n1 is already published for the whole cluster"
     ]
     assert len(pools_of(inventory, node("n2", {"gpu": "a"})).pools) == 1
 

@@ -147,7 +147,7 @@ def test_claims_that_share_a_numa_node_have_cpus_of_their_own(tmp_path: Path) ->
         f"{first + 4}-{first + 5}",
         f"{first}-{first + 3},{first + 6}-{first + 7}",
     ]
-    assert "95 CPUs were given, and 88 of 96 are free" in refused
+    assert "the claim has 95 CPUs, but 88 of 96 are free" in refused
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_whole_and_its_partition_are_never_prepared_together(
     refused, given = asyncio.run(scenario())
 
     assert f"device {NODE}/" in refused
-    assert "of gpu-0-counter-set, of which too little is left beside" in refused
+    assert "of gpu-0-counter-set than" in refused
     assert isinstance(given, tuple)
 
 
@@ -225,11 +225,11 @@ def test_the_slices_of_a_machine_are_ones_that_an_api_server_takes(name: str) ->
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("catalogue", "as in catalogue:p5.48xlarge"),
-        ("catalogue:p5.49xlarge", "not in the catalogue; did you mean .*p5.48xlarge"),
-        ("catalogue:g4dn.xlarge,mig=true", "no cards whose partitions are known"),
-        ("catalogue:p5.48xlarge,mig=yes", "mig='yes'; true or false"),
-        ("catalogue:p5.48xlarge,count=2", "no option 'count'; it has: mig"),
+        ("catalogue", "for example catalogue:p5.48xlarge"),
+        ("catalogue:p5.49xlarge", "unknown instance type or model; did you mean .*p5.48xlarge"),
+        ("catalogue:g4dn.xlarge,mig=true", "no MIG partitions for its GPUs"),
+        ("catalogue:p5.48xlarge,mig=yes", "mig='yes': use true or false"),
+        ("catalogue:p5.48xlarge,count=2", "no option 'count'; use one of: mig"),
     ],
 )
 def test_machines_that_make_no_sense_are_told(text: str, complaint: str) -> None:
@@ -240,5 +240,5 @@ def test_machines_that_make_no_sense_are_told(text: str, complaint: str) -> None
 
 def test_two_machines_with_one_driver_are_refused() -> None:
     """A driver has one pool on a node."""
-    with pytest.raises(DevicesError, match=r"driver gpu.nvidia.com is there already, by catalogue"):
+    with pytest.raises(DevicesError, match=r"already provides driver gpu.nvidia.com"):
         read_devices(["catalogue:h100-sxm5-80gb", "catalogue:g4dn.xlarge"], [], catalogue)

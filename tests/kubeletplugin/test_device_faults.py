@@ -228,7 +228,7 @@ def test_an_annotation_that_says_nothing_is_told_on_the_node() -> None:
         events = (await client.list(EVENTS)).items
         messages = [each["message"] for each in events if each["reason"] == "InvalidFault"]
         assert len(messages) == 2
-        assert all("'broken' is no fault; say unhealthy, unknown" in each for each in messages)
+        assert all("unknown fault 'broken'; use unhealthy, unknown" in each for each in messages)
         assert await published(client) == before
 
     play(scene, KINDS)

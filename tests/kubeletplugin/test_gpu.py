@@ -86,7 +86,7 @@ def test_a_part_of_a_gpu_and_admin_access_are_told() -> None:
 @pytest.mark.parametrize(
     ("parameters", "complaint"),
     [
-        ({"kind": "NetConfig"}, "it is GpuConfig of gpu.resource.example.com/v1alpha1"),
+        ({"kind": "NetConfig"}, "expected GpuConfig of gpu.resource.example.com/v1alpha1"),
         (CONFIG | {"sharing": {"strategy": "Luck"}}, r"Invalid enum value 'Luck'"),
         (
             CONFIG | {"sharing": {"spacePartitioningConfig": {"partitionCount": -1}}},
@@ -94,7 +94,7 @@ def test_a_part_of_a_gpu_and_admin_access_are_told() -> None:
         ),
         (
             CONFIG | {"sharing": {"strategy": "TimeSlicing", "spacePartitioningConfig": {}}},
-            "spacePartitioningConfig with strategy TimeSlicing; take one away",
+            "spacePartitioningConfig conflicts with strategy TimeSlicing; remove one of the two",
         ),
     ],
 )
@@ -186,13 +186,13 @@ def test_no_two_gpus_have_one_uuid() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("gpu:10001", "gpu:10001: a node has 10000 of these at most"),
-        ("gpu:5000,partitions=4", "a node has 2000 of these at most"),
-        ("gpu,partitions=x", "partitions='x'; 0 to 100"),
-        ("gpu,partitions=101", "partitions='101'; 0 to 100"),
-        ("gpu,partitions=41,shared=true", "partitions='41'; 0 to 40"),
-        ("gpu,shared=yes", "shared='yes'; true or false"),
-        ("gpu,model=x", "no option 'model'; it has: binding, partitions, shared"),
+        ("gpu:10001", "gpu:10001: a node has at most 10000 of these"),
+        ("gpu:5000,partitions=4", "a node has at most 2000 of these"),
+        ("gpu,partitions=x", "partitions='x': use a number from 0 to 100"),
+        ("gpu,partitions=101", "partitions='101': use a number from 0 to 100"),
+        ("gpu,partitions=41,shared=true", "partitions='41': use a number from 0 to 40"),
+        ("gpu,shared=yes", "shared='yes': use true or false"),
+        ("gpu,model=x", "no option 'model'; use one of: binding, partitions, shared"),
     ],
 )
 def test_options_that_make_no_sense_are_told(text: str, complaint: str) -> None:

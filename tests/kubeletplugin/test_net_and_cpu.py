@@ -63,10 +63,14 @@ def test_a_container_learns_its_numa_node_and_cpus() -> None:
 @pytest.mark.parametrize(
     ("kind", "parameters", "complaint"),
     [
-        (NetKind(), CONFIG | {"kind": "GpuConfig"}, "it is NetConfig of net.resource.example.com"),
+        (
+            NetKind(),
+            CONFIG | {"kind": "GpuConfig"},
+            "expected NetConfig of net.resource.example.com",
+        ),
         (NetKind(), CONFIG | {"bwBurst": {"ingressBurst": -1}}, r"`\$.bwBurst.ingressBurst`"),
         (NetKind(), CONFIG | {"bwBurst": {"egressBurst": 2**36}}, r"`\$.bwBurst.egressBurst`"),
-        (CpuKind(), CONFIG, "opaque parameters for cpu.example.com, which takes none"),
+        (CpuKind(), CONFIG, "cpu.example.com accepts no opaque parameters"),
     ],
 )
 def test_parameters_that_make_no_sense_are_told(
@@ -80,10 +84,10 @@ def test_parameters_that_make_no_sense_are_told(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("net:10001", "a node has 10000 of these at most"),
-        ("net,model=x", "no option 'model'; it has: none"),
-        ("cpu,cpus=0", "cpus='0'; 1 to 1024"),
-        ("cpu,cpus=many", "cpus='many'; 1 to 1024"),
+        ("net:10001", "a node has at most 10000 of these"),
+        ("net,model=x", "no option 'model'; it has no options"),
+        ("cpu,cpus=0", "cpus='0': use a number from 1 to 1024"),
+        ("cpu,cpus=many", "cpus='many': use a number from 1 to 1024"),
     ],
 )
 def test_options_that_make_no_sense_are_told(text: str, complaint: str) -> None:

@@ -183,7 +183,7 @@ def test_an_annotation_that_says_nothing_is_an_event_of_the_node() -> None:
 
         [event] = (await world.client.list(EVENTS)).items
         assert (event["reason"], event["involvedObject"]["kind"]) == ("InvalidFault", "Node")
-        assert "'broken' is no fault; say unhealthy" in event["message"]
+        assert "unknown fault 'broken'; use unhealthy" in event["message"]
 
     play(scene)
 
@@ -334,8 +334,8 @@ def test_prepare_fails_as_it_is_said(short_path: Path) -> None:
             "it has 7 devices of fake.resource.3-shake.com in pool node-1"
         ),
         *("", "no disk"),
-        "node node-1: told to fail by an annotation",
-        "driver fake.resource.3-shake.com is told to be gone by an annotation",
+        "node node-1: the fault annotation prepare=fail is set",
+        "driver fake.resource.3-shake.com: the fault annotation driver=gone is set",
         "",
     ]
 

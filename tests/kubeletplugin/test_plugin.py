@@ -146,12 +146,15 @@ def test_split_devices_are_children_with_uuids_of_their_own(tmp_path: Path) -> N
     ("parameters", "complaint"),
     [
         (PARAMETERS | {"count": 0}, "invalid number of Fakes requested: count=0"),
-        (PARAMETERS | {"count": 3}, "count=3, but the request was given 1"),
-        (PARAMETERS | {"split": 0}, "split=0; 1 to 1000"),
+        (PARAMETERS | {"count": 3}, "count=3, but the request has 1 devices"),
+        (PARAMETERS | {"split": 0}, "split=0; use 1 to 1000"),
         (PARAMETERS | {"split": "x"}, "Expected `int | null`, got `str` - at `$.split`"),
         (PARAMETERS | {"splitt": 2}, "unknown field `splitt`"),
         (PARAMETERS | {"selector": {"model": "ULTRA_10"}}, "the parameters select 'ULTRA_10'"),
-        ({"apiVersion": "v1", "kind": "GpuConfig"}, "kind 'GpuConfig'; it is FakeClaimParameters"),
+        (
+            {"apiVersion": "v1", "kind": "GpuConfig"},
+            "expected kind FakeClaimParameters, got 'GpuConfig'",
+        ),
     ],
 )
 def test_parameters_that_make_no_sense_are_told(
@@ -197,7 +200,7 @@ def test_a_claim_that_was_replaced_is_refused(tmp_path: Path) -> None:
         claim = await world.claim("mine", ["fake-0"])
         return await refusal(started(world), replace(claim, uid="0000-0000"))
 
-    assert "claim default/mine: got replaced" in asyncio.run(scenario())
+    assert "claim default/mine: the claim was replaced" in asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("uid", ["", "../../etc/passwd", "a/b", ".", "a\0b", "x" * 64, "a b"])
@@ -342,27 +345,28 @@ def test_a_kind_of_another_package_is_found_by_its_entry_point() -> None:
         "file.dra.example.com",
     ]
     with pytest.raises(
-        DevicesError, match="no such kind; there are: catalogue, cpu, fake, file, gpu, mine, net"
+        DevicesError,
+        match="unknown device kind; use one of: catalogue, cpu, fake, file, gpu, mine, net",
     ):
         read_devices(["theirs"], [entry])
-    with pytest.raises(DevicesError, match=r"driver .* is there already, by mine:3"):
+    with pytest.raises(DevicesError, match=r"mine:3 already provides driver"):
         read_devices(["mine:3", "fake"], [entry])
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "as in fake:8"),
-        ("fake:", "COUNT is ''; a number from 1 on"),
-        ("fake:0", "COUNT is '0'; a number"),
-        ("fake:-1", "COUNT is '-1'; a number"),
-        ("fake:eight", "COUNT is 'eight'; a number"),
-        ("fake:10001", "a node has 10000 at most"),
-        ("fake:1,model", "'model'; option=value"),
-        ("fake:1,modell=x", "no option 'modell'; it has: model, split"),
-        ("fake:1,split=0", "split='0'; 1 to 1000"),
-        ("fake:5000,split=4", "a node has 2000 at most"),
-        ("file,shared=maybe", "shared='maybe'; true or false"),
+        ("", "for example fake:8"),
+        ("fake:", "the count must be a positive integer, got ''"),
+        ("fake:0", "a positive integer, got '0'"),
+        ("fake:-1", "a positive integer, got '-1'"),
+        ("fake:eight", "a positive integer, got 'eight'"),
+        ("fake:10001", "a node has at most 10000"),
+        ("fake:1,model", "'model' is not option=value"),
+        ("fake:1,modell=x", "no option 'modell'; use one of: model, split"),
+        ("fake:1,split=0", "split='0': use a number from 1 to 1000"),
+        ("fake:5000,split=4", "a node has at most 2000"),
+        ("file,shared=maybe", "shared='maybe': use true or false"),
         ("file,directory=etc", "an absolute path"),
     ],
 )

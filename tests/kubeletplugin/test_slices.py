@@ -101,7 +101,7 @@ def test_who_is_undone_again_and_again_holds_back(caplog: pytest.LogCaptureFixtu
 
     assert at_once < 12
     assert later - at_once < 60
-    told = f"slices of driver {DRIVER} on node node-1 are undone by somebody else again and again; "
+    told = f"slices of driver {DRIVER} on node node-1 are repeatedly changed by another program; "
     assert sum(each.message.startswith(told) for each in caplog.records) == 2
 
 

@@ -211,7 +211,7 @@ def test_a_pod_whose_devices_cannot_be_prepared_waits_and_says_why() -> None:
             "Failed to prepare dynamic resources: prepare dynamic resources: NodePrepareResources "
             f"failed for ResourceClaim {claim['metadata']['name']}: claim split-0/"
             f"{claim['metadata']['name']}: request r, opaque parameters: invalid number of "
-            "children: split=0; 1 to 1000"
+            "children: split=0; use 1 to 1000"
         )
         assert "devices" not in claim["status"]
 

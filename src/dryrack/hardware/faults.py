@@ -253,7 +253,7 @@ def read_node_fault(part: str, text: str) -> NodeFault:
     known = _NODE_FAULTS.get(part)
     if known is None:
         offered = ", ".join(_NODE_FAULTS)
-        raise FaultError(f"no fault {part!r} of a node; there are: {offered}")
+        raise FaultError(f"unknown node fault {part!r}; use one of: {offered}")
     said, until = _split(text)
     name, has_detail, detail = said.partition("=")
     match part, name, bool(has_detail):
@@ -269,7 +269,7 @@ def read_node_fault(part: str, text: str) -> NodeFault:
             return DriverGone(until)
         case "ready", "false", False:
             return NotReady(until)
-    raise FaultError(f"{said!r} is no fault; say {known}")
+    raise FaultError(f"unknown fault {said!r}; use {known}")
 
 
 def _device_fault(text: str) -> DeviceFault:
@@ -284,7 +284,7 @@ def _device_fault(text: str) -> DeviceFault:
             return DeviceFault(is_lost=True, until=until)
         case "taint", True:
             return DeviceFault(taint=_taint(detail), until=until)
-    raise FaultError(f"{said!r} is no fault; say {_DEVICE_FAULTS}")
+    raise FaultError(f"unknown fault {said!r}; use {_DEVICE_FAULTS}")
 
 
 def _split(text: str) -> tuple[str, float | None]:
@@ -298,7 +298,7 @@ def _split(text: str) -> tuple[str, float | None]:
         until = None
     if until is None or until.tzinfo is None:
         raise FaultError(
-            f"until {found['until']!r}: must be a time as of RFC 3339, such as 2026-01-02T03:04:05Z"
+            f"until {found['until']!r}: must be an RFC 3339 time, such as 2026-01-02T03:04:05Z"
         )
     return found["fault"], until.timestamp()
 
@@ -309,7 +309,7 @@ def _taint(text: str) -> DeviceTaint:
     key, _, value = labelled.partition("=")
     taint = DeviceTaint(key=key, value=value, effect=effect)
     for problem in taint_problems("taint", taint):
-        raise FaultError(f"{problem}; say taint=KEY[=VALUE]:EFFECT")
+        raise FaultError(f"{problem}; use taint=KEY[=VALUE]:EFFECT")
     return taint
 
 

@@ -81,7 +81,10 @@ class Matcher:
         pools = [mould.pool_on(name) for mould in found]
         free = [pool for pool in pools if (pool.driver, pool.name) not in self._shared_names]
         taken = tuple(
-            Note(pool.sections[0].origin, f"pool {pool.name} is already one of the whole cluster")
+            Note(
+                pool.sections[0].origin,
+                f"pool {pool.name} is already published for the whole cluster",
+            )
             for pool in pools
             if (pool.driver, pool.name) in self._shared_names
         )

@@ -142,7 +142,10 @@ class _Merge:
                 yield origin, batch
             else:
                 first = _said(self._entries[0][0])
-                self._note(origin, f"{first} has it for other nodes, and only the first stays")
+                self._note(
+                    origin,
+                    f"{first} publishes the same pool for other nodes; dryrack keeps the first",
+                )
 
     def _distinct(self, entries: Iterator[tuple[Origin, Batch]]) -> Iterator[tuple[Origin, Batch]]:
         devices: dict[str, Origin] = {}
@@ -165,7 +168,9 @@ class _Merge:
         for each in given:
             if each.name in seen:
                 first = _said(seen[each.name])
-                self._note(origin, f"{what} {each.name} is there already, from {first}")
+                self._note(
+                    origin, f"{first} already defines {what} {each.name}; dryrack keeps the first"
+                )
             else:
                 seen[each.name] = origin
                 yield each
@@ -187,7 +192,7 @@ class _Merge:
             if missing is None:
                 yield device
             else:
-                self._note(origin, f"device {device.name} is left out: {missing}")
+                self._note(origin, f"device {device.name} is not published: {missing}")
 
     def _note(self, origin: Origin, what: str) -> None:
         pool = self._key.pool or "of the node"

@@ -29,7 +29,7 @@ class Broken:
 
 
 def broken_promises(overlay: Overlay) -> Iterator[Broken]:
-    """Every driver whose devices are not as many as the capacity says."""
+    """Yield each driver whose number of devices differs from the stated capacity."""
     counts: dict[str, int] = {}
     for batch in overlay.assignment.batches:
         if isinstance(batch.reach, ThisNode):
@@ -41,5 +41,5 @@ def broken_promises(overlay: Overlay) -> Iterator[Broken]:
             said = overlay.capacity[stated[0]]
             devices = "1 device" if count == 1 else f"{count} devices"
             yield Broken(
-                stated[0], f"capacity says {said} of {stated[0]}, but {driver} has {devices}"
+                stated[0], f"capacity of {stated[0]} is {said}, but {driver} publishes {devices}"
             )

@@ -196,7 +196,7 @@ class AllocationStates:
                 return await self._client.peek(STATES, selection)
             except NotFoundError:
                 if not is_told:
-                    hint = "apply what `dryrack plugin --print-crds` prints, or say --no-nas"
+                    hint = "apply the output of `dryrack plugin --print-crds`, or use --no-nas"
                     _logger.warning("NodeAllocationState is not served: %s", hint)
                     is_told = True
             except (ApiError, TransportError) as error:

@@ -118,10 +118,10 @@ def _decode(data: bytes, uid: str) -> ClaimRecord:
     if file.version != VERSION:
         raise ValueError(f"version {file.version}; this dryrack reads {VERSION}")
     if file.checksum != zlib.crc32(file.record):
-        raise ValueError("the checksum is wrong")
+        raise ValueError("the checksum does not match")
     record = msgspec.json.decode(file.record, type=ClaimRecord)
     if record.uid != uid:
-        raise ValueError(f"it is about claim {record.uid}")
+        raise ValueError(f"it describes claim {record.uid}")
     return record
 
 

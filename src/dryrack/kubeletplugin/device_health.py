@@ -80,7 +80,9 @@ class HealthStreams:
                 async for current in reports(self._faults, self._ended):
                     yield self._response(package, current)
             except DriverGoneError:
-                await context.abort(grpc.StatusCode.UNAVAILABLE, "the driver is told to be gone")
+                await context.abort(
+                    grpc.StatusCode.UNAVAILABLE, "the fault annotation driver=gone is set"
+                )
 
         handler: Any = grpc.unary_stream_rpc_method_handler(
             watch, response_serializer=lambda each: each.SerializeToString()

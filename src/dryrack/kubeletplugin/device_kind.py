@@ -149,8 +149,10 @@ class KindOptions:
         """The options with their defaults; one that is not among them is refused."""
         for name in self.options:
             if name not in known:
-                offered = ", ".join(sorted(known)) or "none"
-                raise DevicesError(f"--devices {self.kind}: no option {name!r}; it has: {offered}")
+                offered = (
+                    f"use one of: {', '.join(sorted(known))}" if known else "it has no options"
+                )
+                raise DevicesError(f"--devices {self.kind}: no option {name!r}; {offered}")
         return {**known, **self.options}
 
 

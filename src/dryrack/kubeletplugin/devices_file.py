@@ -61,7 +61,7 @@ def devices_documents(data: bytes, name: str) -> tuple[Document, ...]:
         *(
             each.problem(
                 "",
-                f"{each.kind or 'a document without kind'} says nothing about devices",
+                f"{each.kind or 'a document without kind'} is not {KIND}",
                 f"write kind: {KIND} and apiVersion: {API_VERSION}",
             )
             for each in strangers
@@ -74,15 +74,15 @@ def devices_documents(data: bytes, name: str) -> tuple[Document, ...]:
 def options_in(document: Document) -> tuple[KindOptions, ...]:
     """What the document asks for, in its order."""
     if document.api_version != API_VERSION:
-        message = f"apiVersion: {document.api_version!r} is not known"
+        message = f"apiVersion: {document.api_version!r} is not supported"
         _raise([document.problem("apiVersion", message, f"write {API_VERSION}")])
     written = _decoded(document)
     problems = [
         each for entry in enumerate(written.devices) for each in _problems(document, *entry)
     ]
     if not written.devices:
-        said = "devices: none are named"
-        problems.append(document.problem("devices", said, "write for example - kind: fake"))
+        said = "devices: the list is empty"
+        problems.append(document.problem("devices", said, "add an entry, for example - kind: fake"))
     _raise(problems)
     return tuple(
         KindOptions(
@@ -110,7 +110,7 @@ def _decoded(document: Document) -> NodeDevicesDocument:
     form = shape.of(NodeDevicesDocument)
     known = ("apiVersion", "kind", "metadata", "devices", "name", "count", "options")
     problems = [
-        _problem(document, path, "no such field", hint(str(path[-1]), known))
+        _problem(document, path, "unknown field", hint(str(path[-1]), known))
         for path in shape.unknown(document.raw, form)
         if path[0] != "metadata"
     ]
@@ -129,11 +129,11 @@ def _decoded(document: Document) -> NodeDevicesDocument:
 def _problems(document: Document, index: int, entry: DevicesEntry) -> Sequence[Problem]:
     within: Path = ("devices", index)
     if not entry.kind:
-        return [_problem(document, within, "kind is missing", "write for example kind: fake")]
+        return [_problem(document, within, "kind is missing", "add a kind, for example kind: fake")]
     if entry.count is not None and entry.count < 1:
         return [_problem(document, (*within, "count"), f"{entry.count} is less than 1")]
     return [
-        _problem(document, (*within, "options", name), "expected a text, a number or a truth")
+        _problem(document, (*within, "options", name), "expected a string, a number or a boolean")
         for name, value in entry.options.items()
         if not isinstance(value, str | bool | int)
     ]

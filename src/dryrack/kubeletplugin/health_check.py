@@ -38,7 +38,7 @@ async def serving_health(host: str, port: int, plugins: Sequence[Sockets]) -> As
 
     async def check(request: bytes, context: Any) -> bytes:
         if request not in _KNOWN_REQUESTS:
-            await context.abort(grpc.StatusCode.NOT_FOUND, "unknown service; there is liveness")
+            await context.abort(grpc.StatusCode.NOT_FOUND, "unknown service; use liveness")
         return _SERVING if await _is_well(plugins) else _NOT_SERVING
 
     server = grpc.aio.server()
@@ -48,7 +48,9 @@ async def serving_health(host: str, port: int, plugins: Sequence[Sockets]) -> As
     try:
         bound = server.add_insecure_port(where)
     except RuntimeError:
-        raise SocketError(f"{where}: cannot be served; choose another, or 0 for none") from None
+        raise SocketError(
+            f"{where}: cannot listen; use another port, or 0 to disable health checks"
+        ) from None
     await server.start()
     try:
         yield bound

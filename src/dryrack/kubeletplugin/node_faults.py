@@ -56,7 +56,7 @@ def failure(fault: PrepareFault | None, node: str) -> str:
     """What a claim that is to be prepared is refused with; "" if it is not."""
     if fault is None or fault.mode is not PrepareMode.FAIL:
         return ""
-    return fault.message or f"node {node}: told to fail by an annotation"
+    return fault.message or f"node {node}: the fault annotation prepare=fail is set"
 
 
 async def until_answered(faults: FaultSource) -> None:

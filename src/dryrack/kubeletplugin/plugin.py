@@ -270,13 +270,13 @@ class NodePlugin:
 
     async def _fetch(self, claim: ClaimReference) -> ResourceClaim:
         if not claim.namespace or not claim.name:
-            raise PrepareError(f"claim {claim.uid}: it was named without namespace or name")
+            raise PrepareError(f"claim {claim.uid}: the request has no namespace or no name")
         raw = await self._client.get(CLAIMS, claim.name, claim.namespace)
         fetched = decode(raw, ResourceClaim)
         if fetched.metadata.uid != claim.uid:
             raise PrepareError(
-                f"claim {_name(claim)}: got replaced; its UID is {fetched.metadata.uid} and not "
-                f"{claim.uid}"
+                f"claim {_name(claim)}: the claim was replaced; "
+                f"its UID is {fetched.metadata.uid}, not {claim.uid}"
             )
         return fetched
 

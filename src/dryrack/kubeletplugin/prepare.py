@@ -116,7 +116,9 @@ def allocated_devices(claim: ResourceClaim, devices: NodeDevices) -> Iterable[Al
     what = f"claim {claim.full_name}"
     allocation = claim.status.allocation
     if allocation is None:
-        raise PrepareError(f"{what}: not allocated; the scheduler does that before a pod is bound")
+        raise PrepareError(
+            f"{what}: not allocated; a scheduler allocates it before it binds the pod"
+        )
     results = [each for each in allocation.devices.results if each.driver == kind.driver]
     if not results:
         raise PrepareError(f"{what}: has no devices of driver {kind.driver}")
@@ -132,7 +134,7 @@ def allocated_devices(claim: ResourceClaim, devices: NodeDevices) -> Iterable[Al
             if any(capacity_name("", name)):
                 raise PrepareError(
                     f"{what}, request {result.request}: consumedCapacity {name!r}: not the name "
-                    "of a capacity; expected a name, or a domain and a name separated by a slash"
+                    "of a capacity; use NAME or DOMAIN/NAME"
                 )
         yield AllocatedDevice(
             request=result.request,
@@ -238,9 +240,9 @@ def _overdrawn(
         if any(each == counter for each, _ in _drawn(devices.devices[name]))
     ]
     return (
-        f"claim {claim.namespace}/{claim.name}: device {claim.node}/{device} draws on {counter[1]} "
-        f"of {counter[0]}, of which too little is left beside {', '.join(names) or 'the others'}; "
-        "it is free when their pods have ended"
+        f"claim {claim.namespace}/{claim.name}: device {claim.node}/{device} consumes more "
+        f"{counter[1]} of {counter[0]} than {', '.join(names) or 'other claims'} leave; "
+        "it becomes free when their pods end"
     )
 
 
@@ -253,5 +255,5 @@ def _check_free(device: PreparedDevice, claim: PreparingClaim, others: RecordInd
             raise PrepareError(
                 f"claim {claim.namespace}/{claim.name}: device {device.pool}/{device.device} "
                 f"is prepared for claim {other.namespace}/{other.name} ({other.uid}); it is "
-                "free when the pods of that claim have ended"
+                "free when the pods of that claim end"
             )

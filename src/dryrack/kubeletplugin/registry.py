@@ -61,7 +61,7 @@ def read_devices(
         if kind.driver in drivers:
             first = drivers[kind.driver].removeprefix("--devices ")
             raise DevicesError(
-                f"{said}: driver {kind.driver} is there already, by {first}; name it once"
+                f"{said}: {first} already provides driver {kind.driver}; name each driver once"
             )
         drivers[kind.driver] = said
     return tuple(kind for _, kind in asked)
@@ -90,14 +90,18 @@ def options_of(text: str) -> KindOptions:
     is_named = kind == CATALOGUE
     number = read_int64(count)
     if not kind:
-        raise DevicesError(f"--devices {text!r}: KIND[:COUNT][,option=value...], as in fake:8")
+        raise DevicesError(
+            f"--devices {text!r}: the format is KIND[:COUNT][,option=value...], for example fake:8"
+        )
     if colon and not is_named and (number is None or number < 1):
-        raise DevicesError(f"--devices {text!r}: COUNT is {count!r}; a number from 1 on")
+        raise DevicesError(
+            f"--devices {text!r}: the count must be a positive integer, got {count!r}"
+        )
     options: dict[str, str] = {}
     for part in rest:
         name, equals, value = part.partition("=")
         if not equals or not name or name in options:
-            raise DevicesError(f"--devices {text!r}: {part!r}; option=value, each option once")
+            raise DevicesError(f"--devices {text!r}: {part!r} is not option=value, or repeats it")
         options[name] = value
     if is_named:
         return _checked(KindOptions(kind, None, options, count))
@@ -109,10 +113,10 @@ def _checked(options: KindOptions) -> KindOptions:
     is_named = options.kind == CATALOGUE
     if is_named and (not options.name or options.count is not None):
         raise DevicesError(
-            f"--devices {options.kind}: of which machine? as in {CATALOGUE}:p5.48xlarge"
+            f"--devices {options.kind}: name an instance type, for example {CATALOGUE}:p5.48xlarge"
         )
     if options.name and not is_named:
-        raise DevicesError(f"--devices {options.kind}: name is for the kind {CATALOGUE}")
+        raise DevicesError(f"--devices {options.kind}: only the kind {CATALOGUE} has a name")
     return options
 
 
@@ -135,7 +139,7 @@ def _kind(options: KindOptions, entries: Sequence[EntryPoint]) -> DeviceKind:
     entry = next((each for each in entries if each.name == options.kind), None)
     if entry is None:
         known = ", ".join(sorted({CATALOGUE, *_IN_TREE, *(each.name for each in entries)}))
-        raise DevicesError(f"--devices {options.kind}: no such kind; there are: {known}")
+        raise DevicesError(f"--devices {options.kind}: unknown device kind; use one of: {known}")
     try:
         kind = entry.load()(options)
     except DryrackError:
@@ -143,11 +147,11 @@ def _kind(options: KindOptions, entries: Sequence[EntryPoint]) -> DeviceKind:
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
         raise DevicesError(
-            f"device kind {entry.name} ({entry.value}): {why}; mend the package, or uninstall it"
+            f"device kind {entry.name} ({entry.value}): {why}; fix the package, or uninstall it"
         ) from error
     if not isinstance(kind, DeviceKind):
         raise DevicesError(
-            f"device kind {entry.name} ({entry.value}): made a {type(kind).__name__}; "
-            "make it a dryrack.kubeletplugin.DeviceKind"
+            f"device kind {entry.name} ({entry.value}): the entry point returned "
+            f"a {type(kind).__name__}; return a dryrack.kubeletplugin.DeviceKind"
         )
     return kind

@@ -131,8 +131,7 @@ def _fits(path: Path) -> bool:
 def _bind(server: grpc.aio.Server, path: Path) -> None:
     if not _fits(path):
         raise SocketError(
-            f"socket {path}: longer than {SOCKET_PATH_BYTES_MAX} bytes; "
-            "name a shorter --kubelet-dir"
+            f"socket {path}: longer than {SOCKET_PATH_BYTES_MAX} bytes; use a shorter --kubelet-dir"
         )
     path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
     # The socket is made with these rights: there is no moment in which others could connect.
@@ -140,7 +139,7 @@ def _bind(server: grpc.aio.Server, path: Path) -> None:
     try:
         server.add_insecure_port(f"unix:{path}")
     except RuntimeError:
-        raise SocketError(f"socket {path}: cannot be made; is the directory writable?") from None
+        raise SocketError(f"socket {path}: cannot create it; make the directory writable") from None
     finally:
         os.umask(before)
 
@@ -238,7 +237,7 @@ class _DraService:
     def _refusal(self) -> str:
         current = NO_FAULTS if self._faults is None else self._faults.current()
         if current.is_driver_gone:
-            return f"driver {self._plugin.kind.driver} is told to be gone by an annotation"
+            return f"driver {self._plugin.kind.driver}: the fault annotation driver=gone is set"
         return failure(current.prepare, self._plugin.node)
 
     async def unprepare(self, request: Any) -> Any:

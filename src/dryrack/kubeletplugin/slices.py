@@ -205,8 +205,8 @@ class SlicePublisher:
         beyond = self._rewrites - _REWRITES_AT_ONCE
         if beyond == 0:
             _logger.warning(
-                "slices of driver %s on node %s are undone by somebody else again and again; "
-                "let one program publish them",
+                "slices of driver %s on node %s are repeatedly changed by another program; "
+                "use one publisher for each driver and node",
                 self.driver,
                 self._node,
             )
@@ -244,7 +244,7 @@ async def _delete(client: Client, each: Raw) -> None:
     try:
         await client.delete(SLICES, _name(each))
     except NotFoundError:
-        _logger.debug("a slice is gone already")
+        _logger.debug("a slice no longer exists")
 
 
 def _name(obj: Raw) -> str:

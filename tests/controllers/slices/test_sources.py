@@ -450,7 +450,7 @@ def test_overlays_without_slices_are_not_waited_for() -> None:
 
 
 def test_an_overlay_that_promises_other_numbers_is_told() -> None:
-    """The capacity says eight and there are two: an event on the overlay, and a metric."""
+    """A capacity of eight with two devices: an event on the overlay, and a metric."""
 
     async def scene(stage: Stage) -> None:
         await stage.define()
@@ -458,7 +458,7 @@ def test_an_overlay_that_promises_other_numbers_is_told() -> None:
         await stage.create(NODE_OVERLAYS, overlay("big", 2, capacity=capacity))
         (event,) = await stage.events("ConfigWarning")
         assert event["involvedObject"]["kind"] == "NodeOverlay"
-        assert "capacity says 8 of gpu.example.com/device" in event["message"]
+        assert "capacity of gpu.example.com/device is 8" in event["message"]
         assert "2 devices" in event["message"]
         assert stage.devices == ["gpu-0", "gpu-1"]
         assert number(stage, "capacity_mismatches") == 1

@@ -100,7 +100,7 @@ def test_of_two_configs_with_one_device_the_first_has_it() -> None:
         assert first["status"]["resourceSliceCount"] == 1
         assert second["status"]["resourceSliceCount"] == 0
         (ready,) = (each for each in second["status"]["conditions"] if each["type"] == "Ready")
-        assert "device gpu-0 is there already, from DRAConfig a" in ready["message"]
+        assert "DRAConfig a (pool) already defines device gpu-0" in ready["message"]
 
     played(scene)
 

@@ -81,7 +81,7 @@ def test_sizes_are_of_types_that_there_are() -> None:
 
     assert sized.instance_types["mine.large"].size == {"cpu": "8"}
     assert sized.instance_types["g6.xlarge"].size == {"memory": "4Gi"}
-    assert problems(text)[0].startswith("mine.yaml:21: size of 't': no such instance type")
+    assert problems(text)[0].startswith("mine.yaml:21: size of 't': unknown instance type")
 
 
 def test_a_class_of_ones_own_is_added_and_judged() -> None:
@@ -93,7 +93,7 @@ def test_a_class_of_ones_own_is_added_and_judged() -> None:
     for good, bad, told in (
         ("name: mine", "name: Mine", "mine.yaml:4: class 'Mine'"),
         ("device.driver", "device.drive", "mine.yaml:5: class 'mine'"),
-        ("expression", "expresion", "mine.yaml:5: deviceClasses[0].expresion: no such field"),
+        ("expression", "expresion", "mine.yaml:5: deviceClasses[0].expresion: unknown field"),
     ):
         assert problems(HEADER + text.replace(good, bad))[0].startswith(told)
 
@@ -161,7 +161,7 @@ WRONG = {
     ),
     "an unknown field": (
         change("  driver:", "  drivr:"),
-        "mine.yaml:6: models[0].drivr: no such field; did you mean 'driver'?",
+        "mine.yaml:6: models[0].drivr: unknown field; did you mean 'driver'?",
     ),
     "a field of the wrong type": (
         change("names: [mine.large]", "names: mine.large"),
@@ -169,19 +169,19 @@ WRONG = {
     ),
     "an unknown model": (
         change("model: mine", "model: h200-140gb"),
-        "mine.yaml:16: instance type mine.large: no model 'h200-140gb'; did you mean 'h200-141gb'?",
+        "mine.yaml:16: instance type mine.large: unknown model 'h200-140gb'; did",
     ),
     "an unknown family": (
         change("  vendor: Me", "  family: nvidia"),
-        "mine.yaml:5: model 'mine': no family 'nvidia'; did you mean 'nvidia-gpu'?",
+        "mine.yaml:5: model 'mine': unknown family 'nvidia'; did you mean 'nvidia-gpu'?",
     ),
     "a model without a device": (
         change("  device: gpu-{index}\n", ""),
-        "mine.yaml:4: model 'mine': has no device; say how its devices are named",
+        "mine.yaml:4: model 'mine': has no device; add device with a name such as gpu-{index}",
     ),
     "an attribute of no type": (
         change("{string: gpu}", "{strng: gpu}"),
-        "mine.yaml:9: model 'mine': attributes.type.strng: no such field",
+        "mine.yaml:9: model 'mine': attributes.type.strng: unknown field",
     ),
     "an attribute that is too long": (
         change("{string: gpu}", "{string: " + "x" * 65 + "}"),
@@ -213,7 +213,7 @@ WRONG = {
     ),
     "a name twice": (
         change("names: [mine.large]", "names: [mine.large, mine.large]"),
-        "mine.yaml:14: 'mine.large' is there twice; take one of them away",
+        "mine.yaml:14: 'mine.large' is defined twice; remove one of the two",
     ),
     "two devices of one name": (
         change("device: gpu-{index}", "device: gpu"),
@@ -232,11 +232,11 @@ WRONG = {
     ),
     "a profile of no size": (
         change("  capacity:\n", PROFILE.format(starts="[0]", slices=0)),
-        "mine.yaml:13: model 'mine': a profile covers at least one slice, and starts at 0 or later",
+        "mine.yaml:13: model 'mine': slices must be at least 1, and starts must be at least 0",
     ),
     "a profile beyond the card": (
         change("  capacity:\n", PROFILE.format(starts="[0]", slices=2_000_000_000)),
-        "mine.yaml:13: model 'mine': a card has at most 24 slices of memory",
+        "mine.yaml:13: model 'mine': a GPU has at most 24 memory slices",
     ),
     "cards neither kept nor hidden": (
         change("  capacity:\n", "  mig: {wholeDevice: maybe}\n  capacity:\n"),
@@ -244,11 +244,11 @@ WRONG = {
     ),
     "a family twice": (
         HEADER + "families: [{name: a}, {name: a}]\n",
-        "mine.yaml:3: 'a' is there twice; take one of them away",
+        "mine.yaml:3: 'a' is defined twice; remove one of the two",
     ),
     "a model that packaged machines cannot have": (
         HEADER + "models: [{name: t4, family: nvidia-gpu, device: 'gpu-{index}-{socket}'}]\n",
-        "mine.yaml:3: model 't4': instance type 'g4dn.xlarge' gives no socket; write {socket?}",
+        "mine.yaml:3: model 't4': instance type 'g4dn.xlarge' does not set socket; write {socket?}",
     ),
     "a model that makes packaged machines invalid": (
         HEADER + "models: [{name: t4, family: nvidia-gpu, device: gpu}]\n",
@@ -256,7 +256,7 @@ WRONG = {
     ),
     "a bad address": (
         HEADER + "instanceTypes:\n- {names: [rack], devices: [{model: t4, each: {pci: [1F]}}]}\n",
-        "mine.yaml:4: instance type rack: '1F' is no PCI address such as 0000:1f:00.0",
+        "mine.yaml:4: instance type rack: '1F' is not a PCI address in lower case",
     ),
     "too many devices": (
         HEADER + "instanceTypes:\n- {names: [rack], devices: [{model: trainium, count: 1000}]}\n",

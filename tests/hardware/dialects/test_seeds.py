@@ -34,7 +34,7 @@ def told(name: str) -> list[tuple[int, str]]:
     return [
         (warning.line, warning.fix)
         for warning in seed(name).warnings
-        if "is not written as the API has it" not in warning.message
+        if "is not in the form of the API" not in warning.message
     ]
 
 
@@ -54,7 +54,7 @@ def test_the_gpu_example_is_put_right() -> None:
     assert told("config-gpu.yaml") == [
         (8, "write 'karpenter.sh.dra-kwok-driver'"),
         (17, "write 'karpenter.sh.dra-kwok-driver'"),
-        (19, "leave the name out, so that each node's pool is named after the node"),
+        (19, "remove the name; the pool then has the name of the node"),
         (26, "move it to capacity: memory: {value: 16Gi}"),
     ]
 
@@ -128,7 +128,7 @@ def test_the_overlay_example_is_put_right() -> None:
     assert len(pool.sections[0].devices) == 2
     assert [line for line, _ in told("overlay-h100.yaml")] == [12, 22, 24, 25, 28, 30, 31]
     assert [note.message for note in matched.notes] == [
-        f"capacity says 8 of {DRIVER}/device, but {DRIVER} has 2 devices"
+        f"capacity of {DRIVER}/device is 8, but {DRIVER} publishes 2 devices"
     ]
 
 

@@ -125,7 +125,7 @@ def test_every_way_to_reach_devices(fields: str, devices: str, reach: type) -> N
 @pytest.mark.parametrize(
     ("fields", "device", "line", "fix"),
     [
-        ("", GATED, 11, "leave it out, or switch the gate on"),
+        ("", GATED, 11, "remove it, or enable the feature gate"),
         ("perDeviceNodeSelection: true\n", TWO_TERMS, 12, "keep one term"),
         ("pool: {name: a, generation: 7}\n", "- name: gpu-0\n", 8, "leave it out"),
         ("nodeName: n1\n", "- name: gpu-0\n", 8, "leave it out"),

@@ -77,7 +77,7 @@ EVENTS: Mapping[Reason, str] = {
         "each with line and fix"
     ),
     Reason.CAPACITY_MISMATCH: (
-        "on a NodeOverlay: its capacity says another number of devices than its slices have"
+        "on a NodeOverlay: its capacity differs from the number of devices in its slices"
     ),
     Reason.INVALID_CONFIG: (
         "on a source: this version cannot be read, and the last valid one stays in force; what is "

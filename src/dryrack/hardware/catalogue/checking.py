@@ -68,7 +68,7 @@ def class_problems(made: DeviceClass) -> Iterator[Found]:
 def model_problems(model: Model, written: ModelEntry) -> Iterator[Found]:
     """What is wrong with a model, wherever it sits."""
     if not model.device:
-        yield Found((), "has no device", "say how its devices are named, such as gpu-{index}")
+        yield Found((), "has no device", "add device with a name such as gpu-{index}")
         return
     mig = list(_mig_problems(written.mig)) if written.mig is not None else []
     yield from mig
@@ -98,7 +98,7 @@ def fitting_problems(model: Model, written: FittingEntry) -> Iterator[Found]:
             yield Found(("each",), f"model {model.name!r} needs {name}, one for each device")
     for index, address in enumerate(_list_of(written.each.get("pci", []))):
         if not (isinstance(address, str) and PCI_ADDRESS.fullmatch(address)):
-            message = f"{address!r} is no PCI address such as 0000:1f:00.0, in lower case"
+            message = f"{address!r} is not a PCI address in lower case, such as 0000:1f:00.0"
             yield Found(("each", "pci", index), message)
 
 
@@ -112,7 +112,7 @@ def machine_problems(machine: InstanceType) -> Iterator[Found]:
     for batch in machine.assignment(Cards.WHOLE).batches:
         for name, times in Counter(device.name for device in batch.devices).items():
             if times > 1:
-                fix = "give each an index of its own"
+                fix = "give each device a different index"
                 yield Found(("devices",), f"{times} devices of {batch.driver} named {name}", fix)
         for problem in _refusals(batch):
             yield Found(("devices",), str(problem), problem.fix)
@@ -145,22 +145,22 @@ def _mig_problems(mig: MigEntry) -> Iterator[Found]:
         message = f"mig.wholeDevice: expected {KEPT} or {HIDDEN}, got {mig.whole_device!r}"
         yield Found(("mig", "wholeDevice"), message)
     if not mig.profiles:
-        yield Found(("mig",), "mig: no profiles")
+        yield Found(("mig",), "mig.profiles is empty")
     for index, profile in enumerate(mig.profiles):
         at: Path = ("mig", "profiles", index)
         if not (profile.name and profile.starts and profile.capacity):
             yield Found(at, "a profile needs a name, starts, slices and capacity")
         elif profile.slices < 1 or min(profile.starts) < 0:
-            yield Found(at, "a profile covers at least one slice, and starts at 0 or later")
+            yield Found(at, "slices must be at least 1, and starts must be at least 0")
         elif max(profile.starts) + profile.slices > SLICES_MAX:
-            yield Found(at, f"a card has at most {SLICES_MAX} slices of memory")
+            yield Found(at, f"a GPU has at most {SLICES_MAX} memory slices")
 
 
 def _unreadable(model: Model, slot: Slot) -> Iterator[Found]:
     """What keeps a model from being a device at all."""
     document = model.document(slot)
     for path in unknown_fields(document, Device):
-        yield Found(parse_path(path), f"{path}: no such field")
+        yield Found(parse_path(path), f"{path}: unknown field")
     try:
         model.batch((slot,))
     except DecodeError as error:

@@ -175,15 +175,15 @@ class _Reader:
         elif name in below:
             self.refitted[name] = replace(below[name], size=known)
         else:
-            message = f"size of {name!r}: no such instance type"
+            message = f"size of {name!r}: unknown instance type"
             fix = suggestion(name, {**below, **self.instance_types}) or "add the instance type"
             self.problems.append(entry.problem((), message, fix))
 
     def _add_model(self, entry: _Entry, written: ModelEntry) -> None:
         families = {**self.base.families, **self.families}
         if written.family and written.family not in families:
-            message = f"model {written.name!r}: no family {written.family!r}"
-            fix = suggestion(written.family, families) or f"there are {', '.join(families)}"
+            message = f"model {written.name!r}: unknown family {written.family!r}"
+            fix = suggestion(written.family, families) or f"use one of: {', '.join(families)}"
             self.problems.append(entry.problem(("family",), message, fix))
             return
         model = _model(written, families.get(written.family), entry.sources)
@@ -207,7 +207,7 @@ class _Reader:
             slots = machine.slots_of(model.name)
             lacking = [name for name in needed if any(name not in slot for slot in slots)]
             if lacking:
-                what = f"instance type {machine.name!r} gives no {lacking[0]}"
+                what = f"instance type {machine.name!r} does not set {lacking[0]}"
                 fix = f"write {{{lacking[0]}?}}, or add the instance type as well"
                 self.problems.append(entry.problem((), f"model {model.name!r}: {what}", fix))
                 return
@@ -217,9 +217,9 @@ class _Reader:
 
     def _naming(self, entry: _Entry, name: str, taken: Mapping[str, Any]) -> Iterator[Problem]:
         if not name:
-            yield entry.problem((), "an entry has no name", "give it one that no other has")
+            yield entry.problem((), "an entry has no name", "add a name that no other entry has")
         elif name in taken:
-            yield entry.problem((), f"{name!r} is there twice", "take one of them away")
+            yield entry.problem((), f"{name!r} is defined twice", "remove one of the two")
 
     def _add_machine(self, entry: _Entry, written: InstanceTypeEntry) -> None:
         if not written.names:
@@ -259,8 +259,11 @@ class _Reader:
             at = ("devices", index)
             model = known.get(fitting.model)
             if model is None:
-                message = f"instance type {title}: no model {fitting.model!r}"
-                fix = suggestion(fitting.model, known) or "see: dryrack hardware list"
+                message = f"instance type {title}: unknown model {fitting.model!r}"
+                fix = (
+                    suggestion(fitting.model, known)
+                    or "for the known models, run: dryrack hardware list"
+                )
                 self.problems.append(entry.problem((*at, "model"), message, fix))
                 continue
             wrong = list(fitting_problems(model, fitting))
@@ -280,7 +283,7 @@ def _strangeness(document: Document) -> Iterator[Problem]:
         yield document.problem(("kind",), f"{message}, got {got}")
         return
     for path in shape.unknown(document.raw, shape.of(FileEntry)):
-        yield document.problem(path, f"{shape.render(path)}: no such field", _field_meant(path))
+        yield document.problem(path, f"{shape.render(path)}: unknown field", _field_meant(path))
     try:
         decode(document.raw, FileEntry)
     except DecodeError as error:

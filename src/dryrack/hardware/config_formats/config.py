@@ -73,7 +73,7 @@ class ConfigReader:
         terms = self._terms(given, found)
         origin = Origin(SourceKind.CONFIG_MAP, self._name, name)
         if "resourceSlice" not in found:
-            self._report.refuse(given.path, "resourceSlice: it has no devices", _FEW_DEVICES)
+            self._report.refuse(given.path, "resourceSlice has no devices", _FEW_DEVICES)
             return None
         piece = reader.read(found["resourceSlice"])
         judge_names([piece], self._report)
@@ -93,8 +93,8 @@ class ConfigReader:
             what = f"mapping name {written!r} cannot be part of the name of an object"
             self._report.remark(Topic.SPELLING, path, what, f"write {better!r}")
         if better in self._seen:
-            what = f"a second mapping of the name {self._seen[better]!r}"
-            self._report.refuse(path, what, "give each mapping a name of its own")
+            what = f"another mapping is also named {self._seen[better]!r}"
+            self._report.refuse(path, what, "give each mapping a different name")
         self._seen.setdefault(better, written)
         return better
 

@@ -64,7 +64,7 @@ def _text(key: str, value: Any) -> Found | Missing:
     if isinstance(value, str):
         return Found(key, value)
     fix = f"write {key}: | and the text below it, indented"
-    return Missing(("data", key), f"expected a text, got {described(value)}", fix)
+    return Missing(("data", key), f"expected a string, got {described(value)}", fix)
 
 
 def _decoded(key: str, value: Any) -> Found | Missing:

@@ -42,12 +42,12 @@ def _fix(mismatch: Mismatch, value: Any) -> str:
         case "true or false":
             return "write true or false, without quotes"
         case "a list":
-            return "write a list: each item on a line of its own, after a dash"
+            return "write a list: one line per item, each after a dash"
         case "an object" if mismatch.got.startswith(("the string", "the number")):
             return "write it as an object with fields, as in {value: 16Gi}"
         case "an object":
-            return "write an object: a line with a key for each field"
+            return "write an object: one line per field"
         case _ if isinstance(value, int) and not isinstance(value, bool):
-            return "write a smaller number, or make it a string"
+            return "write a smaller number, or put it in quotes"
         case _:
             return "write a whole number without quotes"

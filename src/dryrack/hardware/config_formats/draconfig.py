@@ -80,8 +80,8 @@ class DraConfigReader:
             what = f"Too long: may not be more than {LABEL_BYTES_MAX} bytes"
             self._report.refuse(found["name"].path, what, "choose a shorter name")
         if name and name in self._seen:
-            what = f"a second pool of the name {name!r}"
-            self._report.refuse(found["name"].path, what, "give each pool a name of its own")
+            what = f"another pool is also named {name!r}"
+            self._report.refuse(found["name"].path, what, "give each pool a different name")
         self._seen.add(name)
         return name
 

@@ -44,7 +44,7 @@ def sanitised(given: Given, report: Report) -> str:
 
 
 def agree(of_slice: str, templates: Sequence[Template], report: Report) -> None:
-    """A slice has one driver, whoever says it."""
+    """Refuse a device whose driver differs from the driver of its slice."""
     known = of_slice
     for each in templates:
         given = each.driver
@@ -53,8 +53,8 @@ def agree(of_slice: str, templates: Sequence[Template], report: Report) -> None:
         stated = names.driver_name(given.value)
         known = known or stated
         if stated != known:
-            what = f"driver {given.value!r} is not the slice's, {known!r}"
-            report.refuse(given.path, what, "put the device into a slice of its own")
+            what = f"driver {given.value!r} differs from the driver of the slice, {known!r}"
+            report.refuse(given.path, what, "put the device into a separate slice")
         else:
-            what = "a device has no driver in the API: its slice has"
+            what = "the API has no driver field in a device; the driver is a field of the slice"
             report.remark(Topic.SPELLING, given.path, what, "leave it out")

@@ -17,10 +17,10 @@ _BY_REASON = {
     Reason.REQUIRED: "add it",
     Reason.TOO_LONG: "shorten it",
     Reason.TOO_MANY: "remove some",
-    Reason.FORBIDDEN: "leave it out",
+    Reason.FORBIDDEN: "remove it",
     Reason.NOT_SUPPORTED: "use one of the supported values",
-    Reason.NOT_FOUND: "name one that is there",
-    Reason.DUPLICATE: "give each a name of its own",
+    Reason.NOT_FOUND: "use a name that exists",
+    Reason.DUPLICATE: "give each entry a different name",
 }
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 # The first that is part of the verdict decides.
@@ -29,22 +29,22 @@ _BY_WORDS = (
     ("must not exceed", "remove some"),
     ("bindingFailureConditions are required", "add bindingFailureConditions"),
     ("bindingConditions are required", "add bindingConditions"),
-    ("must not overlap", "name it in one of the two only"),
-    ("larger than", "make it fit the value of the capacity"),
+    ("must not overlap", "keep it in one of the two lists"),
+    ("larger than", "use a value that is not larger than the capacity"),
     ("is less than min", "raise the default, or lower min"),
     ("is more than max", "lower the default, or raise max"),
-    ("not a multiple", "make it min plus a number of steps"),
+    ("not a multiple", "use min plus a multiple of step"),
     ("is required when `perDevice", "add one of nodeName, nodeSelector and allNodes"),
-    ("perDeviceNodeSelection", "set perDeviceNodeSelection: true on the slice, or leave it out"),
+    ("perDeviceNodeSelection", "set perDeviceNodeSelection: true on the slice, or remove it"),
     ("not a valid field selector key", "use metadata.name"),
     ("not a valid selector operator", f"use one of {', '.join(_OPERATORS)}"),
     ("exactly one node selector term", "keep one term"),
     ("must be no more than", "shorten it"),
-    ("RFC 3339", "write such a time, or leave it out"),
+    ("RFC 3339", "write a time such as 2026-01-02T03:04:05Z, or remove it"),
     ("must be non-empty", "give it a name"),
     ("must consist of", "write it with letters, digits and '-' only"),
-    ("must be either unset or set to true", "leave it out"),
-    ("must not be empty", "add a value, or leave it out"),
+    ("must be either unset or set to true", "remove it"),
+    ("must not be empty", "add a value, or remove it"),
     ("must be positive", "write a number above zero"),
     ("mapping values are not allowed", "put a text with a colon in quotes, or indent the line"),
     ("contains itself", "write the value out"),
@@ -54,7 +54,7 @@ _BY_WORDS = (
     ("must be a word", "write a word before the colon"),
 )
 _ANY = "correct it"
-_ANY_TEXT = "look at the indentation, quotes and brackets up to this line"
+_ANY_TEXT = "check the indentation, quotes and brackets up to this line"
 
 
 def fix_of(problem: FieldProblem) -> str:

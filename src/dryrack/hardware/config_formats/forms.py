@@ -100,8 +100,8 @@ def _count(given: Given | None, document: Mapping[str, Any], report: Report) -> 
     report.remark(
         Topic.SPELLING,
         given.path,
-        f"the API has no count: this makes {made}",
-        "write the devices out, if others than this publisher are to read it",
+        f"the API has no field count; dryrack creates {made}",
+        "list the devices, if other programs read this file",
     )
     return count
 
@@ -116,7 +116,7 @@ def _named(
     for written, each in entries(given, report):
         name = _name(written, what, each, report)
         if name in found:
-            report.refuse(each.path, f"there are two of the name {name!r}", "rename one of them")
+            report.refuse(each.path, f"two entries are named {name!r}", "rename one of them")
         value = form(written, each, report)
         if name is not None and value is not None:
             found[name] = value
@@ -146,12 +146,12 @@ def _attribute(name: str, given: Given, report: Report) -> Any:
     is_plain = isinstance(given.value, Mapping) and all(key in _TYPES for key in given.value)
     if not is_plain and len(form) == 1:
         ((kind, value),) = form.items()
-        message = f"attribute {name!r} is not written as the API has it"
+        message = f"attribute {name!r} is not in the form of the API"
         fix = f"write {{{kind}: {_shown(value)}}}"
         report.remark(Topic.ATTRIBUTE_FORM, given.path, message, fix)
     meant = names.amount(form["string"]) if isinstance(form.get("string"), str) else None
     if meant is not None:
-        message = f"attribute {name!r} is an amount, which cannot be compared as text"
+        message = f"attribute {name!r} is a quantity; selectors cannot compare it as a string"
         fix = f"move it to capacity: {names.identifier(name)}: {{value: {meant}}}"
         report.remark(Topic.AMOUNT, given.path, message, fix)
     return form
@@ -200,7 +200,7 @@ def _spelt(given: Given, report: Report) -> dict[str, Any] | None:
 
 def _capacity(name: str, given: Given, report: Report) -> Any:
     if isinstance(given.value, str | int | float) and not isinstance(given.value, bool):
-        message = f"capacity {name!r} is not written as the API has it"
+        message = f"capacity {name!r} is not in the form of the API"
         fix = f"write {{value: {given.value}}}"
         report.remark(Topic.ATTRIBUTE_FORM, given.path, message, fix)
         return {"value": given.value}

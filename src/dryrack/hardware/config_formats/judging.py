@@ -107,7 +107,7 @@ def _judge_terms(entry: Entry, report: Report) -> None:
         report.remark(
             Topic.PUBLISHER,
             resolved(entry.template.given, ("nodeSelector", "nodeSelectorTerms")),
-            "the API takes several terms here, but no scheduler allocates the device then",
+            "the API accepts several terms here, but no scheduler allocates such a device",
             "keep one term",
         )
 
@@ -120,8 +120,8 @@ def _remark_gates(given: Given, piece: Piece, report: Report) -> None:
             steps = steps_of(field)[1:]
             entry = chunk[int(steps[1])]
             path = resolved(given, ("devices", entry.template.given.path[-1], *steps[2:]))
-            what = "behind a feature gate that is off in Kubernetes 1.36 unless it is switched on"
-            report.remark(Topic.PUBLISHER, path, what, "leave it out, or switch the gate on")
+            what = "needs a feature gate that Kubernetes 1.36 disables by default"
+            report.remark(Topic.PUBLISHER, path, what, "remove it, or enable the feature gate")
 
 
 def judge_together(pieces: Sequence[Piece], report: Report) -> None:
@@ -178,7 +178,7 @@ def _judge_names(
 ) -> None:
     for key in keys:
         if key in seen and key[1]:
-            what = f"the name {key[1]!r} is there twice in one pool"
-            report.refuse(path, what, "give each a name of its own")
+            what = f"two entries of the pool are named {key[1]!r}"
+            report.refuse(path, what, "give each entry a different name")
             return
         seen[key] = path

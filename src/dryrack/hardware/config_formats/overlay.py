@@ -96,7 +96,7 @@ class OverlayReader:
             return 0
         if not 1 <= weight <= WEIGHT_MAX:
             what = f"a weight is a number from 1 to {WEIGHT_MAX}, not {weight}"
-            self._report.refuse(given.path, what, "leave it out for the lowest weight")
+            self._report.refuse(given.path, what, "remove it for the lowest weight")
         return weight
 
     def _capacity(self, given: Given | None) -> Mapping[str, Quantity]:

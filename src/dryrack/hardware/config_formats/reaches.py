@@ -35,10 +35,8 @@ def reach(given: Given, found: Mapping[str, Given], report: Report) -> Reach:
         return ThisNode()
     match name:
         case "allNodes":
-            what = (
-                "the slice is for all nodes and also for each selected node: it is published once"
-            )
-            fix = "leave it, if all nodes may use the devices; otherwise remove allNodes"
+            what = "allNodes and a node selector are both set; all nodes get the devices"
+            fix = "remove allNodes, unless all nodes can use the devices"
             report.remark(Topic.ALL_NODES, found[name].path, what, fix)
             return EveryNode()
         case "perDeviceNodeSelection":
@@ -46,7 +44,7 @@ def reach(given: Given, found: Mapping[str, Given], report: Report) -> Reach:
         case "nodeSelector":
             return _selected(found[name], report)
         case "nodeName":
-            what = "the publisher fills in the node that matched"
+            what = "dryrack sets the name of the node that matches"
             report.remark(Topic.PUBLISHER, found[name].path, what, "leave it out")
     return ThisNode()
 

@@ -78,8 +78,8 @@ class SliceReader:
             self._report.remark(
                 Topic.PUBLISHER,
                 found["sharedCounters"].path,
-                "the API wants counters in slices of their own, and the publisher puts them there",
-                "leave it, unless others than this publisher are to read it",
+                "the API requires separate slices for counters; dryrack publishes them separately",
+                "move the counters to another slice, if other programs read this file",
             )
         piece = Piece(batch, entries, counters)
         judge(given, piece, self._report)
@@ -92,7 +92,7 @@ class SliceReader:
             self._report.refuse(given.path, "the slice has no devices", fix)
         elif devices is not None and devices.value in ([], ()) and "sharedCounters" not in found:
             fix = "list at least one device"
-            self._report.refuse(devices.path, "there is no device in it", fix)
+            self._report.refuse(devices.path, "devices is empty", fix)
         made = (template(each, self._report) for each in items(devices, self._report))
         return [each for each in made if each is not None]
 
@@ -116,7 +116,7 @@ class SliceReader:
             self._devices += entry.template.count or 1
             if self._devices > DEVICES_MAX:
                 what = f"the document has more than {DEVICES_MAX} devices"
-                fix = f"make fewer, or no more than {COUNT_MAX} of a kind"
+                fix = f"reduce the count; one entry creates at most {COUNT_MAX} devices"
                 self._report.refuse(entry.template.given.path, what, fix)
                 return
             device = entry.device
@@ -144,14 +144,14 @@ class SliceReader:
             self._report.remark(
                 Topic.POOL_NAME,
                 pool["name"].path,
-                f"nodes with one pool name {name!r} would share its devices,"
-                f" so each node has a pool <node>/{name}",
-                "leave the name out, so that each node's pool is named after the node",
+                f"nodes with the same pool name {name!r} would share its devices,"
+                f" so dryrack names the pool of each node <node>/{name}",
+                "remove the name; the pool then has the name of the node",
             )
         return name
 
     def _stated(self, pool: dict[str, Given]) -> None:
-        """What a document says of a pool that only who publishes it can know."""
+        """Check the fields of a pool that only its publisher can set."""
         for name in ("resourceSliceCount", "generation"):
             given = pool.get(name)
             if given is not None and (
@@ -162,11 +162,11 @@ class SliceReader:
                 pool.pop(name)
         count = pool.get("resourceSliceCount")
         if count is not None and count.value != 1:
-            what = f"the pool is said to have {count.value} slices, but one is made from this"
-            self._report.remark(Topic.SLICE_COUNT, count.path, what, "set it to 1, or leave it out")
+            what = f"resourceSliceCount is {count.value}, but this entry creates one slice"
+            self._report.remark(Topic.SLICE_COUNT, count.path, what, "set it to 1, or remove it")
         generation = pool.get("generation")
         if generation is not None and generation.value not in (0, 1):
-            what = "the publisher counts the generations of a pool itself"
+            what = "dryrack sets the generation of a pool"
             self._report.remark(Topic.PUBLISHER, generation.path, what, "leave it out")
 
 

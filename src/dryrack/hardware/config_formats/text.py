@@ -61,7 +61,13 @@ def parsed(text: str) -> Parsed | Nothing | tuple[Fault, ...]:
     values = [each for each in found if isinstance(each, Parsed) and each.value is not None]
     if len(values) > 1:
         place = values[1].tree.locate(())
-        return (Fault(place, "a second document, which nobody reads", "put all into the first"),)
+        return (
+            Fault(
+                place,
+                "dryrack ignores every document after the first",
+                "move all mappings into the first document",
+            ),
+        )
     return values[0] if values else Nothing()
 
 

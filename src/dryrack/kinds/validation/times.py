@@ -28,7 +28,7 @@ def malformed_times(
     """Problems for which the server refuses to read an object at all."""
     for field, text in (*_of_metadata("metadata", obj.metadata), *_times(obj)):
         if text is not None and not is_time(text):
-            detail = "must be a time as of RFC 3339, such as 2026-01-02T03:04:05Z"
+            detail = "must be an RFC 3339 time, such as 2026-01-02T03:04:05Z"
             yield FieldProblem(Reason.TYPE_INVALID, field, text, detail)
 
 

@@ -99,8 +99,8 @@ def catalogue_kinds(options: KindOptions, catalogue: Catalogue) -> tuple[Catalog
     cards = Cards.PARTITIONED if is_cut else Cards.WHOLE
     if cards not in machine.cards:
         raise DevicesError(
-            f"--devices {options.kind}:{options.name}: mig=true, but it has no cards whose "
-            "partitions are known; see: dryrack hardware list -o wide"
+            f"--devices {options.kind}:{options.name}: mig=true: dryrack has no MIG partitions "
+            "for its GPUs; see: dryrack hardware list -o wide"
         )
     batches = machine.assignment(cards).batches
     classes = catalogue.device_classes
@@ -119,7 +119,7 @@ def _machine(options: KindOptions, catalogue: Catalogue) -> InstanceType:
         near = " or ".join(difflib.get_close_matches(name, known, 2))
         hint = f"did you mean {near}? " if near else ""
         raise DevicesError(
-            f"--devices {options.kind}:{name}: not in the catalogue; {hint}"
+            f"--devices {options.kind}:{name}: unknown instance type or model; {hint}"
             "see: dryrack hardware list"
         )
     machines = catalogue.instance_types.values()

@@ -53,7 +53,7 @@ class CpuKind:
     def edits(self, device: AllocatedDevice, claim: PreparingClaim, number: int) -> ContainerEdits:
         if device.parameters:
             raise PrepareError(
-                f"request {device.request}: opaque parameters for {DRIVER}, which takes none"
+                f"request {device.request}: {DRIVER} accepts no opaque parameters; remove them"
             )
         variable = example.variable_of(PROFILE, device.device.removeprefix("numa-"))
         consumed = device.consumed_capacity.get(CAPACITY)

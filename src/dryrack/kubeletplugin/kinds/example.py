@@ -63,7 +63,9 @@ def parameters_of(
     where = f"request {device.request}, opaque parameters"
     given = (whole.get("kind"), whole.get("apiVersion")) if isinstance(whole, dict) else (whole, "")
     if given != (kind, version):
-        raise PrepareError(f"{where}: {given[0]!r} of {given[1]!r}; it is {kind} of {version}")
+        raise PrepareError(
+            f"{where}: expected {kind} of {version}, got {given[0]!r} of {given[1]!r}"
+        )
     try:
         return msgspec.convert(whole, form)
     except msgspec.ValidationError as error:
@@ -74,14 +76,16 @@ def number_of(options: KindOptions, name: str, text: str, least: int, most: int)
     """An option that is a whole number."""
     number = read_int64(text)
     if number is None or not least <= number <= most:
-        raise DevicesError(f"--devices {options.kind}: {name}={text!r}; {least} to {most}")
+        raise DevicesError(
+            f"--devices {options.kind}: {name}={text!r}: use a number from {least} to {most}"
+        )
     return number
 
 
 def truth_of(options: KindOptions, name: str, text: str) -> bool:
     """An option that is a truth."""
     if text not in ("true", "false"):
-        raise DevicesError(f"--devices {options.kind}: {name}={text!r}; true or false")
+        raise DevicesError(f"--devices {options.kind}: {name}={text!r}: use true or false")
     return text == "true"
 
 
@@ -90,5 +94,5 @@ def count_of(options: KindOptions, devices_of_each: int = 1) -> int:
     count = COUNT if options.count is None else options.count
     if count * devices_of_each > DEVICES_MAX:
         most = DEVICES_MAX // devices_of_each
-        raise DevicesError(f"--devices {options.kind}:{count}: a node has {most} of these at most")
+        raise DevicesError(f"--devices {options.kind}:{count}: a node has at most {most} of these")
     return count

@@ -103,8 +103,8 @@ class FakeKind:
         wanted = parameters.selector.model
         if wanted and wanted != self.model:
             raise PrepareError(
-                f"device {device.device}: its model is {self.model}, and the parameters select "
-                f"{wanted!r}; select it in the request too, by CEL"
+                f"device {device.device}: its model is {self.model}, but the parameters select "
+                f"{wanted!r}; add a CEL selector for the model to the request"
             )
         uuids = uuids_of(claim.node, device.device, parameters.split or 1)
         env = (
@@ -123,7 +123,7 @@ def fake_kind(options: KindOptions) -> FakeKind:
     count = COUNT if options.count is None else options.count
     most = COUNT_MAX if split == 1 else COUNT_MAX // (split + 1)
     if count > most:
-        raise DevicesError(f"--devices fake:{count}: a node has {most} at most")
+        raise DevicesError(f"--devices fake:{count}: a node has at most {most}")
     return FakeKind(count, taken["model"], split=split)
 
 
@@ -169,29 +169,35 @@ def _parameters(device: AllocatedDevice) -> _Parameters:
     where = f"request {device.request}, opaque parameters"
     if not isinstance(whole, dict) or whole.get("kind") != PARAMETERS_KIND:
         given = whole.get("kind") if isinstance(whole, dict) else whole
-        raise PrepareError(f"{where}: kind {given!r}; it is {PARAMETERS_KIND}")
+        raise PrepareError(f"{where}: expected kind {PARAMETERS_KIND}, got {given!r}")
     if whole.get("apiVersion") != PARAMETERS_VERSION:
         raise PrepareError(
-            f"{where}: apiVersion {whole.get('apiVersion')!r}; it is {PARAMETERS_VERSION}"
+            f"{where}: expected apiVersion {PARAMETERS_VERSION}, got {whole.get('apiVersion')!r}"
         )
     outside = {key: whole[key] for key in whole if key not in ("apiVersion", "kind", "metadata")}
     content = outside.get("spec", outside)
     try:
         parameters = msgspec.convert(content, _Parameters)
     except msgspec.ValidationError as error:
-        raise PrepareError(f"{where}: {error}; there are count, split and selector.model") from None
+        raise PrepareError(
+            f"{where}: {error}; the fields are count, split and selector.model"
+        ) from None
     return _checked(parameters, device, where)
 
 
 def _checked(parameters: _Parameters, device: AllocatedDevice, where: str) -> _Parameters:
     count, split = parameters.count, parameters.split
     if count is not None and count < 1:
-        raise PrepareError(f"{where}: invalid number of Fakes requested: count={count}; 1 or more")
+        raise PrepareError(
+            f"{where}: invalid number of Fakes requested: count={count}; use 1 or more"
+        )
     if count is not None and count != device.devices_of_request:
         raise PrepareError(
-            f"{where}: count={count}, but the request was given {device.devices_of_request}; "
-            "the request's own count decides, so make them the same"
+            f"{where}: count={count}, but the request has {device.devices_of_request} devices; "
+            "use the same count as the request"
         )
     if split is not None and not 1 <= split <= SPLIT_MAX:
-        raise PrepareError(f"{where}: invalid number of children: split={split}; 1 to {SPLIT_MAX}")
+        raise PrepareError(
+            f"{where}: invalid number of children: split={split}; use 1 to {SPLIT_MAX}"
+        )
     return parameters

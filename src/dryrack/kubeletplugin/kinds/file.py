@@ -66,9 +66,11 @@ def file_kind(options: KindOptions) -> FileKind:
     taken = options.take({"directory": DIRECTORY, "shared": "false"})
     count = 1 if options.count is None else options.count
     if count > COUNT_MAX:
-        raise DevicesError(f"--devices file:{count}: a node has {COUNT_MAX} at most")
+        raise DevicesError(f"--devices file:{count}: a node has at most {COUNT_MAX}")
     if taken["shared"] not in ("true", "false"):
-        raise DevicesError(f"--devices file: shared={taken['shared']!r}; true or false")
+        raise DevicesError(f"--devices file: shared={taken['shared']!r}: use true or false")
     if not taken["directory"].startswith("/"):
-        raise DevicesError(f"--devices file: directory={taken['directory']!r}; an absolute path")
+        raise DevicesError(
+            f"--devices file: directory={taken['directory']!r}: use an absolute path"
+        )
     return FileKind(count, taken["directory"].rstrip("/") or "/", taken["shared"] == "true")

@@ -201,12 +201,14 @@ def _sharing_env(device: AllocatedDevice, variable: str) -> Iterator[tuple[str, 
     slicing, partitioning = sharing.time_slicing_config, sharing.space_partitioning_config
     where = f"request {device.request}, opaque parameters"
     if partitioning is not None and partitioning.partition_count < 0:
-        raise PrepareError(f"{where}: partitionCount is negative; 0 or more")
+        raise PrepareError(f"{where}: partitionCount is negative; use 0 or more")
     unfit = partitioning if sharing.strategy is Strategy.TIME_SLICING else slicing
     if unfit is not None:
         other = next(each for each in Strategy if each is not sharing.strategy)
         field = f"{other[0].lower()}{other[1:]}Config"
-        raise PrepareError(f"{where}: {field} with strategy {sharing.strategy}; take one away")
+        raise PrepareError(
+            f"{where}: {field} conflicts with strategy {sharing.strategy}; remove one of the two"
+        )
     yield f"{variable}_SHARING_STRATEGY", sharing.strategy
     if sharing.strategy is Strategy.TIME_SLICING:
         yield f"{variable}_TIMESLICE_INTERVAL", (slicing or _TimeSlicing()).interval

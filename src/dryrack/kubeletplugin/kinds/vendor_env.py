@@ -90,8 +90,8 @@ def _cpuset(device: AllocatedDevice, devices: Mapping[str, Device]) -> str:
     count = len(here) if consumed is None else Quantity.parse(consumed).value()
     if count > len(free):
         raise PrepareError(
-            f"device {device.device}: {count} CPUs were given, and {len(free)} of {len(here)} are "
-            "free; other claims have the rest"
+            f"device {device.device}: the claim has {count} CPUs, but {len(free)} of {len(here)} "
+            "are free; other claims use the rest"
         )
     return _ranges(free[:count])
 
