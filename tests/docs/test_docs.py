@@ -87,8 +87,8 @@ def test_an_example_that_prints_something_else_is_noticed() -> None:
     assert not fits("a ...\nz\n", "a b\nc\nz\n")
 
 
-def test_the_map_of_the_house_names_what_is_there() -> None:
-    """Every file and folder that the page about the rooms speaks of exists."""
+def test_the_architecture_page_names_files_that_exist() -> None:
+    """Every file and folder that the page about the packages names exists."""
     page = (ROOT / "docs" / "internals" / "architecture.md").read_text()
     named = re.findall(r"`([a-z_]+/[a-z_/]+(?:\.py)?)`", page)
 
