@@ -368,6 +368,29 @@ def test_a_state_directory_of_another_user_is_refused(
     assert all_states(tmp_path) == ()
 
 
+def test_a_state_directory_below_that_of_another_user_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner of DRYRACK_HOME could put another directory in the place of the cluster's."""
+    home = tmp_path / "home"
+    state = state_of("x", home)
+    state.make()
+    assert state.running() is None
+    home.chmod(0o777)
+    with pytest.raises(PrivateFileError, match=r"home: all users can write .* \(mode 0777\)"):
+        state.running()
+    home.chmod(0o1777)
+    assert state.running() is None
+    home.chmod(0o775)
+    state.make()
+    if os.geteuid() == 0:
+        _give_away(home, monkeypatch)
+        with pytest.raises(PrivateFileError, match="home: this directory belongs to another user"):
+            state.make()
+        with pytest.raises(PrivateFileError, match="home: this directory belongs to another user"):
+            state.running()
+
+
 def test_a_directory_that_others_can_write_to_is_refused_unless_it_is_empty(tmp_path: Path) -> None:
     """As ssh does: others could have placed files; an empty directory only loses the permission."""
     directory = tmp_path / "data"

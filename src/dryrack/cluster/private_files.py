@@ -103,6 +103,24 @@ def check_owner(directory: Path) -> None:
         _check_owner(directory, status, "directory")
 
 
+def check_parent(directory: Path) -> None:
+    """
+    Raise if another user can put a directory in the place of this one.
+
+    The parent directory must belong to this user or to root. If all users can write to it, it must
+    have the sticky bit, as /tmp has. A group that can write to it is accepted: on many systems
+    each user has a group without other members, and the default mode lets the group write.
+    """
+    parent = directory.parent
+    check_owner(parent)
+    mode = stat.S_IMODE(parent.stat().st_mode)
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise PrivateFileError(
+            f"{parent}: all users can write to this directory (mode {mode:04o}); name another one, "
+            "or take away the permission with chmod o-w"
+        )
+
+
 def _check_owner(path: Path, status: os.stat_result, kind: str) -> None:
     # The system's administrator can change every file anyway, and may provide some of them.
     if status.st_uid not in (0, os.geteuid()):

@@ -19,7 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
-from dryrack.cluster.private_files import check_owner, ensure_own_directory, write_private
+from dryrack.cluster.private_files import (
+    check_owner,
+    check_parent,
+    ensure_own_directory,
+    write_private,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,6 +112,7 @@ class ClusterState:
         """Create the directory; refuse one that other users could have put files into."""
         try:
             ensure_own_directory(self.directory)
+            check_parent(self.directory)
             # The directory may exist with another mode.
             self.directory.chmod(0o700)
         except OSError as error:
@@ -127,6 +133,7 @@ class ClusterState:
         """
         try:
             check_owner(self.directory)
+            check_parent(self.directory)
             raw = json.loads(self._record.read_text())
             found = Running(**{**raw, "process": Process(**raw["process"])})
         except FileNotFoundError:
