@@ -446,6 +446,20 @@ def test_warnings_of_webhooks_are_told_once(scene: Scene) -> None:
     asyncio.run(play())
 
 
+def test_long_warnings_are_cut(scene: Scene) -> None:
+    """A client would refuse an answer with headers of any length, although the write succeeded."""
+
+    async def play() -> None:
+        long = [f"{number:03} {'x' * 10_000}" for number in range(50)]
+        warned = {"allowed": True, "warnings": long}
+        async with scene.program(lambda _: warned) as program:
+            await scene.register("mutating", program.url)
+            made = await scene.plane.asked("POST", MAPS, config_map())
+        assert made.warnings == tuple(each[:256] for each in long[:16])
+
+    asyncio.run(play())
+
+
 REVIEW = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}
 
 

@@ -31,6 +31,10 @@ _YAML_HEADERS: Headers = (("content-type", YAML),)
 _META = "meta.k8s.io"
 _INCLUDED = ("None", "Metadata", "Object")
 _WARNING_CODE = 299
+# As the real server: when the warnings of one answer are longer than this in all, each is cut, and
+# those after the total are left out. Clients refuse an answer with more than 64 KiB in a header.
+_WARNINGS_CHARACTERS_MAX = 4096
+_LONG_WARNING_CHARACTERS = 256
 
 
 def response(code: int, raw: Raw, wanted: Wanted, warnings: Sequence[str]) -> Response:
@@ -53,9 +57,21 @@ def _yaml(raw: Raw) -> bytes:
 
 def warned(warnings: Iterable[str]) -> Headers:
     """Each warning once, in the form of RFC 7234."""
-    return tuple(
-        ("warning", f'{_WARNING_CODE} - "{_escaped(each)}"') for each in dict.fromkeys(warnings)
-    )
+    texts = _cut(tuple(dict.fromkeys(warnings)))
+    return tuple(("warning", f'{_WARNING_CODE} - "{_escaped(each)}"') for each in texts)
+
+
+def _cut(warnings: Sequence[str]) -> Sequence[str]:
+    if sum(map(len, warnings)) <= _WARNINGS_CHARACTERS_MAX:
+        return warnings
+    kept: list[str] = []
+    left = _WARNINGS_CHARACTERS_MAX
+    for each in warnings:
+        if left <= 0:
+            break
+        kept.append(each[:_LONG_WARNING_CHARACTERS])
+        left -= len(kept[-1])
+    return kept
 
 
 def _escaped(text: str) -> str:
