@@ -110,7 +110,7 @@ def test_json_has_lines_too() -> None:
         (b"a:\n\tb: 1\n", 2, "found character that cannot start any token"),
         (b"a: 1\nb: 2\na: 3\n", 3, "the key 'a' is there twice; the first is in line 1"),
         (b"- a\n", 1, "expected an object with apiVersion and kind, got a list"),
-        (b"hello\n", 1, 'expected an object with apiVersion and kind, got the string "hello"'),
+        (b"hello\n", 1, "expected an object with apiVersion and kind, got a string"),
         (b"kind: List\nitems:\n- 1\n", 3, "items[0]: expected an object, got the number 1"),
         (b"kind: List\nitems: 5\n", 2, "items: expected a list, got the number 5"),
         (b"a: *b\n", 1, "alias *b has no anchor before it"),

@@ -224,7 +224,9 @@ def _unwrapped(name: str, value: Any, tree: Places) -> tuple[list[Document], lis
         return [], []
     if not isinstance(value, dict):
         place = tree.locate(())
-        message = f"expected an object with apiVersion and kind, got {described(value)}"
+        # What has no objects may be any file, such as a key behind a link: quote none of it.
+        found = "a string" if isinstance(value, str) else described(value)
+        message = f"expected an object with apiVersion and kind, got {found}"
         return [], [Problem(name, place.line, place.column, message)]
     documents: list[Document] = []
     problems: list[Problem] = []
