@@ -40,8 +40,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         dryrack("down", "--all")
 
 
-def fetched(kubeconfig: Path, path: str) -> Raw:
-    """A GET with the certificate of a kubeconfig."""
+def fetched(kubeconfig: Path, path: str, body: Raw | None = None) -> Raw:
+    """Return the answer to a GET, or to a POST of a body, with a kubeconfig's certificate."""
     config = yaml.safe_load(kubeconfig.read_text())
     names = {each["name"]: each["context"] for each in config["contexts"]}
     context = names[config["current-context"]]
@@ -51,7 +51,10 @@ def fetched(kubeconfig: Path, path: str) -> Raw:
     pair = kubeconfig.parent / "pair.pem"
     pair.write_text(_pem(user["client-certificate-data"]) + _pem(user["client-key-data"]))
     tls.load_cert_chain(pair)
-    with urllib.request.urlopen(cluster["server"] + path, context=tls) as answer:
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(cluster["server"] + path, data, headers)
+    with urllib.request.urlopen(request, context=tls) as answer:
         found: Raw = json.load(answer)
         return found
 
@@ -114,6 +117,28 @@ def test_several_clusters_live_by_name(home: Path) -> None:
     assert dryrack("down", "--name", "one").returncode == 0
     assert dryrack("status", "--name", "two").returncode == 0
     assert dryrack("status", "--name", "one").returncode == 1
+
+
+def test_status_shows_a_component_that_failed(home: Path) -> None:
+    """The cluster is degraded; the line names the failure, and the log if there is one."""
+    # Once nodes are Ready, the cluster has removed what an earlier process reported.
+    assert dryrack("up", "--detach", "--nodes", "1").returncode == 0
+    failure = {"component": "scheduler", "error": "KeyError: 'x'", "count": 2}
+    failure["restartsAt"] = "2030-01-01T00:00:00Z"
+    config_map = {
+        "metadata": {"name": "dryrack-components", "namespace": "kube-system"},
+        "data": {"failures": json.dumps([failure])},
+    }
+    path = "/api/v1/namespaces/kube-system/configmaps"
+    fetched(home / "default" / "kubeconfig", path, config_map)
+    status = dryrack("status")
+    assert status.returncode == 1
+    assert status.stdout.splitlines()[1].split()[:2] == ["default", "degraded"]
+    log = home / "default" / "log"
+    line = "cluster default: scheduler failed 2 times: KeyError: 'x'; it is stopped and restarts"
+    assert status.stderr == f"{line}; see {log}\n"
+    log.unlink()
+    assert dryrack("status").stderr == f"{line}; see the terminal in which dryrack up runs\n"
 
 
 def test_data_is_there_after_a_kill(home: Path, tmp_path: Path) -> None:

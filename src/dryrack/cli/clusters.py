@@ -99,8 +99,10 @@ def _print(rows: list[Row]) -> None:
     print_table(columns, [row.cells() for row in rows])
     for row in rows:
         log = state_of(row.name).log
+        # A cluster that was started without --detach logs to its terminal.
+        where = f"see {log}" if log.exists() else "see the terminal in which dryrack up runs"
         for failure in row.failures:
-            say(f"cluster {row.name}: {describe_failure(failure)}; see {log}")
+            say(f"cluster {row.name}: {describe_failure(failure)}; {where}")
         if row.state == "down" and log.exists():
             say(f"cluster {row.name} ended by itself; see {log}")
 
