@@ -3,7 +3,8 @@ Run the console blocks of a page.
 
 A line that begins with `$ ` is a command. The lines below it, up to the next command, are what
 it prints on standard output. `...` stands for any text within a line, and a line of `...` for
-any lines. A command without such lines may print anything.
+any lines. A command without such lines may print anything. kubectl and the commands that start
+and change a cluster must succeed.
 
 A block with a title, as in ```yaml title="pod.yaml"```, is a file: it exists when the commands
 run, because a reader saves it. The commands run in order, in a folder that holds only these
@@ -22,6 +23,8 @@ from pathlib import Path
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _FILE = re.compile(r'^```\w+ title="([^"]+)"\n(.*?)^```', re.DOTALL | re.MULTILINE)
 _ANY = re.escape("...")
+# What other commands find, such as lint, is in their exit status.
+_MUST_SUCCEED = re.compile(r"kubectl |dryrack (down|examples|fault|up)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,8 @@ def follow(page: Path, folder: Path, *programs: Path) -> None:
             done = _run(example.command, here, variables)
 
             assert "Traceback" not in done.stderr, example.command
+            if _MUST_SUCCEED.match(example.command):
+                assert done.returncode == 0, f"{example.command}\n{done.stdout}{done.stderr}"
             if example.output is not None:
                 same = fits(example.output, done.stdout)
                 assert same, f"{example.command}\n{done.stdout}{done.stderr}"

@@ -1,13 +1,14 @@
 """
-What an example must lead to, from the `expect.yaml` beside its manifest.
+Read what an example must lead to, from the `expect.yaml` next to its manifest, and compare.
 
-An example is a list of steps: one thing that its reader does, and what holds when all has come to
-rest. `problems` compares that with what was seen, wherever it was seen.
+An example is a list of steps: one thing that its reader does, and what is true when the cluster
+is idle again. `problems` compares that with what a test found, on any cluster.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,13 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     patch: str = ""
     """The object whose status is changed, by what is in `file`."""
     file: str = ""
+    fault: dict[str, str] = {}
+    """The faults that devices of the first node get; "" ends the fault of a device."""
     pods: dict[str, str] = {}
+    phases: dict[str, int] = {}
+    """The number of pods by phase, where their names are random."""
+    health: dict[str, str] = {}
+    """The health of the devices of pods."""
     waiting: dict[str, str] = {}
     """Pods without a node, and why."""
     unbound: tuple[str, ...] = ()
@@ -63,8 +70,14 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A folder of examples."""
 
     name: str
-    devices: tuple[str, ...]
     steps: tuple[Step, ...]
+    nodes: int = 1
+    instance_type: str = ""
+    devices: tuple[str, ...] = ()
+    definitions: bool = False
+    """Whether the cluster needs the definitions of `dryrack schedule --print-crds`."""
+    real_node: bool = True
+    """Whether it works with kube-scheduler and the kubelet as it does on a virtual cluster."""
     runtime_config: dict[str, bool] = {}
     feature_gates: tuple[str, ...] = ()
     """Those that Kubernetes 1.36 has switched off."""
@@ -75,9 +88,31 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        texts = [(self.directory / step.apply).read_text() for step in self.steps if step.apply]
-        objects = [each for text in texts for each in yaml.safe_load_all(text)]
-        return tuple(each["metadata"]["name"] for each in objects if each["kind"] == "Namespace")
+        """The namespaces that the example creates, or the default one; the first is the usual."""
+        paths = [path for step in self.steps for path in self.manifests(step)]
+        objects = [each for path in paths for each in yaml.safe_load_all(path.read_text())]
+        names = [each["metadata"]["name"] for each in objects if each["kind"] == "Namespace"]
+        return tuple(names) or ("default",)
+
+    @property
+    def namespace(self) -> str:
+        return self.namespaces[0]
+
+    @property
+    def up(self) -> str:
+        """The command that starts the cluster of the example."""
+        words = ["dryrack up --detach --merge --nodes", str(self.nodes)]
+        words += ["--instance-type", self.instance_type] if self.instance_type else []
+        words += [word for each in self.devices for word in ("--devices", each)]
+        words += [f"--runtime-config {version}=true" for version in self.runtime_config]
+        return " ".join(words)
+
+    def manifests(self, step: Step) -> list[Path]:
+        """The files that `kubectl apply -f` reads: one, or those in a directory."""
+        path = self.directory / step.apply
+        if not step.apply.endswith("/"):
+            return [path] if step.apply else []
+        return sorted(each for each in path.glob("*.yaml") if each.name != "expect.yaml")
 
 
 @dataclass(slots=True)
@@ -86,11 +121,14 @@ class Seen:
 
     pods: Mapping[str, Raw]
     logs: Mapping[str, str]
+    phases: Sequence[str] = field(default_factory=tuple)
+    """The phases of all pods of the example."""
     events: Sequence[str] = field(default_factory=tuple)
 
 
 def names() -> tuple[str, ...]:
-    return tuple(sorted(path.parent.name for path in ROOT.glob("*/expect.yaml")))
+    found = ROOT.rglob("expect.yaml")
+    return tuple(sorted(path.parent.relative_to(ROOT).as_posix() for path in found))
 
 
 def read(name: str) -> Example:
@@ -124,6 +162,12 @@ def _pods(step: Step, seen: Seen) -> Iterator[str]:
         pod = seen.pods.get(name)
         if pod is None or pod["status"].get("phase") != phase:
             yield f"pod {name} is not {phase}: {pod and pod['status']}"
+    if step.phases and Counter(seen.phases) != step.phases:
+        yield f"the pods are not {step.phases}: {seen.phases}"
+    for name, health in step.health.items():
+        found = _health(seen.pods.get(name))
+        if found != {health}:
+            yield f"the devices of pod {name} are not {health}: {found}"
     for name, reason in step.waiting.items():
         told = _unscheduled(seen.pods.get(name))
         if not re.search(reason, told):
@@ -135,6 +179,16 @@ def _pods(step: Step, seen: Seen) -> Iterator[str]:
     for event in step.events:
         if not any(re.search(event, text) for text in seen.events):
             yield f"no event says {event!r}: {seen.events}"
+
+
+def _health(pod: Raw | None) -> set[str]:
+    """The health of the devices of a pod, as its status has it."""
+    return {
+        resource["health"]
+        for container in (pod or {}).get("status", {}).get("containerStatuses") or ()
+        for claim in container.get("allocatedResourcesStatus") or ()
+        for resource in claim["resources"]
+    }
 
 
 def _unscheduled(pod: Raw | None) -> str:

@@ -1,7 +1,8 @@
-"""The examples do what they say, on the embedded control plane and on a real node."""
+"""The examples do what their pages say, on the embedded control plane."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,14 +14,22 @@ from tests.examples.expectations import Container, Seen, Step, place, problems
 
 from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.client import Selection
-from dryrack.client.endpoints import CLAIMS, EVENTS, PODS, TAINT_RULES
+from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, TAINT_RULES
 from dryrack.client.errors import NotFoundError
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.client.transport import ADMIN, Request
+from dryrack.cluster.catalogue import load_catalogue
 from dryrack.cluster.control_plane import PlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.engines import families, plugin_families
-from dryrack.cluster.initial_objects import add_device_classes, add_nodes, add_objects
+from dryrack.cluster.engines import families, plugin_families, with_catalogue
+from dryrack.cluster.initial_objects import (
+    add_device_classes,
+    add_nodes,
+    add_objects,
+    apply_objects,
+)
+from dryrack.cluster.rights import POD_GROUPS, definitions
+from dryrack.hardware import DEVICE_FAULT
 from dryrack.kinds import documents
 from dryrack.kubeletplugin import VirtualDrivers, device_classes, read_devices
 
@@ -35,23 +44,26 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 EXAMPLES = expectations.names()
 # One screen of a laptop.
-PAGE_LINES_MAX = 45
+PAGE_LINES_MAX = 60
 _KINDS = {"pod": PODS, "resourceclaim": CLAIMS, "devicetaintrule": TAINT_RULES}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_page_of_an_example_has_the_commands_that_are_tested(name: str) -> None:
-    """The same devices and API versions, the same files in the same order, on one screen."""
+    """The same cluster, the same files in the same order, and the clean-up, on one screen."""
     example = expectations.read(name)
     page = (example.directory / "README.md").read_text()
     commands = [each.command for each in console.examples(example.directory / "README.md")]
-    start = f"dryrack up -d --nodes 1 --devices {' --devices '.join(example.devices)}"
-    for version in example.runtime_config:
-        start += f" --runtime-config {version}=true"
-    files = [each.rpartition("/")[2] for each in commands if each.startswith("kubectl apply")]
+    apply = f"kubectl apply -f {name}/"
+    files = [each.removeprefix(apply) for each in commands if each.startswith(apply)]
+    definitions = "dryrack schedule --print-crds | kubectl apply -f -"
 
-    assert commands[0] == start
-    assert files == [step.apply for step in example.steps if step.apply]
+    assert commands[:2] == [example.up, f"dryrack examples copy {name}"]
+    assert commands[-1] == "dryrack down"
+    assert files == [step.apply.removeprefix("./") for step in example.steps if step.apply]
+    assert (definitions in commands) == example.definitions
+    assert "\n## Clean up\n" in page
+    assert ("\n## On a real node\n" in page) == example.real_node
     assert [gate for gate in example.feature_gates if f"`{gate}`" not in page] == []
     assert len(page.splitlines()) <= PAGE_LINES_MAX
 
@@ -67,19 +79,24 @@ def test_what_is_not_as_an_example_says_is_noticed() -> None:
         containers={"a/x": Container(2, {"GPU_DEVICE_0": "gpu-1"}, ("^hello$",))},
         same=(("a/x", "a/y"),),
         different=(("a/x", "a/z"),),
+        phases={"Running": 1},
+        health={"a": "Healthy"},
     )
     pod = {"spec": {"nodeName": "n"}, "status": {"phase": "Pending"}}
     log = "export GPU_DEVICE_0='gpu-0'\nexport GPU_DEVICE_0_MEMORY='8Gi'\n"
-    seen = Seen({"a": pod, "b": pod, "c": pod}, {"a/x": log, "a/z": log})
+    seen = Seen({"a": pod, "b": pod, "c": pod}, {"a/x": log, "a/z": log}, ["Pending"])
 
-    assert len(problems(step, seen)) == 10
+    assert len(problems(step, seen)) == 12
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_holds_on_the_embedded_plane(name: str) -> None:
     """Step by step: pods, what their containers have, who shares with whom, and who waits."""
     example = expectations.read(name)
-    kinds = read_devices(example.devices, [])
+    catalogue = load_catalogue()
+    kinds = read_devices(example.devices, [], lambda: catalogue)
+    machine = catalogue.instance_types.get(example.instance_type)
+    publishing = partial(with_catalogue, catalogue) if machine else None
     clock, drivers = VirtualClock(), VirtualDrivers(kinds)
     options = PlaneOptions(
         clock=clock,
@@ -89,10 +106,14 @@ def test_an_example_holds_on_the_embedded_plane(name: str) -> None:
     )
 
     async def run() -> None:
-        engines = (*families(drivers=drivers), *plugin_families(drivers))
+        engines = (*families(publishing, drivers=drivers), *plugin_families(drivers))
         async with embedded(options, engines=engines) as cluster:
-            await add_device_classes(cluster.client, device_classes(kinds))
-            await add_nodes(cluster.client, 1)
+            classes = catalogue.device_classes.values() if machine else device_classes(kinds)
+            await add_device_classes(cluster.client, classes)
+            await add_nodes(cluster.client, example.nodes, machine)
+            if example.definitions:
+                text = definitions(POD_GROUPS)
+                await add_objects(cluster.plane, documents.read(text, "definitions").documents)
             await clock.advance(2)
             for step in example.steps:
                 await _do(example, step, cluster)
@@ -103,12 +124,15 @@ def test_an_example_holds_on_the_embedded_plane(name: str) -> None:
 
 
 async def _do(example: Example, step: Step, cluster: EmbeddedCluster) -> None:
-    if step.apply:
-        text = (example.directory / step.apply).read_text()
-        await add_objects(cluster.plane, documents.read(text, step.apply).documents)
+    for path in example.manifests(step):
+        read = documents.read(path.read_text(), path.name).documents
+        await apply_objects(cluster.plane, read, "test")
+    if step.fault:
+        faults = {f"{DEVICE_FAULT}{name}": fault or None for name, fault in step.fault.items()}
+        await cluster.client.patch(NODES, "node-1", {"metadata": {"annotations": faults}})
     kind, _, name = (step.delete or step.patch).partition("/")
     endpoint = _KINDS.get(kind, PODS)
-    namespace = example.name if endpoint.is_namespaced else ""
+    namespace = example.namespace if endpoint.is_namespaced else ""
     if step.delete:
         await cluster.client.delete(endpoint, name, namespace=namespace)
     if step.patch:
@@ -120,14 +144,16 @@ async def _do(example: Example, step: Step, cluster: EmbeddedCluster) -> None:
 
 async def _look(example: Example, step: Step, cluster: EmbeddedCluster) -> Seen:
     client = cluster.client
-    logs = {name: await _log(cluster, name, example.name) for name in step.containers}
-    asked = (*step.pods, *step.waiting, *step.unbound, *step.gone)
+    logs = {name: await _log(cluster, name, example.namespace) for name in step.containers}
+    asked = (*step.pods, *step.waiting, *step.unbound, *step.gone, *step.health)
+    every = (await client.list(PODS, Selection(namespace=example.namespace))).items
     events = [
         each["message"]
         for namespace in example.namespaces
         for each in (await client.list(EVENTS, Selection(namespace=namespace))).items
     ]
-    return Seen(await _pods(client, asked, example.name), logs, events)
+    phases = [pod["status"]["phase"] for pod in every]
+    return Seen(await _pods(client, asked, example.namespace), logs, phases, events)
 
 
 async def _pods(client: Client, asked: Sequence[str], usual: str) -> dict[str, Raw]:

@@ -1,5 +1,5 @@
 """
-The examples on a real node, as they stand: kube-scheduler, kubelet, containerd and runc.
+Run the examples on a real node: kube-scheduler, kubelet, containerd and runc.
 
 All of them on one cluster; those with the same devices follow each other with the same plugin.
 """
@@ -18,6 +18,8 @@ from tests.publisher.real_publisher import until
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
 
+from dryrack.hardware import DEVICE_FAULT
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 Raw = dict[str, Any]
-EXAMPLES = sorted(map(expectations.read, expectations.names()), key=lambda each: each.devices)
+EXAMPLES = sorted(
+    (each for each in map(expectations.read, expectations.names()) if each.real_node),
+    key=lambda each: each.devices,
+)
 
 
 class ExampleNode:
@@ -54,12 +59,16 @@ class ExampleNode:
 
     def do(self, example: Example, step: Step) -> None:
         file = example.directory / (step.apply or step.file)
-        namespace = ("-n", example.name)
+        namespace = ("-n", example.namespace)
         kind, _, name = (step.delete or step.patch).partition("/")
         if step.apply:
             self.real.kubectl("apply", "-f", str(file))
         if step.delete:
             self.real.kubectl("delete", kind, name, *namespace, "--wait=false")
+        for device, fault in step.fault.items():
+            key = f"{DEVICE_FAULT}{device}"
+            value = f"{key}={fault}" if fault else f"{key}-"
+            self.real.kubectl("annotate", "node", self.real.node.name, value)
         if step.patch:
             change = file.read_text().replace("node-1", self.real.node.name)
             how = ("--subresource=status", "--type=merge", "--patch", change)
@@ -68,17 +77,19 @@ class ExampleNode:
     def look(self, example: Example, step: Step) -> Seen:
         kubectl = self.real.cluster.plane.kubectl
         pods: dict[str, Raw] = {}
-        for name in (*step.pods, *step.waiting, *step.unbound, *step.gone):
-            namespace, pod = place(name, 1, example.name)
+        for name in (*step.pods, *step.waiting, *step.unbound, *step.gone, *step.health):
+            namespace, pod = place(name, 1, example.namespace)
             done = kubectl("get", "pod", "-n", namespace, pod, "-o", "json", "--ignore-not-found")
             pods |= {name: json.loads(done.stdout)} if done.stdout else {}
         logs = {}
         for name in step.containers:
-            namespace, pod, container = place(name, 2, example.name)
+            namespace, pod, container = place(name, 2, example.namespace)
             logs[name] = kubectl("logs", "-n", namespace, pod, "-c", container).stdout
         path = "jsonpath={range .items[*]}{.message}{'\\n'}{end}"
-        events = kubectl("get", "events", "-n", example.name, "-o", path).stdout.splitlines()
-        return Seen(pods, logs, events if step.events else ())
+        events = kubectl("get", "events", "-n", example.namespace, "-o", path).stdout.splitlines()
+        path = "jsonpath={range .items[*]}{.status.phase}{'\\n'}{end}"
+        every = kubectl("get", "pods", "-n", example.namespace, "-o", path).stdout.split()
+        return Seen(pods, logs, every, events if step.events else ())
 
     def settle(self, example: Example, step: Step) -> list[str]:
         """What is wrong, when there is nothing more to wait for."""

@@ -1,49 +1,65 @@
-"""The pages of the examples are true: their commands are run by a shell, with kubectl."""
+"""
+The pages of the examples are true: a shell runs their commands, as a user would.
+
+dryrack is installed as the wheel installs it. The folder and the home folder are empty, and no
+kubeconfig exists.
+"""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import tomllib
 from pathlib import Path
 
 import pytest
-from tests.docs import console
+from tests.docs.console import follow, needs_kubectl
 from tests.examples import expectations
 from tests.realcluster import programs
 from tests.realcluster.releases import DEFAULT_RELEASE, RELEASES
 
-pytestmark = pytest.mark.real
-
 ROOT = Path(__file__).parents[2]
+PAGES = {
+    page.parent.relative_to(expectations.ROOT).as_posix(): page
+    for page in sorted(expectations.ROOT.glob("*/**/README.md"))
+}
+WITH_KUBECTL = [name for name, page in PAGES.items() if needs_kubectl(page)]
+WITH_FILES = [name for name in PAGES if name not in WITH_KUBECTL]
 
 
-@pytest.mark.parametrize("name", expectations.names())
+@pytest.fixture(autouse=True)
+def installed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that pyproject.toml puts into the wheel, where a wheel has them."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wheel = settings["tool"]["hatch"]["build"]["targets"]["wheel"]
+    folder = tmp_path_factory.mktemp("installed")
+    for package in wheel["packages"]:
+        target = folder / Path(package).name
+        target.mkdir()
+        for each in (ROOT / package).iterdir():
+            (target / each.name).symlink_to(each)
+    for source, place in wheel["force-include"].items():
+        (folder / place).symlink_to(ROOT / source)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+
+
+@pytest.mark.parametrize("name", WITH_FILES)
 def test_the_commands_of_a_page_print_what_it_shows(name: str, tmp_path: Path) -> None:
-    """One after the other, on the control plane that the first of them starts."""
-    kubectl = programs.kubernetes("kubectl", RELEASES[DEFAULT_RELEASE]).parent
-    own = {
-        "DRYRACK_HOME": str(tmp_path),
-        "KUBECONFIG": str(tmp_path / "default" / "kubeconfig"),
-        "PATH": f"{Path(sys.executable).parent}:{kubectl}:{os.environ['PATH']}",
-    }
-    try:
-        for each in console.examples(expectations.ROOT / name / "README.md"):
-            done = shell(each.command, own)
-            assert done.returncode == 0, f"{each.command}: {done.stdout}{done.stderr}"
-            fits = each.output is None or console.fits(each.output, done.stdout)
-            assert fits, f"{each.command}: {done.stdout}"
-    finally:
-        assert shell("dryrack down", own).returncode == 0
+    """The pages that need no cluster."""
+    follow(PAGES[name], tmp_path)
 
 
-def shell(command: str, own: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["bash", "-c", command],
-        cwd=ROOT,
-        env={**os.environ, **own},
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
+@pytest.mark.real
+@pytest.mark.parametrize("name", WITH_KUBECTL)
+def test_the_commands_with_kubectl_print_what_the_page_shows(name: str, tmp_path: Path) -> None:
+    """One after the other, on the virtual cluster that the first of them starts."""
+    follow(PAGES[name], tmp_path, programs.kubernetes("kubectl", RELEASES[DEFAULT_RELEASE]).parent)
+
+
+def test_the_index_lists_every_example() -> None:
+    """One line for each, with the title of its page."""
+    index = (expectations.ROOT / "README.md").read_text()
+    rows = [line for line in index.splitlines() if line.startswith("| [")]
+    titles = {name: page.read_text().partition("\n")[0][2:] for name, page in PAGES.items()}
+
+    assert sorted(rows) == sorted(
+        f"| [{name}]({name}/README.md) | {title} |" for name, title in titles.items()
     )

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
 Raw = dict[str, Any]
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "drivers"
 FAKE = "fake.resource.3-shake.com"
 # Says what it has, and ends as soon as it is told to.
 SHOW = "export; trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"
@@ -147,7 +147,7 @@ def test_fake_devices_arrive_in_containers_and_go(real: RealNode) -> None:
     own = {uuid_of(real.node.name, f"fake-{n}") for n in range(8)}
     until(lambda: real.exists("nodeallocationstate", "fake-system", real.node.name))
     before = state_of(real)
-    real.apply((EXAMPLES / "fake-devices" / "manifest.yaml").read_text())
+    real.apply((EXAMPLES / "fake" / "fake.yaml").read_text())
     for namespace in ("test1", "test3"):
         real.wait_ready(namespace, "pod0", "pod1")
     for namespace in ("test2", "test4"):
@@ -183,7 +183,7 @@ def test_fake_devices_arrive_in_containers_and_go(real: RealNode) -> None:
 def test_split_devices_have_parents(real: RealNode) -> None:
     """The fifth demonstration: children in the container, and in the state of the node."""
     plugin = real.start("fake:8")
-    real.apply((EXAMPLES / "split-devices" / "manifest.yaml").read_text())
+    real.apply((EXAMPLES / "fake-split" / "fake-split.yaml").read_text())
     real.wait_ready("test5", "pod0")
     children = fakes(real, "test5", "pod0")
     possible = {
