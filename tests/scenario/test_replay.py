@@ -12,6 +12,7 @@ from tests.cli.test_dump import CLASS, claim, pod, pod_spec
 
 from dryrack.base.errors import ContentError
 from dryrack.cli.output import yaml_text
+from dryrack.cluster.rights import MANIFESTS
 from dryrack.scenario import (
     EmbeddedRun,
     Outcome,
@@ -118,10 +119,21 @@ def test_devices_that_a_publisher_made_are_there_again() -> None:
     assert summary(outcome) == {"default/p": ("node-1", 1)}
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_replays_of_random_worlds_place_the_same_pods(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "faults"),
+    [
+        *((1000 + number, 2) for number in range(6)),
+        # Gangs of which members have gone.
+        *((50403, 12), (50417, 12)),
+        # A pod of a DaemonSet preempted another pod of the recording.
+        (50408, 12),
+        # Devices that were tainted while pods had them.
+        *((61014, 10), (61023, 10)),
+    ],
+)
+def test_replays_of_random_worlds_place_the_same_pods(seed: int, faults: int) -> None:
     """Whatever people ran: pods with a node get one again, and pods that wait still wait."""
-    loaded = load(random_scenario(seed + 1000, faults=2))
+    loaded = load(random_scenario(seed, faults=faults))
     store: dict[Key, Raw] = {}
     most: dict[Key, Raw] = {}
 
@@ -228,6 +240,104 @@ def test_pods_stay_on_a_node_that_takes_no_further_pods(hides: bool) -> None:
     assert fails == [[f"node {'node-3' if not hides else fails[0][0].split()[1]} ready=false"]]
     smaller = with_fleet(load(scenario), Fleet(nodes=(NodeGroup(name="node-1"),)))
     assert not any(step.fail for step in smaller.scenario.steps)
+
+
+def test_a_device_that_was_tainted_while_a_pod_had_it_is_tainted_after_the_pod() -> None:
+    """The pod gets the device again, and a later pod does not."""
+    with Cluster() as cluster:
+        cluster.add_nodes(count=1, devices="fake:1")
+        cluster.apply([claim("one", 1, "ResourceClaimTemplate")])
+        cluster.apply(pod("early", resourceClaimTemplateName="one"))
+        cluster.expect_scheduled("early", devices=1)
+        cluster.apply(pod("late", resourceClaimTemplateName="one"))
+        cluster.advance("1m")
+        dump = objects_of(cluster)
+    (published,) = [each for each in dump if each["kind"] == "ResourceSlice"]
+    published["spec"]["devices"][0]["taints"] = [{"key": "broken", "effect": "NoSchedule"}]
+    scenario = record(dump).scenario
+
+    (step,) = [each for each in scenario["steps"] if "ResourceSlice" in each["title"]]
+    assert step["apply"][0]["spec"] == published["spec"]
+    assert summary(replayed(scenario)) == {"default/early": ("node-1", 1)}
+
+
+def _node(name: str, *, unschedulable: bool) -> Raw:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+    return {**node, "spec": {"unschedulable": unschedulable}}
+
+
+def test_pods_of_a_recording_do_not_preempt_each_other() -> None:
+    """A pod with a higher priority comes first; a node that is cordoned now takes pods before."""
+    urgent = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "urgent"},
+        "value": 1000,
+    }
+    tied = pod("tied", resourceClaimTemplateName="four")
+    tied["spec"] |= {
+        "priorityClassName": "urgent",
+        "nodeSelector": {"kubernetes.io/hostname": "node-1"},
+    }
+    with Cluster() as cluster:
+        cluster.add_nodes(count=2, devices="fake:4")
+        cluster.apply([claim("four", 4, "ResourceClaimTemplate"), urgent])
+        cluster.apply(_node("node-1", unschedulable=True))
+        cluster.apply(pod("usual", resourceClaimTemplateName="four"))
+        cluster.expect_scheduled("usual", devices=4)
+        cluster.advance("1m")
+        cluster.apply(_node("node-1", unschedulable=False))
+        cluster.apply(tied)
+        cluster.expect_scheduled("tied", devices=4)
+        dump = objects_of(cluster)
+    for each in dump:
+        if each["kind"] == "Node":
+            each["spec"]["unschedulable"] = True
+
+    assert summary(replayed(record(dump).scenario)) == {
+        "default/tied": ("node-1", 4),
+        "default/usual": ("node-2", 4),
+    }
+
+
+def _member(name: str, dialect: str) -> Raw:
+    member = pod(name, resourceClaimTemplateName="one")
+    if dialect == "labels":
+        labels = {f"{GANG}/name": "trio", f"{GANG}/min-available": "3"}
+    else:
+        labels = {"scheduling.x-k8s.io/pod-group": "trio"}
+    member["metadata"]["labels"] = labels
+    return member
+
+
+@pytest.mark.parametrize("dialect", ["labels", "PodGroup"])
+@pytest.mark.parametrize("left", [1, 2])
+def test_a_gang_runs_again_without_the_members_that_have_gone(dialect: str, left: int) -> None:
+    """A gang that starts needs its minimum, so the recording lowers it, and says that."""
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "trio", "namespace": "default"},
+        "spec": {"minMember": 3},
+    }
+    with Cluster() as cluster:
+        cluster.add_nodes(count=1, devices="fake:4")
+        cluster.apply(claim("one", 1, "ResourceClaimTemplate"))
+        if dialect == "PodGroup":
+            cluster.apply(MANIFESTS / "podgroups.yaml")
+            cluster.apply(group)
+        cluster.apply([_member(f"m{each}", dialect) for each in range(3)])
+        cluster.expect_scheduled("m*", devices=1)
+        for number in range(left, 3):
+            cluster.delete("pod", f"m{number}")
+        cluster.advance("1m")
+        dump = [*objects_of(cluster), *([group] if dialect == "PodGroup" else [])]
+    recording = record(dump)
+
+    assert len(summary(replayed(recording.scenario))) == left
+    (note,) = recording.notes
+    assert note.endswith("fewer than its minimum: recorded with this minimum")
+    assert len(summary(replayed(anonymous(recording.scenario)))) == left
 
 
 def test_classes_that_a_dump_lacks_are_made_of_what_they_gave_to_pods() -> None:

@@ -23,6 +23,7 @@ from dryrack.placement.framework import (
     Profile,
 )
 from dryrack.placement.gangs.dialects import (
+    MINIMUM_LABELS,
     Definition,
     Dialect,
     Flaw,
@@ -117,6 +118,7 @@ from dryrack.placement.whatif.world import World, with_namespace
 
 __all__ = [
     "IN_TREE",
+    "MINIMUM_LABELS",
     "RESERVATIONS_MAX",
     "SEARCHES_MAX",
     "SELECTED_NODE",

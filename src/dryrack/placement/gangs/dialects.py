@@ -38,6 +38,8 @@ GROUPS = (CoschedulingPodGroup, PodGroup, PodGroupV1Beta1, WorkloadV1Alpha1)
 # The first goes before the second where a pod has both, as in kubenexus.
 LABEL_PREFIXES = ("pod-group.scheduling.kubenexus.io", "pod-group.scheduling.sigs.k8s.io")
 _NAME, MINIMUM = "name", "min-available"
+# The labels of a pod that state the minimum of its gang.
+MINIMUM_LABELS = tuple(f"{prefix}/{MINIMUM}" for prefix in LABEL_PREFIXES)
 
 
 class Dialect(Enum):

@@ -19,8 +19,7 @@ from dryrack.kinds.scheduling import (
     WorkloadV1Alpha1,
 )
 from dryrack.placement.gangs.dialects import (
-    LABEL_PREFIXES,
-    MINIMUM,
+    MINIMUM_LABELS,
     Dialect,
     Gang,
     Membership,
@@ -95,8 +94,7 @@ def _with_minimum(world: World, gang: Gang, minimum: int) -> World:
 
 
 def _relabelled(pod: Pod, minimum: int) -> Pod:
-    names = [f"{prefix}/{MINIMUM}" for prefix in LABEL_PREFIXES]
-    new = {name: str(minimum) for name in names if name in pod.metadata.labels}
+    new = {name: str(minimum) for name in MINIMUM_LABELS if name in pod.metadata.labels}
     return changed(pod, metadata=changed(pod.metadata, labels={**pod.metadata.labels, **new}))
 
 

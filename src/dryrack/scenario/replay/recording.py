@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.base.errors import ContentError
 from dryrack.kinds.expansion.pod_claims import DUMP
 from dryrack.scenario.model import API_VERSION, KIND
+from dryrack.scenario.replay.gang_minimums import GangMinimums
 from dryrack.scenario.replay.placements import devices_by_claim, placement_of
 from dryrack.scenario.replay.timeline import (
     MIRROR,
@@ -24,6 +25,7 @@ from dryrack.scenario.replay.timeline import (
     nodes_closed_late,
     own_taints,
     rules_added_late,
+    slices_without_late_taints,
 )
 
 if TYPE_CHECKING:
@@ -92,8 +94,14 @@ def record(objects: Iterable[Raw], title: str = "A recorded cluster") -> Recordi
         raise ContentError(f"nothing to record: no {lacking}; dump with: {DUMP}")
     closed_late = nodes_closed_late(nodes, pods)
     rules_late = rules_added_late(found.all("DeviceTaintRule"), pods)
-    claims = _Claims(found, frozenset(_unready(nodes)) & closed_late)
-    moments = moments_of(pods, closed_late, rules_late)
+    untainted = slices_without_late_taints(found.all("ResourceSlice"), found.all("ResourceClaim"))
+    tainted_late = [found.by_kind["ResourceSlice"]["", _name(each)] for each in untainted]
+    found.by_kind.setdefault("ResourceSlice", {}).update(
+        (("", _name(each)), each) for each in untainted
+    )
+    minimums = GangMinimums(pods, [each for kind in _GROUP_KINDS for each in found.all(kind)])
+    claims = _Claims(found, frozenset(_unready(nodes)) & closed_late, minimums)
+    moments = moments_of(pods, closed_late, rules=rules_late, slices_tainted_late=tainted_late)
     steps = [step for moment in moments for step in _steps(moment, claims, found)]
     steps.append({"title": "until nothing changes", "wait": f"{_REST_SECONDS}s"})
     scenario: Raw = {
@@ -102,14 +110,17 @@ def record(objects: Iterable[Raw], title: str = "A recorded cluster") -> Recordi
         "title": title,
         "limit": f"{int(moments[-1].at) + _REST_SECONDS + _LIMIT_SECONDS}s",
         "fleet": {"nodes": [_node(each, closed_late) for each in nodes]},
-        "objects": [*_own_objects(found, pods, closed_late, rules_late), *claims.objects()],
+        "objects": [
+            *(_own_objects(found, pods, closed_late, rules_late, minimums)),
+            *claims.objects(),
+        ],
         "steps": steps,
         "recorded": _placements(pods, found.all("ResourceClaim")),
     }
     unready = [name for name in _unready(nodes) if name not in closed_late]
     if unready:
         scenario["faults"] = [f"node {name} ready=false" for name in unready]
-    return Recording(scenario, tuple(_notes(found, pods)))
+    return Recording(scenario, (*_notes(found, pods), *minimums.notes))
 
 
 def _steps(moment: Moment, claims: _Claims, found: _Objects) -> Iterator[Raw]:
@@ -118,9 +129,9 @@ def _steps(moment: Moment, claims: _Claims, found: _Objects) -> Iterator[Raw]:
     if moment.pods:
         pods = [claims.recorded(pod) for pod in moment.pods]
         yield {"title": _pods(len(pods)), "at": at, "apply": pods}
-    if moment.rule is not None:
-        title = f"DeviceTaintRule {_name(moment.rule)}"
-        yield {"title": title, "at": at, "apply": [_plain(moment.rule, ("spec",))]}
+    if moment.tainting is not None:
+        title = f"taints by {moment.tainting['kind']} {_name(moment.tainting)}"
+        yield {"title": title, "at": at, "apply": [_recorded(moment.tainting)]}
     if moment.closed_node:
         node = found.by_kind["Node"]["", moment.closed_node]
         title = f"node {_name(node)} takes no further pods"
@@ -154,7 +165,11 @@ def _placements(pods: Sequence[Raw], claims: Sequence[Raw]) -> list[Raw]:
 
 
 def _own_objects(
-    found: _Objects, pods: Sequence[Raw], closed_late: frozenset[str], rules_late: Sequence[Raw]
+    found: _Objects,
+    pods: Sequence[Raw],
+    closed_late: frozenset[str],
+    rules_late: Sequence[Raw],
+    minimums: GangMinimums,
 ) -> Iterator[Raw | str]:
     """Return the objects that exist before the pods come; a text is the name of a file."""
     if any(each["apiVersion"].startswith(_COSCHEDULING) for each in found.all("PodGroup")):
@@ -180,11 +195,16 @@ def _own_objects(
         for each in found.all(kind):
             if each in rules_late:
                 continue
-            plain = _plain(each, ("spec",))
-            if kind == "ResourceSlice":
-                # A publisher deletes slices that have its labels and that it does not publish.
-                plain["metadata"].pop("labels", None)
-            yield plain
+            yield _recorded(minimums.group(each))
+
+
+def _recorded(obj: Raw) -> Raw:
+    """Return an object without what its cluster wrote."""
+    plain = _plain(obj, ("spec",))
+    if obj["kind"] == "ResourceSlice":
+        # A publisher deletes slices that have its labels and that it does not publish.
+        plain["metadata"].pop("labels", None)
+    return plain
 
 
 def _classes_of_pods(found: _Objects, pods: Sequence[Raw]) -> Iterator[Raw]:
@@ -223,8 +243,8 @@ def _runtime_class(pod: Raw) -> str:
 class _Claims:
     """Claims as pods ask for them: by template, or one that is recorded."""
 
-    def __init__(self, found: _Objects, unready: frozenset[str]) -> None:
-        self._found = found
+    def __init__(self, found: _Objects, unready: frozenset[str], minimums: GangMinimums) -> None:
+        self._found, self._minimums = found, minimums
         # Nodes that were not ready while they had pods.
         self._unready = unready
         # A pod or a group gets these claims again from its template.
@@ -259,7 +279,8 @@ class _Claims:
         if MIRROR in (pod["metadata"].get("annotations") or {}):
             spec["nodeName"] = pod["spec"].get("nodeName", "")
         meta = {"name": pod["metadata"]["name"], "namespace": _namespace(pod)}
-        return {**_object("v1", "Pod", meta, _labels(pod)), "spec": spec}
+        labels = self._minimums.labels(pod)
+        return {**_object("v1", "Pod", meta, labels), "spec": spec}
 
     def objects(self) -> Iterator[Raw]:
         """Claims that people made, and those whose template is not known."""

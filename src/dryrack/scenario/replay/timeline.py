@@ -1,9 +1,12 @@
 """
 The order in which a recorded cluster comes to be again.
 
-A pod that had a node comes when it got it, because a pod that waited longer must not take what
-another pod held. A pod that had no node comes last. A node that was cordoned, tainted or not ready
-although pods run there becomes so after the last of these pods.
+Pods that had a node come in the order in which they got it, because a pod that waited longer must
+not take what another pod held. Two kinds of pods come earlier: pods of a DaemonSet, which can run
+on one node only, and pods with a higher priority, which could preempt those before them. A pod that
+had no node comes last. A node that was cordoned, tainted or not ready although pods run there
+becomes so when all pods that had a node have one. So does a device that got a taint while a claim
+had it.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from typing import TYPE_CHECKING
 from dryrack.client.timekeeping import seconds_of
 from dryrack.kinds.core import Taint, Toleration
 from dryrack.kinds.decode import decode
-from dryrack.kinds.selectors import untolerated_taint
+from dryrack.kinds.resource import DeviceTaint, DeviceToleration
+from dryrack.kinds.selectors import tolerates_device_taint, untolerated_taint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,26 +43,27 @@ _NOT_READY = Taint(key=f"{STATE_TAINTS}not-ready", effect="NoSchedule")
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What happens at one time of the replay: pods come, a node closes, or a rule is added."""
+    """What happens at one time of the replay: pods come, a node closes, or devices get taints."""
 
     at: float
     pods: list[Raw]
     closed_node: str = ""
-    rule: Raw | None = None
+    tainting: Raw | None = None
+    """A DeviceTaintRule, or a ResourceSlice with the taints that it did not have before."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Happening:
-    """One pod, node or rule, by the time of the recorded cluster."""
+    """One pod, node, rule or slice, by the time of the recorded cluster."""
 
     time: float
     pod: Raw | None = None
     closed_node: str = ""
-    rule: Raw | None = None
+    tainting: Raw | None = None
 
     @property
     def pods(self) -> list[Raw]:
-        """Return the pod in a new list, which is empty for a node or a rule."""
+        """Return the pod in a new list, which is empty if this is no pod."""
         return [] if self.pod is None else [self.pod]
 
     @property
@@ -74,7 +79,7 @@ class _Happening:
 
     def moment(self, at: float) -> Moment:
         """Return this alone as a moment of the replay."""
-        return Moment(at, self.pods, self.closed_node, self.rule)
+        return Moment(at, self.pods, self.closed_node, self.tainting)
 
 
 def nodes_closed_late(nodes: Iterable[Raw], pods: Iterable[Raw]) -> frozenset[str]:
@@ -93,23 +98,76 @@ def rules_added_late(rules: Iterable[Raw], pods: Iterable[Raw]) -> list[Raw]:
     return [each for each in rules if times and created_at(each) >= min(times)]
 
 
+def slices_without_late_taints(slices: Iterable[Raw], claims: Iterable[Raw]) -> list[Raw]:
+    """
+    Return the slices with a device that a claim has although its taints do not allow it.
+
+    The device got these taints after the claim got the device, so they are left out here.
+    """
+    tolerations = {
+        _device_key(each, each.get("device")): [
+            decode(toleration, DeviceToleration) for toleration in each.get("tolerations") or ()
+        ]
+        for claim in claims
+        for each in _results(claim)
+        if not each.get("adminAccess")
+    }
+    earlier = []
+    for each in slices:
+        spec = each["spec"]
+        driver = {"driver": spec.get("driver"), "pool": (spec.get("pool") or {}).get("name")}
+        devices = [
+            _without_late_taints(device, tolerations.get(_device_key(driver, device["name"])))
+            for device in spec.get("devices") or ()
+        ]
+        if devices != (spec.get("devices") or []):
+            earlier.append({**each, "spec": {**spec, "devices": devices}})
+    return earlier
+
+
+def _results(claim: Raw) -> Sequence[Raw]:
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    results: Sequence[Raw] = (allocation.get("devices") or {}).get("results") or ()
+    return results
+
+
+def _device_key(place: Raw, device: object) -> tuple[str, str, str]:
+    return str(place.get("driver")), str(place.get("pool")), str(device)
+
+
+def _without_late_taints(device: Raw, tolerations: Sequence[DeviceToleration] | None) -> Raw:
+    """Return the device without the NoSchedule taints that its claim does not tolerate."""
+    if tolerations is None or not device.get("taints"):
+        return device
+    taints = [
+        each
+        for each in device["taints"]
+        if each.get("effect") != "NoSchedule"
+        or any(tolerates_device_taint(it, decode(each, DeviceTaint)) for it in tolerations)
+    ]
+    return device if len(taints) == len(device["taints"]) else {**device, "taints": taints}
+
+
 def moments_of(
-    pods: Sequence[Raw], closed_late: frozenset[str], rules: Sequence[Raw]
+    pods: Sequence[Raw],
+    closed_late: frozenset[str],
+    *,
+    rules: Sequence[Raw],
+    slices_tainted_late: Sequence[Raw],
 ) -> list[Moment]:
     """Return the moments in their order, with long times between them cut short."""
     placed = sorted((each for each in pods if node_of(each)), key=_placement_order)
     waiting = sorted((each for each in pods if not node_of(each)), key=_creation_order)
-    last_pods = {node_of(each): each for each in placed if node_of(each) in closed_late}
-    happenings: list[_Happening] = []
-    for pod in placed:
-        happenings.append(_Happening(placed_at(pod), pod=pod))
-        if last_pods.get(node_of(pod)) is pod:
-            happenings.append(_Happening(placed_at(pod), closed_node=node_of(pod)))
-    happenings += [_Happening(created_at(each), rule=each) for each in rules]
-    # The sort is stable: a rule comes after the pods of its second.
-    happenings.sort(key=lambda each: each.time)
+    happenings = [_Happening(placed_at(each), pod=each) for each in placed]
+    for rule in sorted(rules, key=created_at, reverse=True):
+        # A rule comes after the pods of its second.
+        earlier = [at for at, each in enumerate(happenings) if each.time <= created_at(rule)]
+        position = earlier[-1] + 1 if earlier else 0
+        happenings.insert(position, _Happening(created_at(rule), tainting=rule))
     last = happenings[-1].time if happenings else 0.0
-    happenings += [_Happening(max(created_at(each), last), pod=each) for each in waiting]
+    happenings += [_Happening(last, tainting=each) for each in slices_tainted_late]
+    happenings += [_Happening(last, closed_node=each) for each in sorted(closed_late)]
+    happenings += [_Happening(created_at(each), pod=each) for each in waiting]
     return _shortened(happenings)
 
 
@@ -192,11 +250,14 @@ def _is_mirror(pod: Raw) -> bool:
     return MIRROR in (pod["metadata"].get("annotations") or {})
 
 
-def _placement_order(pod: Raw) -> tuple[float, float, int, str, str]:
+def _placement_order(pod: Raw) -> tuple[bool, int, float, float, int, str, str]:
     """Times are whole seconds; within one, the last writes of pods mostly have their order."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    has_choice = all(each.get("kind") != "DaemonSet" for each in owners)
+    priority = int(pod["spec"].get("priority") or 0)
     version = str(pod["metadata"].get("resourceVersion") or "")
     write = int(version) if version.isdecimal() else 0
-    return placed_at(pod), created_at(pod), write, *_name_of(pod)
+    return has_choice, -priority, placed_at(pod), created_at(pod), write, *_name_of(pod)
 
 
 def _creation_order(pod: Raw) -> tuple[float, int, str, str]:
