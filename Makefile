@@ -1,17 +1,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests are split over the cores; one core too many would only slow the others down.
+# The number of test processes.
 JOBS ?= auto
 
-# Without compiled files every start of dryrack would compile itself anew; pip compiles what it
-# installs, and a clone is not installed.
+# Python must keep compiled files. Otherwise each start of dryrack compiles its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
 .PHONY: help
-help: ## What can be made here
+help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -22,18 +21,18 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 .PHONY: setup
-setup: $(VENV)/.ready ## A local environment in .venv with all that is needed
+setup: $(VENV)/.ready ## Create or update the development environment in .venv
 
 .PHONY: demo
-demo: setup ## Set up, then show what dryrack does, on files and on control planes
+demo: setup ## Set up, then show what dryrack does, on virtual clusters
 	@$(BIN)/dryrack demo
 
 .PHONY: test
-test: setup ## Set up, then run the tests that need nothing but Python
+test: setup ## Set up, then run the tests that need only Python
 	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not real"
 
 .PHONY: check
-check: setup ## Formatting, lint, types, room contracts and house rules
+check: setup ## Check format, lint, types, import contracts, and the rules in tests/tidy
 	@$(BIN)/ruff format --check src tests
 	@$(BIN)/ruff check src tests
 	@$(BIN)/mypy
@@ -47,23 +46,23 @@ docs: setup ## Write the generated pages, and build the documentation site into 
 
 .PHONY: corpus
 corpus: setup ## Try your manifests: make corpus DIR=FOLDER [ROUNDS=3] [SEED=0]
-	@test -n "$(DIR)" || { echo "name the folder that has the manifests: make corpus DIR=FOLDER" >&2; exit 2; }
+	@test -n "$(DIR)" || { echo "DIR is not set; name a folder with manifests: make corpus DIR=FOLDER" >&2; exit 2; }
 	@$(BIN)/python -m tests.corpus "$(DIR)" $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) --refused
 
 .PHONY: real
-real: setup ## Compare with Kubernetes' own code (needs Go; Java and Maven)
+real: setup ## Compare with Kubernetes (needs Go 1.26, a JDK, Maven, and root)
 	@$(BIN)/python -m tests.programs
 	@DRYRACK_REQUIRE_REAL=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m real $(AGAIN)
 
 .PHONY: real-up
-real-up: setup ## A real Kubernetes on loopback; options: make real-up BED="--node --kwok"
+real-up: setup ## Start a Kubernetes cluster on loopback; options: BED="--node --kwok"
 	@$(BIN)/python -m tests.realcluster up $(BED)
 
 .PHONY: real-down
-real-down: setup ## Stop what real-up started
+real-down: setup ## Stop the cluster that real-up started
 	@$(BIN)/python -m tests.realcluster down $(BED)
 
-# In this order; each by itself: make bench-day PODS=2000
+# In this order. To run one of them: make bench-day PODS=2000
 BENCHES := plane publisher fleet scheduling gangs schedulers gang_share prepares latency replay page page_frames \
 	soak day faults million
 OPTIONS_soak = $(if $(PODS),--pods $(PODS))
@@ -71,7 +70,7 @@ OPTIONS_day = $(if $(PODS),--pods $(PODS))
 OPTIONS_faults = $(if $(SEEDS),--seeds $(SEEDS))
 
 .PHONY: bench
-bench: setup ## Ratios against Kubernetes' own code, then hours of proofs; less with PODS=, SEEDS= and CASES= (needs Go)
+bench: setup ## Measure dryrack and Kubernetes, for hours; PODS=, SEEDS=, and CASES= make it shorter (needs Go)
 	@$(MAKE) --no-print-directory --keep-going $(BENCHES:%=bench-%)
 
 bench-million: setup
@@ -82,6 +81,6 @@ bench-%: setup
 	@$(BIN)/python -m tests.bench.$* $(OPTIONS_$*)
 
 .PHONY: format
-format: setup ## Format and fix what can be fixed
+format: setup ## Format the code, and fix what ruff can fix
 	@$(BIN)/ruff format src tests
 	@$(BIN)/ruff check --fix src tests

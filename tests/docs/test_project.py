@@ -41,13 +41,13 @@ def test_every_fragment_has_a_known_type() -> None:
 
 
 def test_towncrier_writes_a_release(tmp_path: Path) -> None:
-    """A section with a heading for each type, and an entry for each fragment."""
+    """A section with a heading for each type, and an entry for each line of a fragment."""
     (tmp_path / "changelog.d").mkdir()
     for name in ("pyproject.toml", "CHANGELOG.md", "changelog.d/template.md.jinja"):
         (tmp_path / name).write_text((ROOT / name).read_text())
     (tmp_path / "changelog.d" / "a.added.md").write_text("`dryrack a` is new.\n")
     (tmp_path / "changelog.d" / "b.fixed.md").write_text("`dryrack b` works.\n")
-    (tmp_path / "changelog.d" / "c.fixed.md").write_text("`dryrack c` works.\n")
+    (tmp_path / "changelog.d" / "c.fixed.md").write_text("`dryrack c` works.\n`d` works.\n")
     build = [sys.executable, "-m", "towncrier", "build", "--keep", "--version", "9.9.9"]
     subprocess.run([*build, "--date", "2030-01-01"], cwd=tmp_path, check=True, capture_output=True)
 
@@ -55,7 +55,7 @@ def test_towncrier_writes_a_release(tmp_path: Path) -> None:
         "below this line -->\n\n"
         "## 9.9.9 (2030-01-01)\n\n"
         "### Added\n\n- `dryrack a` is new.\n\n"
-        "### Fixed\n\n- `dryrack b` works.\n- `dryrack c` works.\n\n"
+        "### Fixed\n\n- `dryrack b` works.\n- `dryrack c` works.\n- `d` works.\n\n"
         f"## {__version__} ("
     ) in (tmp_path / "CHANGELOG.md").read_text()
 
