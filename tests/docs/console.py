@@ -73,8 +73,12 @@ def environment(folder: Path, *programs: Path) -> dict[str, str]:
 
 def follow(page: Path, folder: Path, *programs: Path) -> None:
     """Run every command of the page, and compare what it prints with what the page shows."""
-    variables = environment(folder, *programs)
-    here = folder / "here"
+    play(page, folder / "here", environment(folder, *programs))
+
+
+def play(page: Path, folder: Path, variables: dict[str, str]) -> None:
+    """The same in a folder and with an environment that exist; stop the clusters at the end."""
+    here = folder
     here.mkdir(exist_ok=True)
     for name, text in files(page).items():
         (here / name).parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +88,7 @@ def follow(page: Path, folder: Path, *programs: Path) -> None:
             if example.command.startswith("cd "):
                 here /= example.command.removeprefix("cd ")
                 continue
-            done = _run(example.command, here, variables)
+            done = run(example.command, here, variables)
 
             assert "Traceback" not in done.stderr, example.command
             if _MUST_SUCCEED.match(example.command):
@@ -93,10 +97,10 @@ def follow(page: Path, folder: Path, *programs: Path) -> None:
                 same = fits(example.output, done.stdout)
                 assert same, f"{example.command}\n{done.stdout}{done.stderr}"
     finally:
-        _run("dryrack down --all", folder, variables)
+        run("dryrack down --all", folder, variables)
 
 
-def _run(command: str, here: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def run(command: str, here: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", command],
         cwd=here,

@@ -31,7 +31,7 @@ EVERY_PAGE = [
 # For a page that does not copy its example yet.
 LIBRARY = "src/dryrack/scenario/library"
 # One screen of a laptop.
-README_LINES_MAX = 45
+README_LINES_MAX = 70
 
 
 @pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=lambda page: page.stem)

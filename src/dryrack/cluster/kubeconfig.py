@@ -108,10 +108,10 @@ def _with_previous(contexts: Sequence[Raw], previous: Mapping[str, str]) -> list
     """Return the contexts, of which those named in `previous` remember another previous one."""
     result = []
     for entry in contexts:
-        name = entry.get("name")
+        name = str(entry.get("name"))
         if name in previous:
             context = dict(entry.get("context") or {})
-            others = [e for e in context.pop("extensions", ()) if e.get("name") != _PREVIOUS]
+            others = [e for e in context.pop("extensions", None) or () if e["name"] != _PREVIOUS]
             if previous[name]:
                 others += [{"name": _PREVIOUS, "extension": {"context": previous[name]}}]
             entry = {**entry, "context": {**context, **({"extensions": others} if others else {})}}
@@ -131,11 +131,12 @@ def read(path: Path) -> Raw:
         raise KubeconfigError(f"{path}: not YAML; {error}") from None
     if found is not None and not isinstance(found, dict):
         raise KubeconfigError(f"{path}: not a kubeconfig; expected an object")
-    for key in _LISTS if found else ():
+    found = found or {}
+    for key in _LISTS:
         entries, kind = found.get(key) or [], key.removesuffix("s")
         if not isinstance(entries, list) or not all(_is_entry(each, kind) for each in entries):
             raise KubeconfigError(f"{path}: {key}: expected a list of entries with name and {kind}")
-    return found or {}
+    return found
 
 
 def _is_entry(value: object, kind: str) -> bool:

@@ -1,0 +1,70 @@
+"""The first ten minutes: only the commands of the README and of the quick start, on nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.docs.console import environment, examples, play, run
+from tests.realcluster import programs
+from tests.realcluster.releases import RELEASES
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+QUICKSTART = ROOT / "docs" / "start" / "quickstart.md"
+_BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def newcomer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a person who installed dryrack as the README shows."""
+    folder = tmp_path_factory.mktemp("newcomer")
+    kubectl = programs.kubernetes("kubectl", RELEASES["1.36"]).parent
+    variables = environment(folder, kubectl)
+    for name in ("PYTHONPATH", "VIRTUAL_ENV"):
+        variables.pop(name, None)
+    [install] = [each for each in _BLOCK.findall(README.read_text()) if "pip install" in each]
+    done = run(install, ROOT, variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    programs_of_venv = folder / "home" / "dryrack-venv" / "bin"
+    return {**variables, "PATH": f"{programs_of_venv}:{variables['PATH']}"}
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("page", [README, QUICKSTART], ids=lambda page: page.stem)
+def test_the_commands_work_in_an_empty_folder(
+    page: Path, newcomer: dict[str, str], tmp_path: Path
+) -> None:
+    """A Pod with an H100 runs, a pending Pod has its reason, and a manifest is checked."""
+    where = run("command -v dryrack", tmp_path, newcomer).stdout
+
+    assert where == f"{newcomer['HOME']}/dryrack-venv/bin/dryrack\n"
+    play(page, tmp_path / "empty", newcomer)
+
+
+def test_the_pages_lead_to_all_results() -> None:
+    """A running Pod, a pending one, its reason, and in the quick start a manifest of one's own."""
+    first, second = examples(README), examples(QUICKSTART)
+    for shown in ("".join(each.output or "" for each in page) for page in (first, second)):
+        assert re.search(r"^one-h100 +1/1 +Running", shown, re.MULTILINE)
+        assert re.search(r"^nine-gpus +0/1 +Pending", shown, re.MULTILINE)
+        assert "  ask for 8 instead of 9 in request gpus\n" in shown
+    assert "error DR117 Pod my-pod" in "".join(each.output or "" for each in second)
+
+
+def test_the_readme_begins_with_two_commands_that_set_up_everything() -> None:
+    """A machine without anything runs them; .ci/run tests with the second."""
+    commands = _BLOCK.findall(README.read_text())[0].splitlines()
+    steps = (ROOT / ".ci" / "run").read_text().splitlines()
+
+    assert commands == ["make demo", "make test"]
+    assert "make test" in steps
+
+
+def test_the_readme_has_the_figures_of_the_coverage() -> None:
+    """How many requests get the answer of Kubernetes is measured, and changes."""
+    page = (ROOT / "COVERAGE.md").read_text()
+    recorded, equal = re.findall(r"of (\d+) recorded requests, (\d+) ", page)[0]
+
+    assert f"{equal} of {recorded} recorded requests" in README.read_text()
