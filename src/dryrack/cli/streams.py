@@ -70,7 +70,9 @@ class _Unfiltered(io.TextIOBase):
         return self._stream.write_unfiltered(text)
 
     def flush(self) -> None:
-        self._stream.flush()
+        # The finalizer of this view flushes, too. At exit, the stream can already be closed.
+        if not self._stream.closed:
+            self._stream.flush()
 
     def isatty(self) -> bool:
         return self._stream.isatty()
