@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ROOT = Path(__file__).parents[2]
-EXAMPLE = Path(__file__).parent / "example"
 SECONDS_MAX = 110
 CLAIM = """
 apiVersion: resource.k8s.io/v1
@@ -177,20 +175,6 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Run:
     (folder / "two.yaml").write_text(CLAIM.format(name="two", count=2))
     (folder / "nine.yaml").write_text(CLAIM.format(name="nine", count=9))
     return run(folder, "-n2")
-
-
-def test_the_example_of_the_guide_runs(tmp_path: Path) -> None:
-    """A class, claims and a gang of one's own on rented machines; page and files agree."""
-    page = (ROOT / "docs" / "guides" / "pytest.md").read_text()
-    for path in EXAMPLE.iterdir():
-        if path.is_file():
-            assert path.read_text() in page, path.name
-            name = f"test_{path.name}" if path.suffix == ".py" else path.name
-            shutil.copy(path, tmp_path / name)
-    found = run(tmp_path).reports
-
-    assert len(found) == 3
-    assert {name: each.text for name, each in found.items() if each.outcome != "passed"} == {}
 
 
 def test_a_pod_that_waits_is_explained_where_the_test_fails(suite: Run) -> None:
