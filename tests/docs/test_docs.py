@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from dataclasses import fields
 from pathlib import Path
 
@@ -28,8 +27,6 @@ EVERY_PAGE = [
     *sorted(ROOT.glob("docs/**/*.md")),
     *sorted(ROOT.glob("examples/**/*.md")),
 ]
-# For a page that does not copy its example yet.
-LIBRARY = "src/dryrack/scenario/library"
 # One screen of a laptop.
 README_LINES_MAX = 70
 
@@ -37,7 +34,6 @@ README_LINES_MAX = 70
 @pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=lambda page: page.stem)
 def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     """Every command of a page, run in order, prints what stands below it."""
-    shutil.copytree(ROOT / LIBRARY, tmp_path / "here" / LIBRARY)
     follow(page, tmp_path)
 
 
