@@ -74,8 +74,8 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     nodes: int = 1
     instance_type: str = ""
     devices: tuple[str, ...] = ()
-    definitions: bool = False
-    """Whether the cluster needs the definitions of `dryrack schedule --print-crds`."""
+    definitions: str = ""
+    """The command whose definitions the cluster needs, which it prints with --print-crds."""
     real_node: bool = True
     """Whether it works with kube-scheduler and the kubelet as it does on a virtual cluster."""
     runtime_config: dict[str, bool] = {}
@@ -101,7 +101,8 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def up(self) -> str:
         """The command that starts the cluster of the example."""
-        words = ["dryrack up --detach --merge --nodes", str(self.nodes)]
+        words = ["dryrack up --detach --merge"]
+        words += ["--nodes", str(self.nodes)] if self.nodes else []
         words += ["--instance-type", self.instance_type] if self.instance_type else []
         words += [word for each in self.devices for word in ("--devices", each)]
         words += [f"--runtime-config {version}=true" for version in self.runtime_config]

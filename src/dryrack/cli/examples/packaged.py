@@ -27,7 +27,6 @@ _COMMAND = re.compile(r"^\$ (.+)$", re.MULTILINE)
 _COPY = "dryrack examples copy "
 _UP = "dryrack up "
 _HOW_TO_RUN = frozenset({"-d", "--detach", "--merge"})
-_LATER_STEP = re.compile(r"\d+-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +55,13 @@ class PackagedExample:
 
     @property
     def needs(self) -> str:
-        """The options of `dryrack up` for this example; "" if it needs no cluster."""
+        """The options of `dryrack up` for this example."""
         up = next((each for each in self.commands if each.startswith(_UP)), _UP)
         return shlex.join(w for w in shlex.split(up)[2:] if w not in _HOW_TO_RUN)
+
+    @property
+    def uses_cluster(self) -> bool:
+        return any(each.startswith(_UP) for each in self.commands)
 
     @property
     def files(self) -> list[Path]:
@@ -71,12 +74,10 @@ class PackagedExample:
 
     @property
     def first_manifests(self) -> list[Path]:
-        """The files that a user applies first: not those of later steps, `2-….yaml`."""
-        return [
-            each
-            for each in self.files
-            if each.suffix == ".yaml" and each.parent == Path() and not _LATER_STEP.match(each.name)
-        ]
+        """The file with the name of the folder; without one, all that are not in a folder."""
+        main = Path(f"{self.folder.name}.yaml")
+        found = [each for each in self.files if each.suffix == ".yaml" and each.parent == Path()]
+        return [main] if main in found else found
 
 
 def examples() -> list[PackagedExample]:

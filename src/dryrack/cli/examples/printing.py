@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from dryrack.base.text import hint
 from dryrack.cli.examples.commands import ListFormat
 from dryrack.cli.examples.packaged import PAGE, examples, find
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, print_data, print_line, print_table
+
+if TYPE_CHECKING:
+    from dryrack.cli.examples.packaged import PackagedExample
 
 
 def print_list(group: str, output: ListFormat) -> None:
@@ -19,17 +23,27 @@ def print_list(group: str, output: ListFormat) -> None:
     found = [each for each in found if group in ("", each.group)]
     match output:
         case ListFormat.TABLE:
-            rows = [(each.name, each.group, each.title, each.needs or "-") for each in found]
+            rows = [(each.name, each.group, each.title, _needs(each)) for each in found]
             print_table(("NAME", "GROUP", "SHOWS", "NEEDS"), rows)
         case ListFormat.JSON:
             items = [
-                {"name": e.name, "group": e.group, "shows": e.title, "needs": e.needs}
-                for e in found
+                {
+                    "name": each.name,
+                    "group": each.group,
+                    "shows": each.title,
+                    "needs": each.needs,
+                    "cluster": each.uses_cluster,
+                }
+                for each in found
             ]
             print_data({"examples": items}, Format.JSON)
         case ListFormat.NAME:
             for each in found:
                 print_line(each.name)
+
+
+def _needs(example: PackagedExample) -> str:
+    return example.needs or "-" if example.uses_cluster else "no cluster"
 
 
 def print_example(name: str) -> None:
