@@ -2,9 +2,9 @@
 The kinds that are built in, as data.
 
 What each is called, where it lives and which verbs it answers is the real server's; how it
-behaves is its strategy's, and `resources` brings the two together. Kinds with `depth` `STORED` are
-there for programs that expect to list and watch them (the real scheduler and controller manager
-do): they are kept and handed out, and nothing checks or fills in their specs.
+behaves is its strategy's, and `resources` brings the two together. The depth of a kind states what
+has an effect in dryrack. Kinds with `STORED` exist for programs that list and watch them, such as
+kube-scheduler and kube-controller-manager.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Depth(Enum):
     """How much the server does about a kind."""
 
     FULL = "full"
+    SIMULATED = "simulated"
     STORED = "stored"
 
 
@@ -109,21 +110,21 @@ Workload scheduling.k8s.io/v1alpha2 namespaced full
 Lease coordination.k8s.io/v1 namespaced full
 MutatingAdmissionPolicy admissionregistration.k8s.io/v1 cluster full
 MutatingAdmissionPolicyBinding admissionregistration.k8s.io/v1 cluster full
-MutatingWebhookConfiguration admissionregistration.k8s.io/v1 cluster stored
+MutatingWebhookConfiguration admissionregistration.k8s.io/v1 cluster simulated
 ValidatingAdmissionPolicy admissionregistration.k8s.io/v1 cluster full - status
 ValidatingAdmissionPolicyBinding admissionregistration.k8s.io/v1 cluster full
-ValidatingWebhookConfiguration admissionregistration.k8s.io/v1 cluster stored
+ValidatingWebhookConfiguration admissionregistration.k8s.io/v1 cluster simulated
 APIService apiregistration.k8s.io/v1 cluster stored - status
 ComponentStatus v1 cluster stored cs
 Endpoints v1 namespaced stored ep
 LimitRange v1 namespaced full limits
-PersistentVolumeClaim v1 namespaced stored pvc status
-PersistentVolume v1 cluster stored pv status
+PersistentVolumeClaim v1 namespaced simulated pvc status
+PersistentVolume v1 cluster simulated pv status
 PodTemplate v1 namespaced stored
 ReplicationController v1 namespaced stored rc scale,status
 ResourceQuota v1 namespaced full quota status
 Service v1 namespaced full svc proxy,status
-ControllerRevision apps/v1 namespaced stored
+ControllerRevision apps/v1 namespaced simulated
 HorizontalPodAutoscaler autoscaling/v2 namespaced stored hpa status
 HorizontalPodAutoscaler autoscaling/v1 namespaced stored hpa status
 CronJob batch/v1 namespaced full cj status
@@ -136,7 +137,7 @@ Ingress networking.k8s.io/v1 namespaced stored ing status
 NetworkPolicy networking.k8s.io/v1 namespaced stored netpol
 IPAddress networking.k8s.io/v1 cluster stored ip
 ServiceCIDR networking.k8s.io/v1 cluster stored - status
-RuntimeClass node.k8s.io/v1 cluster stored
+RuntimeClass node.k8s.io/v1 cluster simulated
 ClusterRoleBinding rbac.authorization.k8s.io/v1 cluster full
 ClusterRole rbac.authorization.k8s.io/v1 cluster full
 RoleBinding rbac.authorization.k8s.io/v1 namespaced full
@@ -144,7 +145,7 @@ Role rbac.authorization.k8s.io/v1 namespaced full
 CSIDriver storage.k8s.io/v1 cluster stored
 CSINode storage.k8s.io/v1 cluster stored
 CSIStorageCapacity storage.k8s.io/v1 namespaced stored
-StorageClass storage.k8s.io/v1 cluster stored sc
+StorageClass storage.k8s.io/v1 cluster simulated sc
 VolumeAttachment storage.k8s.io/v1 cluster stored - status
 VolumeAttributesClass storage.k8s.io/v1 cluster stored vac
 """
