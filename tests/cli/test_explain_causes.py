@@ -30,7 +30,7 @@ GANG = "pod-group.scheduling.sigs.k8s.io"
 # What an explanation in files needs of a cluster.
 KINDS = (
     *("nodes", "resourceslices", "deviceclasses", "resourceclaimtemplates", "resourceclaims"),
-    "pods",
+    *("resourcequotas", "limitranges", "priorityclasses", "pods"),
 )
 
 
@@ -159,8 +159,6 @@ class Cause:
     never: tuple[str, ...] = field(default=("does it run?", "dra.net", "dra.cpu"))
     kind: str = "pod"
     name: str = "p"
-    # Whether files say the same: quota is admission, which files show elsewhere.
-    in_files: bool = True
 
 
 CAUSES = {
@@ -210,7 +208,6 @@ CAUSES = {
         "raise gpu.nvidia.com.deviceclass.resource.k8s.io/devices in ResourceQuota gpus from 4 to "
         "8",
         more=("ask for 4 instead of 8 in request gpu",),
-        in_files=False,
     ),
     "priority": Cause(
         priority,
@@ -281,9 +278,8 @@ def test_the_first_line_is_the_cause_and_the_first_change_is_the_smallest(
         cluster.clock.advance("10s")
         target = f"gang/{cause.name}" if cause.kind == "gang" else cause.name
         on_cluster = cluster.explain(target)
-        of_files = in_files(cause, cluster, tmp_path) if cause.in_files else ""
+        of_files = in_files(cause, cluster, tmp_path)
 
     check(cause, on_cluster)
-    if cause.in_files:
-        check(cause, of_files)
-        assert proposed(of_files) == proposed(on_cluster)
+    check(cause, of_files)
+    assert proposed(of_files) == proposed(on_cluster)

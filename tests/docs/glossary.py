@@ -29,4 +29,7 @@ MEANINGS: dict[Code, str] = {
     Code.NOT_FOUND: "The pod names a claim or template that is not there, or asks for an extended "
     "resource that neither a class nor a node gives.",
     Code.GANG: "The pod is in a gang, of which not enough members fit together.",
+    Code.ADMISSION: "The API server does not create the claim or its pod: a ResourceQuota is "
+    "exceeded, a LimitRange is not kept, or the PriorityClass does not exist.",
+    Code.PREEMPTED: "A pod of higher priority preempts the pod.",
 }

@@ -45,6 +45,8 @@ _NEARNESS = (
     Code.GANG,
     Code.ERROR,
     Code.NOT_FOUND,
+    Code.ADMISSION,
+    Code.PREEMPTED,
     Code.UNDECIDED,
 )
 

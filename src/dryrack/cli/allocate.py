@@ -47,6 +47,8 @@ COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
 NOTHING = "-"
 WAITS_FOR_GANG = "waits for its gang"
 UNKNOWN = "unknown whether it fits"
+REFUSED = "refused"
+PREEMPTED = "preempted"
 # As kubectl names it.
 CLAIM_RESOURCE = "resourceclaim.resource.k8s.io"
 _DOUBTS_TOLD_MAX = 5
@@ -113,7 +115,7 @@ def run(names: Sequence[str], settings: Settings, form: NamedFormat) -> bool:
     else:
         print_data(outcome.document(), form)
     is_whole = not any(gang.message for gang in outcome.gangs)
-    return loaded.is_valid and is_whole and not outcome.refused
+    return loaded.is_valid and is_whole and not outcome.refused and not outcome.rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,18 +192,27 @@ def _gates(text: str) -> dict[str, bool]:
     return gates
 
 
+# What is said of a claim where this is all that keeps it from devices.
+_BY_CODE = {Code.GANG: WAITS_FOR_GANG, Code.ADMISSION: REFUSED, Code.PREEMPTED: PREEMPTED}
+
+
 def _print(outcome: WhatIf) -> None:
     told = [(refused.claim, stories(refused.nodes)) for refused in outcome.refused]
+    with_pods = {refused.claim for refused in outcome.refused if refused.is_with_pod}
     rows = [row for given in outcome.given for row in _rows(given)]
     rows += [(claim, NOTHING, NOTHING, verdict(nodes)) for claim, nodes in told]
     if rows:
         print_table(COLUMNS, rows)
     for claim, nodes in told:
-        # What is said of the gang is true of all who wait for it.
-        if verdict(nodes) != WAITS_FOR_GANG:
+        # What is said of the gang is true of all who wait for it, and so of pods that are refused.
+        if verdict(nodes) not in (WAITS_FOR_GANG, PREEMPTED) and claim not in with_pods:
             _tell(claim, nodes)
     for gang in outcome.gangs:
         tell_gang(gang)
+    for pod, why in outcome.rejected.items():
+        say(f"\n{shown(f'pod {pod}')} is refused: {shown(why)}")
+    for each in outcome.preemptions:
+        say(f"\n{shown(each.message)}")
 
 
 def tell_gang(gang: GangOutcome) -> None:
@@ -243,13 +254,16 @@ def verdict(nodes: Iterable[NodeStory]) -> str:
     """Return what is known about a claim that was given nothing."""
     nodes = tuple(nodes)
     codes = {obstacle.code for story in nodes for obstacle in story.obstacles}
-    if codes == {Code.GANG}:
-        return WAITS_FOR_GANG
+    for code, told in _BY_CODE.items():
+        if codes == {code}:
+            return told
     return UNKNOWN if any(story.undecided for story in nodes) else "does not fit"
 
 
 def sentence(claim: str, told: str) -> str:
     """Return the verdict about a claim as a sentence."""
+    if told in (REFUSED, PREEMPTED):
+        return f"{claim} is {told}"
     return f"it is unknown whether {claim} fits" if told == UNKNOWN else f"{claim} {told}"
 
 

@@ -60,13 +60,16 @@ from dryrack.placement.plugins import IN_TREE, profile_named
 from dryrack.placement.plugins.workloads import is_backfill
 from dryrack.placement.pod_constraints import PodConstraints
 from dryrack.placement.preemption import (
+    NATIVE_DIALECTS,
     DisruptionBudget,
     DisruptionGroup,
     NoPreemption,
     Preemption,
     Preemptor,
+    disruption_group,
     nobody_to_preempt,
     preempt_anywhere,
+    preempt_for_pod,
     preempt_on_node,
 )
 from dryrack.placement.reservations import Reservation, Reservations
@@ -119,6 +122,7 @@ from dryrack.placement.whatif.world import World, with_namespace
 __all__ = [
     "IN_TREE",
     "MINIMUM_LABELS",
+    "NATIVE_DIALECTS",
     "RESERVATIONS_MAX",
     "SEARCHES_MAX",
     "SELECTED_NODE",
@@ -196,6 +200,7 @@ __all__ = [
     "decide",
     "definitions",
     "devices_of",
+    "disruption_group",
     "explain_claim",
     "explain_pod",
     "failed_creation",
@@ -219,6 +224,7 @@ __all__ = [
     "place_on",
     "pods_of_workload",
     "preempt_anywhere",
+    "preempt_for_pod",
     "preempt_on_node",
     "profile_named",
     "profile_of",

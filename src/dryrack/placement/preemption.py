@@ -24,6 +24,9 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.selectors import matches_labels
 from dryrack.placement.attempt import Refused
+from dryrack.placement.gangs.dialects import Dialect
+from dryrack.placement.outcomes import Placed
+from dryrack.placement.place import place_on, unresolvable_nodes
 from dryrack.placement.trial import Trial
 
 if TYPE_CHECKING:
@@ -39,9 +42,12 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.meta import LabelSelector
     from dryrack.placement.fleet import Fleet
+    from dryrack.placement.framework import Profile
+    from dryrack.placement.gangs.dialects import Definition, GangKey
+    from dryrack.placement.gangs.members import Member
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.occupant import Occupant
-    from dryrack.placement.outcomes import Cluster, Placed
+    from dryrack.placement.outcomes import Cluster
     from dryrack.placement.trial import Place
 
 # As kube-scheduler: no more nodes than these are weighed against each other.
@@ -53,6 +59,8 @@ _PRIORITY_FLOOR = 2**31
 _NOT_STARTED = "9999-12-31T23:59:59Z"
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
+# The dialects by which Kubernetes itself knows gangs.
+NATIVE_DIALECTS = (Dialect.POD_GROUP, Dialect.WORKLOAD)
 
 
 def _nobody(_: Occupant) -> bool:
@@ -157,6 +165,25 @@ class DisruptionGroup:
     def spare(self, running: int) -> int:
         """How many may go by themselves."""
         return 0 if self.min_count is None else max(0, running - self.min_count)
+
+
+def disruption_group(
+    key: GangKey,
+    members: Collection[Hashable],
+    min_count: int | None,
+    definition: Definition | None,
+) -> DisruptionGroup | None:
+    """
+    Return the pods that go together with a member of a gang; None if each goes by itself.
+
+    `min_count` is the minimum that the pods name. A native group says itself how it is disrupted.
+    """
+    if key.dialect not in NATIVE_DIALECTS:
+        minimum = min_count if definition is None else definition.min_count
+        return DisruptionGroup(key, members, minimum)
+    if definition is None or not definition.disrupted_whole:
+        return None
+    return DisruptionGroup(key, members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +296,33 @@ def preempt_on_node(
         if len(found) > enough and any(not each.violations for each in found):
             break
     return _best(found) or NoPreemption(len(cluster.fleet), told)
+
+
+def preempt_for_pod(
+    member: Member,
+    cluster: Cluster,
+    preemptor: Preemptor,
+    profile: Profile,
+    budgets: Sequence[DisruptionBudget] = (),
+) -> tuple[Preemption, Placed] | NoPreemption:
+    """Return the least that has to go for one pod, and where the pod goes when it is gone."""
+    member_parts = (member.pod, member.wanted, member.allocated, cluster)
+    ask = partial(place_on, extended=member.extended, profile=profile)
+    found = preempt_on_node(
+        cluster,
+        preemptor,
+        lambda node: ask(node, *member_parts),
+        budgets,
+        unresolvable=unresolvable_nodes(*member_parts, extended=member.extended, profile=profile),
+    )
+    if isinstance(found, NoPreemption):
+        return found
+    with Trial(cluster) as trial:
+        for victim in found.victims:
+            trial.remove(victim.key)
+        placed = ask(found.node, *member_parts)
+    assert isinstance(placed, Placed), "it was found to fit"
+    return found, placed
 
 
 def _refusal(try_on: Callable[[str], Placed | Refused], node: str) -> Sequence[str] | None:

@@ -23,6 +23,7 @@ from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.raw import Raw
 from dryrack.placement import (
+    NATIVE_DIALECTS,
     Flaw,
     GangKey,
     Membership,
@@ -31,6 +32,7 @@ from dryrack.placement import (
     Unfinished,
     Unplaced,
     decide,
+    place_on,
 )
 from dryrack.scheduler.binding import REFUSALS, Binder, OvertakenError
 from dryrack.scheduler.claims import UnusableClaimError
@@ -42,7 +44,7 @@ from dryrack.scheduler.commits import Commits, Decided
 from dryrack.scheduler.coscheduling import CoschedulingStatuses
 from dryrack.scheduler.demands import Demands, Waiting, demands
 from dryrack.scheduler.gang_cycle import GangCycle
-from dryrack.scheduler.gang_table import NATIVE, GangTable
+from dryrack.scheduler.gang_table import GangTable
 from dryrack.scheduler.group_objects import GroupObjects
 from dryrack.scheduler.metering import GangMeter, Result, SchedulingMeter
 from dryrack.scheduler.plan_watermark import PlanWatermark
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
+    from dryrack.placement import Profile
 
 _Decision = tuple[Raw, Demands | Waiting, Placed | Unplaced | None]
 
@@ -330,7 +333,7 @@ class Scheduler:
                 return raw, wanted, None
             profile = self._profiles[scheduler_of(raw)]
             self._post_filter.begin(name, self._rank_of(name), (raw,), profile)
-            outcome = decide(
+            outcome = self._on_nominated_node(name, wanted, profile) or decide(
                 wanted.pod,
                 wanted.unallocated,
                 wanted.allocated,
@@ -346,6 +349,22 @@ class Scheduler:
                 self._searches.wait(name, outcome.search)
                 return None
             await asyncio.sleep(0)
+
+    def _on_nominated_node(self, name: Name, wanted: Demands, profile: Profile) -> Placed | None:
+        """Return the pod on the node where others made way for it, if it fits there by now."""
+        node = self._post_filter.nominated(name).get(name)
+        if node is None or self._view.cluster.fleet.get(node) is None:
+            return None
+        outcome = place_on(
+            node,
+            wanted.pod,
+            wanted.unallocated,
+            wanted.allocated,
+            self._view.cluster,
+            extended=wanted.extended,
+            profile=profile,
+        )
+        return outcome if isinstance(outcome, Placed) else None
 
     async def _refuse(self, pod: Raw, message: str) -> None:
         name = name_of(pod)
@@ -383,7 +402,7 @@ class Scheduler:
     def _reads_gang(self, pod: Raw, said: Membership | Flaw) -> bool:
         """Whether what a pod says about its gang counts, as its profile has it."""
         profile = self._profiles.get(scheduler_of(pod))
-        is_native = isinstance(said, Membership) and said.key.dialect in NATIVE
+        is_native = isinstance(said, Membership) and said.key.dialect in NATIVE_DIALECTS
         plugin = "GangScheduling" if is_native else "Coscheduling"
         return profile is None or profile.has(plugin)
 

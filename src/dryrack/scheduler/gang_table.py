@@ -21,10 +21,9 @@ from dryrack.kinds.decode import decode
 from dryrack.kinds.expansion.pod_claims import named_claim
 from dryrack.kinds.scheduling import CoschedulingPodGroup
 from dryrack.placement import (
-    Dialect,
-    DisruptionGroup,
     Flaw,
     Membership,
+    disruption_group,
     gang_of,
     membership,
 )
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
     from dryrack.base.ports import Clock
     from dryrack.kinds.raw import Raw
-    from dryrack.placement import Definition, Gang, GangKey
+    from dryrack.placement import Definition, DisruptionGroup, Gang, GangKey
 
 _LABELS = (
     "pod-group.scheduling.kubenexus.io/name",
@@ -44,8 +43,6 @@ _LABELS = (
     CoschedulingPodGroup.POD_LABEL,
 )
 _FIELDS = ("schedulingGroup", "workloadRef")
-# Who says what a gang is, where Kubernetes itself does.
-NATIVE = (Dialect.POD_GROUP, Dialect.WORKLOAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,14 +196,8 @@ class GangTable:
         if key is None or isinstance(key, Flaw) or pod in leaving:
             return None
         group, definition = self._groups[key], self.definitions.get(key.definition)
-        minimum: int | None = None
-        if key.dialect in NATIVE:
-            if definition is None or not definition.disrupted_whole:
-                return None
-        else:
-            minimum = group.min_count if definition is None else definition.min_count
         members = group.members.keys() - leaving if leaving else group.members
-        return DisruptionGroup(key, members, minimum)
+        return disruption_group(key, members, group.min_count, definition)
 
     def rank(self, key: GangKey) -> Rank:
         """As a gang comes in the queue; see `placement.Gang` for its priority and age."""

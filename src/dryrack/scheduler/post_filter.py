@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.base.text import listed
 from dryrack.placement import (
@@ -19,17 +19,14 @@ from dryrack.placement import (
     Member,
     MemberPlaced,
     NoPreemption,
-    Placed,
     Preemptor,
     Reservation,
     Trial,
     is_backfill,
     nobody_to_preempt,
     place_gang_now,
-    place_on,
     preempt_anywhere,
-    preempt_on_node,
-    unresolvable_nodes,
+    preempt_for_pod,
 )
 from dryrack.scheduler.preemption import disruption_budgets
 
@@ -149,32 +146,15 @@ class PostFilter:
         if not self._has_below(priority):
             return Help(nobody_to_preempt(self._view.cluster, unresolvable).message)
         preemptor = Preemptor(priority, group_of=self._group_of(), started=self._started)
-        asked: dict[str, Any] = {
-            "pod": wanted.pod,
-            "wanted": wanted.unallocated,
-            "allocated": wanted.allocated,
-            "cluster": self._view.cluster,
-            "extended": wanted.extended,
-            "profile": profile,
-        }
-        found = preempt_on_node(
-            self._view.cluster,
-            preemptor,
-            lambda node: place_on(node, **asked),
-            disruption_budgets(self._view.budgets.all()),
-            unresolvable=unresolvable_nodes(**asked),
-        )
+        member = Member(wanted.pod, wanted.unallocated, wanted.allocated, wanted.extended)
+        budgets = disruption_budgets(self._view.budgets.all())
+        found = preempt_for_pod(member, self._view.cluster, preemptor, profile, budgets)
         if isinstance(found, NoPreemption):
             return Help(found.message)
-        with Trial(self._view.cluster) as trial:
-            for victim in found.victims:
-                trial.remove(victim.key)
-            placed = place_on(found.node, **asked)
-        assert isinstance(placed, Placed), "it was found to fit"
-        member = Member(wanted.pod, wanted.unallocated, wanted.allocated, wanted.extended)
+        preemption, placed = found
         kept = MemberPlaced(member, placed.node, placed.amounts, placed.given)
         self._keep(name, rank, (kept,), _NOMINATION_SECONDS)
-        return Help(preemption=found)
+        return Help(preemption=preemption)
 
     def for_gang(
         self,

@@ -42,6 +42,8 @@ class Code(IntEnum):
     NOT_FOUND = 23
     UNDECIDED = 24
     GANG = 25
+    ADMISSION = 26
+    PREEMPTED = 27
 
     @property
     def text(self) -> str:

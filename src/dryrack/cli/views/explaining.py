@@ -178,7 +178,9 @@ class Case:
     def _print_waiting(self, story: PodExplanation, pod: Pod, name: str) -> None:
         said = said_to(pod)
         if story.chosen and self.is_of_files:
-            print_line(f"{paint(name, 'bold green')} fits on node {shown(story.chosen)}:")
+            after = f" after preempting {story.preempted}" if story.preempted else ""
+            where = shown(f"{story.chosen}{after}")
+            print_line(f"{paint(name, 'bold green')} fits on node {where}:")
             _print_devices(story.devices)
             return
         if story.chosen:
@@ -194,7 +196,8 @@ class Case:
                     "own (--scheduler-config)"
                 )
             return
-        print_line(f"{paint(name, 'bold red')} waits: {shown(story.cause or story.message)}")
+        verb = "is refused" if story.is_refused else "waits"
+        print_line(f"{paint(name, 'bold red')} {verb}: {shown(story.cause or story.message)}")
         siblings = siblings_of(self.world, pod, self.settings.reckoning())
         if siblings:
             print_line(shown(siblings))
@@ -306,7 +309,8 @@ def run(
 
 def _print_outlook(story: PodExplanation) -> None:
     if story.chosen:
-        print_line(shown(f"decided now, it would go to node {story.chosen}"))
+        after = f" after preempting {story.preempted}" if story.preempted else ""
+        print_line(shown(f"decided now, it would go to node {story.chosen}{after}"))
         _print_devices(story.devices)
     else:
         print_line(shown(f"decided now, it would find no node: {story.message}"))

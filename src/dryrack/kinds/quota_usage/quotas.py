@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.kinds.quantity import Format, Quantity
-from dryrack.kinds.quota_usage.amounts import NOTHING, ONE, Amounts, added, masked
+from dryrack.kinds.quota_usage.amounts import (
+    NOTHING,
+    ONE,
+    Amounts,
+    added,
+    masked,
+    read,
+    shown,
+)
 from dryrack.kinds.quota_usage.claims import (
     CLAIMS,
     NO_CONTEXT,
@@ -152,3 +160,18 @@ def counted(quota: Raw, objects: Callable[[str], Iterable[Raw]], context: ClaimC
                 total = added(total, masked(use, every))
         used = added(used, total)
     return used
+
+
+def charged(quota: Raw, more: Amounts) -> Amounts | str | None:
+    """Return what is used of a quota with this much more; or which limits that exceeds."""
+    hard, used = read(hard_of(quota)), read((quota.get("status") or {}).get("used"))
+    asked = masked({name: amount for name, amount in more.items() if amount.sign}, hard)
+    if not asked:
+        return None
+    after = added(used, asked)
+    over = [name for name in asked if after[name] > hard[name]]
+    if not over:
+        return after
+    parts = (("requested", asked), ("used", used), ("limited", hard))
+    amounts = ", ".join(f"{what}: {shown(masked(each, over))}" for what, each in parts)
+    return f"exceeded quota: {quota['metadata']['name']}, {amounts}"

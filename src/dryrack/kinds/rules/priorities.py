@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from dryrack.kinds.validation import FieldProblem
 
 _USERS_MAX = 1_000_000_000
-_SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+SYSTEM_PRIORITIES = {
+    "system-node-critical": 2_000_001_000,
+    "system-cluster-critical": 2_000_000_000,
+}
 
 
 class PriorityClassRules(KindRules):
@@ -36,7 +39,7 @@ class PriorityClassRules(KindRules):
 def _problems(obj: Raw) -> Iterator[FieldProblem]:
     name, value = obj["metadata"].get("name") or "", obj.get("value", 0)
     if name.startswith("system-"):
-        if _SYSTEM.get(name) != value or obj.get("globalDefault"):
+        if SYSTEM_PRIORITIES.get(name) != value or obj.get("globalDefault"):
             detail = (
                 "priority class names with 'system-' prefix are reserved for system use only. "
                 f"error: {_not_the_system(name)}"
@@ -50,6 +53,6 @@ def _problems(obj: Raw) -> Iterator[FieldProblem]:
 
 
 def _not_the_system(name: str) -> str:
-    if name not in _SYSTEM:
+    if name not in SYSTEM_PRIORITIES:
         return f"{name} is not a known system priority class"
-    return f"value of {quoted(name)} PriorityClass must be {_SYSTEM[name]}"
+    return f"value of {quoted(name)} PriorityClass must be {SYSTEM_PRIORITIES[name]}"

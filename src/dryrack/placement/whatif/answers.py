@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
+from dryrack.base.text import NAMES_MAX, listed
 from dryrack.kinds.decode import to_builtins
 from dryrack.placement.place import Refusal
 
@@ -62,6 +63,8 @@ class Refused:
 
     claim: str
     nodes: Sequence[Refusal]
+    # Whether the API server refuses its pod, so that the claim is never created.
+    is_with_pod: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,34 @@ class GangOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Preempted:
+    """The pods that make way for a pod or a gang, each with its priority."""
+
+    by: str
+    victims: Mapping[str, int]
+    # The node of the pod; empty for a gang.
+    node: str = ""
+
+    @property
+    def message(self) -> str:
+        """Return what becomes of whom, as a sentence."""
+        where = f" on node {self.node}" if self.node else ""
+        return f"{self.by} fits{where} after preempting {self.named}"
+
+    @property
+    def named(self) -> str:
+        """Return the pods that make way."""
+        named = [f"pod {pod} (priority {priority})" for pod, priority in self.victims.items()]
+        more = len(named) - NAMES_MAX
+        return listed(named) if more <= 0 else f"{', '.join(named[:NAMES_MAX])} and {more} more"
+
+    def document(self) -> dict[str, Any]:
+        """Return the outcome as programs read it."""
+        victims = [{"pod": pod, "priority": each} for pod, each in self.victims.items()]
+        return {"by": self.by, "node": self.node, "victims": victims}
+
+
+@dataclass(frozen=True, slots=True)
 class WhatIf:
     """The outcome for all parties. `notes` say what was assumed."""
 
@@ -111,6 +142,14 @@ class WhatIf:
     # What the scheduler would say of each pod that fits nowhere.
     waiting: Mapping[str, str] = field(default_factory=dict)
     gangs: tuple[GangOutcome, ...] = ()
+    # Why the API server does not create a pod, by namespace and name.
+    rejected: Mapping[str, str] = field(default_factory=dict)
+    preemptions: tuple[Preempted, ...] = ()
+
+    @property
+    def preempted(self) -> Mapping[str, str]:
+        """Who preempts each pod that makes way."""
+        return {pod: each.by for each in self.preemptions for pod in each.victims}
 
     def document(self) -> dict[str, Any]:
         """The outcome as programs read it."""
@@ -119,6 +158,8 @@ class WhatIf:
     def lists(self) -> Mapping[str, Iterable[Mapping[str, Any]]]:
         """The lists of the document, entry by entry: with many nodes it is a large one."""
         gangs = [each.document() for each in self.gangs]
+        rejected = [{"pod": pod, "message": why} for pod, why in self.rejected.items()]
+        preemptions = [each.document() for each in self.preemptions]
         return {
             "allocations": (
                 {
@@ -133,6 +174,8 @@ class WhatIf:
                 for each in self.refused
             ),
             **({"gangs": gangs} if gangs else {}),
+            **({"rejected": rejected} if rejected else {}),
+            **({"preemptions": preemptions} if preemptions else {}),
         }
 
 

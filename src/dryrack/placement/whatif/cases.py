@@ -238,6 +238,8 @@ def _pod_document(story: PodExplanation, pod: Pod) -> _Document:
         "wouldGoTo": story.chosen,
         "message": story.message,
         "cause": story.cause,
+        **({"refused": True} if story.is_refused else {}),
+        **({"preempts": story.preempted} if story.preempted else {}),
         "claims": {name: to_builtins(each) for name, each in story.devices.items()},
         "nodes": [_node(each) for each in story.nodes],
         "helps": list(story.helps),

@@ -1,9 +1,9 @@
 """
-What files say of a cluster besides nodes, pods and devices: namespaces, owners of pods, volumes.
+What files say of a cluster besides nodes, pods and devices.
 
-A what-if knows of them what informers tell the scheduler. Pods that a workload in the files will
-make are known by the selector of that workload; a Deployment stands for the ReplicaSet that it will
-make.
+These are namespaces, owners of pods, volumes, and what admission and preemption read. A what-if
+knows of them what informers tell the scheduler. Pods that a workload in the files will make are
+known by the selector of that workload; a Deployment stands for the ReplicaSet that it will make.
 """
 
 from __future__ import annotations
@@ -20,16 +20,38 @@ from dryrack.kinds.core import (
 )
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.expansion.workload_pods import CONTROLLING
+from dryrack.kinds.quota_usage.admission_kinds import (
+    LimitRange,
+    PodDisruptionBudget,
+    PriorityClass,
+    ResourceQuota,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dryrack.kinds.documents import Document
+    from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.raw import Raw
     from dryrack.placement.fleet import Fleet
 
-Fact = Namespace | PodOwner | PersistentVolume | PersistentVolumeClaim | StorageClass
+Fact = (
+    Namespace
+    | PodOwner
+    | PersistentVolume
+    | PersistentVolumeClaim
+    | StorageClass
+    | ResourceQuota
+    | LimitRange
+    | PriorityClass
+    | PodDisruptionBudget
+)
+_ADMISSION: dict[str, type[KubernetesObject]] = {
+    "ResourceQuota": ResourceQuota,
+    "LimitRange": LimitRange,
+    "PriorityClass": PriorityClass,
+    "PodDisruptionBudget": PodDisruptionBudget,
+}
 _VOLUMES: dict[str, type[KubernetesObject]] = {
     "PersistentVolume": PersistentVolume,
     "PersistentVolumeClaim": PersistentVolumeClaim,
@@ -40,8 +62,13 @@ _BY_LABELS = ("Service", "ReplicationController")
 _OWNERS = (*_BY_LABELS, "ReplicaSet", "StatefulSet", "Deployment")
 
 
-def fact(document: Document) -> Typed | None:
-    """What a document of one of Kubernetes' own kinds tells of the cluster, if that is anything."""
+def fact(document: Document) -> Typed | tuple[Problem, ...] | None:
+    """Return the fact that a document of one of Kubernetes' own kinds states, if it states one."""
+    if document.kind in _ADMISSION:
+        try:
+            return Typed(document, decode(document.raw, _ADMISSION[document.kind]), document.raw)
+        except DecodeError as error:
+            return tuple(document.problem(e.path, str(e), e.fix) for e in error.mismatches)
     model = PodOwner if document.kind in _OWNERS else _VOLUMES.get(document.kind)
     if model is None:
         return None
@@ -70,6 +97,9 @@ def tell(fleet: Fleet, facts: Iterable[Fact]) -> None:
             case StorageClass():
                 if each.volume_binding_mode in (None, "Immediate"):
                     fleet.volumes.immediate_classes.add(metadata.name)
+            case ResourceQuota() | LimitRange() | PriorityClass() | PodDisruptionBudget():
+                # Admission and preemption read them.
+                pass
 
 
 def _owner(document: Document) -> Raw:

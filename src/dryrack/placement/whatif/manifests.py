@@ -25,7 +25,7 @@ from dryrack.kinds.expansion.embedded_templates import is_custom_workload
 from dryrack.kinds.expansion.workload_pods import Made, WorkloadPods, named
 from dryrack.kinds.expansion.workloads import TEMPLATES
 from dryrack.kinds.other_kinds import Standing, standing
-from dryrack.kinds.rules.pods.pod_rules import with_own_labels
+from dryrack.kinds.rules.pods.pod_rules import as_stored
 from dryrack.placement.whatif.facts import fact
 from dryrack.placement.whatif.what_if import nodes_of
 from dryrack.placement.whatif.world import World
@@ -98,7 +98,8 @@ def _with_pods(
         if id(each) in objects:
             every.append(objects[id(each)])
         else:
-            every.append(fact(each))
+            stated = fact(each)
+            every.append(stated if isinstance(stated, Typed) else None)
             for made in _made(workloads, each):
                 if not isinstance(made, Made):
                     found.problems.append(made)
@@ -126,8 +127,9 @@ def _made(workloads: WorkloadPods, document: Document) -> Sequence[Made | Proble
 
 def _typed(document: Document, found: Manifests) -> Typed | None:
     if standing(document) is Standing.BYSTANDER:
-        return fact(document)
-    answer = typed(named(document) if document.kind == "Pod" else document)
+        answer = fact(document)
+    else:
+        answer = typed(named(document) if document.kind == "Pod" else document)
     if isinstance(answer, Typed) and isinstance(answer.object, Pod):
         return _as_made(answer)
     if isinstance(answer, Typed) and isinstance(answer.object, Node) and not document.name:
@@ -135,16 +137,19 @@ def _typed(document: Document, found: Manifests) -> Typed | None:
         answer = (document.problem("metadata", "a Node without a name", "write metadata.name"),)
     if isinstance(answer, Typed):
         return answer
-    found.problems += answer
+    found.problems += answer or ()
     return None
 
 
 def _as_made(pod: Typed) -> Typed:
-    """The pod as a server would store it: selectors that follow its labels have their values."""
-    if "metadata" not in pod.raw:
-        return pod
-    raw = with_own_labels(pod.raw)
-    if raw["spec"] is pod.raw.get("spec"):
+    """
+    Return the pod as a server would store it.
+
+    Selectors that follow its labels have their values, and what has a limit and no request requests
+    the limit.
+    """
+    raw = as_stored(pod.raw)
+    if raw.get("spec") is pod.raw.get("spec"):
         return pod
     return replace(pod, object=decode(raw, Pod), raw=raw)
 

@@ -87,6 +87,10 @@ class PodExplanation:
     message: str = ""
     # The nearest cause, in a sentence: what has to change first.
     cause: str = ""
+    # Whether the API server does not create the pod.
+    is_refused: bool = False
+    # The pods of lower priority that make way for it on the node that it would go to.
+    preempted: str = ""
     # What its claims have; if it has no node, what they would be given.
     devices: Mapping[str, AllocationResult] = field(default_factory=dict)
     nodes: tuple[NodeStory, ...] = ()
@@ -117,6 +121,9 @@ def explain_pod(
     about = PodExplanation(pod=name, scheduler=pod.spec.scheduler_name or DEFAULT_SCHEDULER)
     if pod.spec.node_name:
         return _placed(about, world, party, settings, traced=traced)
+    refused = refused_creation(world, party)
+    if party.refusal is not None or refused:
+        return _not_admitted(about, world, party, settings, refused)
     if party.missing:
         told = stories(for_lack_of(each) for each in party.missing)
         fixes = tuple(each.remedy for each in party.missing)
@@ -126,9 +133,6 @@ def explain_pod(
     waits_for = pending_binding(party)
     if waits_for:
         return replace(about, message=waits_for, cause=waits_for)
-    refused = refused_creation(world, party)
-    if refused:
-        return _not_admitted(about, world, party, settings, refused)
     if not settings.assumes_nodes and not world.nodes:
         return replace(about, message=_NO_NODES, cause=_CLUSTER_EMPTY)
     return _waiting(about, world, party, settings, traced=traced)
@@ -197,7 +201,13 @@ def _waiting(
         about = replace(about, trace=_trace(turn))
     outcome = _decided(turn)
     if isinstance(outcome, Placed):
-        return replace(about, chosen=outcome.node, devices=outcome.given)
+        about = replace(about, chosen=outcome.node, devices=outcome.given)
+        return _unless_preempted(about, world, settings)
+    making_way = turn.preempting.for_pod(turn.member, turn.profile)
+    if making_way is not None:
+        victims, placed = making_way
+        about = replace(about, chosen=placed.node, devices=placed.given)
+        return replace(about, preempted=_victims(victims), message=outcome.message)
     refusals = with_all_causes(turn, outcome.refusals)
     told: Sequence[Refusal] = refusals
     if settings.only is not None:
@@ -218,12 +228,29 @@ def _waiting(
     )
 
 
+def _unless_preempted(about: PodExplanation, world: World, settings: Settings) -> PodExplanation:
+    """Return the explanation; or, in files, which pod that comes later preempts the pod."""
+    priorities = {each.full_name: each.spec.priority or 0 for each in world.pods}
+    if not settings.assumes_nodes or max(priorities.values()) <= priorities[about.pod]:
+        return about
+    preemptor = what_if(world, replace(settings, only=None)).preempted.get(about.pod)
+    if preemptor is None:
+        return about
+    cause = f"{preemptor}, which has a higher priority, preempts it on node {about.chosen}"
+    return replace(about, chosen="", devices={}, message=cause, cause=cause)
+
+
 def _not_admitted(
     about: PodExplanation, world: World, party: Party, settings: Settings, message: str
 ) -> PodExplanation:
-    """Return why a claim of the pod is not created, and what admission would let through."""
+    """Return why the pod or a claim of it is not created, and what admission would let through."""
+    if party.refusal is not None:
+        message = party.refusal.fact
+        about = replace(about, is_refused=True)
     excesses = quota_excesses(message)
     if not excesses:
+        if party.refusal is not None:
+            return replace(about, message=message, cause=message, helps=(party.refusal.remedy,))
         return replace(about, message=message, cause=f"a claim cannot be created: {message}")
     facts = "; ".join(
         f"ResourceQuota {each.quota} allows {each.limited} of {each.resource}, {each.used} are "
@@ -231,21 +258,30 @@ def _not_admitted(
         for each in excesses
     )
     about = replace(about, message=message, cause=f"exceeded quota: {facts}")
-    after = _waiting(about, world, party, settings, traced=False)
+    raised_world = world.with_higher_quotas({each.key: each.needed for each in excesses})
     helps: list[str] = []
-    if after.chosen:
+    if _fits(raised_world, about.pod, settings):
         raised = (
             f"raise {each.resource} in ResourceQuota {each.quota} from {each.limited} "
             f"to {each.needed}"
             for each in excesses
         )
         helps.append(" and ".join(raised))
-    for claim in party.claims:
+    for claim in party_of(raised_world, about.pod).claims:
         for label, count, fewer in _within_quota(claim, excesses):
             changed_world = world.with_claim(with_count(claim, label, fewer))
-            if isinstance(_decided(turn_of(changed_world, about.pod, settings)), Placed):
+            if _fits(changed_world, about.pod, settings):
                 helps.append(f"ask for {fewer} instead of {count} in request {label}")
     return replace(about, helps=tuple(helps))
+
+
+def _fits(world: World, name: str, settings: Settings) -> bool:
+    """Return whether the API server creates the pod with its claims, and it finds a node."""
+    party = party_of(world, name)
+    if party.refusal is not None or party.missing:
+        return False
+    about = PodExplanation(pod=name, scheduler="")
+    return bool(_waiting(about, world, party, settings, traced=False).chosen)
 
 
 def _within_quota(
@@ -416,11 +452,9 @@ def _of_priority(pod: Pod, preemption: Preemption) -> str:
     named = _victims(preemption)
     if highest > own:
         return f"; it cannot preempt {named}: its own priority is {own}"
-    if highest == own:
-        return ""
-    if pod.spec.preemption_policy == "Never":
+    if highest < own and pod.spec.preemption_policy == "Never":
         return f"; it does not preempt {named}: its preemptionPolicy is Never"
-    return f"; it has to preempt {named} on node {preemption.node}"
+    return ""
 
 
 def _helpful_priority(pod: Pod, preemption: Preemption) -> Iterator[PodChange]:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.allocation import claim_name
+from dryrack.allocation import Code, claim_name
 from dryrack.kinds.quantity import Quantity, QuantityError
 from dryrack.placement.views.claims import node_of
 
@@ -42,6 +42,11 @@ class QuotaExcess:
     limited: Quantity
 
     @property
+    def key(self) -> tuple[str, str]:
+        """The quota and the resource."""
+        return self.quota, self.resource
+
+    @property
     def left(self) -> Quantity:
         return Quantity.of(max(0, self.limited.nanos - self.used.nanos), self.limited.format)
 
@@ -52,8 +57,15 @@ class QuotaExcess:
 
 
 def refused_creation(world: World, party: Party) -> str:
-    """Return why a claim of the pod that does not exist cannot be created, as an event says."""
+    """
+    Return why a claim of the pod cannot be created.
+
+    On a cluster an event says it. In files it follows from quotas, whatever else is missing.
+    """
     assert party.pod is not None, "a claim by itself is created by a person"
+    refused = [each.fact for each in party.missing if each.code is Code.ADMISSION]
+    if refused and len(refused) == len(party.missing):
+        return refused[0]
     existing = {claim_name(each) for each in world.claims}
     if all(claim_name(each) in existing for each in party.claims):
         return ""

@@ -14,13 +14,13 @@ from dryrack.allocation import claim_name
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.placement.whatif.answer_memo import Memory
-from dryrack.placement.whatif.answers import WhatIf
 from dryrack.placement.whatif.what_if import what_if
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dryrack.kinds.resource import ResourceClaimTemplate
+    from dryrack.placement.whatif.answers import WhatIf
     from dryrack.placement.whatif.what_if import Settings
     from dryrack.placement.whatif.world import World
 
@@ -34,19 +34,16 @@ def what_if_files(world: World, settings: Callable[[], Settings]) -> WhatIf:
     for template in world.templates:
         tried = replace(world, parties=(*world.parties, claim_of_template(template)))
         outcomes.append(what_if(tried, replace(settings(), memory=memory)))
-    first = outcomes[0]
     notes = [
         f"ResourceClaimTemplate {each.full_name}: no pod uses it; tried as one claim"
         for each in world.templates
     ]
     notes += dict.fromkeys(note for each in outcomes for note in each.notes)
-    return WhatIf(
-        tuple(given for each in outcomes for given in each.given),
-        tuple(refused for each in outcomes for refused in each.refused),
-        tuple(notes),
-        first.nodes,
-        first.waiting,
-        first.gangs,
+    return replace(
+        outcomes[0],
+        given=tuple(given for each in outcomes for given in each.given),
+        refused=tuple(refused for each in outcomes for refused in each.refused),
+        notes=tuple(notes),
     )
 
 

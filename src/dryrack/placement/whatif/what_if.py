@@ -7,6 +7,10 @@ taken for those that follow. Pods that are bound occupy their node from the star
 are allocated already keep what they have. The pods of a gang are placed together, when the first of
 them has its turn, or not at all.
 
+A pod that fits nowhere preempts pods of lower priority, as the scheduler decides it. Those that
+belong to a workload are placed again after it; others are gone. What the API server would refuse is
+not placed (see `admission`).
+
 A claim that no pod uses is placed as a pod that asks for nothing else and tolerates every taint. A
 pod that is bound takes devices on its node alone, whatever else the node says. Where no Nodes are
 given, those that slices name are assumed, and as nothing is known of their size, nothing but
@@ -15,7 +19,8 @@ devices counts there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as changed
@@ -45,8 +50,16 @@ from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import Cluster, Placed, Refusal, Unplaced, place
 from dryrack.placement.plugins import profile_named
 from dryrack.placement.whatif.answer_memo import Memory, RememberingAllocator
-from dryrack.placement.whatif.answers import GangOutcome, Given, Refusals, Refused, WhatIf
+from dryrack.placement.whatif.answers import (
+    GangOutcome,
+    Given,
+    Preempted,
+    Refusals,
+    Refused,
+    WhatIf,
+)
 from dryrack.placement.whatif.facts import tell
+from dryrack.placement.whatif.preempting import Preempting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -58,6 +71,8 @@ if TYPE_CHECKING:
     from dryrack.placement.gangs.dialects import GangKey
     from dryrack.placement.gangs.members import MemberPlaced
     from dryrack.placement.gangs.search import GangPlaced
+    from dryrack.placement.preemption import Preemption
+    from dryrack.placement.whatif.admission import Refusal as AdmissionRefusal
     from dryrack.placement.whatif.world import Missing, Party, World
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -104,6 +119,7 @@ class Turn:
     member: Member
     profile: Profile
     notes: tuple[str, ...]
+    preempting: Preempting
 
 
 def what_if(world: World, settings: Settings) -> WhatIf:
@@ -139,6 +155,12 @@ class _Round:
         # Pods that wait for others, which of these help, and those who came since they were asked.
         self._hoping: dict[str, tuple[Party, Callable[[Occupant], bool]]] = {}
         self._came: list[Occupant] = []
+        self._rejected: dict[str, str] = {}
+        self._preemptions: list[Preempted] = []
+        self._preempting = Preempting(world, self._cluster)
+        # Pods that were on nodes before, and made way.
+        self._gone: set[str] = set()
+        self._parties: dict[str, Party] = {}
         for node in nodes:
             self._fleet.put(node)
         tell(self._fleet, world.facts)
@@ -150,9 +172,13 @@ class _Round:
                 self._stand(pod, pod.spec.node_name, demand(self._sized(pod)))
 
     def run(self) -> WhatIf:
-        for parties in _up_to(self._only, _together(self._world.in_order())):
+        turns = _together(self._world.in_order())
+        left = sum(map(_is_queued_turn, turns))
+        for parties in _up_to(self._only, turns):
             self._serve_together(parties)
-            self._serve_again()
+            left -= _is_queued_turn(parties)
+            if not left:
+                self._serve_again()
             if self._only in self._there:
                 break
         settled = [f"claim {name} is allocated already, and keeps it" for name in self._settled]
@@ -162,21 +188,35 @@ class _Round:
         # A claim that pods share may be allocated for another of them.
         refused = [each for each in self._refused if each.claim not in self._there]
         waiting = {pod: message for pod, (_, message) in self._unplaced.items()}
-        given, gangs = tuple(self._given), tuple(self._gangs)
-        return WhatIf(given, tuple(refused), notes, self._nodes, waiting, gangs)
+        return WhatIf(
+            tuple(self._given),
+            tuple(refused),
+            notes,
+            self._nodes,
+            waiting,
+            tuple(self._gangs),
+            self._rejected,
+            tuple(self._preemptions),
+        )
 
     def turn_of(self, pod: str) -> Turn:
         """The turn of a pod, after all others before it; those of its own gang have none."""
-        for parties in _together(self._world.in_order()):
+        turns = _together(self._world.in_order())
+        left = sum(map(_is_queued_turn, turns))
+        for parties in turns:
             for party in parties:
                 if party.pod is not None and party.pod.full_name == pod:
                     profile = self._settings.profile_of(party.pod)
-                    return Turn(self._cluster, self._member(party), profile, self._notes)
+                    member = self._member(party)
+                    return Turn(self._cluster, member, profile, self._notes, self._preempting)
             self._serve_together(parties)
-            self._serve_again()
+            left -= _is_queued_turn(parties)
+            if not left:
+                self._serve_again()
         raise DryrackError(f"pod {pod!r}: not there")
 
     def _serve_together(self, parties: Sequence[Party]) -> None:
+        self._parties |= {_pod_of(party): party for party in parties if party.pod is not None}
         gang = parties[0].membership
         if isinstance(gang, Membership):
             self._serve_gang(gang.key, parties)
@@ -198,8 +238,13 @@ class _Round:
                 yield f"and so do {len(told) - _WAITING_TOLD_MAX} more pods"
 
     def _serve(self, party: Party) -> None:
+        if party.refusal is not None:
+            self._reject(party, party.refusal)
+            return
         if party.missing:
             self._refuse_missing(party)
+            return
+        if party.is_bound and _pod_of(party) in self._gone:
             return
         wanted = tuple(claim for claim in party.claims if claim_name(claim) not in self._there)
         self._settled |= {claim_name(c): None for c in party.claims if c.status.allocation}
@@ -209,13 +254,71 @@ class _Round:
             outcome = self._for_devices_alone(party)
         else:
             return
+        again: list[Party] = []
+        if isinstance(outcome, Unplaced) and party.pod is not None and not party.is_bound:
+            found = self._preempting.for_pod(
+                self._member(party), self._settings.profile_of(party.pod)
+            )
+            if found is not None:
+                preemption, outcome = found
+                again = self._evict(f"pod {_pod_of(party)}", preemption)
         if isinstance(outcome, Placed):
             self._settle(party, outcome)
         else:
             self._refuse(party, wanted, outcome)
+        for each in again:
+            self._serve(each)
+
+    def _reject(self, party: Party, refusal: AdmissionRefusal) -> None:
+        """Refuse a pod that the API server does not create, with the claims that it would have."""
+        pod = _pod_of(party)
+        self._rejected[pod] = f"{refusal.fact}; {refusal.remedy}"
+        fact = f"pod {pod} is refused: {refusal.fact}"
+        self._refused += [
+            Refused(each, (on_any_node(each, Code.ADMISSION, fact, refusal.remedy),), True)
+            for each in map(claim_name, party.claims)
+            if each not in self._there
+        ]
+
+    def _evict(self, by: str, preemption: Preemption) -> list[Party]:
+        """Remove the victims; return those that their workload creates again, without a node."""
+        self._known.clear()
+        self._preempting.went(preemption.victims)
+        priorities = {
+            "/".join(each.occupant.name): each.occupant.priority for each in preemption.victims
+        }
+        self._preemptions.append(Preempted(by, priorities, preemption.node))
+        again = []
+        for victim in preemption.victims:
+            name = "/".join(victim.occupant.name)
+            self._fleet.leave(victim.key)
+            freed = [each for each in victim.occupant.claims if not self._fleet.users(each)]
+            for claim in freed:
+                self._settled.pop(claim, None)
+                if self._there.pop(claim, None) is not None:
+                    self._fleet.reopen(self._allocator.hold(claim, None))
+            self._given = [each for each in self._given if each.claim not in freed]
+            was_placed = self._nodes.pop(name, None) is not None
+            party = self._parties.get(name)
+            if party is not None and _is_created_again(party):
+                again.append(_without_node(party))
+            elif was_placed:
+                message = f"it is preempted by {by}"
+                self._unplaced[name] = (set(freed), message)
+                self._refused += [
+                    Refused(claim, (on_any_node(claim, Code.PREEMPTED, message, ""),))
+                    for claim in freed
+                ]
+            self._gone.add(name)
+        return again
 
     def _serve_again(self) -> None:
-        """As the scheduler does, those who waited for a pod that has come."""
+        """
+        Try pods again that a pod which has come may help.
+
+        The scheduler tries them after a second. By then it has tried all pods of its queue, and a
+        file that is applied has created the next pod.
+        """
         while self._came:
             other = self._came.pop(0)
             for name, (party, helps) in list(self._hoping.items()):
@@ -236,8 +339,9 @@ class _Round:
     def _serve_gang(self, key: GangKey, parties: Sequence[Party]) -> None:
         """Those that have no node yet are placed together, but for pods that lack something."""
         for party in parties:
-            if party.missing or party.is_bound:
+            if party.missing or party.refusal is not None or party.is_bound:
                 self._serve(party)
+        parties = [party for party in parties if party.refusal is None]
         pods = [party.pod for party in parties if party.pod is not None and not party.missing]
         waiting = {_pod_of(party): party for party in parties if not party.is_bound}
         members = [self._member(party) for party in waiting.values() if not party.missing]
@@ -248,7 +352,14 @@ class _Round:
             self._refuse_gang(key, members, waiting, GangRefused(gang.message))
             return
         profile = self._settings.profile_of(members[0].pod)
-        outcome = place_gang_now(gang, members, self._cluster, profile=profile)
+        place_all = partial(place_gang_now, gang, members, self._cluster, profile=profile)
+        outcome = place_all()
+        again: list[Party] = []
+        if isinstance(outcome, GangRefused) and not outcome.undecided:
+            found = self._preempting.for_gang(gang, members, profile, place_all)
+            if found is not None:
+                again = self._evict(str(key), found)
+                outcome = place_all()
         if isinstance(outcome, GangRefused):
             self._refuse_gang(key, members, waiting, outcome)
             return
@@ -260,6 +371,8 @@ class _Round:
         nodes = {placed.member.name: placed.node for placed in outcome.placements}
         others = {each.member.name: each.message for each in outcome.waiting}
         self._gangs.append(GangOutcome(str(key), key, nodes, others))
+        for party in again:
+            self._serve(party)
 
     def _refuse_flawed(self, party: Party, flaw: Flaw) -> None:
         """A pod that does not say rightly which gang it is in."""
@@ -317,7 +430,8 @@ class _Round:
         extended = party.extended
         claims = [c for c in party.claims if extended is None or c is not extended.claim]
         had = [self._allocated(claim) for claim in claims if claim_name(claim) in self._there]
-        return [claim for claim in claims if claim_name(claim) not in self._there], had
+        wanted = [claim for claim in claims if claim_name(claim) not in self._there]
+        return [_unallocated(claim) for claim in wanted], had
 
     def _stand(
         self, pod: Pod, node: str, amounts: Amounts, claims: Sequence[str] | None = None
@@ -426,6 +540,33 @@ def _up_to(claim: str | None, turns: list[list[Party]]) -> Iterable[list[Party]]
     return turns[: asking[-1] + 1] if asking else turns
 
 
+def _is_queued_turn(parties: Sequence[Party]) -> bool:
+    """Return whether the scheduler of a cluster has pods of this turn in its queue."""
+    pods = (party.pod for party in parties if party.pod is not None and not party.is_bound)
+    return any(pod.metadata.uid for pod in pods)
+
+
+def _is_created_again(party: Party) -> bool:
+    """Return whether a workload creates a pod in the place of this one when it is deleted."""
+    owners = () if party.pod is None else party.pod.metadata.owner_references
+    return any(each.controller for each in owners)
+
+
+def _without_node(party: Party) -> Party:
+    """Return the pod with its claims as its workload creates it again."""
+    pod = party.pod
+    assert pod is not None, "a claim by itself makes way for nobody"
+    new = changed(pod, spec=changed(pod.spec, node_name=""))
+    return replace(party, pod=new, claims=tuple(map(_unallocated, party.claims)))
+
+
+def _unallocated(claim: ResourceClaim) -> ResourceClaim:
+    """Return the claim without devices: it has none any more if it is to be allocated."""
+    if claim.status.allocation is None:
+        return claim
+    return changed(claim, status=changed(claim.status, allocation=None, reserved_for=()))
+
+
 def _pod_of(party: Party) -> str:
     assert party.pod is not None, "a claim by itself is in no gang"
     return party.pod.full_name
@@ -456,7 +597,7 @@ def _unknown(member: Member) -> list[Refusal]:
 
 def for_lack_of(missing: Missing) -> Refusal:
     """The refusal of a claim that cannot even be made."""
-    return on_any_node(missing.claim, Code.NOT_FOUND, missing.fact, missing.remedy)
+    return on_any_node(missing.claim, missing.code, missing.fact, missing.remedy)
 
 
 def on_any_node(claim: str, code: Code, fact: str, remedy: str) -> Refusal:

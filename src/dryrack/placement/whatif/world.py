@@ -14,14 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
+from msgspec.structs import replace as changed
 
-from dryrack.allocation import claim_name
+from dryrack.allocation import Code, claim_name
 from dryrack.kinds.core import Event, Node, PersistentVolumeClaim, Pod, PodOwner
 from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.expansion import extended_resources
 from dryrack.kinds.expansion.pod_claims import claim_from_template, generate_name, named_claim
 from dryrack.kinds.meta import KubernetesObject, ObjectMeta
+from dryrack.kinds.quota_usage.admission_kinds import LimitRange, PodDisruptionBudget, ResourceQuota
 from dryrack.kinds.quota_usage.pods import CLASS_RESOURCE
 from dryrack.kinds.resource import (
     DeviceClass,
@@ -38,15 +39,19 @@ from dryrack.placement.gangs.dialects import (
     GangKey,
     Membership,
     definitions,
+    gang_of,
     membership,
 )
+from dryrack.placement.whatif.admission import Refusals, completed_pods, refusals
 from dryrack.placement.whatif.facts import Fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from dryrack.kinds.core import PodResourceClaim
+    from dryrack.kinds.quantity import Quantity
     from dryrack.placement.gangs.dialects import Definition
+    from dryrack.placement.whatif.admission import Refusal
 
 _Kind = TypeVar("_Kind", bound=KubernetesObject)
 
@@ -60,6 +65,8 @@ class Missing:
     claim: str
     fact: str
     remedy: str = "add it"
+    # Why it is missing.
+    code: Code = Code.NOT_FOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +81,18 @@ class Party:
     extended: ExtendedResources | None = None
     # The gang of the pod.
     membership: Membership | Flaw | None = None
+    # Why the API server does not create the pod.
+    refusal: Refusal | None = None
 
     @property
     def is_bound(self) -> bool:
         return self.pod is not None and bool(self.pod.spec.node_name)
+
+    @property
+    def from_templates(self) -> Iterator[ResourceClaim]:
+        """The claims that the claim controller creates, or has created, for the pod."""
+        extended = () if self.extended is None else (self.extended.claim, self.extended.made)
+        return (each for each in self.claims if each not in extended)
 
     @property
     def asks_for_devices(self) -> bool:
@@ -105,8 +120,8 @@ class World:
     @staticmethod
     def of(objects: Iterable[KubernetesObject]) -> World:
         """The world of a bag of typed objects, which have their defaults."""
-        bag = [with_namespace(each) for each in objects]
-        return World(
+        bag = completed_pods([with_namespace(each) for each in objects])
+        world = World(
             nodes=_only(bag, Node),
             slices=_only(bag, ResourceSlice),
             classes=_only(bag, DeviceClass),
@@ -117,6 +132,7 @@ class World:
             events=_only(bag, Event),
             parties=tuple(each for each in bag if isinstance(each, Pod | ResourceClaim)),
         )
+        return replace(world, parties=_in_queue_order(world))
 
     @property
     def claims(self) -> tuple[ResourceClaim, ...]:
@@ -138,6 +154,21 @@ class World:
             parties = (claim, *parties)
         return replace(self, parties=parties)
 
+    def with_higher_quotas(self, limits: Mapping[tuple[str, str], Quantity]) -> World:
+        """The same with these limits, by the name of the quota and of the resource."""
+
+        def raised(each: Fact) -> Fact:
+            if not isinstance(each, ResourceQuota):
+                return each
+            own = {
+                name: new for (quota, name), new in limits.items() if quota == each.metadata.name
+            }
+            spec = changed(each.spec, hard={**each.spec.hard, **own})
+            hard = {**each.status.hard, **own} if each.status.hard else {}
+            return changed(each, spec=spec, status=changed(each.status, hard=hard))
+
+        return replace(self, facts=tuple(map(raised, self.facts)))
+
     @property
     def pods(self) -> tuple[Pod, ...]:
         """Those that have not ended."""
@@ -146,6 +177,7 @@ class World:
     def in_order(self) -> Iterator[Party]:
         """All who ask, one after the other."""
         named = _Named.of(self)
+        refused = refusals(self.facts, self.classes, self.parties, named.party)
         used = {
             f"{pod.metadata.namespace}/{name}"
             for pod in self.pods
@@ -157,9 +189,9 @@ class World:
         for each in self.parties:
             if isinstance(each, Pod):
                 if each.status.phase not in _DONE:
-                    yield named.party(each)
+                    yield _admitted(named.party(each), refused)
             elif claim_name(each) not in used:
-                yield Party(None, (each,))
+                yield _admitted(Party(None, (each,)), refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +277,59 @@ class _Named:
         return ExtendedResources.of(pod, self.classes, name=name, made=self.claims.get(full))
 
 
+def _admitted(party: Party, refused: Refusals) -> Party:
+    """Return the party without the claims that the API server refuses."""
+    if party.pod is not None and party.pod.full_name in refused.pods:
+        return replace(party, refusal=refused.pods[party.pod.full_name])
+    if not refused.claims:
+        return party
+    missing = [
+        Missing(name, why.fact, why.remedy, Code.ADMISSION)
+        for name, why in ((claim_name(e), refused.claims.get(claim_name(e))) for e in party.claims)
+        if why is not None
+    ]
+    claims = tuple(each for each in party.claims if claim_name(each) not in refused.claims)
+    return replace(party, claims=claims, missing=(*party.missing, *missing))
+
+
 def _class_for(resource: str) -> str:
     """Which class would give a resource."""
     if resource.startswith(CLASS_RESOURCE):
         return f"add the DeviceClass {resource.removeprefix(CLASS_RESOURCE)!r}"
     return f"add a DeviceClass with spec.extendedResourceName: {resource}"
+
+
+def _in_queue_order(world: World) -> tuple[Pod | ResourceClaim, ...]:
+    """
+    Return pods and claims, where pods of a cluster that wait are in the order of the queue.
+
+    The scheduler takes gangs that have waited for a minute first, then pods by priority and age.
+    """
+    places = [number for number, each in enumerate(world.parties) if _is_queued(each)]
+    queued = [each for each in world.parties if isinstance(each, Pod) and _is_queued(each)]
+    if len(queued) < 2:
+        return world.parties
+    gangs: dict[GangKey, list[Pod]] = {}
+    for pod in world.pods:
+        said = membership(pod)
+        if isinstance(said, Membership):
+            gangs.setdefault(said.key, []).append(pod)
+    known = {key: gang_of(key, pods, world.definitions) for key, pods in gangs.items()}
+
+    def turn(pod: Pod) -> tuple[bool, int, str, str, str]:
+        said = membership(pod)
+        gang = known.get(said.key) if isinstance(said, Membership) else None
+        created = pod.metadata.creation_timestamp or ""
+        if gang is None or isinstance(gang, Flaw):
+            return True, -(pod.spec.priority or 0), created, "", ""
+        return False, -gang.priority, gang.created, created, pod.metadata.name
+
+    ordered = dict(zip(places, sorted(queued, key=turn), strict=True))
+    return tuple(ordered.get(number, each) for number, each in enumerate(world.parties))
+
+
+def _is_queued(each: Pod | ResourceClaim) -> bool:
+    return isinstance(each, Pod) and bool(each.metadata.uid) and not each.spec.node_name
 
 
 def _generated(
@@ -269,9 +349,11 @@ def with_namespace(each: KubernetesObject) -> KubernetesObject:
     """The object as somebody applies it who names no namespace."""
     namespaced = isinstance(
         each,
-        (Pod, ResourceClaim, ResourceClaimTemplate, PodOwner, PersistentVolumeClaim, *GROUPS),
+        (
+            *(Pod, ResourceClaim, ResourceClaimTemplate, PodOwner, PersistentVolumeClaim),
+            *(ResourceQuota, LimitRange, PodDisruptionBudget, *GROUPS),
+        ),
     )
     if not namespaced or each.metadata.namespace:
         return each
-    metadata = msgspec.structs.replace(each.metadata, namespace="default")
-    return msgspec.structs.replace(each, metadata=metadata)
+    return changed(each, metadata=changed(each.metadata, namespace="default"))

@@ -10,167 +10,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject, forbidden
-from dryrack.kinds.quota_usage.amounts import Amounts, read
-from dryrack.kinds.quota_usage.pods import totals
-from dryrack.kinds.rules.copies import with_metadata
+from dryrack.kinds.quota_usage import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from dryrack.apiserver.strategy import Write
-    from dryrack.kinds.quantity import Quantity
     from dryrack.kinds.raw import Raw
-
-_ANNOTATION = "kubernetes.io/limit-ranger"
-_LISTS = (("containers", "container"), ("initContainers", "init container"))
 
 
 def _ranges(write: Write) -> Sequence[Raw]:
     return write.lookup.list("limitranges", write.namespace)
 
 
-def _limits(limit_range: Raw, kind: str) -> Iterator[Raw]:
-    for limit in (limit_range.get("spec") or {}).get("limits") or ():
-        if limit.get("type") == kind:
-            yield limit
-
-
 def completed(pod: Raw, write: Write) -> Raw:
-    """With the resources that its namespace has for those who name none."""
-    for limit_range in _ranges(write):
-        defaults: dict[str, Raw] = {"limits": {}, "requests": {}}
-        for limit in _limits(limit_range, "Container"):
-            defaults["limits"] |= limit.get("default") or {}
-            defaults["requests"] |= limit.get("defaultRequest") or {}
-        if any(defaults.values()):
-            pod = _with_defaults(pod, defaults)
-    return pod
-
-
-def _with_defaults(pod: Raw, defaults: dict[str, Raw]) -> Raw:
-    spec, notes = dict(pod.get("spec") or {}), []
-    for key, called in _LISTS:
-        made = []
-        for container in spec.get(key) or ():
-            completed_one, added = _container(container, defaults)
-            made.append(completed_one)
-            name = container.get("name") or ""
-            notes += [f"{', '.join(names)} {what} for {called} {name}" for what, names in added]
-        if made:
-            spec[key] = made
-    if not notes:
-        return pod
-    annotations = dict(pod["metadata"].get("annotations") or {})
-    annotations[_ANNOTATION] = f"LimitRanger plugin set: {'; '.join(notes)}"
-    return with_metadata({**pod, "spec": spec}, "annotations", annotations)
-
-
-def _container(container: Raw, defaults: dict[str, Raw]) -> tuple[Raw, list[tuple[str, list[str]]]]:
-    """The container with what it lacks, and what that is."""
-    resources, added = dict(container.get("resources") or {}), []
-    for part, what in (("requests", "request"), ("limits", "limit")):
-        given = resources.get(part) or {}
-        new = {name: amount for name, amount in defaults[part].items() if name not in given}
-        if new:
-            resources[part] = dict(sorted({**given, **new}.items()))
-            added.append((what, sorted(new)))
-    return ({**container, "resources": resources} if added else container), added
+    """Return the pod with the resources that its namespace has for those who name none."""
+    return limits.completed(pod, _ranges(write))
 
 
 def check(pod: Raw, write: Write) -> None:
-    """Refuses a pod that does not keep to the limits."""
+    """Refuse a pod that does not keep to the limits."""
     for limit_range in _ranges(write):
-        _refuse("pods", pod, list(_broken_by_pod(limit_range, pod.get("spec") or {})))
+        _refuse("pods", pod, limits.broken_by_pod(limit_range, pod.get("spec") or {}))
 
 
 def check_volume(claim: Raw, write: Write) -> None:
-    """Refuses a claim of storage that does not."""
-    resources = (claim.get("spec") or {}).get("resources") or {}
-    requests = read(resources.get("requests"))
+    """Refuse a claim of storage that does not keep to the limits."""
     for limit_range in _ranges(write):
-        broken: list[str] = []
-        for limit in _limits(limit_range, "PersistentVolumeClaim"):
-            broken += _below("PersistentVolumeClaim", limit, requests, {})
-            broken += _volume_above(limit, requests)
-        _refuse("persistentvolumeclaims", claim, broken)
+        _refuse("persistentvolumeclaims", claim, limits.broken_by_volume(limit_range, claim))
 
 
-def _refuse(plural: str, obj: Raw, broken: list[str]) -> None:
-    if not broken:
-        return
-    unique = list(dict.fromkeys(broken))
-    detail = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
-    raise forbidden(Subject("", plural), obj["metadata"]["name"], detail)
-
-
-def _broken_by_pod(limit_range: Raw, spec: Raw) -> Iterator[str]:
-    for limit in (limit_range.get("spec") or {}).get("limits") or ():
-        if limit.get("type") == "Container":
-            for key, _ in _LISTS:
-                for container in spec.get(key) or ():
-                    resources = container.get("resources") or {}
-                    asked, capped = read(resources.get("requests")), read(resources.get("limits"))
-                    yield from _broken("Container", limit, asked, capped)
-        elif limit.get("type") == "Pod":
-            yield from _broken("Pod", limit, totals(spec, "requests"), totals(spec, "limits"))
-
-
-def _broken(kind: str, limit: Raw, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    yield from _below(kind, limit, requests, limits)
-    yield from _above(kind, limit, requests, limits)
-    for name, ratio in sorted(read(limit.get("maxLimitRequestRatio")).items()):
-        yield from _ratio(
-            f"{name} max limit to request ratio per {kind} is {ratio}",
-            ratio,
-            requests.get(name),
-            limits.get(name),
-        )
-
-
-def _below(kind: str, limit: Raw, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    for name, least in sorted(read(limit.get("min")).items()):
-        told = f"minimum {name} usage per {kind} is {least}"
-        request, capped = requests.get(name), limits.get(name)
-        if request is None:
-            yield f"{told}.  No request is specified"
-        elif request < least:
-            yield f"{told}, but request is {request}"
-        elif capped is not None and capped < least:
-            yield f"{told}, but limit is {capped}"
-
-
-def _above(kind: str, limit: Raw, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    for name, most in sorted(read(limit.get("max")).items()):
-        told = f"maximum {name} usage per {kind} is {most}"
-        request, capped = requests.get(name), limits.get(name)
-        if capped is None:
-            yield f"{told}.  No limit is specified"
-        elif capped > most:
-            yield f"{told}, but limit is {capped}"
-        elif request is not None and request > most:
-            yield f"{told}, but request is {request}"
-
-
-def _volume_above(limit: Raw, requests: Amounts) -> Iterator[str]:
-    for name, most in sorted(read(limit.get("max")).items()):
-        told, request = (
-            f"maximum {name} usage per PersistentVolumeClaim is {most}",
-            requests.get(name),
-        )
-        if request is None:
-            yield f"{told}.  No request is specified"
-        elif request > most:
-            yield f"{told}, but request is {request}"
-
-
-def _ratio(
-    told: str, most: Quantity, request: Quantity | None, limit: Quantity | None
-) -> Iterator[str]:
-    if request is None or not request.sign:
-        yield f"{told}, but no request is specified or request is 0"
-    elif limit is None or not limit.sign:
-        yield f"{told}, but no limit is specified or limit is 0"
-    else:
-        found = limit.milli_value() / request.milli_value()
-        if found * 1000 > most.milli_value():
-            yield f"{told}, but provided ratio is {found:f}"
+def _refuse(plural: str, obj: Raw, broken: tuple[str, ...]) -> None:
+    if broken:
+        raise forbidden(Subject("", plural), obj["metadata"]["name"], limits.told(broken))

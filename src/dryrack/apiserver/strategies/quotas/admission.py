@@ -15,7 +15,7 @@ from dryrack.apiserver.verbs.writing import Order, Proposal
 from dryrack.client.timekeeping import seconds_of
 from dryrack.client.transport import User
 from dryrack.kinds.quota_usage import quotas
-from dryrack.kinds.quota_usage.amounts import Amounts, added, masked, read, risen, shown, written
+from dryrack.kinds.quota_usage.amounts import Amounts, risen, written
 from dryrack.kinds.quota_usage.claims import (
     CLAIMS,
     NO_CONTEXT,
@@ -125,7 +125,9 @@ class _Request:
         used = quotas.usage_of(self.resource.storage, self.new, context=self.context)
         made = []
         for quota in relevant:
-            after = self._after(quota, self._more(quota, used))
+            after = quotas.charged(quota, self._more(quota, used))
+            if isinstance(after, str):
+                raise self._refusal(after)
             if after is not None:
                 made.append((quota, written(after)))
         return made
@@ -149,20 +151,7 @@ class _Request:
         storage, context = self.resource.storage, self.context
         if self.old is not None and quotas.matches(quota, storage, self.old, context):
             used = risen(used, quotas.usage_of(storage, self.old, context=context))
-        return {name: amount for name, amount in used.items() if amount.sign}
-
-    def _after(self, quota: Raw, more: Amounts) -> Amounts | None:
-        hard, used = read(quotas.hard_of(quota)), read(quota["status"].get("used"))
-        asked = masked(more, hard)
-        if not asked:
-            return None
-        after = added(used, asked)
-        over = [name for name in asked if after[name] > hard[name]]
-        if over:
-            parts = (("requested", asked), ("used", used), ("limited", hard))
-            told = ", ".join(f"{what}: {shown(masked(each, over))}" for what, each in parts)
-            raise self._refusal(f"exceeded quota: {quota['metadata']['name']}, {told}")
-        return after
+        return used
 
     def _refusal(self, detail: str) -> StatusError:
         name = self.new["metadata"].get("name") or ""

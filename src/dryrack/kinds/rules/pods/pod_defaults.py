@@ -75,16 +75,24 @@ def _accounted(given: Raw) -> Raw:
 def _only_of_pods(given: Raw) -> Raw:
     made = filled(given, {"enableServiceLinks": True})
     for key in ("containers", "initContainers"):
-        made = each(made, key, _requesting)
         if given.get("hostNetwork"):
             made = each(made, key, lambda container: each(container, "ports", _on_host))
+    return with_requests(made)
+
+
+def with_requests(given: Raw) -> Raw:
+    """Return the spec of a pod with a request wherever it has a limit and no request."""
+    made = given
+    for key in ("containers", "initContainers"):
+        made = each(made, key, _requesting)
     return _with_pod_requests(made)
 
 
 def _requesting(container: Raw) -> Raw:
     """Who has a limit and no request, requests the limit."""
-    limits = (container.get("resources") or {}).get("limits")
-    if not limits:
+    resources = container.get("resources") or {}
+    limits = resources.get("limits")
+    if not limits or limits.keys() <= (resources.get("requests") or {}).keys():
         return container
     return within(
         container,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.rules.copies import within
 from dryrack.kinds.rules.kind_rules import KindRules
-from dryrack.kinds.rules.pods import pod_defaults
+from dryrack.kinds.rules.pods import pod_defaults, resource_amounts
 from dryrack.kinds.rules.pods.containers import image_spaces
 from dryrack.kinds.rules.pods.match_label_keys import following
 from dryrack.kinds.rules.pods.spec_problems import spec_problems
@@ -33,6 +34,21 @@ class PodRules(KindRules):
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         spec = obj.get("spec") or {}
         return [*pod_problems(obj), *only_of_pods(spec), *_only_new(spec)]
+
+
+def as_stored(pod: Raw) -> Raw:
+    """Return a pod with selectors that follow its labels, and with a request for each limit."""
+    made = with_own_labels(pod) if "metadata" in pod else pod
+    return within(made, "spec", pod_defaults.with_requests)
+
+
+def resource_problems(spec: Raw) -> Iterator[FieldProblem]:
+    """Yield what is wrong with the requests and limits of a pod and of its containers."""
+    for key in ("initContainers", "containers"):
+        for number, container in enumerate(spec.get(key) or ()):
+            given = container.get("resources") or {}
+            yield from resource_amounts.of_container(f"spec.{key}[{number}].resources", given)
+    yield from resource_amounts.of_pod("spec.resources", spec)
 
 
 def with_own_labels(pod: Raw) -> Raw:
