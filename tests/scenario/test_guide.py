@@ -12,8 +12,9 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "scenarios.md"
 
 def test_the_scenario_of_the_guide_holds(tmp_path: Path) -> None:
     """As it stands there: a gang waits for a third node, and runs when it comes."""
-    [text] = re.findall(r"^```yaml\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
-    loaded = read_scenario(text, "guide.yaml", name="guide", folder=tmp_path)
+    block = re.compile(r"^```yaml title=\"gang.yaml\"\n(.*?)^```", re.DOTALL | re.MULTILINE)
+    [text] = block.findall(GUIDE.read_text())
+    loaded = read_scenario(text, "gang.yaml", name="gang", folder=tmp_path)
     outcome = run_in_virtual_time(loaded, EmbeddedRun())
 
     assert outcome.failures == ()

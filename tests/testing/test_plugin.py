@@ -134,7 +134,9 @@ def installed_in(folder: Path) -> None:
     lines = [f"{name} = {value}" for name, value in entry_points["pytest11"].items()]
     metadata = folder / "dryrack_as_installed-1.0.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: dryrack-as-installed\n")
+    (metadata / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: dryrack-as-installed\nVersion: 1.0\n"
+    )
     (metadata / "entry_points.txt").write_text("\n".join(["[pytest11]", *lines, ""]))
     (metadata / "RECORD").write_text("dryrack/__init__.py,,\n")
 

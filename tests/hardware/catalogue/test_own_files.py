@@ -16,7 +16,7 @@ from dryrack.hardware.catalogue import Cards, CatalogueError, parse
 if TYPE_CHECKING:
     from dryrack.kinds.documents import Problem
 
-GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "catalogue.md"
+DOCS = Path(__file__).parents[3] / "docs"
 HEADER = "apiVersion: dryrack.dev/v1alpha1\nkind: Catalogue\n"
 MODEL = """\
 models:
@@ -132,11 +132,11 @@ def test_a_model_of_ones_own_replaces_the_packaged_one_wherever_it_is() -> None:
     assert added.instance_types["g5.xlarge"] is catalogue().instance_types["g5.xlarge"]
 
 
-def test_the_file_of_the_guide_can_be_read() -> None:
-    """What people copy from there works, and what it says about the catalogue is so."""
-    guide = GUIDE.read_text()
-    [text] = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
-    added = parse({"guide.yaml": text.encode()}, catalogue())
+def test_the_example_of_the_reference_can_be_read() -> None:
+    """The example works, and the guide states how many instance types the catalog has."""
+    page = (DOCS / "reference" / "catalog-file.md").read_text()
+    [text] = re.findall(r"^```yaml title=\"rack.yaml\"\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    added = parse({"rack.yaml": text.encode()}, catalogue())
     devices = [
         device.name
         for slice_ in slices_on(added.instance_types["rack.large"], Cards.WHOLE)
@@ -144,7 +144,8 @@ def test_the_file_of_the_guide_can_be_read() -> None:
     ]
 
     assert devices == ["gpu-0", "gpu-1", "gpu-2", "gpu-3", "gpu-0"]
-    assert f"what devices {len(catalogue().instance_types)} instance types of" in guide
+    guide = (DOCS / "guides" / "hardware.md").read_text()
+    assert f"catalog of {len(catalogue().instance_types)} instance types of" in guide
 
 
 def change(old: str, new: str) -> str:
