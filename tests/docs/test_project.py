@@ -85,3 +85,17 @@ def test_actions_are_pinned_by_commit() -> None:
 
     assert len(used) > 5
     assert [name for name in used if not re.fullmatch(r"\S+@[0-9a-f]{40} # v[\d.]+", name)] == []
+
+
+def test_the_notice_names_files_that_exist() -> None:
+    """A source of a file that was moved would be credited to nothing."""
+    lines = re.findall(r"^  (?=\S+/)(.+)$", (ROOT / "NOTICE").read_text(), re.MULTILINE)
+    folder, missing = "", []
+    for name in (name for line in lines for name in line.split(", ")):
+        # A name without a folder is in the folder of the name before it.
+        path = name if "/" in name else f"{folder}/{name}"
+        folder = path.rpartition("/")[0]
+        missing += [] if list(ROOT.glob(path)) else [path]
+
+    assert len(lines) > 10
+    assert missing == []
