@@ -206,3 +206,36 @@ def test_an_empty_file_in_a_directory_is_passed_over(tmp_path: Path) -> None:
     assert dryrack("lint", str(tmp_path / "b.yaml")).returncode == 1
     (tmp_path / "a.yaml").unlink()
     assert "files in it are empty" in dryrack("lint", str(tmp_path)).stderr
+
+
+def test_objects_that_are_identical_are_not_reported() -> None:
+    """The files of a folder with examples often have the same Namespace or DeviceClass."""
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
+    reordered = "kind: Namespace\napiVersion: v1\nmetadata:\n  name: team\n"
+    labelled = namespace.replace("name: team", "name: team, labels: {a: b}")
+
+    assert codes(join(namespace, reordered)) == []
+    assert codes(join(namespace, labelled)) == ["DR006"]
+
+
+def test_an_attribute_without_a_value_is_one_mistake() -> None:
+    """No cluster has the device, so an error of an expression on it says nothing."""
+    listed = SLICE.replace("model: {string: h100}", "model: {strings: [h100, h200]}")
+    assert listed != SLICE
+    found = findings(join(listed, CLASS))
+
+    assert {each.code for each in found} == {"DR102", "DR121"}
+    assert found[-1].what == (
+        "the API server drops the field: its feature gate DRAListTypeAttributes is off by default"
+    )
+
+
+def test_the_gate_of_a_mapping_to_resources_of_the_node_is_named() -> None:
+    """It is another gate than that of lists in attributes."""
+    mapped = SLICE.replace(
+        "  - name: gpu-1\n",
+        "  - name: gpu-1\n    nodeAllocatableResourceMappings: {cpu: {quantity: '1'}}\n",
+    )
+    assert mapped != SLICE
+    (finding,) = [each for each in findings(mapped) if each.code == "DR121"]
+    assert finding.fix == "leave the field out, or enable DRANodeAllocatableResources"

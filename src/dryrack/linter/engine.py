@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from dryrack.linter.objects import OwnKindCheck
     from dryrack.linter.registry import Rule
 
-# What a server refuses before it judges an object: these have no reason of the API's.
-_READING = frozenset({"DR001", "DR002", "DR003", "DR004", "DR005", "DR008"})
+# What an API server refuses or drops before it validates an object. These findings have no reason
+# from the API, and one that drops a field can be the cause of a refusal.
+_READING = frozenset({"DR001", "DR002", "DR003", "DR004", "DR005", "DR008", "DR121"})
 
 
 def lint(

@@ -166,11 +166,31 @@ def _shapes(devices: Iterable[PlacedDevice], visible: frozenset[str] | None) -> 
         )
         shape = found.get(key)
         if shape is None:
-            attributes, capacity = device.attributes, device.capacity
+            attributes, capacity = _readable(device.attributes), device.capacity
             multiple = device.allow_multiple_allocations
             shape = found[key] = Shape(cel.Device(driver, attributes, capacity, multiple))
         shape.members.append(placed)
     return tuple(found.values())
+
+
+def _readable(attributes: Mapping[str, DeviceAttribute]) -> Mapping[str, DeviceAttribute]:
+    """
+    Return the attributes that have a value.
+
+    The API server refuses a slice that has an attribute without one, so no expression sees it. The
+    refusal is reported; an error of the expression would be a second finding with another fix.
+    """
+    if all(_has_value(each) for each in attributes.values()):
+        return attributes
+    return {name: each for name, each in attributes.items() if _has_value(each)}
+
+
+def _has_value(attribute: DeviceAttribute) -> bool:
+    values = (
+        *(attribute.string_value, attribute.int_value),
+        *(attribute.version_value, attribute.bool_value),
+    )
+    return any(value is not None for value in values)
 
 
 def _seen(values: Mapping[str, object], visible: frozenset[str] | None) -> tuple[object, ...]:

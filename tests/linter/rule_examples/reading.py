@@ -20,7 +20,10 @@ EXAMPLES = {
     "DR004": broken(examples.CLASS, ("kind: DeviceClass", "kind: DeviceClas")),
     "DR005": broken(examples.CLASS, ("resource.k8s.io/v1\n", "resource.k8s.io/v1beta2\n")),
     "DR006": broken(
-        examples.join(examples.CLASS, examples.CLASS.replace("name: gpu", "name: big-gpu")),
+        examples.join(
+            examples.CLASS,
+            examples.CLASS.replace("name: gpu", "name: big-gpu").replace("==", "!="),
+        ),
         ("name: big-gpu", "name: gpu"),
     ),
     "DR007": broken(

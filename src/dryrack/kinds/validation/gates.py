@@ -1,9 +1,9 @@
 """
-What a server forgets: fields behind feature gates that are off.
+Fields of disabled feature gates, which the API server drops.
 
-A field that belongs to a disabled feature is not refused, it is dropped without a word, unless
-the stored object uses the feature already. `drop_disabled` does the same and tells what went, so
-that somebody can be warned. With the default gates of 1.36 that is, in slices, lists in attributes
+The API server does not refuse such a field: it stores the object without the field, unless the
+stored object uses the feature already. `drop_disabled` does the same and lists the fields, so that
+a caller can report them. With the default gates of 1.36 these are, in slices, lists in attributes
 (DRAListTypeAttributes) and the mapping to node allocatable resources (DRANodeAllocatableResources).
 """
 
@@ -18,6 +18,7 @@ from dryrack.kinds.resource import Device, DeviceAttribute, ResourceSlice
 
 T = TypeVar("T", bound=KubernetesObject)
 
+_MAPPINGS = "nodeAllocatableResourceMappings"
 # By the name of the field: that in JSON.
 _LISTS = {f"{kind}_values": f"{kind}s" for kind in ("bool", "int", "string", "version")}
 
@@ -47,10 +48,17 @@ def drop_disabled(obj: T, old: T | None = None) -> Dropped[T]:
     return Dropped(msgspec.structs.replace(obj, spec=spec), tuple(gone))
 
 
+def gate_of(field: str) -> str:
+    """Return the feature gate of a field that `drop_disabled` names."""
+    if field.endswith(f".{_MAPPINGS}"):
+        return "DRANodeAllocatableResources"
+    return "DRAListTypeAttributes"
+
+
 def _unmapped(device: Device, at: int, gone: list[str]) -> Device:
     if not device.node_allocatable_resource_mappings:
         return device
-    gone.append(f"spec.devices[{at}].nodeAllocatableResourceMappings")
+    gone.append(f"spec.devices[{at}].{_MAPPINGS}")
     return msgspec.structs.replace(device, node_allocatable_resource_mappings={})
 
 

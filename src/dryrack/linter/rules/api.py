@@ -14,7 +14,7 @@ from dryrack.hardware import names
 from dryrack.kinds.migrations import misplaced_in
 from dryrack.kinds.text.source_positions import parse_path
 from dryrack.kinds.validation import FieldProblem, Reason, warnings
-from dryrack.kinds.validation.gates import drop_disabled
+from dryrack.kinds.validation.gates import drop_disabled, gate_of
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.registry import Registry
 from dryrack.linter.rules.reading import right_place
@@ -267,16 +267,17 @@ _api_rule(
 )
 def field_dropped(world: World) -> Iterator[Problem]:
     """
-    A server does not refuse a field of a disabled feature: it stores the object without it
-    and says nothing. This is for the default gates of Kubernetes 1.36.
+    The API server does not refuse a field of a disabled feature: it stores the object without the
+    field and reports nothing. The rule assumes the default feature gates of Kubernetes 1.36.
     """
     for entry in world.validated:
         for field in drop_disabled(entry.value).fields:
+            gate = gate_of(field)
             yield Problem(
                 entry,
                 parse_path(field),
-                "the field belongs to a feature gate that is off by default, so it is dropped",
-                "leave it out, or enable the gate",
+                f"the API server drops the field: its feature gate {gate} is off by default",
+                f"leave the field out, or enable {gate}",
             )
 
 

@@ -159,11 +159,15 @@ def api_version_old(world: World) -> Iterator[Problem]:
 )
 def object_twice(world: World) -> Iterator[Problem]:
     """
-    Applied to a cluster, the later one replaces the earlier. So it does here, and for
-    `dryrack allocate`: what is said about pools, classes, claims and pods is about the last of
-    them. By itself each is judged, because a server is shown each.
+    Applied to a cluster, the later one replaces the earlier. The same holds here and for
+    `dryrack allocate`: findings about pools, classes, claims and pods are about the last of
+    them. Each object is also checked by itself, because the API server gets each.
+
+    Identical objects are not reported: examples often repeat their Namespace or DeviceClass.
     """
     for repeat in world.repeats:
+        if repeat.before.raw == repeat.document.raw:
+            continue
         yield Problem(
             Entry(repeat.document, None),
             ("metadata", "name"),
