@@ -23,8 +23,9 @@ from pathlib import Path
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _FILE = re.compile(r'^```\w+ title="([^"]+)"\n(.*?)^```', re.DOTALL | re.MULTILINE)
 _ANY = re.escape("...")
-# What other commands find, such as lint, is in their exit status.
-_MUST_SUCCEED = re.compile(r"kubectl |dryrack (down|examples|fault|up)\b")
+# What other commands find, such as lint, is in their exit status. A page that shows an error of
+# kubectl writes `2>&1`.
+_MUST_SUCCEED = re.compile(r"(?!.* 2>&1$)(kubectl |dryrack (down|examples|fault|up)\b)")
 
 
 @dataclass(frozen=True, slots=True)
