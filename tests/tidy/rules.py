@@ -30,7 +30,7 @@ MODULE_NAMES_BANNED = frozenset(
 
 CALLS_BANNED = {
     r"(time\.)?(time|monotonic|perf_counter)(_ns)?": "take the time from a base.ports.Clock",
-    r"time\.sleep": "a pure room never waits; return an effect that says until when",
+    r"time\.sleep": "return until when to wait; the caller waits",
     r"(datetime\.)?(datetime|date)\.(now|utcnow|today)": "take the time from a base.ports.Clock",
     r"(uuid\.)?uuid[1-8]": "take identifiers from a base.ports.Chance",
     r"(random|secrets)\.\w+|os\.urandom": "take chance from a base.ports.Chance",
@@ -98,7 +98,7 @@ def function_length(file: File) -> Iterator[str]:
             begin = first.lineno if any(map(_is_command, node.decorator_list)) else node.lineno
             length = node.end_lineno - begin + 1 - told
             if length > FUNCTION_LINES_MAX:
-                yield f"{node.lineno}: {node.name} has {length} lines; cut out its leaves"
+                yield f"{node.lineno}: {node.name} has {length} lines; split it"
 
 
 def _lines(node: ast.stmt) -> int:
@@ -119,12 +119,12 @@ def module_length(file: File) -> Iterator[str]:
 
 def module_name(file: File) -> Iterator[str]:
     if MODULE_NAMES_BANNED & {file.path.stem.strip("_"), *file.path.parts[:-1]}:
-        yield "1: says nothing about what is inside; name the one concept"
+        yield "1: the name does not describe the content; name the one concept"
 
 
 def module_docstring(file: File) -> Iterator[str]:
     if file.tree.body and not ast.get_docstring(file.tree):
-        yield "1: no module docstring; say why it exists and what it promises"
+        yield "1: no module docstring; state what the module does, and why"
 
 
 def test_docstring(file: File) -> Iterator[str]:
@@ -133,7 +133,7 @@ def test_docstring(file: File) -> Iterator[str]:
             continue
         is_test = file.path.name.startswith("test_") and node.name.startswith("test_")
         if is_test and not ast.get_docstring(node):
-            yield f"{node.lineno}: {node.name} has no docstring; state the truth it checks"
+            yield f"{node.lineno}: {node.name} has no docstring; state what must be true"
 
 
 def banned_call(file: File) -> Iterator[str]:
@@ -142,7 +142,7 @@ def banned_call(file: File) -> Iterator[str]:
             name = ast.unparse(node.func)
             for banned, instead in CALLS_BANNED.items():
                 if re.fullmatch(banned, name):
-                    yield f"{node.lineno}: {name}() in a pure room; {instead}"
+                    yield f"{node.lineno}: {name}() in a package below client; {instead}"
 
 
 def sleep(file: File) -> Iterator[str]:
@@ -151,7 +151,7 @@ def sleep(file: File) -> Iterator[str]:
         return
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Call) and _is_real_sleep(node, file):
-            yield f"{node.lineno}: sleeps; wait for what is to happen"
+            yield f"{node.lineno}: sleeps; wait for a condition, or advance a virtual clock"
 
 
 def _is_real_sleep(call: ast.Call, file: File) -> bool:
@@ -171,20 +171,20 @@ def _is_real_sleep(call: ast.Call, file: File) -> bool:
 def machine_path(file: File) -> Iterator[str]:
     for number, line in enumerate(file.text.splitlines(), 1):
         if MACHINE_PATHS.search(line):
-            yield f"{number}: a path of one machine; the repository speaks of itself alone"
+            yield f"{number}: a path of one machine; use a relative path, or remove it"
 
 
 def registry_host(file: File) -> Iterator[str]:
     for number, line in enumerate(file.text.splitlines(), 1):
         if any(host in line for host in REGISTRIES):
-            yield f"{number}: names a package registry; leave the choice to the machine"
+            yield f"{number}: names a package registry; each machine configures its own"
 
 
 def markdown_title(file: File) -> Iterator[str]:
     prose = re.sub(r"^```.*?^```", "", file.text, flags=re.M | re.S)
     titles = re.findall(r"^# .*", prose, flags=re.M)
     if len(titles) != 1 or not prose.lstrip().startswith("# "):
-        yield f"1: {len(titles)} titles; a page has one, on its first line"
+        yield f"1: {len(titles)} titles; a page needs exactly one, on line 1"
 
 
 PYTHON_RULES: tuple[Callable[[File], Iterator[str]], ...] = (
