@@ -72,7 +72,7 @@ def test_a_cluster_comes_serves_and_goes(home: Path, tmp_path: Path) -> None:
     up = dryrack("up", "--detach", "--nodes", "2")
     assert up.returncode == 0, up.stderr
     assert "2 virtual nodes" in up.stderr
-    assert up.stderr.endswith("kubectl get nodes\n")
+    assert up.stderr.endswith("  kubectl get nodes\n  dryrack examples\n")
     assert up.stdout == ""
     # With a path that has a space, it can be pasted all the same.
     assert f"  export KUBECONFIG='{home / 'default' / 'kubeconfig'}'\n" in up.stderr

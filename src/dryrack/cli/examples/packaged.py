@@ -95,7 +95,7 @@ def find(name: str) -> PackagedExample:
     known = {each.name: each for each in examples()}
     if name.rstrip("/") not in known:
         raise UsageError(
-            f"example {name!r} not found; {hint(name, known)} To list all: dryrack examples"
+            f"example {name!r} not found; {hint(name, known)} (to list all: dryrack examples)"
         )
     return known[name.rstrip("/")]
 
