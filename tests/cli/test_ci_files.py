@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -164,3 +165,21 @@ def test_the_action_installs_itself() -> None:
     used = {each.get("if", "") for each in STEPS.values()}
     names = {name for text in used for name in re.findall(r"inputs\.([\w-]+)", text)}
     assert names <= ACTION["inputs"].keys()
+
+
+def test_the_workflow_of_this_repository_uses_the_action(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """The files that it names exist, each step passes, and the reports are written."""
+    for folder in ("examples", "src/dryrack/scenario/library"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    [inputs] = [
+        each["with"] for each in workflow["jobs"]["action"]["steps"] if each.get("uses") == "./"
+    ]
+
+    for name in ("Lint", "Allocate", "Run scenarios"):
+        done = step(name, tmp_path, environment, **inputs)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / inputs["sarif"]).stat().st_size > 0
+    assert (tmp_path / inputs["junit"]).stat().st_size > 0
