@@ -84,6 +84,17 @@ def refused(text: str) -> list[str]:
             "start.yaml:2: the cluster has no kind 'Widget'; put its definition before it",
         ),
         (
+            "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: a}\n",
+            "start.yaml:2: the cluster has no kind 'RayCluster'; put its definition before it",
+        ),
+        (
+            "apiVersion: resource.k8s.io/v1alpha2\nkind: PodSchedulingContext\n",
+            (
+                "start.yaml:2: the cluster has no kind 'PodSchedulingContext'; "
+                "remove it; the scheduler allocates devices by itself"
+            ),
+        ),
+        (
             f"{DEFINITION}  sise: 1\n",
             "start.yaml:23: Widget one has no field 'sise' here; did you mean 'size'?",
         ),

@@ -1,8 +1,8 @@
 """
 The lines of a file that an API server refuses.
 
-A server speaks of fields and knows no files. Here each thing that it has against an object is
-given the line on which the object has it, and an unknown field the name that was probably meant.
+The API server names fields and knows no files. This module gives each refusal the line on which
+the object has the field, and each unknown field the name that was probably meant.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from dryrack.apiserver import GoShapes
 from dryrack.base.text import hint
 from dryrack.kinds import schemas
+from dryrack.kinds.convert import GROUP
+from dryrack.kinds.migrations import KINDS_GONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,9 +37,14 @@ def kind_problem(document: Document, registry: Registry) -> Problem:
     if fixes:
         message = f"the cluster has no {kind} of {version!r}"
         return document.problem("apiVersion", message, ", or ".join(fixes))
-    meant = hint(kind, {each.kind for each in registry.all() if "create" in each.verbs})
+    group = version.rpartition("/")[0]
+    # A kind of another group is another kind, however similar the names are.
+    kinds = {each.kind for each in registry.all() if "create" in each.verbs and each.group == group}
+    meant = hint(kind, kinds)
     message = f"the cluster has no kind {kind!r}"
     fix = meant if meant.startswith("did you mean") else "put its definition before it"
+    if group == GROUP and kind in KINDS_GONE:
+        fix = KINDS_GONE[kind]
     return document.problem("kind", message, fix)
 
 
