@@ -571,3 +571,14 @@ def test_devices_that_differ_in_what_nobody_reads_are_one_shape() -> None:
     assert len(world.devices) == 100
     assert len(world.selection.everything.shapes) == 1
     assert codes(text) == []
+
+
+def test_a_taint_rule_in_v1_is_for_a_later_release() -> None:
+    """The API server of the reference release has the kind in v1beta2, and refuses v1."""
+    later = TAINT_RULE.replace("resource.k8s.io/v1beta2", "resource.k8s.io/v1")
+    assert later != TAINT_RULE
+    (finding,) = findings(join(SLICE, later))
+
+    assert (finding.code, finding.severity) == ("DR005", Severity.INFO)
+    assert finding.what == "resource.k8s.io/v1 has DeviceTaintRule from Kubernetes 1.37 on"
+    assert finding.fix == "for Kubernetes 1.36 write apiVersion: resource.k8s.io/v1beta2"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import suggestion
 from dryrack.kinds.catalog import CURRENT, Unknown, model_of
-from dryrack.kinds.convert import V1ALPHA3, V1BETA1, V1BETA2
+from dryrack.kinds.convert import V1, V1ALPHA3, V1BETA1, V1BETA2
 from dryrack.kinds.documents import Document
 from dryrack.kinds.migrations import conversion, moved
 from dryrack.kinds.other_kinds import Mistaken, Standing, standing
@@ -131,15 +131,26 @@ def kind_unknown(world: World) -> Iterator[Problem]:
     "DR005",
     "api-version-old",
     Severity.INFO,
-    summary="An object is written for an API version that is no longer served by default.",
+    summary="An object is written for an API version that is not served by default.",
 )
 def api_version_old(world: World) -> Iterator[Problem]:
     """
-    It is read and judged as what it is in v1. A cluster serves the beta versions only if that
-    is switched on. The fix is the whole conversion of this object.
+    The object is checked as what it is in v1. A cluster serves the beta versions only if
+    `--runtime-config` enables them. The fix is the whole conversion of this object.
+
+    A DeviceTaintRule is in v1 from Kubernetes 1.37 on. Kubernetes 1.36 has it in v1beta2, which
+    `--runtime-config` and the feature gate DRADeviceTaintRules enable.
     """
     for document in world.documents:
         current = CURRENT.get(document.kind)
+        if document.kind == "DeviceTaintRule" and document.api_version == V1:
+            yield Problem(
+                Entry(document, None),
+                ("apiVersion",),
+                f"{V1} has DeviceTaintRule from Kubernetes 1.37 on",
+                f"for Kubernetes 1.36 write apiVersion: {V1BETA2}",
+            )
+            continue
         is_old = document.api_version in (V1BETA1, V1BETA2, V1ALPHA3)
         is_there = not isinstance(model_of(document.api_version, document.kind), Unknown)
         if current and is_old and is_there and document.api_version != current:
