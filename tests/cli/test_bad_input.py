@@ -88,7 +88,7 @@ def test_wrong_content_is_told_with_file_and_line(case: str, command: str, tmp_p
         ("allocate -f a.yaml --feature-gates DRAFoo=true", "feature gate 'DRAFoo': not known"),
         ("allocate -f a.yaml --feature-gates DRADeviceTaints", "write DRADeviceTaints=true"),
         ("allocate -f a.yaml -o xml", "'xml' is not one of"),
-        ("explain service x -f a.yaml", "'service': not something to explain"),
+        ("explain service x -f a.yaml", 'unknown kind "service"; use claim, pod, gang'),
         ("frobnicate", "No such command"),
         ("lint - -", "-: standard input can be read once; name it once"),
     ],

@@ -146,7 +146,8 @@ def test_explain_wants_a_name() -> None:
     """A kind alone says nothing."""
     done = dryrack("explain", "pod")
 
-    assert (done.returncode, done.stderr) == (2, "dryrack: pod: of which name? write pod NAME\n")
+    told = "dryrack: pod: name is missing; write: dryrack explain pod NAME\n"
+    assert (done.returncode, done.stderr) == (2, told)
 
 
 def test_explain_takes_a_pod_as_well() -> None:

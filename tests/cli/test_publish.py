@@ -380,8 +380,8 @@ def test_a_cluster_that_refuses_is_one_line(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert done.stderr == (
-        f"dryrack: GET {server}/api/v1/nodes: connection refused; is the cluster up, and the "
-        "right one? see --kubeconfig and --context\n"
+        f"dryrack: GET {server}/api/v1/nodes: connection refused; check that the cluster runs, "
+        "and check --kubeconfig and --context\n"
     )
     assert lines.returncode == 1
-    assert "connection refused; is the cluster up" in json.loads(lines.stderr)["message"]
+    assert "connection refused; check that the cluster runs" in json.loads(lines.stderr)["message"]

@@ -88,7 +88,7 @@ def test_a_cluster_comes_serves_and_goes(home: Path, tmp_path: Path) -> None:
     conditions = [each for node in nodes for each in node["status"]["conditions"]]
     assert [each["status"] for each in conditions if each["type"] == "Ready"] == ["True"] * 2
     down = dryrack("down")
-    assert (down.returncode, down.stderr) == (0, "Cluster default is down.\n")
+    assert (down.returncode, down.stderr) == (0, "Stopped cluster default.\n")
     assert list(home.iterdir()) == []
     assert dryrack("status").returncode == 1
 
@@ -113,7 +113,7 @@ def test_several_clusters_live_by_name(home: Path) -> None:
     assert counts == [1, 0]
     again = dryrack("up", "--detach", "--name", "one")
     assert again.returncode == 1
-    assert "is up already" in again.stderr
+    assert "is already running (process " in again.stderr
     assert dryrack("down", "--name", "one").returncode == 0
     assert dryrack("status", "--name", "two").returncode == 0
     assert dryrack("status", "--name", "one").returncode == 1
@@ -154,7 +154,7 @@ def test_data_is_there_after_a_kill(home: Path, tmp_path: Path) -> None:
     after = fetched(config, "/api/v1/nodes")["items"][0]["metadata"]
     assert (after["uid"], after["name"]) == (before["uid"], "node-1")
     down = dryrack("down")
-    assert f"its data stays in {data}" in down.stderr
+    assert f"its data is still in {data}" in down.stderr
     assert (data / "objects.sqlite").exists()
 
 
@@ -179,7 +179,7 @@ def test_objects_of_a_file_are_there_from_the_start(home: Path, tmp_path: Path) 
     )
     up = dryrack("up", "--detach", "--config", folder)
     assert up.returncode == 0, up.stderr
-    assert "2 objects of the configuration" in up.stderr
+    assert "2 objects from the files of --config" in up.stderr
     made = fetched(home / "default" / "kubeconfig", "/api/v1/namespaces/default/configmaps/a")
     assert made["data"] == {"x": "hello"}
     file.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Wrong_Name}\n")
@@ -306,7 +306,7 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
         assert process.wait() == 0
-    assert "Cluster default is down." in rest
+    assert "Stopped cluster default." in rest
     assert list(home.iterdir()) == []
 
 
@@ -317,16 +317,16 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
         (("--nodes", "-1"), "--nodes -1"),
         (("--port", "70000"), "--port 70000"),
         (("--without", "gravity"), "no engine 'gravity'"),
-        (("--authorization", "trust"), "always-allow or rbac"),
+        (("--authorization", "trust"), "must be always-allow or rbac"),
         (("--host", "0.0.0.0"), "--expose"),
         (("--host", "example.com"), "an IP address"),
         (("--config", "nowhere.yaml"), "no such file"),
         (("--nodes", "1", "--instance-type", "p5.48xlrge"), "did you mean 'p5.48xlarge'"),
         (("--nodes", "1", "--instance-type", "h100"), "a card, not a machine; p5.48xlarge has it"),
-        (("--instance-type", "p5.48xlarge"), "add --nodes"),
+        (("--instance-type", "p5.48xlarge"), "needs --nodes, for example: --nodes 3"),
         (
             ("--nodes=1", "--instance-type=g4dn.xlarge", "--devices=catalogue:g4dn.xlarge"),
-            "nodes of the type g4dn.xlarge have devices of gpu.nvidia.com already",
+            "nodes of the instance type g4dn.xlarge already have devices of gpu.nvidia.com",
         ),
         (("--catalogue-file", "nowhere.yaml"), "no such file"),
         (("--devices", "gpus:8"), "--devices gpus: unknown device kind; use one of: "),
@@ -359,7 +359,8 @@ def test_data_that_cannot_be_kept_is_told(home: Path, tmp_path: Path, below: str
     assert (done.returncode, done.stdout) == (2, "")
     [line] = done.stderr.splitlines()
     assert line == (
-        f"dryrack: --data-dir {file / below}: not a directory; name a directory that can be written"
+        f"dryrack: --data-dir {file / below}: is not a directory; "
+        "choose a directory that you can write to"
     )
     assert not home.exists()
 
@@ -371,7 +372,7 @@ def test_a_read_only_file_system_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
-    with pytest.raises(UsageError, match="read-only file system; name a directory"):
+    with pytest.raises(UsageError, match="read-only file system; choose a directory"):
         data_directory_of(str(tmp_path))
 
 
@@ -423,7 +424,7 @@ def test_what_is_not_there_cannot_be_asked(command: str) -> None:
     """Exit 1, and what to do instead."""
     done = dryrack(command, "--name", "nobody")
     assert done.returncode == 1
-    assert "cluster nobody: not" in done.stderr
+    assert "cluster nobody " in done.stderr
 
 
 def test_a_port_that_is_taken_is_told(home: Path) -> None:
@@ -432,5 +433,5 @@ def test_a_port_that_is_taken_is_told(home: Path) -> None:
     server = json.loads(dryrack("status", "-o", "json").stdout)[0]["server"]
     second = dryrack("up", "--detach", "--name", "second", "--port", server.rpartition(":")[2])
     assert second.returncode == 1
-    assert "address already in use; choose another, or 0 for any that is free" in second.stderr
+    assert "address already in use; choose another port, or 0 for a free one" in second.stderr
     assert not (home / "second").exists()

@@ -137,7 +137,7 @@ def test_a_cluster_that_does_not_answer_is_told(kubeconfig: Path, tmp_path: Path
     done = dryrack("devices", "--kubeconfig", tmp_path / "config")
 
     assert done.returncode == 1
-    assert "is the cluster up, and the right one? see --kubeconfig and --context" in done.stderr
+    assert "check that the cluster runs, and check --kubeconfig and --context" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -80,14 +80,14 @@ def test_a_follower_is_ready_and_works_when_the_leader_has_gone() -> None:
         here, working = site(), list[str]()
         one, other = attached(here, working, "a"), attached(here, working, "b")
         stop_one, stop_other = asyncio.Event(), asyncio.Event()
-        assert one.lacking() == ("nodes: not all read yet",)
+        assert one.lacking() == ("nodes: not synced yet",)
         async with asyncio.TaskGroup() as group:
             first = group.create_task(one.run(stop_one))
             await here.clock.advance(1)
             group.create_task(other.run(stop_other))
             await here.clock.advance(60)
             assert working == ["a"]
-            assert one.lacking() == ("overlays: not all read yet",)
+            assert one.lacking() == ("overlays: not synced yet",)
             assert other.lacking() == ()
             stop_one.set()
             await here.clock.advance(3)
@@ -149,7 +149,7 @@ def test_probes_say_what_is_lacking_and_numbers_are_text() -> None:
     """500 with a line for each thing that is lacking, then 200; all pages may share a port."""
 
     async def play() -> None:
-        lacking = ["nodes: not all read yet"]
+        lacking = ["nodes: not synced yet"]
         pages = (
             Pages(ANYWHERE, health_pages(lambda: lacking)),
             Pages(ANYWHERE, metrics_page(lambda: "up 1\n")),
@@ -158,7 +158,7 @@ def test_probes_say_what_is_lacking_and_numbers_are_text() -> None:
         assert len(sites) == 1
         async with serving(sites) as (url,), aiohttp.ClientSession() as session:
             assert await fetched(session, url + "/healthz") == (200, "ok")
-            assert await fetched(session, url + "/readyz") == (500, "nodes: not all read yet")
+            assert await fetched(session, url + "/readyz") == (500, "nodes: not synced yet")
             lacking.clear()
             assert await fetched(session, url + "/readyz") == (200, "ok")
             assert await fetched(session, url + "/metrics") == (200, "up 1\n")
@@ -195,7 +195,7 @@ def test_a_port_that_is_taken_is_told_with_a_remedy() -> None:
     async def play() -> None:
         async with serving([Pages(ANYWHERE, {})]) as (url,):
             taken = Address("127.0.0.1", int(url.rpartition(":")[2]))
-            with pytest.raises(AddressError, match="already in use; choose another, or 0"):
+            with pytest.raises(AddressError, match="already in use; choose another port, or 0"):
                 async with serving([Pages(taken, {})]):
                     pass
 
@@ -219,7 +219,7 @@ def test_which_cluster_is_meant(tmp_path: Path) -> None:
     [
         (lambda _: refusal(403, "Forbidden"), "dryrack publish --print-rbac"),
         (lambda _: refusal(401, "Unauthorized"), "get new ones"),
-        (lambda _: refusal(404, "NotFound"), "resource.k8s.io/v1 is served from Kubernetes 1.34"),
+        (lambda _: refusal(404, "NotFound"), "resource.k8s.io/v1 needs Kubernetes 1.34 or newer"),
         (lambda _: refusal(503, "ServiceUnavailable"), "try again"),
     ],
 )
@@ -245,7 +245,7 @@ def test_a_cluster_that_is_not_there_comes_with_a_remedy() -> None:
         async def send(self, _: Request) -> Response:
             raise TransportError("GET https://127.0.0.1:1/api: connection refused")
 
-    with pytest.raises(AttachError, match="refused; is the cluster up, and the right one"):
+    with pytest.raises(AttachError, match="refused; check that the cluster runs"):
         asyncio.run(check_needs(Client(Nowhere()), (Need(NODES),)))
 
 

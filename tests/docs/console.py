@@ -101,13 +101,15 @@ def play(page: Path, folder: Path, variables: dict[str, str]) -> None:
         run("dryrack down --all", folder, variables)
 
 
-def run(command: str, here: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def run(
+    command: str, here: Path, variables: dict[str, str], *, seconds: float = 120
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", command],
         cwd=here,
         env=variables,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=seconds,
         check=False,
     )

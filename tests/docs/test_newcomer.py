@@ -13,6 +13,8 @@ from tests.realcluster.releases import RELEASES
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 QUICKSTART = ROOT / "docs" / "start" / "quickstart.md"
+# It downloads and unpacks all that dryrack needs.
+_INSTALL_SECONDS_MAX = 600
 _BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
 
@@ -25,13 +27,14 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for name in ("PYTHONPATH", "VIRTUAL_ENV"):
         variables.pop(name, None)
     [install] = [each for each in _BLOCK.findall(README.read_text()) if "pip install" in each]
-    done = run(install, ROOT, variables)
+    done = run(install, ROOT, variables, seconds=_INSTALL_SECONDS_MAX)
     assert done.returncode == 0, done.stdout + done.stderr
     programs_of_venv = folder / "home" / "dryrack-venv" / "bin"
     return {**variables, "PATH": f"{programs_of_venv}:{variables['PATH']}"}
 
 
 @pytest.mark.real
+@pytest.mark.timeout(_INSTALL_SECONDS_MAX)
 @pytest.mark.parametrize("page", [README, QUICKSTART], ids=lambda page: page.stem)
 def test_the_commands_work_in_an_empty_folder(
     page: Path, newcomer: dict[str, str], tmp_path: Path

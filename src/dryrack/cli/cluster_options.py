@@ -1,8 +1,8 @@
 """
-Options of commands that work on a cluster, the groups in which they are shown, and repetition.
+Define the options of commands that work on a cluster, and their groups in the help.
 
-An option that takes one value may be given once: click would keep the last value and drop the
-others without a word. An option whose value is a list adds up.
+An option with one value can be given once; click alone would silently keep the last value. The
+values of an option with a list add up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class StrictCommand(TyperCommand):
-    """A command that refuses an option with one value that is given twice."""
+    """A command that refuses an option with one value if it is given twice."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
@@ -38,7 +38,7 @@ def _has_one_value(parameter: Any) -> bool:
     """Return whether repeating the parameter would drop a value."""
     if parameter.param_type_name != "option" or parameter.multiple:
         return False
-    # A flag says the same twice, unless it has an opposite.
+    # A flag has the same meaning twice, unless it has an opposite.
     return not parameter.is_flag or bool(parameter.secondary_opts)
 
 
@@ -48,25 +48,31 @@ def joined(lists: Sequence[str] | None) -> str:
 
 
 def panel(title: str) -> Callable[..., Any]:
-    """`typer.Option` for those that the help of a command shows together, below a title."""
+    """Return `typer.Option` for options that the help shows together, below a title."""
     return partial(typer.Option, rich_help_panel=title)
 
 
-cluster_option = panel("Which cluster")
-run_option = panel("How it runs")
-instead_option = panel("Instead of running")
+cluster_option = panel("Cluster")
+run_option = panel("Operation")
+instead_option = panel("Print and exit")
 
 Kubeconfig = Annotated[
-    str, cluster_option(metavar="FILE", help="Which cluster; else as kubectl, else this pod's.")
+    str,
+    cluster_option(
+        metavar="FILE",
+        help="Path of the kubeconfig. Default: as kubectl, or the Pod's ServiceAccount.",
+    ),
 ]
-Context = Annotated[str, cluster_option(help="Which context of the kubeconfig.")]
+Context = Annotated[
+    str, cluster_option(help="Context of the kubeconfig. Default: the current context.")
+]
 MetricsAddress = Annotated[
-    str, run_option(metavar="HOST:PORT", help="Where /metrics is; 0 for nowhere.")
+    str, run_option(metavar="HOST:PORT", help="Address of /metrics; 0 switches it off.")
 ]
 HealthAddress = Annotated[
-    str, run_option(metavar="HOST:PORT", help="Where /healthz and /readyz are.")
+    str, run_option(metavar="HOST:PORT", help="Address of /healthz and /readyz.")
 ]
-LogFormat = Annotated[str, run_option(metavar="text|json", help="How log lines look.")]
+LogFormat = Annotated[str, run_option(metavar="text|json", help="Format of log lines.")]
 PrintRights = Annotated[
-    bool, instead_option("--print-rbac", help="Print the rights that an account needs; end.")
+    bool, instead_option("--print-rbac", help="Print the RBAC manifest and exit.")
 ]

@@ -1,4 +1,4 @@
-"""`dryrack down`, `status` and `kubeconfig`: clusters that are there, by name."""
+"""Stop, list, and connect to virtual clusters: `dryrack down`, `status`, `kubeconfig`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class NotUpError(DryrackError):
-    """There is no such cluster."""
+    """The cluster does not exist, or does not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What `status` shows of one cluster."""
+    """One cluster in the output of `status`."""
 
     name: str
     state: str
@@ -50,17 +50,17 @@ class Row:
 
 
 def down(name: str) -> None:
-    """Ends the cluster and removes its traces; its data directory stays."""
+    """Stop the cluster and delete its state, except the data directory."""
     state = _state(name)
     running = state.running()
     if running is None and not state.directory.exists():
-        raise NotUpError(f"cluster {name}: not there; see: dryrack status")
+        raise NotUpError(f"cluster {name} does not exist; list the clusters with: dryrack status")
     if running is not None:
         running.process.stop()
         _unmerge(running, name)
     state.forget()
     kept = running.data_directory if running else ""
-    say(f"Cluster {name} is down{f'; its data stays in {kept}' if kept else ''}.")
+    say(f"Stopped cluster {name}{f'; its data is still in {kept}' if kept else ''}.")
 
 
 def down_all() -> None:
@@ -69,7 +69,7 @@ def down_all() -> None:
 
 
 def _unmerge(running: Running, name: str) -> None:
-    """A cluster that was killed could not do this itself."""
+    """Remove a cluster that was killed from the kubeconfig of the user."""
     from pathlib import Path
 
     path = Path(running.merged_into)
@@ -93,7 +93,7 @@ def status(name: str | None, form: Format) -> bool:
 
 def _print(rows: list[Row]) -> None:
     if not rows:
-        say("no clusters; start one with: dryrack up --detach")
+        say("no clusters; start one with: dryrack up --detach --merge --nodes 3")
         return
     columns = ("NAME", "STATE", "SERVER", "PROCESS", "DATA")
     print_table(columns, [row.cells() for row in rows])
@@ -104,7 +104,7 @@ def _print(rows: list[Row]) -> None:
         for failure in row.failures:
             say(f"cluster {row.name}: {describe_failure(failure)}; {where}")
         if row.state == "down" and log.exists():
-            say(f"cluster {row.name} ended by itself; see {log}")
+            say(f"cluster {row.name} stopped with an error; see {log}")
 
 
 def _row(state: ClusterState) -> Row:
@@ -143,21 +143,23 @@ def _failures(state: ClusterState) -> tuple[Raw, ...]:
 
 
 def kubeconfig(name: str) -> str:
-    """What `up` wrote."""
+    """Return the kubeconfig of a running cluster."""
     return _up(name).kubeconfig.read_text()
 
 
 def kubeconfig_path(name: str) -> str:
-    """Where that is, as a line."""
+    """Return the path of that file, as a line."""
     return f"{_up(name).kubeconfig}\n"
 
 
 def _up(name: str) -> ClusterState:
-    """The state of a cluster that is up."""
+    """Return the state of a running cluster."""
     state = _state(name)
     if state.running() is None:
-        why = f"why it ended is in {state.log}; " if state.log.exists() else ""
-        raise NotUpError(f"cluster {name}: not up; {why}start it with: dryrack up --name {name}")
+        why = f"see why in {state.log}; " if state.log.exists() else ""
+        raise NotUpError(
+            f"cluster {name} is not running; {why}start it with: dryrack up --name {name}"
+        )
     return state
 
 

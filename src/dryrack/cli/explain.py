@@ -1,4 +1,4 @@
-"""`dryrack explain`: the case of a claim, of a pod's claims, or of a gang, told to a person."""
+"""Explain why a claim, a Pod, or a gang of files gets no devices (`dryrack explain -f`)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dryrack.cli.allocate import Settings
     from dryrack.placement import Explanation, GangOutcome, NodeStory, World
 
-# More of them are printed with -v alone.
+# -v prints more of them.
 _OBSTACLES_MAX = 8
 
 CLAIMS = ("claim", "claims", "resourceclaim", "resourceclaims")
@@ -69,16 +69,16 @@ class Subject:
 
     @classmethod
     def of(cls, kind: str, name: str, namespace: str) -> Subject:
-        """From the words of the command line: `claim NAME`, `pod NAMESPACE/NAME`."""
+        """Return the subject of a command line such as `claim NAME` or `pod NAMESPACE/NAME`."""
         kinds = {word: words[0] for words in (CLAIMS, PODS, GANGS) for word in words}
         workloads = {word: each for each, words in WORKLOADS.items() for word in words}
         workload = workloads.get(kind.lower(), "")
         kinds |= dict.fromkeys(workloads, "workload")
         if kind.lower() not in kinds:
-            what = "write claim, pod, gang, job, deployment, statefulset or daemonset"
-            raise UsageError(f"{kind!r}: not something to explain; {what}")
+            what = "use claim, pod, gang, job, deployment, replicaset, statefulset, or daemonset"
+            raise UsageError(f'unknown kind "{kind}"; {what}')
         if not name:
-            raise UsageError(f"{kind}: of which name? write {kind} NAME")
+            raise UsageError(f"{kind}: name is missing; write: dryrack explain {kind} NAME")
         inside, slash, bare = name.rpartition("/")
         return cls(kinds[kind.lower()], inside if slash else namespace, bare, workload)
 
@@ -118,7 +118,7 @@ def _run_stories(
     settings: Settings,
     form: NamedFormat,
 ) -> bool:
-    """Print the story of each claim; return whether all are allocated."""
+    """Print the explanation of each claim; return whether all are allocated."""
     stories = [explain_claim(world, claim, settings.reckoning()) for claim in claims]
     for note in dict.fromkeys(note for story in stories for note in story.notes):
         say(shown(note))
@@ -141,10 +141,10 @@ def run_gang(
     form: NamedFormat,
     told: Callable[[str], None] | None = None,
 ) -> bool:
-    """Prints where a gang goes, or why not and what it lacks; `told` adds to why, for a person."""
+    """Print the nodes of a gang, or what it lacks; `told` prints more about why."""
     outcome = what_if(world, settings.reckoning())
     found = outcomes_of(outcome, name)
-    # On a cluster it is no news what others have.
+    # In a cluster, the user knows which other objects exist.
     for note in outcome.notes if told is None else ():
         say(shown(note))
     if form is NamedFormat.NAME:
@@ -172,7 +172,7 @@ def _print_members(gang: GangOutcome, lacking: Sequence[Explanation], settings: 
         print_line(shown(f"  pod {pod}: node {node}"))
     for pod, message in gang.waiting.items():
         if not gang.message:
-            print_line(shown(f"  pod {pod} waits: {message}"))
+            print_line(shown(f"  pod {pod} is pending: {message}"))
     where = "any node" if settings.node is None else f"node {settings.node}"
     for story in lacking:
         print_line("")
@@ -180,13 +180,11 @@ def _print_members(gang: GangOutcome, lacking: Sequence[Explanation], settings: 
 
 
 def print_story(story: Explanation, where: str) -> None:
-    """What a claim is given, or why nothing."""
+    """Print the devices of a claim, or why it gets none."""
     if story.given is not None:
         _print_given(story)
     elif story.settled:
-        print_line(
-            f"{paint(shown(story.claim), 'bold green')} is allocated already; nothing to decide"
-        )
+        print_line(f"{paint(shown(story.claim), 'bold green')} is already allocated")
     else:
         claim, told = paint(shown(story.claim), "bold red"), verdict(story.nodes)
         at = "" if told == WAITS_FOR_GANG else f" on {shown(where)}"
@@ -217,7 +215,7 @@ def print_helps(helps: Sequence[str]) -> None:
 
 
 def print_node(node: NodeStory, *, verbose: bool = False) -> None:
-    """Print what stands in the way on a node, and on those like it."""
+    """Print what is missing on a node, and on the nodes like it."""
     lacking = f", {node.lacking} short" if node.lacking else ""
     print_line(f"\n{place(node)}{lacking}")
     for obstacle in node.obstacles if verbose else node.obstacles[:_OBSTACLES_MAX]:

@@ -1,10 +1,10 @@
 """
-The command line, and the only place that turns an error into an exit code.
+The command line, and the only place that turns an error into an exit status.
 
-0: done, and all is well. 1: done, and something does not fit or is wrong in the content.
-2: called wrongly, nothing was done. 130: interrupted. Who reads its output through a pipe and
-stops ends it by SIGPIPE, which a shell shows as 141. Whatever a room needs is imported inside
-its command, so that `dryrack --help` stays quick.
+0: success. 1: something does not fit, or the content of a file is wrong. 2: wrong usage; nothing
+was done. 130: interrupted. If the reader of a pipe stops reading, SIGPIPE ends the command, which
+a shell shows as 141. A command imports the packages that it needs when it runs, so that
+`dryrack --help` stays fast.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ EXIT_INTERRUPTED = 130
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
-# The groups in which the commands are shown.
+# The groups of commands in the help.
 _LEARN = "Learn"
-_ON_FILES = "With files alone"
-_ON_A_PLANE = "A control plane of your own"
-_ON_CLUSTERS = "On any cluster"
+_ON_FILES = "Answers from files"
+_ON_A_PLANE = "Virtual clusters"
+_ON_CLUSTERS = "Virtual and real clusters"
 _MORE = "More"
 
 app = typer.Typer(
     name="dryrack",
-    help="Kubernetes devices that do not exist: allocate, explain and lint DRA without hardware.",
+    help="Kubernetes Dynamic Resource Allocation without the hardware.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings=_SETTINGS,
@@ -82,7 +82,7 @@ app.add_typer(faults.app, name="fault", rich_help_panel=_ON_CLUSTERS)
 @app.callback(invoke_without_command=True)
 def every(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and end.", is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
     ] = False,
 ) -> None:
     if version:
@@ -96,29 +96,29 @@ Files = Annotated[
         "-f",
         "--filename",
         metavar="FILE",
-        help="Kubernetes YAML or JSON, or a directory of it; - is stdin.",
+        help="YAML or JSON file, or a directory of files; - is standard input. Repeatable.",
     ),
 ]
 MoreFiles = Annotated[
-    list[str] | None, typer.Argument(metavar="[FILE]...", help="More files, as after -f.")
+    list[str] | None, typer.Argument(metavar="[FILE]...", help="More files, as with -f.")
 ]
-Output = Annotated[Format, typer.Option("-o", "--output", help="How to print the answer.")]
+Output = Annotated[Format, typer.Option("-o", "--output", help="Output format.")]
 NamedOutput = Annotated[
     NamedFormat,
-    typer.Option("-o", "--output", help="How to print the answer; name is who gets devices."),
+    typer.Option("-o", "--output", help="Output format; name prints what gets its devices."),
 ]
 Release = Annotated[
-    str, typer.Option("--release", help="Behave as this Kubernetes release: 1.36 or 1.37.")
+    str, typer.Option("--release", help="Kubernetes release whose allocator to use: 1.36 or 1.37.")
 ]
 SchedulerConfig = Annotated[
-    str, typer.Option(metavar="FILE", help="Decide as the profiles of a scheduler's configuration.")
+    str, typer.Option(metavar="FILE", help="Scheduler configuration whose profiles to use.")
 ]
 Gates = Annotated[
     list[str] | None,
     typer.Option(
         "--feature-gates",
         metavar="GATE=true,...",
-        help="Feature gates by Kubernetes' names, where they differ from the release's defaults.",
+        help="Feature gates of Kubernetes. Default: as in the release.",
     ),
 ]
 
@@ -127,7 +127,7 @@ Gates = Annotated[
 def allocate(
     more: MoreFiles = None,
     files: Files = None,
-    node: Annotated[str | None, typer.Option("--node", help="Try this node alone.")] = None,
+    node: Annotated[str | None, typer.Option("--node", help="Try only this node.")] = None,
     output: NamedOutput = NamedFormat.TABLE,
     release: Release = "1.36",
     feature_gates: Gates = None,
@@ -137,14 +137,14 @@ def allocate(
     catalogue_file: OwnTypes = None,
 ) -> None:
     """
-    What-if: which devices would the claims in FILES get, on which node, or why none.
+    Show which devices the claims in files would get.
 
-    Nodes with the label node.kubernetes.io/instance-type get the devices of the catalogue
-    if FILES have no ResourceSlices.
+    If the files contain no ResourceSlices, nodes with the label
+    node.kubernetes.io/instance-type get the devices of the hardware catalog.
 
-    Exit code 0: all claims get their devices.
-    Exit code 1: one does not, or a file is wrong.
-    Exit code 2: called wrongly.
+    Exit status 0: all claims get their devices.
+    Exit status 1: a claim does not fit, or a file has an error.
+    Exit status 2: wrong usage.
     """
     from dryrack.cli import allocate as command
 
@@ -164,21 +164,28 @@ def explain(
     kind: Annotated[
         str,
         typer.Argument(
-            metavar="KIND", help="What NAME is: claim, pod, gang or a workload; KIND/NAME will do."
+            metavar="KIND", help="Kind of NAME: claim, pod, gang, or a workload. Also KIND/NAME."
         ),
     ],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name, or NAMESPACE/NAME.")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name, or NAMESPACE/NAME.")] = "",
     more: MoreFiles = None,
     files: Files = None,
     kubeconfig: views.Kubeconfig = "",
     context: views.Context = "",
     namespace: Annotated[
         str,
-        typer.Option("-n", "--namespace", help="Of NAME; else the context's, in files default."),
+        typer.Option(
+            "-n",
+            "--namespace",
+            help='Namespace of NAME. Default: from the context; with -f, "default".',
+        ),
     ] = "",
-    node: Annotated[str | None, typer.Option("--node", help="Try this node alone.")] = None,
+    node: Annotated[str | None, typer.Option("--node", help="Try only this node.")] = None,
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="What every plugin says of every node.")
+        bool,
+        typer.Option(
+            "-v", "--verbose", help="Print the result of each scheduler plugin for each node."
+        ),
     ] = False,
     output: NamedOutput = NamedFormat.TABLE,
     release: Release = "1.36",
@@ -189,14 +196,14 @@ def explain(
     catalogue_file: OwnTypes = None,
 ) -> None:
     """
-    Say why a claim, pod, gang or workload gets its devices or none, and which change would help.
+    Explain why a claim, pod, gang, or workload gets no devices, and what would help.
 
-    It is one of FILES or, without them, of a cluster as it is now.
-    Nothing is written.
+    With -f, the object is in the files. Without it, the object is in a cluster.
+    The command changes nothing.
 
-    Exit code 0: it gets its devices, or on a cluster has them.
-    Exit code 1: it does not, or a file is wrong.
-    Exit code 2: called wrongly.
+    Exit status 0: the object gets its devices or, in a cluster, has them.
+    Exit status 1: it does not, or a file has an error.
+    Exit status 2: wrong usage.
     """
     from dryrack.cli import allocate as settings_of
     from dryrack.cli import explain as command
@@ -224,7 +231,7 @@ def explain(
 
         if fleet.is_given:
             option = "--instance-type" if instance_type else "--catalogue-file"
-            raise UsageError(f"{option}: a cluster has its own nodes; name files with -f FILE")
+            raise UsageError(f"{option}: a cluster has nodes already; use the option with -f FILE")
         command.Subject.of(kind, name, namespace)
         subject = command.Subject.of(kind, name, namespace or source.connection().namespace)
         fits = run(source, subject, settings, output, verbose=verbose)
@@ -237,18 +244,18 @@ def lint(
     files: Files = None,
     output: Annotated[
         LintFormat,
-        typer.Option("-o", "--output", help="How to print the answer; the last three are for CI."),
+        typer.Option("-o", "--output", help="Output format; the last three are for CI."),
     ] = LintFormat.TABLE,
 ) -> None:
     """
-    Find what is wrong in FILES before a cluster does: codes, lines, fixes.
+    Find errors in manifests, with codes, lines, and fixes.
 
-    Exit code 0: no error, though there may be warnings and infos.
-    Exit code 1: an error.
-    Exit code 2: called wrongly.
+    Exit status 0: no error; warnings and infos are possible.
+    Exit status 1: an error.
+    Exit status 2: wrong usage.
 
-    Custom kinds are not checked, but for the claims of their pod templates;
-    an info (DR007) names them.
+    For custom kinds, only the claims of their pod templates are checked;
+    the info DR007 names these kinds.
     """
     from dryrack.cli import lint as command
 
@@ -256,102 +263,107 @@ def lint(
     raise typer.Exit(0 if clean else EXIT_FAILED)
 
 
-Name = Annotated[str, typer.Option("--name", help="Which cluster.")]
+Name = Annotated[str, typer.Option("--name", help="Name of the cluster.")]
 
-# The groups in which the options of `up` are shown.
-_inhabitants_option = panel("Nodes, devices and objects to start with")
-_place_option = panel("Name, address and files")
-_behaviour_option = panel("What it behaves as")
+# The groups of the options of `up` in the help.
+_inhabitants_option = panel("Nodes, devices, and objects")
+_place_option = panel("Name, address, and files")
+_behaviour_option = panel("Behavior")
 ENGINES = (
     "kubelet, claims, garbage, namespaces, accounts, nodes, eviction, deployments, replicasets, "
     "daemonsets, statefulsets, jobs, cronjobs, quotas, budgets, volumes, slices, scheduler"
 )
 
 
-# What people decide about a plane, in the groups in which it is shown.
-VirtualNodes = Annotated[int, _inhabitants_option(help="Virtual nodes.")]
+# The options of `up`, by group.
+VirtualNodes = Annotated[int, _inhabitants_option(help="Number of virtual nodes.")]
 InstanceType = Annotated[
     str,
     _inhabitants_option(
         metavar="TYPE",
-        help="What those nodes are, and so their devices; see: dryrack hardware list.",
+        help="Instance type of these nodes, with its devices. List: dryrack hardware list.",
     ),
 ]
 CatalogueOfPlane = Annotated[
     bool,
     _inhabitants_option(
-        "--catalogue", help="Give nodes that come later the devices of their instance types, too."
+        "--catalogue",
+        help="Also give nodes that are added later the devices of their instance types.",
     ),
 ]
 CatalogueFilesOfPlane = Annotated[
     list[str] | None,
-    _inhabitants_option(metavar="FILE", help="The same, with types of your own; repeatable."),
+    _inhabitants_option(
+        metavar="FILE", help="As --catalogue, with instance types from FILE. Repeatable."
+    ),
 ]
 DevicesOfNodes = Annotated[
     list[str] | None,
     _inhabitants_option(
         metavar="KIND[:COUNT][,option=value...]",
-        help="What every virtual node has: fake:8, gpu:8, file; repeatable.",
+        help="Devices of each virtual node, for example gpu:8, fake:8, file. Repeatable.",
     ),
 ]
 InitialObjects = Annotated[
     list[str] | None,
     _inhabitants_option(
         metavar="FILE",
-        help="Kubernetes objects, and NodeDevices in place of --devices; repeatable, - is stdin.",
+        help="Objects to create; NodeDevices replace --devices. Repeatable; - is standard input.",
     ),
 ]
-ClusterName = Annotated[str, _place_option("--name", help="Which cluster.")]
+ClusterName = Annotated[str, _place_option("--name", help="Name of the cluster.")]
 Detach = Annotated[
     bool,
-    _place_option("--detach", "-d", help="Return when its nodes are Ready; see: dryrack down."),
+    _place_option("--detach", "-d", help="Run in the background. Stop it with: dryrack down"),
 ]
 DataDirectory = Annotated[
-    str | None, _place_option(metavar="DIR", help="Keep everything there; else in memory.")
+    str | None, _place_option(metavar="DIR", help="Directory for the objects. Default: in memory.")
 ]
 KubeconfigCopy = Annotated[
-    str | None, _place_option(metavar="PATH", help="Write the kubeconfig there as well.")
+    str | None, _place_option(metavar="PATH", help="File for another copy of the kubeconfig.")
 ]
 Merge = Annotated[
-    bool, _place_option("--merge", help="Add the cluster to your kubeconfig and switch to it.")
+    bool,
+    _place_option("--merge", help="Add the cluster to your kubeconfig, as the current context."),
 ]
-Port = Annotated[int, _place_option(help="The port to listen at; 0 is any that is free.")]
-Host = Annotated[str, _place_option(help="The address to listen at.")]
+Port = Annotated[int, _place_option(help="Port of the API server; 0 selects a free port.")]
+Host = Annotated[str, _place_option(help="Address of the API server.")]
 Expose = Annotated[
-    bool, _place_option("--expose", help="Allow a --host that other machines can reach.")
+    bool, _place_option("--expose", help="Allow a --host that other computers can reach.")
 ]
-NoDashboard = Annotated[bool, _place_option("--no-dashboard", help="Serve no page.")]
+NoDashboard = Annotated[bool, _place_option("--no-dashboard", help="Do not serve the dashboard.")]
 ReleaseOfPlane = Annotated[
-    str, _behaviour_option(help="Hand devices out as this Kubernetes release: 1.36 or 1.37.")
+    str, _behaviour_option(help="Kubernetes release whose allocator to use: 1.36 or 1.37.")
 ]
 GatesOfPlane = Annotated[
     list[str] | None,
     _behaviour_option(
         metavar="GATE=true,...",
-        help="Feature gates of the allocator, where they differ from the release's defaults.",
+        help="Feature gates of the allocator. Default: as in the release.",
     ),
 ]
 RuntimeConfig = Annotated[
     list[str] | None,
     _behaviour_option(
         metavar="KEY=true,...",
-        help="API versions to serve or not, as for kube-apiserver: "
+        help="API versions to switch on or off, as for kube-apiserver: "
         "resource.k8s.io/v1beta2=true, api/all=true.",
     ),
 ]
 Authorization = Annotated[
-    str, _behaviour_option(metavar="MODE", help="Who may do what: always-allow or rbac.")
+    str, _behaviour_option(metavar="MODE", help="Authorization mode: always-allow or rbac.")
 ]
 SchedulerConfiguration = Annotated[
     str,
     _behaviour_option(
-        metavar="FILE", help="A KubeSchedulerConfiguration: plugins, weights, profiles by name."
+        metavar="FILE", help="KubeSchedulerConfiguration with profiles, plugins, and weights."
     ),
 ]
 Without = Annotated[
     list[str] | None,
     _behaviour_option(
-        metavar="ENGINE,...", help=f"Leave engines out, to run your own. There are: {ENGINES}."
+        metavar="ENGINE,...",
+        help=f"Components not to run, so that you can run your own: {ENGINES}.",
     ),
 ]
 
@@ -380,7 +392,7 @@ def up(
     scheduler_config: SchedulerConfiguration = "",
     without: Without = None,
 ) -> None:
-    """Start a Kubernetes control plane in one process, for kubectl and every client."""
+    """Start a virtual cluster: a Kubernetes control plane and virtual nodes."""
     from dryrack.cli import up as command
 
     command.run(
@@ -413,9 +425,9 @@ def up(
 @app.command(rich_help_panel=_ON_A_PLANE)
 def down(
     name: Name = "default",
-    all_: Annotated[bool, typer.Option("--all", help="Every cluster that is there.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Stop all clusters.")] = False,
 ) -> None:
-    """End a cluster that `up --detach` left running."""
+    """Stop a virtual cluster and delete its state, except the data directory."""
     from dryrack.cli import clusters as command
 
     if all_:
@@ -426,10 +438,12 @@ def down(
 
 @app.command(rich_help_panel=_ON_A_PLANE)
 def status(
-    name: Annotated[str | None, typer.Option("--name", help="One cluster; else all.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of a cluster. Default: all clusters.")
+    ] = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Show which clusters are up, where, and which of their components have failed."""
+    """Show the virtual clusters, their addresses, and failed components."""
     from dryrack.cli import clusters as command
 
     raise typer.Exit(0 if command.status(name, output) else EXIT_FAILED)
@@ -439,64 +453,83 @@ def status(
 def kubeconfig(
     name: Name = "default",
     path: Annotated[
-        bool, typer.Option("--path", help="Print where it is, for the variable KUBECONFIG.")
+        bool,
+        typer.Option("--path", help="Print the path of the file, for the variable KUBECONFIG."),
     ] = False,
 ) -> None:
-    """Print the kubeconfig of a cluster that is up."""
+    """Print the kubeconfig of a virtual cluster."""
     from dryrack.cli import clusters as command
 
     text = command.kubeconfig_path(name) if path else command.kubeconfig(name)
     sys.stdout.write(text)
 
 
-# What people decide about publishing, in the groups in which it is shown.
-_devices_option = panel("Which devices")
-_nodes_option = panel("For which nodes")
+# The options of `publish`, by group.
+_devices_option = panel("Devices")
+_nodes_option = panel("Nodes")
 ConfigNamespace = Annotated[
-    str, _devices_option("-n", "--namespace", help="The namespace of the ConfigMap.")
+    str, _devices_option("-n", "--namespace", help="Namespace of the ConfigMap.")
 ]
-ConfigMapName = Annotated[
-    str, _devices_option(help="The ConfigMap that says which nodes have which devices.")
-]
+ConfigMapName = Annotated[str, _devices_option(help="ConfigMap with the device configuration.")]
 ConfigKey = Annotated[
-    str, _devices_option(help="Its key; if there is one other key alone, that one.")
+    str,
+    _devices_option(help="Key in the ConfigMap. If it is missing, the only other key is used."),
 ]
-DriverName = Annotated[str, _devices_option(help="Publish everything as this driver's.")]
+DriverName = Annotated[
+    str,
+    _devices_option(help="Driver name for all devices. Default: from the device configuration."),
+]
 WithCatalogue = Annotated[
     bool,
-    _devices_option("--catalogue", help="Devices by instance type, where nothing else is said."),
+    _devices_option(
+        "--catalogue", help="Use the hardware catalog for nodes without a device configuration."
+    ),
 ]
 CatalogueFiles = Annotated[
     list[str] | None,
-    _devices_option(metavar="FILE", help="The same, with types of your own; repeatable."),
+    _devices_option(
+        metavar="FILE", help="As --catalogue, with instance types from FILE. Repeatable."
+    ),
 ]
 NodeSelector = Annotated[
-    str, _nodes_option(metavar="LABELS", help="For these nodes; else those of KWOK, by annotation.")
+    str,
+    _nodes_option(
+        metavar="LABELS",
+        help="Label selector of the nodes. Default: nodes with the annotation of KWOK.",
+    ),
 ]
-AllNodes = Annotated[bool, _nodes_option("--all-nodes", help="For every node.")]
+AllNodes = Annotated[bool, _nodes_option("--all-nodes", help="Publish for all nodes.")]
 RealNodes = Annotated[
-    bool, _nodes_option("--real-nodes", help="Also where a kubelet runs, which removes them.")
+    bool,
+    _nodes_option(
+        "--real-nodes", help="Also publish for nodes with a kubelet, which deletes the slices."
+    ),
 ]
-Resync = Annotated[
-    str, run_option(metavar="DURATION", help="How often to look at everything again.")
-]
+Resync = Annotated[str, run_option(metavar="DURATION", help="Interval between full comparisons.")]
 LeaderElect = Annotated[
-    bool, run_option("--leader-elect/--no-leader-elect", help="Work if no other does.")
+    bool, run_option("--leader-elect/--no-leader-elect", help="Use leader election.")
 ]
-LeaseNamespace = Annotated[str, run_option(help="Where the lease is; else with the ConfigMap.")]
-LeaseName = Annotated[str, run_option(help="The lease's name.")]
+LeaseNamespace = Annotated[
+    str, run_option(help="Namespace of the lease. Default: that of the ConfigMap.")
+]
+LeaseName = Annotated[str, run_option(help="Name of the lease.")]
 Once = Annotated[
-    bool, instead_option("--once", help="Publish, check, end; exit 0 if all is as desired.")
+    bool,
+    instead_option(
+        "--once", help="Publish once and exit; status 0 if all slices are as configured."
+    ),
 ]
 DryRun = Annotated[
-    bool, instead_option("--dry-run", help="Print what would be published; write nothing.")
+    bool, instead_option("--dry-run", help="Print the slices and exit; write nothing.")
 ]
 DryRunFiles = Annotated[
     list[str] | None,
-    instead_option("-f", "--filename", metavar="FILE", help="With --dry-run: no cluster."),
+    instead_option(
+        "-f", "--filename", metavar="FILE", help="With --dry-run: read FILE instead of a cluster."
+    ),
 ]
 PrintDefinitions = Annotated[
-    bool, instead_option("--print-crds", help="Print NodeOverlay and DRAConfig; end.")
+    bool, instead_option("--print-crds", help="Print the CustomResourceDefinitions and exit.")
 ]
 
 
@@ -524,12 +557,12 @@ def publish(
     dry_run: DryRun = False,
     files: DryRunFiles = None,
     output: Annotated[
-        Format, instead_option("-o", "--output", help="With --dry-run: how to print.")
+        Format, instead_option("-o", "--output", help="Output format of --dry-run.")
     ] = Format.YAML,
     print_rbac: PrintRights = False,
     print_crds: PrintDefinitions = False,
 ) -> None:
-    """Publish devices as ResourceSlices for nodes that do not have them, on a cluster."""
+    """Publish ResourceSlices with simulated devices for the nodes of a cluster."""
     from dryrack.cli import publish as command
 
     wish = command.Wish(
@@ -587,13 +620,13 @@ for _app in (app, examples.app, hardware.app, scenarios.app, faults.app):
 
 def _call(words: list[str]) -> None:
     """
-    Does what is asked for.
+    Run the command line.
 
-    typer reads the signatures of all commands to call one; so, where the first word is a command,
-    it is given that one alone. Everything else (help, completion, mistakes) is for all of them.
+    typer reads the signatures of all commands before it calls one. If the first word is a command,
+    typer gets only that command, which is faster. Help, completion, and errors need all commands.
     """
     if os.environ.get("NO_COLOR"):
-        # typer would leave bold and dim letters, which come in the same escapes as colours.
+        # typer would still print bold and dim text, which uses the same escapes as colors.
         os.environ["_TYPER_FORCE_DISABLE_TERMINAL"] = "1"
     called = [each for each in app.registered_commands if words and _name(each) == words[0]]
     if not called or "_DRYRACK_COMPLETE" in os.environ:
@@ -606,7 +639,7 @@ def _call(words: list[str]) -> None:
 
 
 def _guard_styles(command: Any) -> Any:
-    """Return the command with its subcommands; while one runs, it prints no styles but our own."""
+    """Return the command; while it or a subcommand runs, only dryrack itself prints styles."""
     for each in getattr(command, "commands", {}).values():
         _guard_styles(each)
     callback = command.callback
@@ -626,7 +659,7 @@ def _name(command: typer.models.CommandInfo) -> str:
 
 
 def run() -> None:
-    """The console script: every mistake becomes one line and an exit code."""
+    """Run the console script; an error becomes one line and an exit status."""
     open_streams()
     try:
         _call_and_complain(sys.argv[1:])
@@ -646,13 +679,13 @@ def _call_and_complain(words: list[str]) -> None:
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
     except OSError as error:
-        # A full disk, most likely; what could not be written would be tried again at exit.
+        # The disk may be full. A normal exit would try to write the rest of the output again.
         _complain(f"{error.filename or 'output'}: {(error.strerror or str(error)).lower()}")
         os._exit(EXIT_FAILED)
 
 
 def _call_and_flush(words: list[str]) -> None:
-    """Does what is asked for; what cannot be written fails here, and not when Python ends."""
+    """Run the command line and write its output, so that errors in writing occur here."""
     try:
         _call(words)
     finally:

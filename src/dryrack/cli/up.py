@@ -1,4 +1,4 @@
-"""`dryrack up`: a control plane in one process, and the two commands to try next."""
+"""Start a virtual cluster (`dryrack up`), and print what to try next."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin import DeviceKind
     from dryrack.scheduler import SchedulerSettings
 
-# The release that everything behaves as unless told otherwise.
+# The default of --release.
 REFERENCE = "1.36"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """The options of the command, as they were given."""
+    """The options of the command line."""
 
     name: str
     nodes: int
@@ -96,11 +96,11 @@ def run(wish: Wish) -> None:
         _go()
     else:
         launching.run(launch, tell)
-        say(f"Cluster {launch.state.name} is down.")
+        say(f"Stopped cluster {launch.state.name}.")
 
 
 def _go() -> None:
-    """Ends well, and at once: taking an interpreter apart is a wait for whoever asks next."""
+    """Exit with status 0, without the time that Python takes to clean up."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -108,9 +108,9 @@ def _go() -> None:
 
 def _launch(wish: Wish) -> Launch:
     if not 0 <= wish.nodes <= NODES_MAX:
-        raise UsageError(f"--nodes {wish.nodes}: from 0 to {NODES_MAX}")
+        raise UsageError(f"--nodes {wish.nodes}: must be a number from 0 to {NODES_MAX}")
     if not 0 <= wish.port <= 65535:
-        raise UsageError(f"--port {wish.port}: from 1 to 65535, or 0 for any that is free")
+        raise UsageError(f"--port {wish.port}: must be a number from 1 to 65535, or 0")
     try:
         state = state_of(wish.name)
         without = _names(wish.without)
@@ -126,7 +126,7 @@ def _launch(wish: Wish) -> Launch:
             wish.host,
             wish.port,
             exposes=wish.exposes,
-            risk="whoever has a certificate or a token of this cluster can do there what it allows",
+            risk="anyone with a certificate or a token of this cluster can use it",
         ),
         nodes=wish.nodes,
         objects=objects,
@@ -152,7 +152,7 @@ def _dashboard() -> Dashboard:
 
 
 def data_directory_of(text: str) -> Path:
-    """Return the directory, created if missing; refuse one that cannot be used safely."""
+    """Return the directory, and create it if needed; refuse one that is not safe to use."""
     import tempfile
 
     directory = Path(text).absolute()
@@ -163,14 +163,14 @@ def data_directory_of(text: str) -> Path:
     except DryrackError as error:
         raise UsageError(f"--data-dir {error}") from None
     except (FileExistsError, NotADirectoryError):
-        why = "not a directory"
+        why = "is not a directory"
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-    raise UsageError(f"--data-dir {text}: {why}; name a directory that can be written")
+    raise UsageError(f"--data-dir {text}: {why}; choose a directory that you can write to")
 
 
 def _catalogue(wish: Wish) -> Catalogue | None:
-    """Who names a type or a file of types wants their devices."""
+    """Return the hardware catalog if an option needs it."""
     if not (wish.catalogue or wish.catalogue_files or wish.instance_type):
         return None
     from dryrack.cli.hardware import load, unknown_type
@@ -180,7 +180,7 @@ def _catalogue(wish: Wish) -> Catalogue | None:
         said = f"--instance-type {wish.instance_type}"
         raise UsageError(unknown_type(said, wish.instance_type, found))
     if wish.instance_type and not wish.nodes:
-        raise UsageError(f"--instance-type {wish.instance_type}: of how many? add --nodes 1")
+        raise UsageError("--instance-type needs --nodes, for example: --nodes 3")
     return found
 
 
@@ -202,12 +202,12 @@ def _devices(wish: Wish, described: Sequence[Document]) -> tuple[DeviceKind, ...
 
 
 def _check_once(name: str, kinds: Sequence[DeviceKind], catalogue: Catalogue) -> None:
-    """The nodes of a machine have devices already, and a driver has one pool on a node."""
+    """Refuse a second pool of a driver on a node: the instance type has one already."""
     both = sorted({kind.driver for kind in kinds} & set(catalogue.instance_types[name].drivers))
     if both:
         raise UsageError(
-            f"--devices: nodes of the type {name} have devices of {both[0]} already; leave out "
-            "--instance-type, or those devices"
+            f"--devices: nodes of the instance type {name} already have devices of {both[0]}; "
+            "remove --instance-type or these devices"
         )
 
 
@@ -247,14 +247,14 @@ def _authorization(text: str) -> AuthorizationMode:
         return AuthorizationMode(text)
     except ValueError:
         known = " or ".join(mode.value for mode in AuthorizationMode)
-        raise UsageError(f"--authorization {text!r}: {known}") from None
+        raise UsageError(f'--authorization "{text}": must be {known}') from None
 
 
 def _objects(config: Sequence[str]) -> tuple[Sequence[Document], Sequence[Document]]:
     """
-    Return the objects of the files, and what they say about the devices of nodes.
+    Return the objects of the files, and those that define the devices of nodes.
 
-    The API server decides whether the objects are right.
+    The API server validates the objects.
     """
     if not config:
         return (), ()
@@ -274,18 +274,21 @@ def _objects(config: Sequence[str]) -> tuple[Sequence[Document], Sequence[Docume
 
 
 def _kubeconfig(wish: Wish) -> Path | None:
-    if wish.kubeconfig is None:
-        return _own_kubeconfig() if wish.merges else None
-    path = Path(wish.kubeconfig).absolute()
-    if not wish.merges and path.exists():
+    """Return where to write the kubeconfig in addition; refuse a file that is not one."""
+    if wish.kubeconfig is None and not wish.merges:
+        return None
+    path = _own_kubeconfig() if wish.kubeconfig is None else Path(wish.kubeconfig).absolute()
+    if wish.merges:
+        kubeconfig.read(path)
+    elif path.exists():
         names = {each.get("name") for each in kubeconfig.read(path).get("clusters") or ()}
         if names - {kubeconfig.entry_name(wish.name)}:
-            raise UsageError(f"--kubeconfig {path}: names other clusters; add --merge to keep them")
+            raise UsageError(f"--kubeconfig {path}: has other clusters; add --merge to keep them")
     return path
 
 
 def _own_kubeconfig() -> Path:
-    """The file that kubectl would write to."""
+    """Return the file that kubectl writes to."""
     given = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
     return Path(given) if given else Path.home() / ".kube" / "config"
 

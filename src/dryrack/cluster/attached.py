@@ -52,7 +52,7 @@ _logger = logging.getLogger(__name__)
 
 # As controller-runtime has it, so that its dashboards show it.
 LEADS = "leader_election_master_status"
-_LEADS_TEXT = "Whether this process holds the lease: 1 if it does, else 0."
+_LEADS_TEXT = "Whether this process holds the lease: 1 if it does, 0 if not."
 
 
 def leadership(metrics: Registry) -> Reading:
@@ -150,15 +150,15 @@ def remedy(
     """What to do about a request that came to nothing."""
     match error:
         case TransportError():
-            return "is the cluster up, and the right one? see --kubeconfig and --context"
+            return "check that the cluster runs, and check --kubeconfig and --context"
         case UnauthorizedError():
-            return "the credentials are not known there, or no longer; get new ones"
+            return "the cluster does not accept the credentials; get new ones"
         case ForbiddenError():
-            return f"give the account its rights: {command} --print-rbac | kubectl apply -f -"
+            return f"grant the permissions: {command} --print-rbac | kubectl apply -f -"
         case NotFoundError():
-            return f"{endpoint.api_version} is served from Kubernetes 1.34 on"
+            return f"{endpoint.api_version} needs Kubernetes 1.34 or newer"
         case _:
-            return "the API server is not well; try again"
+            return "the API server has an error; try again"
 
 
 class Attached:
@@ -191,7 +191,7 @@ class Attached:
     def lacking(self) -> tuple[str, ...]:
         """Why it is not ready, a line for each reason; a follower needs its caches alone."""
         kinds = {*self._informers.unsynced(), *(self._engine.lacking() if self._is_leading else ())}
-        return tuple(f"{kind}: not all read yet" for kind in sorted(kinds))
+        return tuple(f"{kind}: not synced yet" for kind in sorted(kinds))
 
     def _sites(self) -> tuple[Site, ...]:
         wanted = (
@@ -205,7 +205,7 @@ class Attached:
             informing = group.create_task(self._informers.run(), name="informers")
             await self._lead()
             informing.cancel()
-        raise AttachError("the engine ended by itself; see the log")
+        raise AttachError("the component stopped unexpectedly; see the log")
 
     async def _lead(self) -> None:
         candidacy = self._attachment.candidacy

@@ -73,14 +73,22 @@ def instance(directory: Path, uid: str = "") -> Iterator[Instance]:
         lock = open_private(directory / "plugin.lock", os.O_RDWR)
     except OSError as error:
         raise InstanceError(
-            f"{directory}: {error.strerror}; run as root, or name --kubelet-dir and --cdi-dir"
+            f"{directory}: {error.strerror}; run as root, or set --kubelet-dir and --cdi-dir"
         ) from None
     with _closing(lock):
         if not uid:
-            _lock(lock, fcntl.LOCK_EX, f"{directory}: another plugin is at work here; end it first")
+            _lock(
+                lock,
+                fcntl.LOCK_EX,
+                f"{directory}: another plugin uses this directory; stop it first",
+            )
             yield Instance(directory, uid, lock)
             return
-        _lock(lock, fcntl.LOCK_SH, f"{directory}: a plugin without --rolling-update-uid is here")
+        _lock(
+            lock,
+            fcntl.LOCK_SH,
+            f"{directory}: a plugin without --rolling-update-uid uses this directory",
+        )
         path = _own_lock(directory, uid)
         with _closing(open_private(path, os.O_RDWR)) as own:
             _lock(own, fcntl.LOCK_EX, f"{directory}: another plugin has the UID {uid}")

@@ -102,8 +102,8 @@ def check(launch: Launch) -> None:
     running = launch.state.running()
     if running is not None:
         raise LaunchError(
-            f"cluster {launch.state.name} is up already (process {running.process.pid}); take it "
-            f"down with: {launch.state.down_command}"
+            f"cluster {launch.state.name} is already running (process {running.process.pid}); "
+            f"stop it with: {launch.state.down_command}"
         )
 
 
@@ -195,7 +195,9 @@ def _relay(messages: Iterable[str], tell: Callable[[str], None]) -> None:
         if not message["stage"]:
             return
         tell(message["stage"])
-    raise LaunchError("the process ended before it served, without a word")
+    raise LaunchError(
+        "the process of the cluster ended before the API server was ready, without an error"
+    )
 
 
 def _child(launch: Launch, log_file: int, writing: int) -> None:

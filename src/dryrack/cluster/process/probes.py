@@ -86,7 +86,7 @@ async def _served(site: Site) -> AsyncIterator[str]:
         app, access_log=None, logger=server_log(), shutdown_timeout=_STOP_SECONDS_MAX
     )
     await runner.setup()
-    listening = listen(site.address, "choose another, or 0 for none")
+    listening = listen(site.address, "choose another port, or 0 for none")
     try:
         await web.SockSite(runner, listening).start()
         host, port = listening.getsockname()[:2]

@@ -303,7 +303,7 @@ async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) ->
     if launch.catalogue is not None:
         classes = launch.catalogue.device_classes.values()
         await add_device_classes(plane.client(), classes)
-        tell(f"{len(classes)} device classes of the catalogue's drivers")
+        tell(f"{len(classes)} device classes of the hardware catalog")
     if has_compute_domains(_machines(launch)):
         await add_compute_domains(plane.client())
         tell("ComputeDomain, kubectl get computedomains")
@@ -318,11 +318,11 @@ async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) ->
             tell("NodeAllocationState, kubectl get -n fake-system nas")
     if launch.nodes:
         await add_nodes(plane.client(), launch.nodes, launch.machine)
-        which = f" of the type {launch.machine.name}" if launch.machine else ""
+        which = f" of the instance type {launch.machine.name}" if launch.machine else ""
         tell(f"{launch.nodes} virtual node{'s' if launch.nodes > 1 else ''}{which}")
     if launch.objects:
         created = await add_objects(plane, launch.objects)
-        tell(f"{created} object{'' if created == 1 else 's'} of the configuration")
+        tell(f"{created} object{'' if created == 1 else 's'} from the files of --config")
 
 
 @contextlib.contextmanager

@@ -42,7 +42,7 @@ class Address:
 
 
 def listen(
-    address: Address, remedy: str = "choose another, or 0 for any that is free"
+    address: Address, remedy: str = "choose another port, or 0 for a free one"
 ) -> socket.socket:
     """Bound, so that the port is known, and not yet accepting."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET

@@ -118,7 +118,7 @@ class ClusterState:
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise ClusterStateError(
-                f"{self.directory}: {why}; name a directory that can be written in DRYRACK_HOME"
+                f"{self.directory}: {why}; set DRYRACK_HOME to a directory that you can write to"
             ) from None
 
     def write(self, running: Running) -> None:
@@ -139,7 +139,9 @@ class ClusterState:
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, KeyError):
-            raise ClusterStateError(f"{self._record}: not readable; remove it") from None
+            raise ClusterStateError(
+                f"{self._record}: not a record of a cluster; remove it"
+            ) from None
         return found if found.process.is_alive() else None
 
     def forget(self) -> None:
@@ -167,7 +169,7 @@ def home(environment: Mapping[str, str] = os.environ) -> Path:
 def state_of(name: str, under: Path | None = None) -> ClusterState:
     if not _NAME.fullmatch(name):
         raise ClusterStateError(
-            f"cluster name {name!r}: lower-case letters, digits and hyphens, at most 63"
+            f'cluster name "{name}": use at most 63 lowercase letters, digits, and hyphens'
         )
     return ClusterState(name, (under or home()) / name)
 
