@@ -275,3 +275,28 @@ def test_a_quota_that_cannot_be_read_is_a_problem_of_its_file() -> None:
     found = manifests([unwritten({**quota(), "spec": {"hard": {"pods": "many"}}}, "files")])
 
     assert ["spec.hard.pods" in str(each) for each in found.problems] == [True]
+
+
+def test_files_without_nodes_name_no_node() -> None:
+    """Neither a pod nor a claim is said to fit on a node that nobody has."""
+    classes = [each for each in fleet() if each["kind"] not in ("Node", "ResourceSlice")]
+    files = (*classes, pod("a", "one"), pod("b"))
+
+    outcome, story = allocated(*files), explained("a", *files)
+
+    assert not outcome.nodes
+    assert [each.node for refused in outcome.refused for each in refused.nodes] == [""]
+    assert (story.chosen, explained("b", *files).chosen) == ("", "")
+    assert story.cause == (
+        "the files have no nodes; add Nodes or ResourceSlices, or use --instance-type"
+    )
+
+
+def test_a_pod_is_not_proposed_to_preempt_its_own_workload() -> None:
+    """Another pod of the Job would wait instead; two more devices help, however many nodes."""
+    names = [template("two", 2)]
+
+    story = explained("small-56", *fleet(14), *names, job("small", 60, "two"))
+
+    assert not [each for each in story.helps if "priority" in each]
+    assert "add 2 devices like gpu.nvidia.com/node-1/gpu-0" in story.helps

@@ -37,7 +37,7 @@ from dryrack.placement import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from dryrack.kinds.catalog import Typed
     from dryrack.kinds.documents import Problem
@@ -203,14 +203,19 @@ def _print(outcome: WhatIf) -> None:
     rows += [(claim, NOTHING, NOTHING, verdict(nodes)) for claim, nodes in told]
     if rows:
         print_table(COLUMNS, rows)
-    for claim, nodes in told:
-        # What is said of the gang is true of all who wait for it, and so of pods that are refused.
-        if verdict(nodes) not in (WAITS_FOR_GANG, PREEMPTED) and claim not in with_pods:
-            _tell(claim, nodes)
+    # What is said of the gang is true of all who wait for it, and so of pods that are refused.
+    for claims, nodes in _alike((c, n) for c, n in told if c not in with_pods):
+        if verdict(nodes) not in (WAITS_FOR_GANG, PREEMPTED):
+            _tell(claims, nodes)
     for gang in outcome.gangs:
         tell_gang(gang)
+    reasons: dict[str, list[str]] = {}
     for pod, why in outcome.rejected.items():
-        say(f"\n{shown(f'pod {pod}')} is refused: {shown(why)}")
+        reasons.setdefault(why, []).append(pod)
+    for why, pods in reasons.items():
+        more = f" and {many(len(pods) - 1, 'pod')} like it" if len(pods) > 1 else ""
+        verb = "are" if more else "is"
+        say(f"\n{shown(f'pod {pods[0]}')}{more} {verb} refused: {shown(why)}")
     for each in outcome.preemptions:
         say(f"\n{shown(each.message)}")
 
@@ -267,16 +272,37 @@ def sentence(claim: str, told: str) -> str:
     return f"it is unknown whether {claim} fits" if told == UNKNOWN else f"{claim} {told}"
 
 
-def _tell(claim: str, nodes: Sequence[NodeStory]) -> None:
-    """Print why a claim is not allocated, to stderr, so that the table stays one in a pipe."""
-    named = paint(shown(claim), "bold") if sys.stderr.isatty() else shown(claim)
-    say(f"\n{sentence(named, verdict(nodes))}:")
+def _alike(
+    told: Iterable[tuple[str, tuple[NodeStory, ...]]],
+) -> list[tuple[list[str], tuple[NodeStory, ...]]]:
+    """Return claims of which the same is said together, with what is said of the first."""
+    together: dict[Hashable, tuple[list[str], tuple[NodeStory, ...]]] = {}
+    for claim, nodes in told:
+        own = claim.rpartition("/")[2]
+        said = tuple(
+            (place(story), each.code, each.request, each.fact.replace(own, ""), each.devices)
+            for story in nodes
+            for each in story.obstacles
+        )
+        together.setdefault(said, ([], nodes))[0].append(claim)
+    return list(together.values())
+
+
+def _tell(claims: Sequence[str], nodes: Sequence[NodeStory]) -> None:
+    """Print why claims are not allocated, to stderr, so that the table stays one in a pipe."""
+    claim, told = shown(claims[0]), verdict(nodes)
+    named = paint(claim, "bold") if sys.stderr.isatty() else claim
+    if len(claims) > 1:
+        named += f" and {many(len(claims) - 1, 'claim')} like it"
+        told = {"does not fit": "do not fit"}.get(told, told)
+    line = sentence(named, told)
+    say(f"\n{line.replace(f'{named} is ', f'{named} are ') if len(claims) > 1 else line}:")
     for story in nodes:
         say(f"  {place(story)}:")
         for obstacle in story.obstacles:
             # What is missing is no matter of nodes; there is nothing to explain but what to add.
             say(f"    {shown(obstacle.sentence if story.node else obstacle.message)}")
-    namespace, _, name = claim.rpartition("/")
+    namespace, _, name = claims[0].rpartition("/")
     say(f"  more: dryrack explain claim {shown(name)} -n {shown(namespace)} -f …")
 
 

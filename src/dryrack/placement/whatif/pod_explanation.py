@@ -44,6 +44,7 @@ from dryrack.placement.whatif.reported import (
 from dryrack.placement.whatif.what_if import (
     DEFAULT_SCHEDULER,
     for_lack_of,
+    lack_of_nodes,
     on_any_node,
     turn_of,
     what_if,
@@ -70,7 +71,6 @@ _NODES_HELPED_MAX = 4
 _NODES_ALIKE_MAX = 64
 _PRIORITY_COST = 3.5
 _NO_NODES = "no nodes available to schedule pods"
-_CLUSTER_EMPTY = "the cluster has no nodes"
 _DEVICES_OF_CLASS = ".deviceclass.resource.k8s.io/devices"
 
 
@@ -133,8 +133,9 @@ def explain_pod(
     waits_for = pending_binding(party)
     if waits_for:
         return replace(about, message=waits_for, cause=waits_for)
-    if not settings.assumes_nodes and not world.nodes:
-        return replace(about, message=_NO_NODES, cause=_CLUSTER_EMPTY)
+    empty = lack_of_nodes(world, settings)
+    if empty is not None:
+        return replace(about, message=_NO_NODES, cause="; ".join(empty))
     return _waiting(about, world, party, settings, traced=traced)
 
 
@@ -149,12 +150,13 @@ def explain_claim(world: World, name: str, settings: Settings) -> Explanation:
             return Explanation(missing.claim, None, False, stories([for_lack_of(missing)]), (), ())
     claim = find_claim(world, name)
     full = claim_name(claim)
-    if not settings.assumes_nodes and not world.nodes:
+    empty = lack_of_nodes(world, settings)
+    if empty is not None:
         return Explanation(
             full,
             None,
             False,
-            stories([on_any_node(full, Code.NO_DEVICES, _CLUSTER_EMPTY, "add one")]),
+            stories([on_any_node(full, Code.NO_DEVICES, *empty)]),
             (),
             (),
         )
@@ -220,7 +222,7 @@ def _waiting(
     changes: list[Change | PodChange] = [*to_claims, *_helpful(turn, nodes, without=without)]
     preemption = _least_preemption(turn, nodes)
     cause = cause_of(nodes)
-    if preemption is not None:
+    if preemption is not None and not _is_of_own_workload(world, turn.member.pod, preemption):
         cause += _of_priority(turn.member.pod, preemption)
         changes += _helpful_priority(turn.member.pod, preemption)
     return replace(
@@ -443,6 +445,17 @@ def _least_preemption(turn: Turn, nodes: Sequence[NodeStory]) -> Preemption | No
     if isinstance(found, NoPreemption) or not all(e.occupant.name[1] for e in found.victims):
         return None
     return found
+
+
+def _is_of_own_workload(world: World, pod: Pod, preemption: Preemption) -> bool:
+    """Return whether a victim belongs to the workload of the pod: one more would wait instead."""
+    names = {each.occupant.name for each in preemption.victims}
+    own = _workload_of(world, pod)
+    victims = (e for e in world.pods if (e.metadata.namespace, e.metadata.name) in names)
+    return own is not None and any(
+        each.metadata.namespace == pod.metadata.namespace and _workload_of(world, each) == own
+        for each in victims
+    )
 
 
 def _of_priority(pod: Pod, preemption: Preemption) -> str:

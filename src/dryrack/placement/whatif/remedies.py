@@ -224,8 +224,11 @@ def _add(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Itera
     likely = [reason.device for reason in would_do]
     # Devices of one slice are mostly alike.
     firsts = [f"{_pool(s)}/{s.spec.devices[0].name}" for s in world.slices if s.spec.devices]
-    for count in sorted({1, *(reason.lacking for reason in reasons if reason.lacking)}):
-        for named in dict.fromkeys([*likely[:1], *firsts[:_SLICES_TRIED_MAX]]):
+    counts = sorted({1, *(reason.lacking for reason in reasons if reason.lacking)})
+    # Each count has a turn before too many changes were tried.
+    slices_tried = max(1, _SLICES_TRIED_MAX // len(counts))
+    for count in counts:
+        for named in list(dict.fromkeys([*likely[:1], *firsts]))[:slices_tried]:
             for each, device in _find(world, named):
                 told = f"add {'a device' if count == 1 else f'{count} devices'} like {named}"
                 more = tuple(_another(device, number) for number in range(count))

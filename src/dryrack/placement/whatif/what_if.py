@@ -84,6 +84,12 @@ _WAITING_TOLD_MAX = 5
 # So many claims that keep what they have are told by name; a dump has hundreds.
 _SETTLED_TOLD_MAX = 5
 _USUAL = ", ".join(f"{name} {amount}" for name, amount in CAPACITY.items())
+# What is so where there are no nodes, and what to do.
+_CLUSTER_EMPTY = ("the cluster has no nodes", "add a node")
+_FILES_EMPTY = (
+    "the files have no nodes",
+    "add Nodes or ResourceSlices, or use --instance-type",
+)
 SIZE_ASSUMED = f"what nodes do not say of their size is that of a virtual node ({_USUAL})"
 
 
@@ -494,7 +500,10 @@ class _Round:
             helps = helped_by(party.pod, self._fleet)
             if helps is not None:
                 self._hoping[party.pod.full_name] = (party, helps)
-        if names and (self._only is None or self._only in names):
+        empty = lack_of_nodes(self._world, self._settings)
+        if empty is not None:
+            shared = tuple(on_any_node(each, Code.NO_DEVICES, *empty) for each in names)
+        elif names and (self._only is None or self._only in names):
             shared = self._reasons(outcome, names)
         self._refused += [
             Refused(name, Refusals(shared, name, alone=len(names) == 1)) for name in names
@@ -628,10 +637,19 @@ def _allocator(world: World, settings: Settings) -> RememberingAllocator:
     return RememberingAllocator(live, memory, slices, world.classes)
 
 
+def lack_of_nodes(world: World, settings: Settings) -> tuple[str, str] | None:
+    """Return what has no nodes at all, and what to do; None if there is a node."""
+    if settings.assumes_nodes:
+        return None if nodes_of(world)[0] else _FILES_EMPTY
+    return None if world.nodes else _CLUSTER_EMPTY
+
+
 def nodes_of(world: World) -> tuple[tuple[Node, ...], tuple[str, ...]]:
     """The nodes that are reckoned with, and what has to be said about them."""
     if world.nodes:
         return world.nodes, ()
+    if not world.slices:
+        return (), ("; ".join(_FILES_EMPTY),)
     names = sorted(_named_nodes(world.slices))
     note = (
         f"no Node objects given; assuming the nodes that slices name, "
