@@ -27,10 +27,10 @@ def test_many_names_are_cut_short(count: int, text: str) -> None:
         ("default/train", "did you mean 'a/train' or 'b/train'?"),
         ("a/trian", "did you mean 'a/train'?"),
         ("default/infre", "did you mean 'b/infer'?"),
-        ("default/x", "there are a/train, b/infer, b/train"),
+        ("default/x", "use one of: a/train, b/infer, b/train"),
     ],
 )
 def test_what_was_meant_is_told_with_its_namespace(name: str, told: str) -> None:
     """A name in the wrong namespace, a slip in either part, or what there is."""
     assert hint(name, ["b/train", "b/infer", "a/train"]) == told
-    assert hint(name, []) == "there are none"
+    assert hint(name, []) == "none exist"

@@ -238,13 +238,13 @@ def test_a_cluster_that_is_not_up_is_told(tmp_path: Path) -> None:
         ("device rack-1/nothing lost", "no device 'rack-1/nothing'; did you mean 'rack-1/gpu-"),
         ("device rack-9/gpu-0 lost", "no node 'rack-9'; did you mean 'rack-"),
         ("device rack-1/* lost share=2", "share=2: must be a share from 0 to 1, for example 0.1"),
-        ("node rack-1 fan=ok", "node 'rack-1 fan=ok': say NODE and prepare=fail"),
-        ("node rack-1 reboot --for 5s", "'node rack-1 reboot' happens once; leave out how long"),
+        ("node rack-1 fan=ok", "node 'rack-1 fan=ok': use NODE and prepare=fail"),
+        ("node rack-1 reboot --for 5s", "'node rack-1 reboot' happens once; remove the duration"),
         ("node rack-1 ready=false --for ever", "--for 'ever': how long, for example 30s"),
         ("pool rack-9 half", "no pool of 'rack-9/*'; see: kubectl get resourceslices"),
         ("engine schedulr crash", "no engine 'schedulr'; did you mean 'scheduler'?"),
-        ("api errors=0.1 engine=x", "no engine 'x'; there are controllers, plugin, scheduler"),
-        ("claim forgotten leaked", "claim 'forgotten leaked': say NAMESPACE/NAME leaked"),
+        ("api errors=0.1 engine=x", "no engine 'x'; use one of: controllers, plugin, scheduler"),
+        ("claim forgotten leaked", "claim 'forgotten leaked': use NAMESPACE/NAME leaked"),
     ],
 )
 def test_what_is_not_there_and_what_is_no_fault_is_refused(

@@ -35,7 +35,7 @@ def test_a_dump_is_tried_as_it_is() -> None:
     notes, _, _ = said.partition("\n\n")
     assert notes.splitlines()[:4] == [
         f"{DUMP}: 30 objects take no part; ignored: {', '.join(IGNORED)}",
-        f"{DUMP}:2025: Job migrate: makes no pods; it wants none",
+        f"{DUMP}:2025: Job migrate: makes no pods; its replica count is 0",
         f"{DUMP}:2093: CronJob nightly: tried as 1 pod, nightly-0",
         "6 workloads make no pods; theirs are in the files",
     ]

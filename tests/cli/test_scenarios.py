@@ -65,7 +65,7 @@ def test_programs_read_the_verdicts(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert [failed["held"], held["held"]] == [False, True]
-    assert failed["steps"][0]["expectations"][0]["lacking"] == ["Pod/never: there is none"]
+    assert failed["steps"][0]["expectations"][0]["lacking"] == ["Pod/never: not found"]
     assert [each["verdict"] for each in failed["steps"]] == ["failed", "skipped"]
     assert len(held["hash"]) == 64
     assert [each.get("failures") for each in suites] == ["1", "0"]
@@ -92,8 +92,8 @@ def test_what_does_not_hold_is_told(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(HEAD + FAILS)
     done = dryrack("scenario", "run", "s.yaml", "fake-2", cwd=tmp_path)
 
-    assert "  ✗ Something comes (1.0 s)\n    Pod/never: there is none\n" in done.stdout
-    assert "✗ s: Something comes: Pod/never: there is none\n1 of 2 scenarios passed" in done.stdout
+    assert "  ✗ Something comes (1.0 s)\n    Pod/never: not found\n" in done.stdout
+    assert "✗ s: Something comes: Pod/never: not found\n1 of 2 scenarios passed" in done.stdout
     assert done.returncode == 1
 
 
@@ -107,7 +107,7 @@ def test_what_does_not_hold_is_told(tmp_path: Path) -> None:
         (("run", "file", "--seed", "1", "--context", "x"), "--seed: decides nothing on a cluster"),
         (
             ("run", "file", "--context", "x", "--without", "wurst"),
-            "--without wurst: there are kubelet, slices, plugin",
+            "--without wurst: use one of: kubelet, slices, plugin",
         ),
     ],
 )
@@ -125,7 +125,7 @@ def test_a_mistake_in_a_file_is_told_with_its_line(tmp_path: Path) -> None:
     done = dryrack("scenario", "run", "s.yaml", cwd=tmp_path)
 
     assert done.stderr == (
-        "dryrack: s.yaml:4: steps[0].wiat: no such field; did you mean 'wait'?\n"
+        "dryrack: s.yaml:4: steps[0].wiat: unknown field; did you mean 'wait'?\n"
     )
     assert done.returncode == 1
 
@@ -240,7 +240,7 @@ def test_a_cluster_of_somebody_else_is_left_as_it_was(tmp_path: Path) -> None:
     assert up.returncode == 0, up.stderr
     assert "✓ fake-4 passed:" in done.stdout
     assert left == ["Node kwok-f1"]
-    assert "Node/kwok-f1: there already, and the scenario would change it" in refused.stderr
+    assert "Node/kwok-f1: already exists, and the scenario would change it" in refused.stderr
     assert refused.returncode == 1
 
 

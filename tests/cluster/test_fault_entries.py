@@ -111,5 +111,5 @@ def test_words_become_entries_that_end_by_themselves() -> None:
     assert entry("api errors=1 engine=scheduler", 9)[0] == "api.scheduler"
     assert entry("engine scheduler crash")[1].endswith(" until 2026-01-02T03:04:07Z")
     assert entry("watches") == ("watches", "watches until 2026-01-02T03:04:16Z")
-    with pytest.raises(FaultWordsError, match="is said of its object, not of a plane"):
+    with pytest.raises(FaultWordsError, match="annotate the Node instead"):
         entry("node a ready=false")

@@ -68,22 +68,25 @@ def test_words_name_a_fault(words: str) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ("", "no fault ''; there are api, claim, device, engine, node, pool, watches"),
-        ("apj conflicts=1", "no fault 'apj'; did you mean 'api'?"),
-        ("api", "api: what happens to requests? for example conflicts=0.1"),
-        ("api conflict=1", "api 'conflict=1': no such fault; did you mean 'conflicts'?"),
+        ("", "unknown fault ''; use one of: api, claim, device, engine, node, pool, watches"),
+        ("apj conflicts=1", "unknown fault 'apj'; did you mean 'api'?"),
+        ("api", "api: add a fault, for example conflicts=0.1"),
+        ("api conflict=1", "api 'conflict=1': unknown fault; did you mean 'conflicts'?"),
         ("api conflicts=2", "conflicts=2: must be a share from 0 to 1, for example 0.1"),
-        ("api latency=20", "latency=20: must be a time, for example 20ms or 2s"),
-        ("watches sometimes", "watches 'sometimes': say broken or expired, or add engine=NAME"),
-        ("engine scheduler", "engine 'scheduler': say which and what, as in 'scheduler crash'"),
-        ("engine x stop", "engine x 'stop': say crash, crash=before or crash=after, and write=N"),
-        ("node a sad=true", "node 'a sad=true': say NODE and prepare=fail"),
-        ("device gpu-1 lost", "device 'gpu-1 lost': say NODE/DEVICE and unhealthy, lost or"),
+        ("api latency=20", "latency=20: must be a duration, for example 20ms or 2s"),
+        (
+            "watches sometimes",
+            "watches 'sometimes': use broken or expired; to limit it, add engine=NAME",
+        ),
+        ("engine scheduler", "engine 'scheduler': use NAME crash, for example 'scheduler crash'"),
+        ("engine x stop", "engine x 'stop': use crash, crash=before or crash=after, and write=N"),
+        ("node a sad=true", "node 'a sad=true': use NODE and prepare=fail"),
+        ("device gpu-1 lost", "device 'gpu-1 lost': use NODE/DEVICE and unhealthy, lost or"),
         ("device a/b lost share=x", "share=x: must be a share from 0 to 1, for example 0.1"),
-        ("pool a full", "pool 'a full': say NODE[/DRIVER] half"),
-        ("claim a leaked", "claim 'a leaked': say NAMESPACE/NAME leaked"),
-        ("node a reboot for 5s", "'node a reboot' happens once; leave out how long"),
-        ("node a ready=false for ever", "for 'ever': how long, for example 30s or 1m30s"),
+        ("pool a full", "pool 'a full': use NODE[/DRIVER] half"),
+        ("claim a leaked", "claim 'a leaked': use NAMESPACE/NAME leaked"),
+        ("node a reboot for 5s", "'node a reboot' happens once; remove the duration"),
+        ("node a ready=false for ever", "for 'ever': use a duration such as 30s or 1m30s"),
     ],
 )
 def test_words_that_name_none_are_refused_with_what_would_do(words: str, complaint: str) -> None:
@@ -97,5 +100,5 @@ def test_what_is_to_be_well_again_is_named_by_its_subject() -> None:
     """All of it where nothing else is said."""
     assert read_healing("all") == Healing(Subject.ALL)
     assert read_healing("device worker-1/gpu-*") == Healing(Subject.DEVICE, "worker-1/gpu-*")
-    with pytest.raises(FaultWordsError, match="'it' cannot be healed; say one of: all, api, eng"):
+    with pytest.raises(FaultWordsError, match="'it': unknown target; use one of: all, api, eng"):
         read_healing("it")

@@ -54,11 +54,11 @@ def refused(text: str) -> list[str]:
     [
         (
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  lables: {a: b}\n",
-            "start.yaml:5: ConfigMap a has no field 'lables' here; did you mean 'labels'?",
+            "start.yaml:5: ConfigMap a has no field 'lables' at this place; did you mean 'labels'?",
         ),
         (
             "kind: Pod\napiVersion: v1\nmetadata: {name: a}\nspec:\n  containers:\n  - resurces:\n",
-            "start.yaml:6: Pod a has no field 'resurces' here; did you mean 'resources'?",
+            "start.yaml:6: Pod a has no field 'resurces' at this place; did you mean 'resources'?",
         ),
         (
             "apiVersion: v1\nkind: Nod\nmetadata: {name: a}\n",
@@ -72,16 +72,19 @@ def refused(text: str) -> list[str]:
             "apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {name: a}\n",
             (
                 "start.yaml:1: the cluster has no DeviceTaintRule of 'resource.k8s.io/v1beta2'; "
-                "serve it: --runtime-config resource.k8s.io/v1beta2=true"
+                "enable the version with --runtime-config resource.k8s.io/v1beta2=true"
             ),
         ),
         (
             "\nkind: Pod\nmetadata: {name: a}\n",
-            "start.yaml:2: an object without apiVersion; say of which kind it is",
+            "start.yaml:2: an object without apiVersion; add apiVersion",
         ),
         (
             "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n",
-            "start.yaml:2: the cluster has no kind 'Widget'; put its definition before it",
+            (
+                "start.yaml:2: the cluster has no kind 'Widget'; "
+                "put its CustomResourceDefinition before it"
+            ),
         ),
         (
             "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: a}\n",
@@ -96,7 +99,7 @@ def refused(text: str) -> list[str]:
         ),
         (
             f"{DEFINITION}  sise: 1\n",
-            "start.yaml:23: Widget one has no field 'sise' here; did you mean 'size'?",
+            "start.yaml:23: Widget one has no field 'sise' at this place; did you mean 'size'?",
         ),
     ],
 )

@@ -35,15 +35,18 @@ def test_a_plugin_of_another_package_is_there_beside_the_others() -> None:
     [
         (
             f"{__name__}:NO_PLUGIN",
-            f"plugin Mine: {__name__}:NO_PLUGIN is of type str; make it a dryrack.placement.Plugin",
+            (
+                f"plugin Mine: {__name__}:NO_PLUGIN is of type str; "
+                "use an instance of dryrack.placement.Plugin"
+            ),
         ),
         (
             f"{__name__}:SAME_NAME",
-            "plugin Mine: there is another plugin NodeAffinity; name it differently",
+            "plugin Mine: another plugin has the name NodeAffinity; rename one of them",
         ),
         (
             "no.such.module:PLUGIN",
-            f"plugin Mine: ModuleNotFoundError: {MISSING}; mend the package, or uninstall it",
+            f"plugin Mine: ModuleNotFoundError: {MISSING}; fix the package, or uninstall it",
         ),
     ],
 )

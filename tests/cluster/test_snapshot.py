@@ -53,8 +53,8 @@ def test_kinds_that_may_be_missing_and_are_forbidden_are_told() -> None:
     (note,) = snapshot({"devicetaintrules": 403, "services": 403}).notes
 
     assert note == (
-        "this account may not list devicetaintrules.resource.k8s.io, services: "
-        "reckoned without them"
+        "the account cannot list devicetaintrules.resource.k8s.io, services; "
+        "the result ignores them"
     )
 
 

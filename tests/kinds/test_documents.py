@@ -108,7 +108,7 @@ def test_json_has_lines_too() -> None:
         (b"\xff\xfe\x00\x00a\x00\x00\x00", 1, "the file is UTF-32"),
         (b"a: b\nc: \x07\n", 2, "control character '\\x07' is not allowed in YAML"),
         (b"a:\n\tb: 1\n", 2, "found character that cannot start any token"),
-        (b"a: 1\nb: 2\na: 3\n", 3, "the key 'a' is there twice; the first is in line 1"),
+        (b"a: 1\nb: 2\na: 3\n", 3, "the key 'a' appears twice; the first is in line 1"),
         (b"- a\n", 1, "expected an object with apiVersion and kind, got a list"),
         (b"hello\n", 1, "expected an object with apiVersion and kind, got a string"),
         (b"kind: List\nitems:\n- 1\n", 3, "items[0]: expected an object, got the number 1"),
@@ -134,7 +134,7 @@ def test_bad_input_is_one_problem_with_its_line(data: bytes, line: int, message:
     ("text", "line", "message"),
     [
         ('{"a": 1,}', 1, "not JSON"),
-        ('{"a":\n {"b": 1,\n "b": 2}}', 3, "the key 'b' is there twice; the first is in line 2"),
+        ('{"a":\n {"b": 1,\n "b": 2}}', 3, "the key 'b' appears twice; the first is in line 2"),
         ('{"a": NaN}', 1, "NaN is not JSON"),
         ('{"a": [1,\n {"b": -Infinity}]}', 2, "-Infinity is not JSON"),
         ('{"a": [1,\n {"b": ' + "9" * 5000 + "}]}", 2, "is not a number that JSON can hold"),

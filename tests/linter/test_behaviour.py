@@ -186,7 +186,7 @@ def test_a_request_of_v1beta1_is_moved_under_exactly(text: str, fixes: Sequence[
             ),
             {
                 "write what is in `source` one level up",
-                "write what is in it one level up, beside `name`",
+                "move its fields one level up, next to `name`",
             },
         ),
         (
@@ -198,7 +198,7 @@ def test_a_request_of_v1beta1_is_moved_under_exactly(text: str, fixes: Sequence[
             ),
             {
                 "write what is in `source` one level up",
-                "write what is in it one level up, beside `name`",
+                "move its fields one level up, next to `name`",
             },
         ),
         (
@@ -207,7 +207,7 @@ def test_a_request_of_v1beta1_is_moved_under_exactly(text: str, fixes: Sequence[
                 "{driver: d, nodeName: a, pool: {name: a, generation: 1, resourceSliceCount: 1}, "
                 "devices: [{name: g, basic: {attributes: {a: {int: 1}}}}]}\n"
             ),
-            {"write what is in it one level up, beside `name`"},
+            {"move its fields one level up, next to `name`"},
         ),
         (
             "apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClass\nmetadata: {name: c}\n",

@@ -185,8 +185,8 @@ def test_a_slice_of_v1beta1_is_told_about_basic() -> None:
         }
     (finding,) = findings(yaml.safe_dump(slice_))
     assert finding.fix == (
-        "write apiVersion: resource.k8s.io/v1 and write what is in `basic` of each device one"
-        " level up, beside `name`"
+        "write apiVersion: resource.k8s.io/v1 and move the fields in `basic` of each device one"
+        " level up, next to `name`"
     )
 
 

@@ -243,12 +243,12 @@ def test_leader_election_and_backoff_are_read() -> None:
             profile("pluginConfig:\n- name: ResourceReservation\n  args: {ttl: 5}\n"),
             (
                 "scheduler.yaml:7: profiles[0].pluginConfig[0].args.ttl: no such field; "
-                "there are apiVersion, kind, ttlSeconds"
+                "use one of: apiVersion, kind, ttlSeconds"
             ),
         ),
         (
             profile("pluginConfig:\n- name: WorkloadAware\n  args: {pack: true}\n"),
-            "scheduler.yaml:7: profiles[0].pluginConfig[0].args.pack: no such field; there are",
+            "scheduler.yaml:7: profiles[0].pluginConfig[0].args.pack: no such field; use one of:",
         ),
         (
             profile("plugins: {score: {enabled: [{name: DeviceGroups}]}}\n"),

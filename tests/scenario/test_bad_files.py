@@ -28,7 +28,7 @@ def problems(text: str, folder: Path, *, head: str = HEAD) -> list[str]:
     [
         (
             "steps:\n- title: x\n  aply: [a.yaml]\n",
-            "s.yaml:5: steps[0].aply: no such field; did you mean 'apply'?",
+            "s.yaml:5: steps[0].aply: unknown field; did you mean 'apply'?",
         ),
         (
             "fleet:\n  nodes: [{name: a, count: two}]\n" + STEP,
@@ -40,26 +40,26 @@ def problems(text: str, folder: Path, *, head: str = HEAD) -> list[str]:
         (
             "fleet:\n  nodes:\n  - {name: a, count: 11000}\n" + STEP,
             (
-                "s.yaml:5: fleet.nodes[0].count: makes 11000 nodes; the limit SCENARIO_NODES_MAX "
-                "is 10000; write fewer"
+                "s.yaml:5: fleet.nodes[0].count: the scenario has 11000 nodes; the limit "
+                "SCENARIO_NODES_MAX is 10000; use fewer nodes"
             ),
         ),
         (
             "fleet:\n  nodes:\n  - {name: a, profile: p5.48xlrage}\n" + STEP,
             (
-                "s.yaml:5: fleet.nodes[0].profile: no profile 'p5.48xlrage' in the catalogue; did "
+                "s.yaml:5: fleet.nodes[0].profile: unknown instance type 'p5.48xlrage'; did "
                 "you mean 'p5.48xlarge'? see: dryrack hardware list"
             ),
         ),
         (
             "fleet:\n  nodes: [{count: 1}]\n" + STEP,
-            "s.yaml:4: fleet.nodes[0].name: has to be there",
+            "s.yaml:4: fleet.nodes[0].name: required value",
         ),
         (
             "fleet:\n  nodes:\n  - {name: a-1}\n  - {name: a, count: 2}\n" + STEP,
             (
-                "s.yaml:6: fleet.nodes[1].name: node a-1 is there already, by fleet.nodes[0]; "
-                "write another name"
+                "s.yaml:6: fleet.nodes[1].name: fleet.nodes[0] already creates node a-1; "
+                "use another name"
             ),
         ),
         (
@@ -68,16 +68,16 @@ def problems(text: str, folder: Path, *, head: str = HEAD) -> list[str]:
         ),
         (
             "limit: 1m\nsteps:\n- at: 2h\n  wait: 1s\n",
-            "s.yaml:5: steps[0].at: 2h is after the end of the scenario; write a longer limit",
+            "s.yaml:5: steps[0].at: 2h is after the end of the scenario; increase limit",
         ),
         (
             "steps:\n- at: tomorrow\n  wait: 1s\n",
-            "s.yaml:4: steps[0].at: 'tomorrow' is no time; write how long, as in 30s or 1m30s",
+            "s.yaml:4: steps[0].at: 'tomorrow' is not a duration; use a duration such",
         ),
         (
             "limit: 1000h\n" + STEP,
             (
-                "s.yaml:3: limit: 1000h; the limit SCENARIO_SECONDS_MAX is 30 days; write a "
+                "s.yaml:3: limit: 1000h; the limit SCENARIO_SECONDS_MAX is 30 days; use a "
                 "shorter time"
             ),
         ),
@@ -91,18 +91,18 @@ def problems(text: str, folder: Path, *, head: str = HEAD) -> list[str]:
         ),
         (
             "steps:\n- {id: a, wait: 1s}\n- {id: a, wait: 1s}\n",
-            "s.yaml:5: steps[1].id: 'a' is the id of steps[0], too; write another",
+            "s.yaml:5: steps[1].id: steps[0] has the same id 'a'; use another id",
         ),
         (
             "steps:\n- apply: [nothing.yaml]\n",
             (
-                "s.yaml:4: steps[0].apply[0]: 'nothing.yaml': no such file or directory; name "
+                "s.yaml:4: steps[0].apply[0]: 'nothing.yaml': no such file or directory; use "
                 "a file in "
             ),
         ),
         (
             "steps:\n- expect: [{object: Pod/a, fields: {'status[': x}}]\n",
-            "s.yaml:4: steps[0].expect[0].fields[\"status[\"]: 'status[' is no path; write it",
+            "s.yaml:4: steps[0].expect[0].fields[\"status[\"]: 'status[' is not a path; use a path",
         ),
         (
             "steps:\n- apply: [{apiVersion: v1, kind: Pod, metadata: {name: 5}}]\n",
@@ -121,22 +121,22 @@ def problems(text: str, folder: Path, *, head: str = HEAD) -> list[str]:
                 "metadata: {name: a}}}\n"
             ),
             (
-                "s.yaml:5: steps[0].apply[0].object: all of them would have one name; write $n, "
-                "the number, into metadata.name"
+                "s.yaml:5: steps[0].apply[0].object: all copies would have the same "
+                "name; add $n, the number of the copy, to metadata.name"
             ),
         ),
         (
             "steps:\n- wait: 1s\n  delete: [Pod/a]\n",
-            "s.yaml:4: steps[0].wait: a second action, beside delete; make a step of each",
+            "s.yaml:4: steps[0].wait: a step has one action, and this one already has",
         ),
         (
             "steps:\n- evict: [Deployment/web]\n",
-            "s.yaml:4: steps[0].evict[0]: 'Deployment/web' is no Pod; write Pod/[NAMESPACE/]NAME",
+            "s.yaml:4: steps[0].evict[0]: 'Deployment/web' is not a Pod; write Pod/[NAME",
         ),
         (
             "steps:\n- title: nothing\n",
             (
-                "s.yaml:4: steps[0]: a step that does nothing; add one of apply, delete, evict, "
+                "s.yaml:4: steps[0]: the step does nothing; add one of apply, delete, evict, "
                 "scale, fail, heal, wait, expect"
             ),
         ),
@@ -144,20 +144,20 @@ def problems(text: str, folder: Path, *, head: str = HEAD) -> list[str]:
             "steps:\n- expect:\n  - {object: Pod/a, gone: Pod/b}\n",
             (
                 "s.yaml:5: steps[0].expect[0]: has object and gone; an expectation has one "
-                "subject; one of object, devices, published, log, event, gone"
+                "subject; use one of object, devices, published, log, event, gone"
             ),
         ),
         (
             "steps:\n- expect:\n  - {object: pods web}\n",
             (
-                "s.yaml:5: steps[0].expect[0].object: 'pods web' names no object; write KIND/NAME "
-                "or KIND/NAMESPACE/NAME, as in Pod/default/web-*"
+                "s.yaml:5: steps[0].expect[0].object: 'pods web' is not a reference to an "
+                "object; write KIND/NAME or KIND/NAMESPACE/NAME, as in Pod/default/web-*"
             ),
         ),
         (
             "steps:\n- expect:\n  - {devices: {Node/a: []}}\n",
             (
-                "s.yaml:5: steps[0].expect[0].devices[\"Node/a\"]: 'Node/a' is no Pod; write "
+                "s.yaml:5: steps[0].expect[0].devices[\"Node/a\"]: 'Node/a' is not a Pod; write "
                 "Pod/[NAMESPACE/]NAME"
             ),
         ),
@@ -170,12 +170,9 @@ def problems(text: str, folder: Path, *, head: str = HEAD) -> list[str]:
         ),
         (
             "steps:\n- wait: 1s\n  show: [devcies]\n",
-            (
-                "s.yaml:5: steps[0].show[0]: 'devcies': nothing that can be shown; did you mean "
-                "'devices'?"
-            ),
+            ("s.yaml:5: steps[0].show[0]: unknown output 'devcies'; did you mean 'devices'?"),
         ),
-        ("title: x\n", "s.yaml:1: steps: there are none; add some"),
+        ("title: x\n", "s.yaml:1: steps: the list is empty; add steps"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(text: str, complaint: str, tmp_path: Path) -> None:
@@ -191,7 +188,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "nameless.yaml").write_text("a: 1\n")
     told = problems("steps:\n- apply: [broken.yaml, nameless.yaml]\n- wait: soon\n", tmp_path)
 
-    assert told[0].startswith("s.yaml:5: steps[1].wait: 'soon' is no time")
+    assert told[0].startswith("s.yaml:5: steps[1].wait: 'soon' is not a duration")
     assert told[1].startswith(f"{tmp_path}/nameless.yaml:1: an object without its name or kind")
     assert told[2].startswith(f"{tmp_path}/broken.yaml:2: ")
 
@@ -199,9 +196,12 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", "s.yaml:2: not a scenario but v1 Pod"),
-        ("a: 1\n", "s.yaml:1: not a scenario but neither apiVersion nor kind"),
-        (HEAD + STEP + "---\n" + HEAD + STEP, "s.yaml:6: a second document; a scenario is one"),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n",
+            "s.yaml:2: expected a scenario, got v1 Pod",
+        ),
+        ("a: 1\n", "s.yaml:1: expected a scenario, got neither apiVersion nor kind"),
+        (HEAD + STEP + "---\n" + HEAD + STEP, "s.yaml:6: a scenario file has one document"),
     ],
 )
 def test_what_is_no_scenario_is_told_so(text: str, complaint: str, tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_scenario_reads_no_file_outside_its_folder(name: str, why: str, folder
         text = text if place == "objects" else f"steps: [{{{place}: {entry}}}]\n"
         [told] = problems(text, folder)
 
-        assert f"{why}; name a file in {folder}" in told
+        assert f"{why}; use a file in {folder}" in told
         assert "hunter2" not in told
         assert "root" not in told.replace("-of-root", "")
 
@@ -276,5 +276,5 @@ def test_no_error_quotes_a_file_that_has_no_objects(content: str, tmp_path: Path
     told = problems("objects: [a.yaml]\n" + STEP, tmp_path)
 
     assert told[0].startswith(f"{tmp_path}/a.yaml:")
-    assert "not YAML or JSON of Kubernetes objects; see what is wrong with: dryrack lint" in told[0]
+    assert "not a file with Kubernetes objects; to see the problem, run: dryrack lint" in told[0]
     assert "hunter2" not in "".join(told)

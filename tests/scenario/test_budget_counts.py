@@ -65,4 +65,4 @@ def test_a_budget_that_has_lost_count_is_told_of(status: Raw, told: str) -> None
     """Whether it would let too many go, or none."""
     [found] = miscounted([budget(**status)], PODS)
 
-    assert str(found) == f"budgets allow what pods say: budget default/web: {told}"
+    assert str(found) == f"disruption budgets match their pods: budget default/web: {told}"

@@ -109,7 +109,7 @@ SOUND: dict[str, list[tuple[str, Raw]]] = {
 PLANTED: dict[str, tuple[Invariant, str, list[tuple[str, Raw]]]] = {
     "a device twice": (
         Invariant.ONE_HOLDER,
-        "device d/n1/g0: claims default/c, default/e have it",
+        "device d/n1/g0: is allocated to claims default/c, default/e",
         [
             *(node(), pod("p"), pod("q"), claim("c", result("g0"), users=("p",))),
             claim("e", result("g0"), users=("q",)),
@@ -117,12 +117,12 @@ PLANTED: dict[str, tuple[Invariant, str, list[tuple[str, Raw]]]] = {
     ),
     "a device twice in one claim": (
         Invariant.ONE_HOLDER,
-        "device d/n1/g0: claims default/c have it",
+        "device d/n1/g0: is allocated to claims default/c",
         [node(), pod("p"), claim("c", result("g0"), result("g0"), users=("p",))],
     ),
     "a share beside the whole": (
         Invariant.ONE_HOLDER,
-        "device d/n1/s: claims default/c, default/e have it",
+        "device d/n1/s: is allocated to claims default/c, default/e",
         [
             *(node(), pod("p"), claim("c", share(1, "1Gi"), users=("p",))),
             claim("e", result("s"), users=("p",)),
@@ -130,7 +130,7 @@ PLANTED: dict[str, tuple[Invariant, str, list[tuple[str, Raw]]]] = {
     ),
     "counters": (
         Invariant.COUNTERS,
-        "pool d/n1, counter set/memory: more than there is, by claims default/c, default/e",
+        "pool d/n1, counter set/memory: claims default/c, default/e use more than the counter has",
         [
             *(node(), COUNTED, pod("p"), pod("q"), claim("c", result("half-1"), users=("p",))),
             claim("e", result("whole"), users=("q",)),
@@ -138,7 +138,7 @@ PLANTED: dict[str, tuple[Invariant, str, list[tuple[str, Raw]]]] = {
     ),
     "capacity": (
         Invariant.CAPACITY,
-        "device d/n1/s: more than there is of memory, by claims default/c",
+        "device d/n1/s: claims default/c use more memory than the device has",
         [
             *(node(), piece("a", devices=(SHARED,)), pod("p")),
             claim("c", share(1, "5Gi"), share(2, "6Gi"), users=("p",)),
@@ -146,12 +146,12 @@ PLANTED: dict[str, tuple[Invariant, str, list[tuple[str, Raw]]]] = {
     ),
     "an allocation of nobody": (
         Invariant.NO_LEAK,
-        "claim default/c: is allocated for nobody",
+        "claim default/c: is allocated, but not reserved for any pod",
         [node(), claim("c", result("g0"))],
     ),
     "a reservation for a pod that is gone": (
         Invariant.NO_LEAK,
-        "claim default/c: is reserved for pod p, which is gone",
+        "claim default/c: is reserved for pod p, which no longer exists",
         [node(), claim("c", result("g0"), users=("p",))],
     ),
     "a reservation for a pod that has ended": (
@@ -161,37 +161,37 @@ PLANTED: dict[str, tuple[Invariant, str, list[tuple[str, Raw]]]] = {
     ),
     "a reservation for a pod that is nowhere": (
         Invariant.NO_LEAK,
-        "claim default/c: is reserved for pod p, which is on no node",
+        "claim default/c: is reserved for pod p, which is not bound to a node",
         [pod("p", node=""), claim("c", result("g0"), users=("p",))],
     ),
     "a claim of a pod that is gone": (
         Invariant.NO_LEAK,
-        "claim default/c: was made for pod p, which is gone",
+        "claim default/c: was created for pod p, which no longer exists",
         [claim("c", ownerReferences=[{"kind": "Pod", "name": "p", "uid": "uid-p"}])],
     ),
     "a claim that does not go": (
         Invariant.NO_LEAK,
-        f"claim default/c: is deleted and does not go; finalizers: {PROTECTION}",
+        f"claim default/c: has a deletionTimestamp, but still exists; finalizers: {PROTECTION}",
         [claim("c", finalizers=[PROTECTION], deletionTimestamp="2026-01-01T00:00:00Z")],
     ),
     "a pod that does not go": (
         Invariant.NO_LEAK,
-        "pod default/p: is deleted and does not go",
+        "pod default/p: has a deletionTimestamp, but still exists",
         [node(), pod("p", deletionTimestamp="2026-01-01T00:00:00Z")],
     ),
     "a pod on a node that is gone": (
         Invariant.NO_LEAK,
-        "pod default/p: is on node n1, which is gone",
+        "pod default/p: is bound to node n1, which no longer exists",
         [pod("p")],
     ),
     "a slice of a node that is gone": (
         Invariant.NO_LEAK,
-        "slice a: is of node n1, which is gone",
+        "slice a: belongs to node n1, which no longer exists",
         [piece("a")],
     ),
     "a pod that does not start": (
         Invariant.NO_STARVATION,
-        "pod default/p: is on node n1, and does not start",
+        "pod default/p: is bound to node n1, but does not start",
         [node(), pod("p", phase="Pending"), claim("c", result("g0"), users=("p",))],
     ),
     "half a gang": (

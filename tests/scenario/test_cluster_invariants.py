@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 Raw = dict[str, Any]
 DRIVER = "gpu.example.com"
 TWICE = (
-    f"no device is given twice: device {DRIVER}/worker/gpu-0: claims default/a, default/b have it"
+    f"no device is allocated twice: device {DRIVER}/worker/gpu-0: "
+    "is allocated to claims default/a, default/b"
 )
 
 
@@ -83,9 +84,9 @@ def test_a_device_that_two_claims_of_a_scenario_have_is_told_of_after_a_step() -
     assert step == TWICE
     assert {*rest.splitlines()} == {
         TWICE,
-        "nothing is leaked: claim default/a: is allocated for nobody",
-        "nothing is leaked: claim default/b: is allocated for nobody",
-        "nothing is leaked: slice ours: is of node ours, which is gone",
+        "nothing is leaked: claim default/a: is allocated, but not reserved for any pod",
+        "nothing is leaked: claim default/b: is allocated, but not reserved for any pod",
+        "nothing is leaked: slice ours: belongs to node ours, which no longer exists",
         f"pools are complete: pool {DRIVER}/ours: generation 1 has 1 slices of 2",
     }
 

@@ -122,17 +122,17 @@ def test_what_is_so_lacks_nothing(so: Raw) -> None:
         ),
         (
             {"object": "Pod/*", "fields": {"spec.nodeName": None}},
-            "Pod/default/a: spec.nodeName is n1, not not there",
+            "Pod/default/a: spec.nodeName is n1, not absent",
         ),
         (
             {"object": "Pod/a", "fields": {"spec.priority": 3}},
-            "Pod/default/a: spec.priority is not there, not 3",
+            "Pod/default/a: spec.priority is absent, not 3",
         ),
-        ({"object": "Pod/c"}, "Pod/c: there is none"),
-        ({"object": "Wurst/c"}, "Wurst/c: there is none"),
+        ({"object": "Pod/c"}, "Pod/c: not found"),
+        ({"object": "Wurst/c"}, "Wurst/c: not found"),
         ({"object": "Pod/*", "count": 3}, "Pod/*: 2, not 3"),
         ({"devices": {"Pod/a": []}}, "Pod/default/a has gpu.example.com/n1/gpu-0, not nothing"),
-        ({"devices": {"Pod/c": []}}, "Pod/c: there is none"),
+        ({"devices": {"Pod/c": []}}, "Pod/c: not found"),
         ({"devices": {"Pod/b": ["*"]}}, "Pod/default/b has nothing, not *"),
         (
             {"published": {"n1": {"gpu.example.com": 3}}},
@@ -149,10 +149,10 @@ def test_what_is_so_lacks_nothing(so: Raw) -> None:
         ),
         (
             {"event": {"of": "Pod/b", "says": "right"}},
-            ("Pod/b: no event * 'right', but FailedScheduling: 0/2 nodes are available"),
+            ("Pod/b: no event * 'right'; found: FailedScheduling: 0/2 nodes are available"),
         ),
-        ({"event": {"of": "Pod/a"}}, "Pod/a: no event *, but no event at all"),
-        ({"gone": "Pod/a"}, "Pod/default/a is there"),
+        ({"event": {"of": "Pod/a"}}, "Pod/a: no event *; found: none"),
+        ({"gone": "Pod/a"}, "Pod/default/a exists"),
     ],
 )
 def test_what_is_not_so_is_told(wrong: Raw, complaint: str) -> None:

@@ -84,7 +84,7 @@ def test_what_breaks_is_told_by_the_smallest_scenario_that_shows_it(
     """With a planted bug: a few steps of many are left, and a file of them breaks as well."""
     monkeypatch.setattr(UsageTable, "allocate", lambda *_: None)
     [found] = fuzz((2,), 8)
-    assert found.problem.startswith("no device is given twice: device gpu.example.com/worker-")
+    assert found.problem.startswith("no device is allocated twice: device gpu.example.com/worker-")
     file = tmp_path / "found.yaml"
     file.write_text(found.scenario)
     steps = yaml.safe_load(found.scenario)["steps"]

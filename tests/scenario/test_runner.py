@@ -122,7 +122,7 @@ steps:
     why = "The disruption budget web needs 1 healthy pods and has 1 currently"
     assert told.startswith("drain: Pod/default/web-")
     assert told.endswith(f": not evicted: {why}")
-    assert missing.failures == ("drain: Pod/web-*: there is none to evict",)
+    assert missing.failures == ("drain: Pod/web-*: cannot evict it: not found",)
 
 
 def test_what_holds_and_then_does_not_is_told(tmp_path: Path) -> None:
@@ -142,14 +142,14 @@ steps:
         tmp_path,
     )
 
-    assert outcome.failures == ("comes: Pod/web-*: there is none, after it had held",)
+    assert outcome.failures == ("comes: Pod/web-*: not found, after it had held",)
 
 
 def test_a_run_ends_at_its_limit(tmp_path: Path) -> None:
     """What is still under way then is not counted as done."""
     outcome = run("limit: 1m\nsteps:\n- wait: 50s\n- {title: more, wait: 50s}\n", tmp_path)
 
-    assert outcome.problem == "not at its end after its limit of 1m"
+    assert outcome.problem == "did not end within its limit of 1m"
     assert [each.verdict for each in outcome.steps] == [Verdict.HELD, Verdict.SKIPPED]
     assert outcome.seconds == pytest.approx(60)
     assert not outcome.held
@@ -158,7 +158,7 @@ def test_a_run_ends_at_its_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("step", "complaint"),
     [
-        ("delete: [Pod/none]", "Pod/none: there is none to delete"),
+        ("delete: [Pod/none]", "Pod/none: cannot delete it: not found"),
         ("delete: [Wurst/none]", "Wurst/none: the cluster has no such kind"),
         (
             "apply: [{apiVersion: example.com/v1, kind: Wurst, metadata: {name: a}}]",

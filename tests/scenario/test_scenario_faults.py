@@ -138,23 +138,25 @@ def test_words_that_name_no_fault_are_refused_with_their_line(tmp_path: Path) ->
             f"{HEAD}faults: [api latency=x]\nsteps:{steps}", "s.yaml", name="x", folder=tmp_path
         )
     assert [line.split(";")[0] for line in str(refused.value).splitlines()] == [
-        "s.yaml:13: faults[0]: latency=x: must be a time, for example 20ms or 2s",
-        "s.yaml:15: steps[0].fail[0]: device worker-1/gpu-0 'sad': 'sad' is no fault",
-        "s.yaml:16: steps[1].heal[0]: 'it' cannot be healed",
+        "s.yaml:13: faults[0]: latency=x: must be a duration, for example 20ms or 2s",
+        "s.yaml:15: steps[0].fail[0]: device worker-1/gpu-0 'sad': unknown fault 'sad'",
+        "s.yaml:16: steps[1].heal[0]: 'it': unknown target",
     ]
 
 
 def test_a_fault_of_what_there_is_not_fails_the_step(tmp_path: Path) -> None:
     """With what there is."""
     outcome = play("\n- fail: [node nowhere ready=false]\n", tmp_path)
-    assert outcome.failures == ("step: no node 'nowhere'; there are worker-1, worker-2",)
+    assert outcome.failures == ("step: no node 'nowhere'; use one of: worker-1, worker-2",)
 
 
 def test_a_broken_invariant_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A scheduler that forgets what it has given is found out at the second claim."""
     monkeypatch.setattr(UsageTable, "allocate", lambda *_: None)
     outcome = play(f"\n- {applied('a', 'b', 'c')}\n- wait: 1m\n", tmp_path)
-    assert outcome.problem.startswith("no device is given twice: device gpu.example.com/worker-")
+    assert outcome.problem.startswith(
+        "no device is allocated twice: device gpu.example.com/worker-"
+    )
     assert not outcome.held
 
 

@@ -93,39 +93,54 @@ def test_storage_that_is_as_it_should_be_is_sound(
 @pytest.mark.parametrize(
     ("claims", "volumes", "pods", "message"),
     [
-        ([claim("a")], [], [], "claim default/a: waits for a volume, and one is to be made"),
+        (
+            [claim("a")],
+            [],
+            [],
+            "claim default/a: is pending, although its class provisions volumes",
+        ),
         (
             [claim("a", storage="late")],
             [],
             [mounting("p", "a")],
-            "claim default/a: waits for a volume, and one is to be made",
+            "claim default/a: is pending, although its class provisions volumes",
         ),
         (
             [claim("p-data", storage="late", ownerReferences=owner("p"))],
             [],
             [pod("p", ephemeral={"volumeClaimTemplate": {}})],
-            "claim default/p-data: waits for a volume, and one is to be made",
+            "claim default/p-data: is pending, although its class provisions volumes",
         ),
-        ([claim("a", volume="v")], [], [], "default/a: is bound, and its volume 'v' is gone"),
+        (
+            [claim("a", volume="v")],
+            [],
+            [],
+            "default/a: is bound, but its volume 'v' no longer exists",
+        ),
         (
             [claim("a", volume="v"), claim("b", volume="v")],
             [volume("v", "a")],
             [],
-            "claim default/b: is bound to volume v, which another claim has",
+            "claim default/b: is bound to volume v, which is bound to another claim",
         ),
         (
             [claim("p-data", volume="v", ownerReferences=owner("p"))],
             [volume("v", "p-data")],
             [],
-            "claim default/p-data: was made for pod p, which is gone",
+            "claim default/p-data: was created for pod p, which no longer exists",
         ),
         (
             [claim("a", volume="v", deletionTimestamp="now", finalizers=[PROTECTION])],
             [volume("v", "a")],
             [],
-            "claim default/a: is deleted and does not go",
+            "claim default/a: has a deletionTimestamp, but still exists",
         ),
-        ([], [volume("v", "gone")], [], "volume v: is of claim default/gone, which is gone"),
+        (
+            [],
+            [volume("v", "gone")],
+            [],
+            "volume v: belongs to claim default/gone, which no longer exists",
+        ),
     ],
 )
 def test_storage_that_is_not_is_told_of(

@@ -89,7 +89,8 @@ def _texts(file: File) -> Iterator[tuple[int, str]]:
     match file.path.suffix:
         case ".md":
             yield 1, _CODE.sub(_blank, file.text)
-        case ".py":
+        # The long strings of an __init__ are the names that it exports.
+        case ".py" if file.path.name != "__init__.py":
             skipped = {id(node) for node in _statements(file.tree)}
             yield from _literals(file.tree, skipped)
         case ".js" | ".html":

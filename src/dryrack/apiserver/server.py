@@ -175,7 +175,7 @@ class ApiServer:
         if changed == stored.object:
             return stored
         written = self.store.put(stored.key, changed, expected=stored.revision)
-        assert isinstance(written, Stored), "nobody writes in between"
+        assert isinstance(written, Stored), "no other write happens in between"
         return written
 
 

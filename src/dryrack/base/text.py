@@ -18,7 +18,7 @@ def hint(name: str, known: Iterable[str]) -> str:
     """
     What was probably meant by a name that nobody has, or what there is.
 
-    Names are `NAMESPACE/NAME`; whoever looks into the wrong namespace is told the right one.
+    Names are `NAMESPACE/NAME`. A name in the wrong namespace leads to the right namespace.
     """
     from difflib import get_close_matches
 
@@ -31,4 +31,6 @@ def hint(name: str, known: Iterable[str]) -> str:
     if meant:
         return f"did you mean {' or '.join(map(repr, meant[:NAMES_MAX]))}?"
     # A name out of a file may hold anything, and a line end would look like an answer of ours.
-    return f"there are {listed(repr(each)[1:-1] for each in ordered) or 'none'}"
+    if not ordered:
+        return "none exist"
+    return f"use one of: {listed(repr(each)[1:-1] for each in ordered)}"

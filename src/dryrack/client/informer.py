@@ -83,7 +83,7 @@ class Index:
 
     def change(self, old: Raw | None, new: Raw | None) -> None:
         obj = new if new is not None else old
-        assert obj is not None, "an informer tells of something"
+        assert obj is not None, "an informer reports an object"
         name = name_of(obj)
         # An object can have a key several times: a pod that names one template twice.
         keys = () if new is None else tuple(dict.fromkeys(self._keys_of(new)))

@@ -113,7 +113,9 @@ class OptionalKind:
             is_defined = not self._is_builtin and await self._is_defined(group)
             is_here = await is_served(self._client, self.endpoint)
         except (ApiError, TransportError) as error:
-            _logger.warning("%s: are there any? %s", self.endpoint.resource, error)
+            _logger.warning(
+                "%s: cannot find out whether it is served: %s", self.endpoint.resource, error
+            )
             return False
         if is_here:
             self._follow(group)

@@ -147,7 +147,7 @@ class VirtualClock:
         """Lets time pass, from one call to the next, until something is so."""
         await settle()
         while not is_done():
-            assert self._calls, "everybody waits, and nobody for the time"
+            assert self._calls, "all tasks wait, and none of them for a timer"
             if self._call_next():
                 await settle()
 

@@ -272,7 +272,7 @@ def wanted_engines(without: Collection[str], available: Sequence[Family]) -> tup
     for name in without:
         if name not in names:
             known = ", ".join(names) or "none"
-            raise UnknownEngineError(f"no engine {name!r} to leave out; there are: {known}")
+            raise UnknownEngineError(f"unknown component {name!r}; use one of: {known}")
     left = (
         Family(each.name, tuple(name for name in each.engines if name not in without), each.run)
         for each in available

@@ -234,7 +234,7 @@ def _create(path: Path) -> None:
     """Create an empty database, whole or not at all: a start that is killed leaves none."""
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
-        raise DataDirectoryError(f"{path}: missing, but its log {log.name} is there; {_REMEDY}")
+        raise DataDirectoryError(f"{path}: missing, but its log {log.name} exists; {_REMEDY}")
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)
     os.close(open_private(temporary, os.O_RDWR | os.O_EXCL))

@@ -82,15 +82,15 @@ async def _settled(publisher: Publisher, clock: Timekeeper) -> dict[str, str]:
             looked, found = clock.now(), _failing(publisher)
             # Whatever changes is progress, also if it takes its time.
             failing, since = found, since if found == failing else looked
-    return failing or {"": "nothing is known yet"}
+    return failing or {"": "the sources are not read yet"}
 
 
 def _failing(publisher: Publisher) -> dict[str, str]:
     lacking = publisher.sources.lacking()
     if lacking:
-        return {"": f"not known yet: {', '.join(lacking)}"}
+        return {"": f"not read yet: {', '.join(lacking)}"}
     failing = publisher.publishing.failing
-    return {key: failing.get(key, "still at work") for key in publisher.publishing.unsettled()}
+    return {key: failing.get(key, "not finished") for key in publisher.publishing.unsettled()}
 
 
 def _unread(publisher: Publisher) -> tuple[str, ...]:

@@ -29,11 +29,11 @@ def kind_problem(document: Document, registry: Registry) -> Problem:
     kind, version = document.kind, document.api_version
     if not kind or not version:
         missing = "apiVersion" if kind else "kind"
-        return document.problem("", f"an object without {missing}", "say of which kind it is")
+        return document.problem("", f"an object without {missing}", f"add {missing}")
     versions = [each.api_version for each in registry.all() if each.kind == kind]
     fixes = [f"write apiVersion: {' or '.join(versions)}"] if versions else []
     if registry.by_kind(version, kind) is not None:
-        fixes.append(f"serve it: --runtime-config {version}=true")
+        fixes.append(f"enable the version with --runtime-config {version}=true")
     if fixes:
         message = f"the cluster has no {kind} of {version!r}"
         return document.problem("apiVersion", message, ", or ".join(fixes))
@@ -42,9 +42,15 @@ def kind_problem(document: Document, registry: Registry) -> Problem:
     kinds = {each.kind for each in registry.all() if "create" in each.verbs and each.group == group}
     meant = hint(kind, kinds)
     message = f"the cluster has no kind {kind!r}"
+<<<<<<< HEAD
     fix = meant if meant.startswith("did you mean") else "put its definition before it"
     if group == GROUP and kind in KINDS_GONE:
         fix = KINDS_GONE[kind]
+=======
+    fix = (
+        meant if meant.startswith("did you mean") else "put its CustomResourceDefinition before it"
+    )
+>>>>>>> 83021d0a (Reword the messages of scenarios, faults and controllers)
     return document.problem("kind", message, fix)
 
 
@@ -67,7 +73,7 @@ def _unknown_field(document: Document, resource: Resource, path: Path) -> Proble
     name = str(path[-1])
     return document.problem(
         path,
-        f"{f'{document.kind} {document.name}'.strip()} has no field {name!r} here",
+        f"{f'{document.kind} {document.name}'.strip()} has no field {name!r} at this place",
         hint(name, _siblings(resource, path)),
     )
 

@@ -31,7 +31,7 @@ def installed_plugins(entries: Iterable[EntryPoint] | None = None) -> Mapping[st
     for entry in entry_points(group=PLUGIN_GROUP) if entries is None else entries:
         plugin = _load(entry)
         if plugin.name in found:
-            raise _error(entry, f"there is another plugin {plugin.name}", "name it differently")
+            raise _error(entry, f"another plugin has the name {plugin.name}", "rename one of them")
         found[plugin.name] = plugin
     return found
 
@@ -41,11 +41,11 @@ def _load(entry: EntryPoint) -> Plugin:
         plugin = entry.load()
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
-        raise _error(entry, why, "mend the package, or uninstall it") from error
+        raise _error(entry, why, "fix the package, or uninstall it") from error
     if not isinstance(plugin, Plugin):
         kind = type(plugin).__name__
         raise _error(
-            entry, f"{entry.value} is of type {kind}", "make it a dryrack.placement.Plugin"
+            entry, f"{entry.value} is of type {kind}", "use an instance of dryrack.placement.Plugin"
         )
     return plugin
 

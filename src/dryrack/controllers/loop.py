@@ -97,7 +97,7 @@ class Loop(Generic[Key]):
             plan = await self._decide(key)
             stored = await self._hands.carry_out(plan.writes)
         except (ApiError, TransportError) as error:
-            _logger.info("%s: %s: %s; planned anew", self._name, key, error)
+            _logger.info("%s: %s: %s; retrying", self._name, key, error)
             return self._failed(key, error)
         except Exception as error:
             component = current_component()

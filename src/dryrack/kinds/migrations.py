@@ -16,15 +16,15 @@ from dryrack.kinds.shape import Path
 KINDS_GONE = {
     "ResourceClass": "it is a DeviceClass now; write kind: DeviceClass, and what it serves as "
     "spec.selectors",
-    "ResourceClassParameters": "write what it says into the DeviceClass, as spec.selectors and "
+    "ResourceClassParameters": "move its parameters to spec.selectors and spec.config of the "
     "spec.config",
-    "ResourceClaimParameters": "write what it says into the claim, as spec.devices.requests and "
+    "ResourceClaimParameters": "move its parameters to spec.devices.requests and "
     "spec.devices.config",
     "PodSchedulingContext": "remove it; the scheduler allocates devices by itself",
     "PodScheduling": "remove it; the scheduler allocates devices by itself",
 }
-_ONE_UP = "write what is in it one level up"
-_BESIDE_NAME = f"{_ONE_UP}, beside `name`"
+_ONE_UP = "move its fields one level up"
+_BESIDE_NAME = f"{_ONE_UP}, next to `name`"
 _BY_PLACE = "name the devices by driver, pool and device"
 # By the list that holds the object, and the field.
 _MOVED = {
@@ -44,7 +44,7 @@ _CLASSIC = {
     "parametersRef": "write what it refers to as selectors and config",
     "structuredParameters": "remove it; all parameters are structured",
     "driverName": "select its devices: selectors: [{cel: {expression: device.driver == …}}]",
-    "suitableNodes": "remove it; devices say which nodes have them",
+    "suitableNodes": "remove it; ResourceSlices contain the nodes of devices",
     "controller": "remove it; the scheduler allocates devices by itself",
 }
 # The same as steps of a conversion, with what the field says.
@@ -78,7 +78,7 @@ def _changes(raw: Any) -> Iterator[str]:
             if flat:
                 yield f"move {_listed(flat)} of each request under `exactly`"
     if any("basic" in device for device in _dicts(spec.get("devices"))):
-        yield "write what is in `basic` of each device one level up, beside `name`"
+        yield "move the fields in `basic` of each device one level up, next to `name`"
     if raw.get("kind") == "DeviceClass" and "suitableNodes" in spec:
         yield "remove suitableNodes"
     selector = _below(spec, "deviceSelector")

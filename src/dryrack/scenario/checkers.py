@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dryrack.placement import GangKey
 
 _TERMINAL = ("Succeeded", "Failed")
+_DELETED = "which no longer exists"
 _GROUP_FIELDS = ("schedulingGroup", "workloadRef")
 _GROUP_TYPES: Mapping[tuple[str, str], type[PodGroup | PodGroupV1Beta1 | CoschedulingPodGroup]] = {
     (POD_GROUPS.resource, PodGroup.API_VERSION): PodGroup,
@@ -122,7 +123,7 @@ class Checkers:
                     continue
                 if self._devices.is_overdrawn(claim):
                     continue
-                message = f"is on node {pod['spec']['nodeName']}, and does not start"
+                message = f"is bound to node {pod['spec']['nodeName']}, but does not start"
                 yield Violation(Invariant.NO_STARVATION, f"pod {_full_name(pod)}", message)
 
     def _leaks(self) -> Iterator[Violation]:
@@ -133,45 +134,47 @@ class Checkers:
             node = pod["spec"].get("nodeName", "")
             subject = f"pod {_full_name(pod)}"
             if "deletionTimestamp" in pod["metadata"]:
-                yield Violation(Invariant.NO_LEAK, subject, "is deleted and does not go")
+                yield Violation(
+                    Invariant.NO_LEAK, subject, "has a deletionTimestamp, but still exists"
+                )
             if node and node not in self._nodes:
-                yield Violation(Invariant.NO_LEAK, subject, f"is on node {node}, which is gone")
+                yield Violation(Invariant.NO_LEAK, subject, f"is bound to node {node}, {_DELETED}")
         for each in self._slices.values():
             node = each["spec"].get("nodeName", "")
             if node and node not in self._nodes:
                 subject = f"slice {_name(each)}"
-                yield Violation(Invariant.NO_LEAK, subject, f"is of node {node}, which is gone")
+                yield Violation(Invariant.NO_LEAK, subject, f"belongs to node {node}, {_DELETED}")
 
     def _claim_leaks(self, claim: Raw) -> Iterator[str]:
         metadata, status = claim["metadata"], claim.get("status") or {}
         users = status.get("reservedFor") or ()
         is_allocated = bool(status.get("allocation"))
         if is_allocated and not users:
-            yield "is allocated for nobody"
+            yield "is allocated, but not reserved for any pod"
         for user in users:
             yield from self._user_leaks(user)
         # One that is in use goes when its users have.
         if "deletionTimestamp" in metadata and not users:
             kept = ", ".join(metadata.get("finalizers") or ())
-            yield f"is deleted and does not go; finalizers: {kept or 'none'}"
+            yield f"has a deletionTimestamp, but still exists; finalizers: {kept or 'none'}"
         for owner in metadata.get("ownerReferences") or ():
             if owner["kind"] == "Pod" and owner["uid"] not in self._pods:
-                yield f"was made for pod {owner['name']}, which is gone"
+                yield f"was created for pod {owner['name']}, {_DELETED}"
 
     def _user_leaks(self, user: Raw) -> Iterator[str]:
         if is_group(user):
             if user["uid"] not in self._groups:
-                yield f"is reserved for PodGroup {user['name']}, which is gone"
+                yield f"is reserved for PodGroup {user['name']}, {_DELETED}"
             return
         if user.get("resource") != "pods":
             return
         pod = self._pods.get(user["uid"])
         if pod is None:
-            yield f"is reserved for pod {user['name']}, which is gone"
+            yield f"is reserved for pod {user['name']}, {_DELETED}"
         elif _phase(pod) in _TERMINAL:
             yield f"is reserved for pod {user['name']}, which has ended"
         elif not pod["spec"].get("nodeName"):
-            yield f"is reserved for pod {user['name']}, which is on no node"
+            yield f"is reserved for pod {user['name']}, which is not bound to a node"
 
     def _incomplete(self) -> Iterator[Violation]:
         pools: dict[tuple[str, str], list[Raw]] = defaultdict(list)
@@ -305,7 +308,7 @@ class _Devices:
         uses = [use for uses in self._uses[device].values() for use in uses]
         shares = [use.share for use in uses]
         if len(uses) > 1 and ("" in shares or len(set(shares)) < len(shares)):
-            message = f"claims {self._holders([device])} have it"
+            message = f"is allocated to claims {self._holders([device])}"
             yield Violation(Invariant.ONE_HOLDER, f"device {device}", message)
 
     def _overdrawn_capacity(self, device: _Device) -> Iterator[Violation]:
@@ -322,7 +325,7 @@ class _Devices:
                     taken[key] += _nanos(amount)
         for key in sorted(taken):
             if key in offered and taken[key] > offered[key]:
-                message = f"more than there is of {key}, by claims {self._holders([device])}"
+                message = f"claims {self._holders([device])} use more {key} than the device has"
                 yield Violation(Invariant.CAPACITY, f"device {device}", message)
 
     def _overdrawn_counters(
@@ -344,7 +347,7 @@ class _Devices:
         for (counters, counter), rest in sorted(left.items()):
             if rest < 0 and (counters, counter) in looked_at:
                 subject = f"pool {'/'.join(pool)}, counter {counters}/{counter}"
-                message = f"more than there is, by claims {self._holders(drawing)}"
+                message = f"claims {self._holders(drawing)} use more than the counter has"
                 yield Violation(Invariant.COUNTERS, subject, message)
 
     def _holders(self, devices: Iterable[_Device]) -> str:

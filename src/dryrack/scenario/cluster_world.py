@@ -206,7 +206,7 @@ class Visit:
                 brought.append(obj)
             elif obj["kind"] not in _COMMON:
                 what = name_in(obj)
-                raise ContentError(f"{what}: there already, and the scenario would change it")
+                raise ContentError(f"{what}: already exists, and the scenario would change it")
         self._brought = brought
 
     @asynccontextmanager
@@ -236,7 +236,7 @@ class Visit:
         latest = self._clock.now() + _GONE_SECONDS_MAX
         while await self._is_there(endpoint, obj):
             if self._clock.now() > latest:
-                raise ContentError(f"{name_in(obj)}: does not go away")
+                raise ContentError(f"{name_in(obj)}: still exists after its deletion")
             await sleep(self._clock, _LOOK_SECONDS)
 
     async def _is_there(self, endpoint: Endpoint, obj: Raw) -> bool:

@@ -102,7 +102,7 @@ class InjectedFaults:
                 return
 
     async def end(self, words: str) -> None:
-        self._journal.note(f"heal {words}")
+        self._journal.note(f"end fault {words}")
         healing = read_healing(words)
         is_all = healing.subject is Subject.ALL
         for said in [*self._ends]:
@@ -151,7 +151,7 @@ class StoreInvariants:
         latest = self._clock.now() + _REST_SECONDS_MAX
         while self._clock.now() - self._written_at < _QUIET_SECONDS:
             if self._clock.now() > latest:
-                return "not at rest an hour after the last step: somebody writes without end"
+                return "not idle an hour after the last step: a component keeps writing"
             await sleep(self._clock, _LOOK_SECONDS)
             if self._wrong:
                 return self._wrong

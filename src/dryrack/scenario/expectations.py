@@ -48,7 +48,7 @@ class Sight(Protocol):
 
 
 def described(each: Expectation) -> str:
-    """What is expected, in words."""
+    """Return the expectation as a sentence."""
     if each.object:
         fields = ", ".join(f"{path} {_wanted(value)}" for path, value in each.fields.items())
         count = "" if each.count is None else f"{each.count} × "
@@ -62,12 +62,12 @@ def described(each: Expectation) -> str:
     elif each.event is not None:
         text = f"event {each.event.reason} of {each.event.of} {each.event.says}".strip()
     else:
-        text = f"{each.gone} is gone"
+        text = f"{each.gone} does not exist"
     return f"{text}, for {each.lasting}" if each.lasting else text
 
 
 async def lacking(each: Expectation, sight: Sight) -> list[str]:
-    """What is expected and not so, each as a sentence."""
+    """Return a sentence for each part of the expectation that does not hold."""
     if each.object:
         return await _objects(each, sight)
     if each.devices:
@@ -80,7 +80,7 @@ async def lacking(each: Expectation, sight: Sight) -> list[str]:
     if each.event is not None:
         return await _event(each.event, sight)
     there = await _matching(each.gone, sight)
-    return _first_few([f"{name_in(obj)} is there" for obj in there])
+    return _first_few([f"{name_in(obj)} exists" for obj in there])
 
 
 async def _matching(text: str, sight: Sight) -> list[Raw]:
@@ -101,7 +101,7 @@ async def _objects(each: Expectation, sight: Sight) -> list[str]:
         wrong = [what for obj in found for what in _wrong(obj, each.fields)]
         return [f"{each.object}: {len(fitting)}, not {each.count}", *_first_few(wrong)]
     if not found:
-        return [f"{each.object}: there is none"]
+        return [f"{each.object}: not found"]
     return _first_few([what for obj in found for what in _wrong(obj, each.fields)])
 
 
@@ -116,13 +116,13 @@ def _wrong(obj: Raw, fields: Mapping[str, Any]) -> list[str]:
     for path, wanted in fields.items():
         values = values_at(obj, path)
         if not holds(values, wanted):
-            got = ", ".join(as_text(value) for value in values) or "not there"
+            got = ", ".join(as_text(value) for value in values) or "absent"
             wrong.append(f"{name_in(obj)}: {path} is {got}, not {_wanted(wanted)}")
     return wrong
 
 
 def _wanted(value: Any) -> str:
-    return "not there" if value is None else as_text(value)
+    return "absent" if value is None else as_text(value)
 
 
 async def _devices(expected: Mapping[str, Sequence[str]], sight: Sight) -> list[str]:
@@ -131,7 +131,7 @@ async def _devices(expected: Mapping[str, Sequence[str]], sight: Sight) -> list[
     for text, wanted in expected.items():
         pods = await _matching(text, sight)
         if not pods:
-            wrong.append(f"{text}: there is none")
+            wrong.append(f"{text}: not found")
         for pod in pods:
             found = held.get(name_in(pod), ())
             if not fit_all(found, wanted):
@@ -187,7 +187,7 @@ def _published(
 async def _log(expected: LogExpectation, sight: Sight) -> list[str]:
     pods = await _matching(expected.of, sight)
     if not pods:
-        return [f"{expected.of}: there is none"]
+        return [f"{expected.of}: not found"]
     wrong: list[str] = []
     for pod in pods:
         container = expected.container or pod["spec"]["containers"][0]["name"]
@@ -213,9 +213,9 @@ async def _event(expected: EventExpectation, sight: Sight) -> list[str]:
         if fnmatchcase(event.get("reason") or "", expected.reason) and expected.says in says:
             return []
     said = dict.fromkeys(f"{each.get('reason')}: {each.get('message')}" for each in about)
-    instead = "; ".join(_first_few(list(said))) or "no event at all"
+    instead = "; ".join(_first_few(list(said))) or "none"
     what = f"{expected.reason} {expected.says!r}" if expected.says else expected.reason
-    return [f"{expected.of}: no event {what}, but {instead}"]
+    return [f"{expected.of}: no event {what}; found: {instead}"]
 
 
 def _subject(event: Raw) -> Raw:

@@ -27,22 +27,27 @@ def _duration(what: str) -> Meta:
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """What every part of a scenario file is."""
+    """Base class of all parts of a scenario file."""
 
 
 class NodeGroup(Part, frozen=True, kw_only=True):
-    """Nodes that are alike; with a count they are numbered from 1."""
+    """A group of equal nodes; with a count, their names end in a number from 1 on."""
 
-    name: Annotated[str, Meta(description="the node's name; with a count, what comes before -1")]
-    count: Annotated[Count | None, Meta(description="how many; without it one, as it is named")] = (
-        None
-    )
+    name: Annotated[
+        str,
+        Meta(description="name of the node; with count, the prefix of node names such as PREFIX-1"),
+    ]
+    count: Annotated[
+        Count | None, Meta(description="number of nodes; default: one node with exactly this name")
+    ] = None
     profile: Annotated[
-        str, Meta(description="an instance type of the catalogue; see: dryrack hardware list")
+        str, Meta(description="instance type from the hardware catalog; see: dryrack hardware list")
     ] = ""
     labels: Annotated[dict[str, str], Meta(description="labels of the nodes")] = {}
     annotations: Annotated[dict[str, str], Meta(description="annotations of the nodes")] = {}
-    taints: Annotated[tuple[Any, ...], Meta(description="taints, as in spec.taints")] = ()
+    taints: Annotated[
+        tuple[Any, ...], Meta(description="taints of the nodes, in the form of spec.taints")
+    ] = ()
     capacity: Annotated[
         dict[str, str], Meta(description="capacity and allocatable, as quantities")
     ] = {}
@@ -55,115 +60,122 @@ class NodeGroup(Part, frozen=True, kw_only=True):
 
 
 class Fleet(Part, frozen=True, kw_only=True):
-    """The nodes, and what devices they have."""
+    """The nodes and their devices."""
 
     nodes: Annotated[tuple[NodeGroup, ...], Meta(description="groups of nodes")] = ()
     devices: Annotated[
         tuple[str, ...],
-        Meta(description="what every node has, as --devices of dryrack up: fake:8, gpu:8, file"),
+        Meta(description="devices of every node, as for dryrack up --devices: fake:8, gpu:8, file"),
     ] = ()
     catalogue: Annotated[
-        bool, Meta(description="whether nodes have the devices of their instance type")
+        bool, Meta(description="true: nodes get the devices of their instance type")
     ] = False
 
 
 class ScaleTo(Part, frozen=True, kw_only=True):
-    """Another number of replicas."""
+    """A workload and its new number of replicas."""
 
     object: Annotated[str, Meta(description="KIND/[NAMESPACE/]NAME of a workload")]
-    replicas: Annotated[Count, Meta(description="how many")]
+    replicas: Annotated[Count, Meta(description="number of replicas")]
 
 
 class LogExpectation(Part, frozen=True, kw_only=True):
-    """What the log of a container has in it."""
+    """Text that the log of a container contains."""
 
     of: Annotated[str, Meta(description="Pod/[NAMESPACE/]NAME")]
-    container: Annotated[str, Meta(description="which container; without it the first")] = ""
+    container: Annotated[str, Meta(description="name of the container; default: the first")] = ""
     has: Annotated[
-        tuple[str, ...], Meta(description="patterns, each of which some line has in it")
+        tuple[str, ...], Meta(description="patterns; each must match a part of at least one line")
     ] = ()
 
 
 class EventExpectation(Part, frozen=True, kw_only=True):
-    """An Event that was written."""
+    """An Event that must exist."""
 
-    of: Annotated[str, Meta(description="KIND/[NAMESPACE/]NAME that it is about")]
-    reason: Annotated[str, Meta(description="its reason, a pattern")] = "*"
-    says: Annotated[str, Meta(description="words of its message")] = ""
+    of: Annotated[str, Meta(description="KIND/[NAMESPACE/]NAME of the involved object")]
+    reason: Annotated[str, Meta(description="pattern for the reason")] = "*"
+    says: Annotated[str, Meta(description="text that the message contains")] = ""
 
 
 class Expectation(Part, frozen=True, kw_only=True):
-    """What must come to be so: one of object, devices, published, log, event, gone."""
+    """An expected state of one subject: object, devices, published, log, event or gone."""
 
     object: Annotated[
-        str, Meta(description="KIND/[NAMESPACE/]NAME with * patterns: all that match must fit")
+        str,
+        Meta(description="KIND/[NAMESPACE/]NAME with * patterns; all matching objects must fit"),
     ] = ""
     fields: Annotated[
         dict[str, Any],
-        Meta(description="by path, as status.conditions[type=Ready].status: a value or pattern"),
+        Meta(
+            description="value or pattern by path, for example status.conditions[type=Ready].status"
+        ),
     ] = {}
     count: Annotated[
-        Count | None, Meta(description="how many objects match; without it at least one")
+        Count | None, Meta(description="number of objects that match; default: at least one")
     ] = None
     devices: Annotated[
         dict[str, tuple[str, ...]],
-        Meta(description="by Pod/[NAMESPACE/]NAME: patterns of all devices that it has"),
+        Meta(description="by Pod/[NAMESPACE/]NAME: one pattern for each allocated device"),
     ] = {}
     published: Annotated[
         dict[str, Any],
-        Meta(description="by node, or 'all nodes': devices by driver, or patterns of all of them"),
+        Meta(
+            description="by node, or 'all nodes': device counts by driver, or a pattern per device"
+        ),
     ] = {}
-    log: Annotated[LogExpectation | None, Meta(description="what a container has logged")] = None
-    event: Annotated[EventExpectation | None, Meta(description="an Event that was written")] = None
-    gone: Annotated[str, Meta(description="KIND/[NAMESPACE/]NAME that is there no more")] = ""
-    within: Annotated[str, _duration("how soon it must be so")] = WITHIN
-    lasting: Annotated[str, _duration("how long it must stay so")] = ""
+    log: Annotated[LogExpectation | None, Meta(description="text in the log of a container")] = None
+    event: Annotated[EventExpectation | None, Meta(description="an Event that exists")] = None
+    gone: Annotated[str, Meta(description="KIND/[NAMESPACE/]NAME that must not exist")] = ""
+    within: Annotated[str, _duration("deadline")] = WITHIN
+    lasting: Annotated[str, _duration("how long the state must hold")] = ""
 
 
 class Step(Part, frozen=True, kw_only=True):
     """
-    One thing that happens, and what must come of it.
+    One action and its expected results.
 
-    It begins at its time, or when another step has ended; else when the one before has.
+    A step starts at its time, or after the step in `after`. Default: after the previous step.
     """
 
-    id: Annotated[str, Meta(description="a name that other steps can follow")] = ""
-    title: Annotated[str, Meta(description="what happens, for people")] = ""
-    at: Annotated[str, _duration("when, from the beginning of the scenario")] = ""
-    after: Annotated[str, Meta(description="the id of the step that it follows")] = ""
-    delay: Annotated[str, _duration("how long after that step")] = ""
+    id: Annotated[str, Meta(description="name of the step, for the field after of other steps")] = (
+        ""
+    )
+    title: Annotated[str, Meta(description="description for the reader")] = ""
+    at: Annotated[str, _duration("start time, counted from the start of the scenario")] = ""
+    after: Annotated[str, Meta(description="id of the step after which this step starts")] = ""
+    delay: Annotated[str, _duration("time between that step and this one")] = ""
     apply: Annotated[
         tuple[Any, ...],
         Meta(
-            description="files beside the scenario, objects, or {repeat: N, object: …} with $n in "
-            "it, to apply"
+            description="to apply: files in the folder of the scenario, objects, or "
+            "{repeat: N, object: …} with $n in the name"
         ),
     ] = ()
     delete: Annotated[
-        tuple[Any, ...], Meta(description="files, objects or KIND/[NAMESPACE/]NAME, to delete")
+        tuple[Any, ...], Meta(description="to delete: files, objects or KIND/[NAMESPACE/]NAME")
     ] = ()
     evict: Annotated[
         tuple[str, ...],
         Meta(
-            description="Pod/[NAMESPACE/]NAME, to evict; what a disruption budget refuses is asked "
-            "for again for 30s"
+            description="to evict: Pod/[NAMESPACE/]NAME; if a disruption budget refuses an "
+            "eviction, dryrack retries for 30s"
         ),
     ] = ()
-    scale: Annotated[ScaleTo | None, Meta(description="a workload to scale")] = None
+    scale: Annotated[ScaleTo | None, Meta(description="workload to scale")] = None
     fail: Annotated[
         tuple[str, ...],
-        Meta(description="faults that begin, as: node worker-1 ready=false for 30s"),
+        Meta(description="faults that start, for example: node worker-1 ready=false for 30s"),
     ] = ()
     heal: Annotated[
         tuple[str, ...],
-        Meta(description="faults that end: all, or of what, as: node worker-1"),
+        Meta(description="faults that end: all, or a target such as: node worker-1"),
     ] = ()
-    wait: Annotated[str, _duration("a time in which nothing is done")] = ""
-    expect: Annotated[tuple[Expectation, ...], Meta(description="what must come of it")] = ()
+    wait: Annotated[str, _duration("time in which the step does nothing")] = ""
+    expect: Annotated[tuple[Expectation, ...], Meta(description="expected results")] = ()
     show: Annotated[
         tuple[Any, ...],
         Meta(
-            description="what to show when it has: devices, claims, gangs, pods, slices, events, "
+            description="what to print at the end: devices, claims, gangs, pods, slices, events, "
             "{log: Pod/…} or {object: KIND/…, fields: […]}"
         ),
     ] = ()
@@ -173,26 +185,29 @@ class RecordedPod(Part, frozen=True, kw_only=True):
     """Where a pod was when its cluster was recorded."""
 
     pod: Annotated[str, Meta(description="NAMESPACE/NAME")]
-    node: Annotated[str, Meta(description="its node; without it the pod waited")] = ""
-    devices: Annotated[Count, Meta(description="how many devices it had")] = 0
+    node: Annotated[str, Meta(description="node of the pod; default: the pod was pending")] = ""
+    devices: Annotated[Count, Meta(description="number of devices of the pod")] = 0
 
 
 class Scenario(Part, frozen=True, kw_only=True):
-    """A world, what happens to it, and what must come of it."""
+    """A cluster, the steps that change it, and the expected results."""
 
     api_version: Annotated[str, Meta(extra_json_schema={"const": API_VERSION})] = API_VERSION
     kind: Annotated[str, Meta(extra_json_schema={"const": KIND})] = KIND
-    metadata: Annotated[dict[str, Any], Meta(description="name and labels of your own")] = {}
-    title: Annotated[str, Meta(description="what it shows, in one sentence")] = ""
-    limit: Annotated[str, _duration("how long it may take, in its own time")] = LIMIT
+    metadata: Annotated[dict[str, Any], Meta(description="name and labels")] = {}
+    title: Annotated[str, Meta(description="purpose in one sentence")] = ""
+    limit: Annotated[str, _duration("maximum duration in virtual time")] = LIMIT
     fleet: Annotated[Fleet, Meta(description="the nodes and their devices")] = Fleet()
     objects: Annotated[
-        tuple[Any, ...], Meta(description="files beside the scenario, or objects, from the start")
+        tuple[Any, ...],
+        Meta(
+            description="files in the folder of the scenario, or objects, that exist from the start"
+        ),
     ] = ()
-    steps: Annotated[tuple[Step, ...], Meta(description="what happens")] = ()
+    steps: Annotated[tuple[Step, ...], Meta(description="steps of the scenario")] = ()
     faults: Annotated[
         tuple[str, ...],
-        Meta(description="faults of the whole run, as: api conflicts=0.01 latency=20ms"),
+        Meta(description="faults of the whole run, for example: api conflicts=0.01 latency=20ms"),
     ] = ()
     recorded: Annotated[
         tuple[RecordedPod, ...],

@@ -46,5 +46,5 @@ def packaged_file(name: str) -> Path | None:
 
 def load_packaged(name: str) -> LoadedScenario:
     path = packaged_file(name)
-    assert path is not None, f"no packaged scenario {name}"
+    assert path is not None, f"unknown packaged scenario {name}"
     return load_scenario(path)

@@ -58,9 +58,9 @@ def _all(scenario: Scenario) -> Iterator[tuple[Path, str, str]]:
     yield from _faults(("faults",), scenario.faults, read_injection)
     if len(scenario.steps) > SCENARIO_STEPS_MAX:
         limit = f"the limit SCENARIO_STEPS_MAX is {SCENARIO_STEPS_MAX}"
-        yield ("steps",), f"{len(scenario.steps)} steps; {limit}", "make two scenarios of it"
+        yield ("steps",), f"{len(scenario.steps)} steps; {limit}", "split it into two scenarios"
     if not scenario.steps:
-        yield ("steps",), "there are none", "add some, each with an action and what to expect of it"
+        yield ("steps",), "the list is empty", "add steps with an action and expected results"
     for index, step in enumerate(scenario.steps):
         yield from _step(("steps", index), step, seconds_in(scenario.limit))
     yield from _order(scenario.steps)
@@ -71,7 +71,7 @@ def _limit(scenario: Scenario) -> Iterator[tuple[Path, str, str]]:
     if (seconds_in(scenario.limit) or 0) > SCENARIO_SECONDS_MAX:
         days = int(SCENARIO_SECONDS_MAX // 86_400)
         limit = f"the limit SCENARIO_SECONDS_MAX is {days} days"
-        yield ("limit",), f"{scenario.limit}; {limit}", "write a shorter time"
+        yield ("limit",), f"{scenario.limit}; {limit}", "use a shorter time"
 
 
 def _fleet(fleet: Fleet) -> Iterator[tuple[Path, str, str]]:
@@ -84,13 +84,13 @@ def _fleet(fleet: Fleet) -> Iterator[tuple[Path, str, str]]:
         total += group.count or 1
         if total > SCENARIO_NODES_MAX:
             limit = f"the limit SCENARIO_NODES_MAX is {SCENARIO_NODES_MAX}"
-            yield (*place, "count"), f"makes {total} nodes; {limit}", "write fewer"
+            yield (*place, "count"), f"the scenario has {total} nodes; {limit}", "use fewer nodes"
             return
         repeated = [name for name in group.names if name in names]
         if repeated:
             first = names[repeated[0]]
-            message = f"node {repeated[0]} is there already, by fleet.nodes[{first}]"
-            yield (*place, "name"), message, "write another name"
+            message = f"fleet.nodes[{first}] already creates node {repeated[0]}"
+            yield (*place, "name"), message, "use another name"
         names |= dict.fromkeys(group.names, index)
     yield from _devices(fleet)
     yield from _profiles(fleet)
@@ -120,7 +120,7 @@ def _profiles(fleet: Fleet) -> Iterator[tuple[Path, str, str]]:
 
             near = get_close_matches(group.profile, list(known), n=1)
             meant = f"did you mean {near[0]!r}? " if near else ""
-            message = f"no profile {group.profile!r} in the catalogue"
+            message = f"unknown instance type {group.profile!r}"
             place: Path = ("fleet", "nodes", index, "profile")
             yield place, message, f"{meant}see: dryrack hardware list"
 
@@ -129,11 +129,15 @@ def _step(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, 
     yield from _beginning(place, step, limit)
     actions = [name for name in ACTIONS if getattr(step, name) not in ((), None, "")]
     if len(actions) > 1:
-        fix = "make a step of each"
-        yield (*place, actions[1]), f"a second action, beside {actions[0]}", fix
+        fix = "write one step for each action"
+        yield (
+            (*place, actions[1]),
+            f"a step has one action, and this one already has {actions[0]}",
+            fix,
+        )
     if not (actions or step.expect or step.show):
         choice = ", ".join((*ACTIONS, "expect"))
-        yield place, "a step that does nothing", f"add one of {choice}"
+        yield place, "the step does nothing", f"add one of {choice}"
     yield from _objects((*place, "apply"), step.apply)
     yield from _objects((*place, "delete"), step.delete, references=True)
     for index, pod in enumerate(step.evict):
@@ -169,26 +173,26 @@ def _beginning(place: Path, step: Step, limit: float | None) -> Iterator[tuple[P
             yield (
                 (*place, field),
                 f"{text} is after the end of the scenario",
-                "write a longer limit",
+                "increase limit",
             )
     if step.at and step.after:
-        yield (*place, "after"), "a step has one beginning, at or after", "leave one of them out"
+        yield (*place, "after"), "at and after are both set", "remove one of the two"
     if step.at and step.delay:
-        yield (*place, "delay"), "a time after a step, and this one has a time", "leave it out"
+        yield (*place, "delay"), "delay needs after, but the step has at", "remove delay"
 
 
 def _expectation(place: Path, each: Expectation) -> Iterator[tuple[Path, str, str]]:
     subjects = [name for name in SUBJECTS if getattr(each, name) not in ("", {}, None)]
     if len(subjects) != 1:
-        said = f"has {' and '.join(subjects)}" if subjects else "expects nothing"
-        yield place, f"{said}; an expectation has one subject", f"one of {', '.join(SUBJECTS)}"
+        said = f"has {' and '.join(subjects)}" if subjects else "has no subject"
+        yield place, f"{said}; an expectation has one subject", f"use one of {', '.join(SUBJECTS)}"
     if (each.fields or each.count is not None) and not each.object:
         field = "fields" if each.fields else "count"
-        yield (*place, field), "of which object?", "add object: KIND/[NAMESPACE/]NAME"
+        yield (*place, field), f"{field} needs an object", "add object: KIND/[NAMESPACE/]NAME"
     for path in each.fields:
         if not parse_path(path) or path.count("[") != path.count("]"):
-            fix = "write it as in status.conditions[type=Ready].status"
-            yield (*place, "fields", path), f"{path!r} is no path", fix
+            fix = "use a path such as status.conditions[type=Ready].status"
+            yield (*place, "fields", path), f"{path!r} is not a path", fix
     if each.count is not None and each.count < 0:
         yield (*place, "count"), f"{each.count} objects", "write 0 or more"
     yield from _subject(place, each)
@@ -224,12 +228,12 @@ def _published(place: Path, wanted: Any) -> Iterator[tuple[Path, str, str]]:
 def _exhibit(place: Path, exhibit: Any) -> Iterator[tuple[Path, str, str]]:
     if isinstance(exhibit, str):
         if exhibit not in EXHIBITS:
-            yield place, f"{exhibit!r}: nothing that can be shown", hint(exhibit, EXHIBITS)
+            yield place, f"unknown output {exhibit!r}", hint(exhibit, EXHIBITS)
         return
     keys = set(exhibit) if isinstance(exhibit, dict) else set()
     if not any({subject} <= keys <= {subject, *more} for subject, more in _EXHIBITS.items()):
         fix = "write one of " + ", ".join(EXHIBITS) + ", {log: Pod/…} or {object: KIND/…}"
-        yield place, f"nothing that can be shown: {described(exhibit)}", fix
+        yield place, f"unknown output: {described(exhibit)}", fix
         return
     subject = "log" if "log" in exhibit else "object"
     yield from _reference((*place, subject), exhibit[subject], kind="Pod" * (subject == "log"))
@@ -238,9 +242,9 @@ def _exhibit(place: Path, exhibit: Any) -> Iterator[tuple[Path, str, str]]:
 def _reference(place: Path, text: Any, *, kind: str = "") -> Iterator[tuple[Path, str, str]]:
     found = Reference.parse(text) if isinstance(text, str) else None
     if found is None:
-        yield place, f"{text!r} names no object", _REFERENCE
+        yield place, f"{text!r} is not a reference to an object", _REFERENCE
     elif kind and found.kind != kind:
-        yield place, f"{text!r} is no {kind}", f"write {kind}/[NAMESPACE/]NAME"
+        yield place, f"{text!r} is not a {kind}", f"write {kind}/[NAMESPACE/]NAME"
 
 
 def _objects(
@@ -257,8 +261,8 @@ def _objects(
         elif not references and not is_file(each):
             yield (
                 (*place, index),
-                f"{each!r} is the name of an object",
-                "write a file, or all of it",
+                f"{each!r} is a reference to an object",
+                "write the name of a file, or the whole object",
             )
 
 
@@ -280,19 +284,19 @@ def _repeated(place: Path, each: dict[str, Any]) -> Iterator[tuple[Path, str, st
     count = each["repeat"]
     if type(count) is not int or not 1 <= count <= SCENARIO_OBJECTS_MAX:
         limit = f"the limit SCENARIO_OBJECTS_MAX is {SCENARIO_OBJECTS_MAX}"
-        yield (*place, "repeat"), f"{count!r} times; {limit}", "write how many"
+        yield (*place, "repeat"), f"{count!r} times; {limit}", "use a number from 1 to the limit"
     unknown = sorted(each.keys() - {"repeat", "object"})
     if unknown:
-        yield (*place, unknown[0]), "no such field", "beside repeat there is object"
+        yield (*place, unknown[0]), "unknown field", "use only repeat and object"
     yield from _object((*place, "object"), each.get("object"))
     if "$n" not in str(((each.get("object") or {}).get("metadata") or {}).get("name")):
-        fix = "write $n, the number, into metadata.name"
-        yield (*place, "object"), "all of them would have one name", fix
+        fix = "add $n, the number of the copy, to metadata.name"
+        yield (*place, "object"), "all copies would have the same name", fix
 
 
 def _duration(place: Path, text: str) -> Iterator[tuple[Path, str, str]]:
     if seconds_in(text) is None:
-        yield place, f"{text!r} is no time", "write how long, as in 30s or 1m30s"
+        yield place, f"{text!r} is not a duration", "use a duration such as 30s or 1m30s"
 
 
 def _order(steps: tuple[Step, ...]) -> Iterator[tuple[Path, str, str]]:
@@ -300,8 +304,8 @@ def _order(steps: tuple[Step, ...]) -> Iterator[tuple[Path, str, str]]:
     places: dict[str, int] = {}
     for index, step in enumerate(steps):
         if step.id and step.id in places:
-            message = f"{step.id!r} is the id of steps[{places[step.id]}], too"
-            yield ("steps", index, "id"), message, "write another"
+            message = f"steps[{places[step.id]}] has the same id {step.id!r}"
+            yield ("steps", index, "id"), message, "use another id"
         elif step.id:
             places[step.id] = index
     for index, step in enumerate(steps):

@@ -123,14 +123,14 @@ def _document(data: bytes | str, file: str) -> Document:
         raise ScenarioError(reading.problems)
     if len(reading.documents) > 1:
         second = reading.documents[1]
-        fix = "put objects below objects, and another scenario into another file"
-        raise ScenarioError([second.problem("", "a second document; a scenario is one", fix)])
+        fix = "put objects into the field objects, and other scenarios into other files"
+        raise ScenarioError([second.problem("", "a scenario file has one document", fix)])
     [document] = reading.documents
     found = (document.api_version, document.kind)
     if found != (API_VERSION, KIND):
         said = " ".join(found).strip() or "neither apiVersion nor kind"
         fix = f"write apiVersion: {API_VERSION} and kind: {KIND}"
-        raise ScenarioError([document.problem("kind", f"not a scenario but {said}", fix)])
+        raise ScenarioError([document.problem("kind", f"expected a scenario, got {said}", fix)])
     return document
 
 
@@ -138,7 +138,7 @@ def _shape_problems(document: Document) -> Iterator[Problem]:
     expected = shape.of(Scenario)
     for path in shape.unknown(document.raw, expected):
         known = _fields_at(expected, path[:-1])
-        message = f"{shape.render(path)}: no such field"
+        message = f"{shape.render(path)}: unknown field"
         yield document.problem(path, message, hint(str(path[-1]), known))
     for each in shape.mismatches(document.raw, expected):
         yield document.problem(each.path, str(each), each.fix)
@@ -157,11 +157,11 @@ def _fields_at(expected: shape.Shape, path: shape.Path) -> Iterable[str]:
 
 
 def _missing(document: Document, complaint: str) -> Problem:
-    """What msgspec says of a field that must be there and is not."""
+    """Return the problem of a required field that is missing."""
     what, _, where = complaint.partition(" - at `$")
     path = parse_path(where.rstrip("`"))
     name = what.rpartition("field ")[2].strip("`")
-    message = f"{shape.render((*path, name))}: has to be there"
+    message = f"{shape.render((*path, name))}: required value"
     return document.problem(path, message)
 
 
@@ -184,14 +184,14 @@ def _objects(
     except (OSError, ValueError) as error:
         why = (getattr(error, "strerror", None) or str(error)).lower()
         message = f"{shape.render(place)}: {name!r}: {why}"
-        fix = f"name a file in {folder} or in a folder below it"
+        fix = f"use a file in {folder} or below it"
         return (), [document.problem(place, message, fix)]
     # The problem of a file that has no objects might quote its text, whatever it is.
     unreadable = [
         replace(
             each,
-            message="not YAML or JSON of Kubernetes objects",
-            fix=f"see what is wrong with: dryrack lint {path}",
+            message="not a file with Kubernetes objects",
+            fix=f"to see the problem, run: dryrack lint {path}",
         )
         for each in reading.problems
     ]

@@ -116,7 +116,7 @@ class _Run:
                 await self._bring_all()
                 self._problem = await self._sound_steps()
         except TimeoutError:
-            self._problem = f"not at its end after its limit of {limit}"
+            self._problem = f"did not end within its limit of {limit}"
         except DryrackError as error:
             self._problem = str(error)
         journal = self._world.journal
@@ -279,7 +279,7 @@ class _Run:
             raise ContentError(f"{reference}: the cluster has no such kind")
         found = [obj for obj in await self._world.list(endpoint) if reference.fits(obj)]
         if not found and not self._setting.skips_missing:
-            raise ContentError(f"{reference}: there is none to delete")
+            raise ContentError(f"{reference}: cannot delete it: not found")
         for obj in found:
             await self._remove(endpoint, obj)
 
@@ -291,7 +291,7 @@ class _Run:
             )
         except NotFoundError:
             if not self._setting.skips_missing:
-                raise ContentError(f"{name_in(obj)}: not there, and so not deleted") from None
+                raise ContentError(f"{name_in(obj)}: cannot delete it: not found") from None
 
     async def _evict(self, entries: Iterable[str]) -> None:
         """As `kubectl drain` does; in a random world a refusal is none."""
@@ -300,7 +300,7 @@ class _Run:
         for reference in filter(None, map(Reference.parse, entries)):
             found = [pod for pod in pods if reference.fits(pod)]
             if not found and not self._setting.skips_missing:
-                raise ContentError(f"{reference}: there is none to evict")
+                raise ContentError(f"{reference}: cannot evict it: not found")
             waiting += found
         latest = self._now() + _EVICTION_SECONDS_MAX
         while True:

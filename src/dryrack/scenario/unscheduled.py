@@ -42,5 +42,5 @@ def unscheduled(objects: Iterable[KubernetesObject]) -> Iterator[Violation]:
     found = what_if(world, Settings(chance=SeededChance()))
     for name in waiting:
         if name in found.nodes:
-            message = f"waits, and would find a place on node {found.nodes[name]}"
+            message = f"is pending, although it fits on node {found.nodes[name]}"
             yield Violation(Invariant.NO_STARVATION, f"pod {name}", message)

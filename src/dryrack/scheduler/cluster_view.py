@@ -197,11 +197,11 @@ class View:
         known = self.pods.get(*name_of(pod))
         full = "/".join(name_of(pod))
         if known is None or known["metadata"]["uid"] != pod["metadata"]["uid"]:
-            return f"pod {full}: is gone"
+            return f"pod {full}: no longer exists"
         if "deletionTimestamp" in known["metadata"]:
             return f"pod {full}: is being deleted"
         if self._fleet.get(node) is None:
-            return f"node {node}: is gone"
+            return f"node {node}: no longer exists"
         return ""
 
     def promise(

@@ -111,7 +111,7 @@ class Scheduler:
         """Pods and gangs whose last attempt ended in an unexpected exception."""
         self._searches = LongSearches(self._queue.add)
         reading = informers or self._own
-        assert reading is not None, "if nobody gave any, they are its own"
+        assert reading is not None, "without shared readings, the scheduler has its own"
         self._view = View(reading, allocator or LiveAllocator(chance=chance), self._queue)
         self._queue.on_flush = self._view.refresh
         self._view.cluster.fleet.volumes.are_stored = True
@@ -218,7 +218,7 @@ class Scheduler:
             else:
                 await self._schedule(unit)
         except (ApiError, TransportError, OvertakenError, UnusableClaimError) as error:
-            _logger.info("%s: %s; decided anew", _shown(unit), error)
+            _logger.info("%s: %s; retrying", _shown(unit), error)
             for pod in pods:
                 self._meter.ended(pod, Result.ERROR)
             if isinstance(unit, GangKey):
@@ -227,7 +227,7 @@ class Scheduler:
                 await self._failed(pods, f"{_shown(unit)} could not be bound: {error}")
             self._queue.retry(unit)
         except UntoldError as error:
-            _logger.info("%s was not told why it waits: %s", _shown(unit), error)
+            _logger.info("%s: the condition or event was not written: %s", _shown(unit), error)
             self._queue.retry_backed_off(unit)
         except Exception as error:
             component = current_component()
@@ -258,7 +258,7 @@ class Scheduler:
                 if raw is not None and self._is_ours(raw):
                     await self._reporter.failed(raw, message)
         except UntoldError as error:
-            _logger.info("%s; and that could not be told: %s", message, error)
+            _logger.info("%s; the condition or event was not written: %s", message, error)
 
     async def _schedule(self, name: Name) -> None:
         async with self._deciding:

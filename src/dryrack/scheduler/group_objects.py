@@ -187,7 +187,7 @@ class GroupObjects:
             self._objects.pop(key, None)
             self._changed(key)
         for key, definition in after.items():
-            assert new is not None, "what is not there defines nothing"
+            assert new is not None, "an added or changed object exists"
             self._objects[key] = (endpoint, new)
             self._seen(key)
             # Its status is what is written here.

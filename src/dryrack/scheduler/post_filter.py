@@ -75,7 +75,7 @@ class Help:
         told = self.message
         if self.preemption is not None:
             names = ["/".join(victim.occupant.name) for victim in self.preemption.victims]
-            told = f"preemption: pods of lower priority make way: {listed(names)}"
+            told = f"preemption: the scheduler deletes pods of lower priority: {listed(names)}"
         return f"{refusal.rstrip('.')}. {told}" if told else refusal
 
 

@@ -59,7 +59,7 @@ class Log:
     """The events of one resource."""
 
     def __init__(self, *, events_max: int, floor: int) -> None:
-        assert events_max > 0, "a log without room tells nobody anything"
+        assert events_max > 0, "the log must hold at least one event"
         self._events: deque[Event] = deque()
         self._events_max = events_max
         self._old_bytes = 0

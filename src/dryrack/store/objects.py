@@ -74,7 +74,7 @@ class Stored:
 
     def compact(self) -> None:
         """Keeps the JSON alone."""
-        assert self.json, "its object goes, so its JSON has to be there"
+        assert self.json, "an object is dropped only when its JSON exists"
         self._object = None
 
     def __repr__(self) -> str:

@@ -183,6 +183,6 @@ class Serving:
             manager="kube-apiserver",
         )
         stored = server.store.get(order.key)
-        assert stored is not None, "nobody writes in between"
+        assert stored is not None, "no other write happens in between"
         meta = {**new["metadata"], "resourceVersion": str(stored.revision)}
         server.verbs.writer.update(order, lambda _: Proposal({**new, "metadata": meta}, False))

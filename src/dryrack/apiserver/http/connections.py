@@ -514,7 +514,7 @@ class Connection(asyncio.Protocol):
             await body.aclose()
             self._transport.write(_bare(error.status, str(error), error.headers))
             return
-        assert self._early is not None, "the parser has told of the request for a WebSocket"
+        assert self._early is not None, "the parser has reported the request for a WebSocket"
         self._transport.write(head)
         socket = self._socket = websocket.ServerSocket(
             self._transport.write, self._end_websocket, bytes_max=WEBSOCKET_MESSAGE_BYTES_MAX

@@ -232,7 +232,7 @@ class Deleter:
         if options.dry_run or kept == stored.object:
             return Deleted(marked, Success(), is_pending=True)
         written = self._store.put(stored.key, kept, expected=stored.revision)
-        assert isinstance(written, Stored), "nobody writes in between"
+        assert isinstance(written, Stored), "no other write happens in between"
         return Deleted(written.object, Success(), written, is_pending=True)
 
     def _remove(
@@ -247,7 +247,7 @@ class Deleter:
         gone = stored
         if not options.dry_run:
             removed = self._store.delete(stored.key, expected=stored.revision)
-            assert isinstance(removed, Stored), "nobody writes in between"
+            assert isinstance(removed, Stored), "no other write happens in between"
             gone = removed
         if not _is_shown(resource):
             return Deleted(None, success, gone)

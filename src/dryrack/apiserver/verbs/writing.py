@@ -300,7 +300,7 @@ class Writer:
         if kept == stored.object:
             return Written(served(order.resource, stored), stored)
         written = self._store.put(stored.key, _measured(kept, order.size), expected=stored.revision)
-        assert isinstance(written, Stored), "nobody writes in between"
+        assert isinstance(written, Stored), "no other write happens in between"
         mark(order.resource, written)
         return Written(served(order.resource, written), written)
 

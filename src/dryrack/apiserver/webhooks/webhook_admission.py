@@ -144,7 +144,7 @@ def _verdict(
     if attempt.write.dry_run and webhook.get("sideEffects") not in _WITHOUT_EFFECTS:
         raise bad_request(f'admission webhook "{webhook["name"]}" does not support dry run')
     reviews = attempt.write.reviews
-    assert reviews is not None, "else there are no webhooks"
+    assert reviews is not None, "a webhook exists"
     answer = reviews.answer(_question(webhook, attempt, matched, mutates=mutates))
     match answer:
         case Unanswered():
@@ -164,7 +164,7 @@ def _verdict(
 def _question(webhook: Raw, attempt: Attempt, matched: Resource, *, mutates: bool) -> ReviewRequest:
     config = webhook["clientConfig"]
     place = endpoint_of(config, attempt.write.lookup)
-    assert place is not None, "else it is passed over"
+    assert place is not None, "a webhook without a place is skipped"
     known = [each for each in webhook.get("admissionReviewVersions") or () if each in VERSIONS]
     new, old = objects_in_version(attempt, matched)
     request = {**admission_request(attempt, matched), "object": new, "oldObject": old}

@@ -113,7 +113,7 @@ def _engines(wish: Wish) -> tuple[str, ...]:
     without = [name.strip() for name in wish.without.split(",") if name.strip()]
     unknown = [name for name in without if name not in ENGINES]
     if unknown:
-        raise UsageError(f"--without {unknown[0]}: there are {', '.join(ENGINES)}")
+        raise UsageError(f"--without {unknown[0]}: use one of: {', '.join(ENGINES)}")
     return tuple(name for name in ENGINES if name not in without)
 
 

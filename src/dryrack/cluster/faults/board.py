@@ -110,7 +110,7 @@ class FaultBoard:
         found = [life for name, life in self._lives.items() if fnmatchcase(name, pattern)]
         if not found:
             known = ", ".join(self.engines()) or "none"
-            raise UnknownEngineError(f"no engine {pattern!r}; there are: {known}")
+            raise UnknownEngineError(f"no engine {pattern!r}; use one of: {known}")
         return found
 
     def drop(self, fault: ApiFault) -> None:

@@ -42,6 +42,7 @@ _logger = logging.getLogger(__name__)
 CONFIG_MAP = Name("kube-system", "dryrack-faults")
 # How long a moment lasts: a plane that is started later does not repeat it.
 _MOMENT_SECONDS = 10.0
+_ONLY = "the ConfigMap has faults of the API, watches and components only"
 _UNTIL = re.compile(r"(?P<words>.*\S)\s+until\s+(?P<until>\S+)")
 
 
@@ -57,7 +58,7 @@ def entry_of(injection: Injection, words: str, now: float) -> tuple[str, str]:
             key = f"engine.{fault.engine}"
             seconds = max(RESTART_SECONDS if seconds is None else seconds, 1.0)
         case _:
-            raise FaultWordsError(f"{words!r}: is said of its object, not of a plane")
+            raise FaultWordsError(f"{words!r}: annotate the Node instead; {_ONLY}")
     return key, words if seconds is None else f"{words} until {timestamp(now + seconds + 1)}"
 
 
@@ -100,7 +101,7 @@ class FaultEntries:
         said = _UNTIL.fullmatch(value.strip())
         fault = read_injection(said["words"] if said else value).fault
         if not isinstance(fault, ApiFault | WatchLoss | EngineCrash):
-            raise FaultWordsError(f"{value!r}: is said of its object, not of a plane")
+            raise FaultWordsError(f"{value!r}: annotate the Node instead; {_ONLY}")
         return fault, seconds_of(said["until"]) - self._board.clock.now() if said else None
 
     def _end(self, key: str) -> None:

@@ -65,7 +65,7 @@ class FaultInjector:
             case ApiFault() | WatchLoss() | EngineCrash():
                 if self.board is None:
                     raise FaultTargetError(
-                        "faults of the API and of engines need a plane of dryrack"
+                        "faults of the API and of components need a cluster of dryrack up"
                     )
                 await self.board.begin(fault, seconds)
             case NodeFailure():
@@ -118,7 +118,7 @@ class FaultInjector:
                 NODES, node, patch, subresource=subresource, media_type=MERGE_PATCH
             )
         except NotFoundError:
-            raise FaultTargetError(f"node {node!r} is gone") from None
+            raise FaultTargetError(f"node {node!r} no longer exists") from None
 
     async def _fail_devices(self, fault: DeviceFailure, value: str) -> None:
         nodes = {*await self._nodes(fault.node)}

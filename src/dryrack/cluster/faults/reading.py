@@ -68,7 +68,7 @@ def read_injection(text: str) -> Injection:
         return injection_of(text.strip())
     seconds = seconds_in(said["seconds"])
     if not seconds:
-        raise FaultWordsError(f"for {said['seconds']!r}: how long, for example 30s or 1m30s")
+        raise FaultWordsError(f"for {said['seconds']!r}: use a duration such as 30s or 1m30s")
     return injection_of(said["fault"], seconds)
 
 
@@ -76,7 +76,7 @@ def injection_of(text: str, seconds: float | None = None) -> Injection:
     """A fault whose words do not say how long it lasts; what happens once lasts no time."""
     fault = _read(text)
     if seconds is not None and isinstance(fault, _ONCE):
-        raise FaultWordsError(f"{text!r} happens once; leave out how long")
+        raise FaultWordsError(f"{text!r} happens once; remove the duration")
     return Injection(fault, seconds)
 
 
@@ -87,7 +87,7 @@ def read_healing(text: str) -> Healing:
         subject = Subject(word)
     except ValueError:
         known = ", ".join(Subject)
-        raise FaultWordsError(f"{word!r} cannot be healed; say one of: {known}") from None
+        raise FaultWordsError(f"{word!r}: unknown target; use one of: {known}") from None
     return Healing(subject, name.strip() or "*")
 
 
@@ -95,7 +95,7 @@ def _read(text: str) -> Fault:
     kind, _, rest = text.partition(" ")
     reader = _READERS.get(kind)
     if reader is None:
-        raise FaultWordsError(f"no fault {kind!r}; {hint(kind, _READERS)}")
+        raise FaultWordsError(f"unknown fault {kind!r}; {hint(kind, _READERS)}")
     return reader(rest.strip())
 
 
@@ -112,9 +112,9 @@ def _api(text: str) -> ApiFault:
             values[_DELAYS[key]] = _delay(key, value)
         else:
             known = hint(key, (*_SHARES, *_DELAYS, "engine"))
-            raise FaultWordsError(f"api {word!r}: no such fault; {known}")
+            raise FaultWordsError(f"api {word!r}: unknown fault; {known}")
     if not values:
-        raise FaultWordsError("api: what happens to requests? for example conflicts=0.1")
+        raise FaultWordsError("api: add a fault, for example conflicts=0.1")
     return ApiFault(engine=engine, **values)
 
 
@@ -123,7 +123,9 @@ def _watches(text: str) -> WatchLoss:
     engine = "".join(word.removeprefix("engine=") for word in words if word.startswith("engine="))
     rest = [word for word in words if not word.startswith("engine=")] or ["broken"]
     if len(rest) > 1 or rest[0] not in (*WatchEnd,):
-        raise FaultWordsError(f"watches {text!r}: say broken or expired, or add engine=NAME")
+        raise FaultWordsError(
+            f"watches {text!r}: use broken or expired; to limit it, add engine=NAME"
+        )
     return WatchLoss(WatchEnd(rest[0]), engine)
 
 
@@ -138,10 +140,10 @@ def _engine(text: str) -> EngineCrash:
             write = number
         else:
             raise FaultWordsError(
-                f"engine {name} {word!r}: say crash, crash=before or crash=after, and write=N"
+                f"engine {name} {word!r}: use crash, crash=before or crash=after, and write=N"
             )
     if not name or point is None:
-        raise FaultWordsError(f"engine {text!r}: say which and what, as in 'scheduler crash'")
+        raise FaultWordsError(f"engine {text!r}: use NAME crash, for example 'scheduler crash'")
     return EngineCrash(name, point, write)
 
 
@@ -153,7 +155,7 @@ def _node(text: str) -> NodeFailure | NodeReboot:
     part, has_value, value = said.partition("=")
     if part not in NODE_FAULT_PARTS or not has_value:
         raise FaultWordsError(
-            f"node {text!r}: say NODE and prepare=fail|slow=5s|hang, driver=gone, ready=false "
+            f"node {text!r}: use NODE and prepare=fail|slow=5s|hang, driver=gone, ready=false "
             "or reboot"
         )
     try:
@@ -171,7 +173,7 @@ def _device(text: str) -> DeviceFailure:
     value = " ".join(word for word in words if not word.startswith("share=")).strip()
     if not has_device or not node or not device or not value:
         raise FaultWordsError(
-            f"device {text!r}: say NODE/DEVICE and unhealthy, lost or taint=KEY[=VALUE]:EFFECT"
+            f"device {text!r}: use NODE/DEVICE and unhealthy, lost or taint=KEY[=VALUE]:EFFECT"
         )
     try:
         read_device_faults(value)
@@ -184,7 +186,7 @@ def _pool(text: str) -> HalfGeneration:
     target, _, said = text.partition(" ")
     node, _, driver = target.partition("/")
     if not node or said.strip() != "half":
-        raise FaultWordsError(f"pool {text!r}: say NODE[/DRIVER] half")
+        raise FaultWordsError(f"pool {text!r}: use NODE[/DRIVER] half")
     return HalfGeneration(node, driver or "*")
 
 
@@ -192,7 +194,7 @@ def _claim(text: str) -> ClaimLeak:
     target, _, said = text.partition(" ")
     namespace, has_name, name = target.partition("/")
     if not has_name or not name or said.strip() != "leaked":
-        raise FaultWordsError(f"claim {text!r}: say NAMESPACE/NAME leaked")
+        raise FaultWordsError(f"claim {text!r}: use NAMESPACE/NAME leaked")
     return ClaimLeak(namespace, name)
 
 
@@ -209,7 +211,7 @@ def _share(key: str, text: str) -> float:
 def _delay(key: str, text: str) -> float:
     seconds = seconds_in(text)
     if seconds is None:
-        raise FaultWordsError(f"{key}={text}: must be a time, for example 20ms or 2s")
+        raise FaultWordsError(f"{key}={text}: must be a duration, for example 20ms or 2s")
     return seconds
 
 

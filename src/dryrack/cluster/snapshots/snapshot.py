@@ -188,7 +188,7 @@ async def _read(
             hidden.append(listing)
         else:
             listings.append((kind, listing))
-    note = f"this account may not list {', '.join(hidden)}: reckoned without them"
+    note = f"the account cannot list {', '.join(hidden)}; the result ignores them"
     return listings, (note,) if hidden else ()
 
 

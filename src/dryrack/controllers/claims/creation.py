@@ -174,7 +174,7 @@ class ClaimCreation:
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         claim = new if new is not None else old
-        assert claim is not None, "an informer tells of something"
+        assert claim is not None, "an informer reports an object"
         for pod in self._by_claim.get("/".join(name_of(claim))):
             self._loop.queue.add(name_of(pod))
         # Its pod may not have been told of it yet.

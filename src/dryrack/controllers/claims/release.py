@@ -131,7 +131,7 @@ class ClaimRelease:
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         pod = new if new is not None else old
-        assert pod is not None, "an informer tells of something"
+        assert pod is not None, "an informer reports an object"
         if new is None or is_done(new):
             for key in claim_keys(pod):
                 self._loop.queue.add(Name(*key.split("/", 1)))

@@ -54,7 +54,7 @@ def reader_of(kind: SourceKind, options: PublishOptions) -> Callable[[Raw | Docu
         case SourceKind.CONFIG:
             return partial(read_dra_config, driver=options.driver)
         case SourceKind.CATALOGUE:
-            raise AssertionError("the catalogue is no object")
+            raise AssertionError("the hardware catalog is not an API object")
 
 
 @dataclass(frozen=True, slots=True)

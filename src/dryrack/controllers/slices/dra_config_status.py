@@ -36,13 +36,13 @@ class Condition(StrEnum):
 
 CONDITIONS: Mapping[Condition, str] = {
     Condition.VALIDATED: (
-        "`True` (`Valid`) if the DRAConfig can be read, else `False` (`InvalidConfig`); the "
-        "message has every problem or warning with field and fix"
+        "`True` (`Valid`) if dryrack can read the DRAConfig, `False` (`InvalidConfig`) otherwise; "
+        "the message lists each problem or warning with its field and a fix"
     ),
     Condition.READY: (
-        "`True` (`Published`) when all nodes have been looked at since this generation; `False` "
-        "before (`Publishing`), or if it is not valid (`ValidationFailed`); the message tells "
-        "which devices were left out"
+        "`True` (`Published`) after dryrack has checked all nodes for this generation; `False` "
+        "before that (`Publishing`) or if it is not valid (`ValidationFailed`); the message lists "
+        "the devices that are not published"
     ),
 }
 
@@ -95,7 +95,7 @@ def _ready(obj: Raw, verdict: Verdict, notes: Sequence[str], *, is_settled: bool
         told = fitted(notes[:_NOTES_MAX], untold=untold)
         return _condition(Condition.READY, "True", "Published", told)
     return _condition(
-        Condition.READY, "False", "Publishing", "not all nodes have been looked at yet"
+        Condition.READY, "False", "Publishing", "dryrack has not checked all nodes yet"
     )
 
 

@@ -45,8 +45,7 @@ _REST_MAX = len("and 1000000 more")
 _SHOWN = 4
 
 _DROPPED = (
-    "the API server has dropped fields of these slices: "
-    "switch on the feature gates of what the devices use"
+    "the API server dropped fields of these slices: enable the feature gates that the devices need"
 )
 
 # Whose event tells of the slices of a node; of others, it is the source that their label names.
@@ -71,32 +70,32 @@ class Reason(StrEnum):
 
 
 EVENTS: Mapping[Reason, str] = {
-    Reason.CONFIG_ACCEPTED: "on a source: this version is in force",
+    Reason.CONFIG_ACCEPTED: "on a source: dryrack uses this version",
     Reason.CONFIG_WARNING: (
-        "on a source: it is in force, but not all of it is what the API takes as it is written; "
-        "each with line and fix"
+        "on a source: dryrack uses this version, but the API does not accept all of it as written; "
+        "the message lists each such field with its line and a fix"
     ),
     Reason.CAPACITY_MISMATCH: (
         "on a NodeOverlay: its capacity differs from the number of devices in its slices"
     ),
     Reason.INVALID_CONFIG: (
-        "on a source: this version cannot be read, and the last valid one stays in force; what is "
-        "wrong with line, field and fix"
+        "on a source: dryrack cannot read this version and keeps the last valid one; the message "
+        "lists each problem with its line, its field and a fix"
     ),
     Reason.DEVICES_LEFT_OUT: (
-        "on a source: devices are not published because others of their name are, or because "
-        "their pool lacks what they need"
+        "on a source: devices are not published because other devices have the same name, or "
+        "because their pool lacks what they need"
     ),
     Reason.DEVICES_PUBLISHED: (
-        "on a node: its slices have changed; on a source: those of the whole cluster that it asks "
-        "for have"
+        "on a node: its slices changed; on a source: the slices changed that it publishes for the "
+        "whole cluster"
     ),
     Reason.DEVICES_REFUSED: (
-        "on a node or a source: the API server refuses a slice; what was there stays"
+        "on a node or a source: the API server rejects a slice; the existing slices stay"
     ),
     Reason.DEVICES_INCOMPLETE: (
-        "on a node or a source: the API server has dropped fields of a slice, because feature "
-        "gates are off"
+        "on a node or a source: the API server dropped fields of a slice, because feature "
+        "gates are disabled"
     ),
 }
 

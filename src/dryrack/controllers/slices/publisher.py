@@ -57,32 +57,32 @@ KINDS = (SourceKind.CONFIG_MAP, SourceKind.CONFIG, SourceKind.OVERLAY)
 _BY_KIND: tuple[tuple[str, str, Callable[[Iterable[Verdict]], float]], ...] = (
     (
         "dryrack_publish_config_objects",
-        "Sources that there are.",
+        "Number of sources.",
         lambda found: sum(1 for _ in found),
     ),
     (
         "dryrack_publish_config_valid",
-        "Whether all sources of a kind can be read: 1 if so, also if there are none, else 0.",
+        "1 if all sources of a kind are valid or the kind has no sources, 0 otherwise.",
         lambda found: float(all(each.is_valid for each in found)),
     ),
     (
         "dryrack_publish_config_problems",
-        "Things that are wrong in sources that cannot be read.",
+        "Problems in invalid sources.",
         lambda found: sum(len(each.problems) for each in found),
     ),
     (
         "dryrack_publish_config_warnings",
-        "Things in sources that the API would not take as they are written.",
+        "Fields in sources that the API does not accept as written.",
         lambda found: sum(len(each.warnings) for each in found),
     ),
     (
         "dryrack_publish_config_unknown",
-        "Sources of which no version could be read since the start.",
+        "Sources without a valid version since the start.",
         lambda found: sum(each.in_force is None for each in found),
     ),
     (
         "dryrack_publish_config_last_valid_timestamp_seconds",
-        "When the newest version in force was read; 0 if there is none.",
+        "Time at which the newest valid version was read, 0 without a valid version.",
         lambda found: max((each.valid_at for each in found), default=0.0),
     ),
 )
@@ -95,7 +95,7 @@ def watch_sources(registry: Registry, verdicts: Mapping[Source, Verdict]) -> Non
         reading.read_from(partial(_by_kind, verdicts, number))
     registry.reading(
         "dryrack_publish_capacity_mismatches",
-        "Extended resources of NodeOverlays that say another number than there are devices.",
+        "Extended resources of NodeOverlays whose capacity differs from the number of devices.",
     ).read_from(lambda: {(): _mismatches(verdicts)})
 
 

@@ -119,7 +119,7 @@ class Publishing:
         self._tally: Counter[str] = Counter()
         self._nodes = around.informers.of(NODES)
         self._slices = around.informers.of(SLICES)
-        self._by_key = self._slices.index("slices of ours by node", _keys)
+        self._by_key = self._slices.index("own slices by node", _keys)
         reads = (self._nodes, self._slices)
         self._loop: Loop[str] = Loop(
             around, NAME, self._decide, reads=reads, workers=WORKERS, witness=self
@@ -157,7 +157,7 @@ class Publishing:
         if relevant_fields(old) == relevant_fields(new):
             return
         node = new if new is not None else old
-        assert node is not None, "an informer tells of something"
+        assert node is not None, "an informer reports an object"
         name = node["metadata"]["name"]
         self._match_shared(name, new)
         self._loop.queue.add(name)
@@ -171,7 +171,7 @@ class Publishing:
 
     def _on_inventory(self) -> None:
         inventory = self._current.inventory
-        assert inventory is not None, "told when it is there"
+        assert inventory is not None, "the callback runs when the inventory exists"
         self._desired_slices = DesiredSlices(inventory)
         self._matches = SharedMatches()
         for node in self._nodes.objects.values() if self._desired_slices.has_shared else ():

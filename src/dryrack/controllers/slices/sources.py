@@ -130,7 +130,7 @@ class Sources:
 
     def _on_object(self, kind: SourceKind, old: Raw | None, new: Raw | None) -> None:
         obj = new if new is not None else old
-        assert obj is not None, "an informer tells of something"
+        assert obj is not None, "an informer reports an object"
         self._loop.queue.add(source_of(kind, obj))
 
     def _on_published(self, source: Source) -> None:

@@ -240,7 +240,7 @@ def _note(workload: Document, pods: Sequence[Document], present: int) -> str:
     names = [each.name for each in pods]
     said = f"tried as {len(names)} pod{'s' if len(names) > 1 else ''}, {_first_and_last(names)}"
     if not names:
-        none = "no node is for it" if workload.kind == "DaemonSet" else "it wants none"
+        none = "no node matches" if workload.kind == "DaemonSet" else "its replica count is 0"
         said = f"makes no pods; {'all are in the files' if present else none}"
     if workload.kind in ("Job", "CronJob"):
         running, completions = _job(workload)

@@ -135,7 +135,7 @@ def _repeated_key(text: str, offset: int) -> Fault:
     for key, at, value in _children(text, offset):
         if key is not None and key in seen:
             first = place_at(text, seen[key]).line
-            message = f"the key {key!r} is there twice; the first is in line {first}"
+            message = f"the key {key!r} appears twice; the first is in line {first}"
             return RepeatedKey(place_at(text, at), message, "remove one of the two")
         if key is not None:
             seen[key] = at

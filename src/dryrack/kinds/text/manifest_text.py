@@ -88,4 +88,4 @@ def _divider_fault(rest: str, line: int) -> Fault | None:
     if not rest or rest.startswith("#"):
         return None
     message = f"{rest!r} after ---, where kubectl reads nothing but a comment"
-    return Fault(Place(line, 4), message, "put it on a line of its own")
+    return Fault(Place(line, 4), message, "put it on a separate line")

@@ -270,7 +270,7 @@ def _repeated(parent: _Open, key: str, other: scalars.Plain) -> Fault:
     """The fault of a key that is there twice, or that becomes one with another."""
     assert parent.key_spot is not None, "a key without its place"
     place, line = place_of(parent.key_spot), place_of(parent.tree.spots[key]).line
-    message = f"the key {key!r} is there twice; the first is in line {line}"
+    message = f"the key {key!r} appears twice; the first is in line {line}"
     if other is not None:
         first = parent.meanings[key][0]
         # Which of the two Go takes is left to chance.

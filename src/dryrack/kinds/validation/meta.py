@@ -286,7 +286,7 @@ def _new_finalizers(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]
 def unchanged(field: str, value: object, old: object) -> Iterator[FieldProblem]:
     """A problem if a field that never changes has changed."""
     if value != old:
-        yield invalid(field, value, IMMUTABLE, fix="delete the object and create it anew")
+        yield invalid(field, value, IMMUTABLE, fix="delete the object and create it again")
 
 
 def template_metadata(field: str, meta: ObjectMeta) -> Iterator[FieldProblem]:

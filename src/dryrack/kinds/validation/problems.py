@@ -102,7 +102,7 @@ def forbidden(field: str, detail: str, *, fix: str = "") -> FieldProblem:
 
 
 def duplicate(field: str, value: object) -> FieldProblem:
-    return FieldProblem(Reason.DUPLICATE, field, value, fix="give each entry a name of its own")
+    return FieldProblem(Reason.DUPLICATE, field, value, fix="give each entry a different name")
 
 
 def too_long(field: str, bytes_max: int) -> FieldProblem:

@@ -98,7 +98,7 @@ def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator[Fi
 
 def devices_and_counters() -> FieldProblem:
     detail = "only one of `sharedCounters` or `devices` is allowed"
-    fix = "put the shared counters into a slice of their own"
+    fix = "put the shared counters into a separate slice"
     return invalid("spec", "", detail, fix=fix)
 
 

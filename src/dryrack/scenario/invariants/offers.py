@@ -77,7 +77,7 @@ class Offers:
         for result in results:
             device = f"{result['driver']}/{result['pool']}/{result['device']}"
             if not self._is_offered(result, at):
-                message = f"{device} has been on offer neither now nor lately"
+                message = f"{device} is not published now and was not published recently"
                 yield Violation(Invariant.ON_OFFER, subject, message)
             request = requests.get(result["request"], {})
             for expression in self._unmet(result, request):
@@ -87,7 +87,7 @@ class Offers:
             request = requests.get(name, {})
             wanted = request.get("count", 1)
             if request.get("allocationMode", "ExactCount") == "ExactCount" and given != wanted:
-                message = f"request {name} has {given} devices, and wants {wanted}"
+                message = f"request {name} has {given} devices, but asks for {wanted}"
                 yield Violation(Invariant.AS_REQUESTED, subject, message)
 
     def _is_offered(self, result: Raw, at: float) -> bool:

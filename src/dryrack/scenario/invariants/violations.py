@@ -7,20 +7,20 @@ from enum import StrEnum
 
 
 class Invariant(StrEnum):
-    """What must be so."""
+    """An invariant that every scenario checks."""
 
-    ONE_HOLDER = "no device is given twice"
-    COUNTERS = "no counter is overdrawn"
-    CAPACITY = "no capacity is overdrawn"
-    AS_REQUESTED = "claims get what they ask for"
-    ON_OFFER = "what is given is on offer"
+    ONE_HOLDER = "no device is allocated twice"
+    COUNTERS = "no counter is exceeded"
+    CAPACITY = "no capacity is exceeded"
+    AS_REQUESTED = "allocations match the requests"
+    ON_OFFER = "allocated devices are published"
     NO_LEAK = "nothing is leaked"
-    PREPARED = "what runs is prepared"
-    WHOLE_GANGS = "no gang is half bound"
+    PREPARED = "devices of running pods are prepared"
+    WHOLE_GANGS = "no gang is partly bound"
     COMPLETE_POOLS = "pools are complete"
-    BUDGETS = "budgets allow what pods say"
-    VOLUMES = "claims of storage have their volumes"
-    NO_STARVATION = "no pod waits in vain"
+    BUDGETS = "disruption budgets match their pods"
+    VOLUMES = "volume claims are bound"
+    NO_STARVATION = "no schedulable pod stays pending"
 
 
 @dataclass(frozen=True, slots=True, order=True)

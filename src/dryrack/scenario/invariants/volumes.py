@@ -78,23 +78,23 @@ class StoredVolumes:
         is_protected = (metadata["namespace"], metadata["name"]) in self._protected
         is_held = not {*(metadata.get("finalizers") or ())} <= {_PROTECTION}
         if "deletionTimestamp" in metadata and not is_protected and not is_held:
-            yield "is deleted and does not go"
+            yield "has a deletionTimestamp, but still exists"
         for owner in metadata.get("ownerReferences") or ():
             if owner["kind"] == "Pod" and owner["uid"] not in self._pods:
-                yield f"was made for pod {owner['name']}, which is gone"
+                yield f"was created for pod {owner['name']}, which no longer exists"
 
     def _disagreements(self, claim: Raw) -> Iterator[str]:
         metadata, spec, status = claim["metadata"], claim["spec"], claim.get("status") or {}
         if status.get("phase") == "Bound":
             volume = self._volumes.get(spec.get("volumeName", ""))
             if volume is None:
-                yield f"is bound, and its volume {spec.get('volumeName', '')!r} is gone"
+                yield f"is bound, but its volume {spec.get('volumeName', '')!r} no longer exists"
             elif (volume["spec"].get("claimRef") or {}).get("uid") != metadata["uid"]:
-                yield f"is bound to volume {spec['volumeName']}, which another claim has"
+                yield f"is bound to volume {spec['volumeName']}, which is bound to another claim"
         elif not spec.get("volumeName") and (found := self._provisioning(claim)):
             is_used = (metadata["namespace"], metadata["name"]) in self._used
             if is_used or found.get("volumeBindingMode") != _ON_FIRST_USE:
-                yield "waits for a volume, and one is to be made"
+                yield "is pending, although its class provisions volumes"
 
     def _provisioning(self, claim: Raw) -> Raw | None:
         """The class by which a volume is made for it; None if none is to be."""
@@ -108,7 +108,8 @@ class StoredVolumes:
         claim = spec.get("claimRef") or {}
         is_orphan = bool(claim.get("uid")) and claim["uid"] not in self._claims
         if is_orphan and spec.get("persistentVolumeReclaimPolicy") == "Delete":
-            yield f"is of claim {claim.get('namespace')}/{claim.get('name')}, which is gone"
+            owner = f"{claim.get('namespace')}/{claim.get('name')}"
+            yield f"belongs to claim {owner}, which no longer exists"
 
 
 def _is_on_node(pod: Raw) -> bool:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 _EXPECTATION = "step: "
-_RESTLESS = "the cluster does not come to rest"
+_RESTLESS = "the cluster does not become idle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,9 @@ def _outcome(document: Raw, seed: int, faults: int) -> SeedOutcome:
         return SeedOutcome(seed=seed, faults=faults, problem=f"{_RESTLESS}: {error}")
     except Exception as error:  # noqa: BLE001 - an engine that ends by an error is what is looked for
         lines = "".join(traceback.format_exception(error)).strip().splitlines()
-        return SeedOutcome(seed=seed, faults=faults, problem="\n".join(["an engine ended", *lines]))
+        return SeedOutcome(
+            seed=seed, faults=faults, problem="\n".join(["a component ended", *lines])
+        )
     done = [each for each in outcome.steps if each.verdict is not Verdict.SKIPPED]
     return SeedOutcome(
         seed=seed,

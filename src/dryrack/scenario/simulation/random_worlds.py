@@ -84,7 +84,7 @@ class _Generator:
         return {
             "apiVersion": API_VERSION,
             "kind": KIND,
-            "title": f"The random world of seed {seed}",
+            "title": f"The random scenario of seed {seed}",
             "limit": "24h",
             "fleet": self.fleet.description(self.nodes),
             "objects": [

@@ -73,7 +73,7 @@ def _failed(claim: Raw, result: Raw, condition: Raw) -> BindingConditionsError:
         full,
         f"device binding failed: claim={name_of(claim).name}, reason={reason}, "
         f'message="{message}"; device {_device(result)} has the condition {condition["type"]}, '
-        f"so the claim is deallocated and the pod decided anew",
+        f"so the claim is deallocated and the pod is retried",
     )
 
 

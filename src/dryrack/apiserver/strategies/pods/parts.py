@@ -60,12 +60,12 @@ async def _evict(call: Call) -> Answer:
 async def _no_process(call: Call) -> Answer:
     _approve(call)
     part = call.target.subresource
-    raise not_implemented(f"pods do not run here, so there is no process to {part} to")
+    raise not_implemented(f"{part} is not supported: pods on virtual nodes have no processes")
 
 
 async def _no_port(call: Call) -> Answer:
     _approve(call)
-    raise not_implemented("pods do not run here, so no port of them is open to forward to")
+    raise not_implemented("port-forward is not supported: pods on virtual nodes have no open ports")
 
 
 def _approve(call: Call) -> None:
@@ -83,4 +83,4 @@ def _approve(call: Call) -> None:
 
 
 async def _no_proxy(call: Call) -> Answer:
-    raise not_implemented("nothing runs here, so there is nobody behind the proxy to answer")
+    raise not_implemented("proxy is not supported: pods on virtual nodes have no open ports")
