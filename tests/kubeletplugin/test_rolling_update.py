@@ -199,7 +199,10 @@ def test_a_socket_path_that_is_too_long_is_shortened(driver: str, begins: str) -
 def test_who_wants_to_be_alone_is_alone_and_others_share(tmp_path: Path) -> None:
     """Without a UID nobody else may be there; with one, others that have one too."""
     first, second = UIDS
-    with instance(tmp_path), pytest.raises(InstanceError, match="another plugin uses this directory"):
+    with (
+        instance(tmp_path),
+        pytest.raises(InstanceError, match="another plugin uses this directory"),
+    ):
         instance(tmp_path).__enter__()
     with instance(tmp_path), pytest.raises(InstanceError, match="without --rolling-update-uid"):
         instance(tmp_path, first).__enter__()

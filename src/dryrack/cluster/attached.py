@@ -52,11 +52,7 @@ _logger = logging.getLogger(__name__)
 
 # As controller-runtime has it, so that its dashboards show it.
 LEADS = "leader_election_master_status"
-<<<<<<< HEAD
-_LEADS_TEXT = "Whether this process holds the lease: 1 if it does, 0 if not."
-=======
 _LEADS_TEXT = "1 if this process holds the lease, 0 otherwise."
->>>>>>> 83021d0a (Reword the messages of scenarios, faults and controllers)
 
 
 def leadership(metrics: Registry) -> Reading:

@@ -42,15 +42,11 @@ def kind_problem(document: Document, registry: Registry) -> Problem:
     kinds = {each.kind for each in registry.all() if "create" in each.verbs and each.group == group}
     meant = hint(kind, kinds)
     message = f"the cluster has no kind {kind!r}"
-<<<<<<< HEAD
-    fix = meant if meant.startswith("did you mean") else "put its definition before it"
-    if group == GROUP and kind in KINDS_GONE:
-        fix = KINDS_GONE[kind]
-=======
     fix = (
         meant if meant.startswith("did you mean") else "put its CustomResourceDefinition before it"
     )
->>>>>>> 83021d0a (Reword the messages of scenarios, faults and controllers)
+    if group == GROUP and kind in KINDS_GONE:
+        fix = KINDS_GONE[kind]
     return document.problem("kind", message, fix)
 
 
