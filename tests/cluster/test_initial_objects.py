@@ -88,7 +88,10 @@ def refused(text: str) -> list[str]:
         ),
         (
             "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: a}\n",
-            "start.yaml:2: the cluster has no kind 'RayCluster'; put its definition before it",
+            (
+                "start.yaml:2: the cluster has no kind 'RayCluster'; "
+                "put its CustomResourceDefinition before it"
+            ),
         ),
         (
             "apiVersion: resource.k8s.io/v1alpha2\nkind: PodSchedulingContext\n",
