@@ -34,7 +34,7 @@ from dryrack.kinds import documents
 from dryrack.kubeletplugin import VirtualDrivers, device_classes, read_devices
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tests.examples.expectations import Example
 
@@ -45,7 +45,10 @@ Raw = dict[str, Any]
 EXAMPLES = expectations.names()
 # One screen of a laptop.
 PAGE_LINES_MAX = 60
-DEFINED_BY = {"publish": definitions, "schedule": partial(definitions, POD_GROUPS)}
+DEFINED_BY: dict[str, Callable[[], str]] = {
+    "publish": definitions,
+    "schedule": partial(definitions, POD_GROUPS),
+}
 _KINDS = {"pod": PODS, "resourceclaim": CLAIMS, "devicetaintrule": TAINT_RULES}
 
 
