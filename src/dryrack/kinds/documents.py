@@ -225,8 +225,8 @@ def _unwrapped(name: str, value: Any, tree: Places) -> tuple[list[Document], lis
     if not isinstance(value, dict):
         place = tree.locate(())
         # What has no objects may be any file, such as a key behind a link: quote none of it.
-        found = "a string" if isinstance(value, str) else described(value)
-        message = f"expected an object with apiVersion and kind, got {found}"
+        got = "a string" if isinstance(value, str) else described(value)
+        message = f"expected an object with apiVersion and kind, got {got}"
         return [], [Problem(name, place.line, place.column, message)]
     documents: list[Document] = []
     problems: list[Problem] = []
