@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.docs.console import environment, examples, play, run
 from tests.realcluster import programs
 from tests.realcluster.releases import RELEASES
+
+from dryrack.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -54,6 +58,18 @@ def test_the_pages_lead_to_all_results() -> None:
         assert re.search(r"^nine-gpus +0/1 +Pending", shown, re.MULTILINE)
         assert "  ask for 8 instead of 9 in request gpus\n" in shown
     assert "error DR117 Pod my-pod" in "".join(each.output or "" for each in second)
+
+
+def test_the_tag_line_is_the_same_everywhere() -> None:
+    """People find the project by it."""
+    line = README.read_text().splitlines()[2]
+    action = yaml.safe_load((ROOT / "action.yml").read_text())["description"]
+    site = re.findall(r"^site_description: (.*)", (ROOT / "mkdocs.template.yml").read_text(), re.M)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["description"]
+
+    assert line == "Kubernetes Dynamic Resource Allocation without the hardware."
+    assert action.startswith(line.removesuffix("."))
+    assert [app.info.help, project, *site] == [line] * 3
 
 
 def test_the_readme_begins_with_two_commands_that_set_up_everything() -> None:
