@@ -342,3 +342,28 @@ def test_malformed_metadata_gets_the_answer_of_the_api_server(
 
         names = [each["metadata"]["name"] for each in cluster.list("configmaps", "default")]
         assert names == []
+
+
+def test_a_pod_over_quota_is_pending_because_of_the_quota() -> None:
+    """Its claim cannot be created, so that no scheduler reports anything about it."""
+    hard = {f"{CLASS}.deviceclass.resource.k8s.io/devices": "1"}
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team"},
+        "spec": {"hard": hard},
+    }
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "two"},
+        "spec": {"spec": claim("two", 2)["spec"]},
+    }
+    with Cluster() as cluster:
+        cluster.add_nodes(name="n", devices="fake:4")
+        entry = {"name": "gpu", "resourceClaimTemplateName": "two"}
+        cluster.apply([quota, template, pod("p", resourceClaims=[entry])])
+
+        words = cluster.expect_pending("p", because="quota")
+
+    assert "raise " in words

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dryrack.apiserver import runtime_config
 from dryrack.base.errors import ContentError
 from dryrack.client.client import Selection
-from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES, Endpoint
+from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES, Endpoint
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster import (
     EXPLANATION_KINDS,
@@ -35,6 +35,7 @@ from dryrack.cluster import (
     read_snapshot,
 )
 from dryrack.cluster.faults import read_healing, read_injection
+from dryrack.kinds.core import Event
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.testing.expectation import (
     ExpectationError,
@@ -254,7 +255,8 @@ class AsyncCluster:
         """
         Wait until a scheduler has refused pods and they go on waiting; return why.
 
-        A pod whose claim is missing or being deleted is not tried, and counts as refused.
+        A pod whose claim is missing or being deleted is not tried, and counts as refused; so does a
+        pod whose claim cannot be created, for example because a quota is exceeded.
         `because` are words of that answer, which is what the scheduler and `dryrack explain` say.
         """
         __tracebackhide__ = True
@@ -265,7 +267,8 @@ class AsyncCluster:
             members = await self._members(about)
             if members.placed or members.are_told:
                 return members
-            return members if are_held_back(members, await self._claims(about)) else None
+            claims, refused = await self._claims(about), await self._without_claims(about)
+            return members if are_held_back(members, claims, refused) else None
 
         if await self._until(told, seconds) is None:
             members = await self._members(about)
@@ -312,6 +315,16 @@ class AsyncCluster:
         selection = Selection(namespace=target.namespace)
         snapshot = await read_snapshot(self.client, (CLAIMS,), selection)
         return [each for each in snapshot.objects if isinstance(each, ResourceClaim)]
+
+    async def _without_claims(self, target: Target) -> frozenset[str]:
+        """Return the pods for which an event reports that a claim cannot be created."""
+        selection = Selection(namespace=target.namespace)
+        snapshot = await read_snapshot(self.client, (EVENTS,), selection)
+        return frozenset(
+            each.involved_object.name
+            for each in snapshot.objects
+            if isinstance(each, Event) and each.reason == "FailedResourceClaimCreation"
+        )
 
     async def _members(self, target: Target) -> Members:
         self._check_engines()

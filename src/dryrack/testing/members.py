@@ -15,7 +15,7 @@ from dryrack.placement import gangs_of
 from dryrack.testing.expectation import GANG, POD, ScheduledPod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.raw import Raw
@@ -106,16 +106,20 @@ class Members:
         return named
 
 
-def are_held_back(members: Members, claims: Iterable[ResourceClaim]) -> bool:
+def are_held_back(
+    members: Members, claims: Iterable[ResourceClaim], without_claims: Collection[str]
+) -> bool:
     """
     Return whether a claim that is missing or being deleted keeps each pod out of the queue.
 
-    A scheduler says nothing to such pods.
+    A scheduler reports nothing about such pods. `without_claims` are the names of pods whose claims
+    cannot be created.
     """
     usable = {each.metadata.name for each in claims if each.metadata.deletion_timestamp is None}
     waiting = [each for each in members.pods if not each.spec.node_name]
     return bool(waiting) and all(
-        any(
+        pod.metadata.name in without_claims
+        or any(
             name and name not in usable
             for name in (named_claim(pod, entry) for entry in pod.spec.resource_claims)
         )
