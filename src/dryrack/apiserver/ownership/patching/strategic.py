@@ -81,11 +81,12 @@ def _retained(live: Map, patch: Map) -> Map:
     keys = patch[_RETAIN]
     if not isinstance(keys, list):
         raise bad_patch("invalid patch format of retainKeys")
+    names = {each for each in keys if isinstance(each, str)}
     for name, value in patch.items():
         is_directive = name == _RETAIN or name.startswith((_DELETE_FROM, _ORDER))
-        if value is not None and not is_directive and name not in keys:
+        if value is not None and not is_directive and name not in names:
             raise bad_patch("invalid patch format of retainKeys")
-    return {name: value for name, value in live.items() if name in keys}
+    return {name: value for name, value in live.items() if name in names}
 
 
 def _target(name: str, directive: str) -> str:
@@ -104,7 +105,8 @@ def _delete_from(made: Map, name: str, unwanted: Any) -> None:
     elif isinstance(live, list) and isinstance(unwanted, list):
         if live or unwanted:
             ordering.element_type(live, unwanted)
-        made[name] = [item for item in live if item not in unwanted]
+        tokens = {ordering.token(item) for item in unwanted}
+        made[name] = [item for item in live if ordering.token(item) not in tokens]
 
 
 def _value(live: Any, patch: Any, name: str, schema: Schema | None) -> Any:
