@@ -177,11 +177,15 @@ def test_objects_of_a_file_are_there_from_the_start(home: Path, tmp_path: Path) 
         "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu}\n"
         "spec: {selectors: [{cel: {expression: 'device.driver == \"gpu\"'}}]}\n"
     )
-    up = dryrack("up", "--detach", "--config", folder)
+    last = tmp_path / "last.yaml"
+    last.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {x: bye}\n")
+    # A repeated option adds files; the last one alone would lose objects without a word.
+    up = dryrack("up", "--detach", "--config", folder, "--config", last)
     assert up.returncode == 0, up.stderr
-    assert "2 objects from the files of --config" in up.stderr
-    made = fetched(home / "default" / "kubeconfig", "/api/v1/namespaces/default/configmaps/a")
-    assert made["data"] == {"x": "hello"}
+    assert "3 objects from the files of --config" in up.stderr
+    for name, value in (("a", "hello"), ("b", "bye")):
+        path = f"/api/v1/namespaces/default/configmaps/{name}"
+        assert fetched(home / "default" / "kubeconfig", path)["data"] == {"x": value}
     file.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Wrong_Name}\n")
     refused = dryrack("up", "--detach", "--name", "second", "--config", file)
     assert refused.returncode == 1
