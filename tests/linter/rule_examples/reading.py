@@ -34,4 +34,9 @@ EXAMPLES = {
         "apiVersion: dryrack.dev/v1alpha1\nkind: Scenario\nsteps: [{wait: 1m}]\n",
         ("wait: 1m", "wiat: 1m"),
     ),
+    "DR009": broken(
+        "apiVersion: resource.nvidia.com/v1beta1\nkind: ComputeDomain\nmetadata:\n  name: imex\n"
+        "spec:\n  numNodes: 2\n  channel:\n    resourceClaimTemplate:\n      name: channel\n",
+        ("numNodes: 2", 'numNodes: "2"'),
+    ),
 }

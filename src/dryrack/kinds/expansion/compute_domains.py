@@ -6,7 +6,8 @@ channel. NVIDIA's controller creates the template; a what-if on files and the co
 the same one.
 """
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from dryrack.kinds.documents import Document
 from dryrack.kinds.raw import Raw
@@ -25,6 +26,40 @@ _TEMPLATE_NAME: Path = ("spec", "channel", "resourceClaimTemplate", "name")
 def is_compute_domain(document: Document) -> bool:
     """Return whether a document is a ComputeDomain."""
     return (document.api_version, document.kind) == (GROUP_VERSION, KIND)
+
+
+class DomainFault(NamedTuple):
+    """Why an API server refuses a ComputeDomain: the field, what is wrong, and the fix."""
+
+    path: Path
+    what: str
+    fix: str
+
+
+def faults(domain: Raw) -> Iterator[DomainFault]:
+    """Yield what the definition of the kind does not allow in the spec of a ComputeDomain."""
+    spec = domain.get("spec")
+    if not isinstance(spec, dict):
+        if "spec" in domain:
+            yield DomainFault(("spec",), "expected an object", "write numNodes and channel")
+        return
+    nodes = spec.get("numNodes")
+    is_whole = isinstance(nodes, int | float) and not isinstance(nodes, bool) and nodes % 1 == 0
+    if not is_whole:
+        what = "Required value" if nodes is None else f"expected an integer, got {nodes!r}"
+        yield DomainFault(("spec", "numNodes"), what, "write a number of nodes, without quotes")
+    channel = spec.get("channel")
+    if not isinstance(channel, dict):
+        fix = "write resourceClaimTemplate: {name: ...} under it"
+        yield DomainFault(("spec", "channel"), "Required value", fix)
+        return
+    mode = channel.get("allocationMode", "Single")
+    if mode not in ("All", "Single"):
+        at: Path = ("spec", "channel", "allocationMode")
+        yield DomainFault(at, f"Unsupported value: {mode!r}", "write Single or All")
+    if not template_name(domain):
+        fix = "name the ResourceClaimTemplate that the pods of the domain use"
+        yield DomainFault(_TEMPLATE_NAME, "Required value", fix)
 
 
 def template_name(domain: Raw) -> str:

@@ -11,6 +11,7 @@ from dryrack.hardware.names import suggestion
 from dryrack.kinds.catalog import CURRENT, Unknown, model_of
 from dryrack.kinds.convert import V1, V1ALPHA3, V1BETA1, V1BETA2
 from dryrack.kinds.documents import Document
+from dryrack.kinds.expansion.compute_domains import faults, is_compute_domain
 from dryrack.kinds.migrations import conversion, moved
 from dryrack.kinds.other_kinds import Mistaken, Standing, standing
 from dryrack.kinds.text.source_positions import Tree, parse_path, spot
@@ -227,3 +228,19 @@ def own_kind_wrong(world: World) -> Iterator[Problem]:
     does. The files that a Scenario names are read, too. No cluster stores these kinds.
     """
     yield from map(_told, world.own_kind_faults)
+
+
+@RULES.rule(
+    "DR009",
+    "compute-domain-wrong",
+    Severity.ERROR,
+    summary="A ComputeDomain is not as its definition requires.",
+)
+def compute_domain_wrong(world: World) -> Iterator[Problem]:
+    """
+    The API server refuses the object, so no controller creates the ResourceClaimTemplate that the
+    pods of the domain use. `dryrack allocate` refuses it as well.
+    """
+    for document in filter(is_compute_domain, world.documents):
+        for fault in faults(document.raw):
+            yield Problem(Entry(document, None), fault.path, fault.what, fault.fix)

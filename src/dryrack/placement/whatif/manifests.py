@@ -17,6 +17,7 @@ from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.documents import latest
 from dryrack.kinds.expansion.compute_domains import (
+    faults,
     is_compute_domain,
     template_name,
     workload_template,
@@ -77,6 +78,17 @@ def _with_domain_templates(documents: Sequence[Document], found: Manifests) -> I
     for each in documents:
         if not is_compute_domain(each):
             yield each
+            continue
+        refusals = [
+            each.problem(
+                fault.path,
+                f"ComputeDomain {each.name}, {'.'.join(map(str, fault.path))}: {fault.what}",
+                fault.fix,
+            )
+            for fault in faults(each.raw)
+        ]
+        found.problems += refusals
+        if refusals or not template_name(each.raw):
             continue
         made = replace(each, raw=workload_template(each.raw))
         if made.identity not in present:
@@ -163,7 +175,7 @@ def _is_workload(document: Document) -> bool:
 
 def _is_bystander(document: Document, ignored: _Ignored) -> bool:
     """Return whether it is passed over; then it is noted by file and kind."""
-    if is_compute_domain(document) and document.name and template_name(document.raw):
+    if is_compute_domain(document) and document.name:
         return False
     if _is_workload(document) or standing(document) not in (Standing.BYSTANDER, Standing.CUSTOM):
         return False
