@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from msgspec.structs import replace as changed
 from tests.placement.test_whatif import SLICES as FLEET
 from tests.placement.test_whatif import claim, places, reckon, settings, world
 
 from dryrack.allocation import Code
 from dryrack.cli.allocate import verdict
-from dryrack.placement import explain_claim, stories, what_if
+from dryrack.placement import explain_claim, lacking, stories, what_if
 
 ONE = """
 apiVersion: resource.k8s.io/v1
@@ -189,3 +192,24 @@ def test_a_search_that_stops_at_its_limit_is_unknown_everywhere() -> None:
     assert "not fit whole" not in str(outcome.document())
     told = [stories(each.nodes) for each in outcome.refused]
     assert {verdict(nodes) for nodes in told} == {"unknown whether it fits", "waits for its gang"}
+
+
+def test_a_member_without_claims_is_unknown_with_its_gang() -> None:
+    """The pod that the search left over is not said to fit nowhere."""
+    nodes = "".join(NODE.replace("NAME", f"n{i}") for i in range(6))
+    requests = [4000 + 13 * i for i in range(11)] + [9000]
+    pods = "".join(
+        labelled(f"p{i:02}", "12").replace(
+            "image: i", f"image: i, resources: {{requests: {{cpu: {amount}m}}}}"
+        )
+        for i, amount in enumerate(requests)
+    )
+    objects = world(nodes + pods)
+    bare = tuple(changed(e, spec=changed(e.spec, resource_claims=())) for e in objects.pods)
+    given = replace(objects, parties=bare)
+
+    (gang,) = what_if(given, settings()).gangs
+    (story,) = lacking(given, gang, settings)
+
+    assert gang.is_unknown
+    assert verdict(story.nodes) == "unknown whether it fits"

@@ -16,7 +16,12 @@ from dryrack.base.text import hint
 from dryrack.kinds.decode import to_builtins
 from dryrack.placement.views.claims import claims_of
 from dryrack.placement.views.gangs import GangView, gangs_of
-from dryrack.placement.whatif.explain import Explanation, explain_claim_alone, texts_of
+from dryrack.placement.whatif.explain import (
+    Explanation,
+    explain_claim_alone,
+    stories,
+    texts_of,
+)
 from dryrack.placement.whatif.gang_remedies import helpful_to_gang
 from dryrack.placement.whatif.pod_explanation import (
     explain_claim,
@@ -25,7 +30,7 @@ from dryrack.placement.whatif.pod_explanation import (
     siblings_of,
 )
 from dryrack.placement.whatif.present import as_now_for
-from dryrack.placement.whatif.what_if import what_if
+from dryrack.placement.whatif.what_if import UNKNOWN_GANG, on_any_node, what_if
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -165,7 +170,8 @@ def lacking(world: World, gang: GangOutcome, settings: Callable[[], Settings]) -
     }
     found = [_without_holders(story, holders) for story in told if story.nodes]
     if not found and changes:
-        return [Explanation(f"pod {first}", None, False, (), texts_of(changes), ())]
+        nodes = stories([on_any_node("", Code.UNDECIDED, *UNKNOWN_GANG)]) if gang.is_unknown else ()
+        return [Explanation(f"pod {first}", None, False, nodes, texts_of(changes), ())]
     return found
 
 

@@ -84,6 +84,11 @@ _WAITING_TOLD_MAX = 5
 # So many claims that keep what they have are told by name; a dump has hundreds.
 _SETTLED_TOLD_MAX = 5
 _USUAL = ", ".join(f"{name} {amount}" for name, amount in CAPACITY.items())
+# What is so of a gang whose search stopped, and what to do.
+UNKNOWN_GANG = (
+    "the search for its gang stopped at its limit before it had tried all ways to place it",
+    "see the message of the gang",
+)
 # What is so where there are no nodes, and what to do.
 _CLUSTER_EMPTY = ("the cluster has no nodes", "add a node")
 _FILES_EMPTY = (
@@ -599,9 +604,7 @@ def _waits_for_gang(
 
 def _unknown(member: Member) -> list[Refusal]:
     """Return what is said of the claims of a member for which the search found no place."""
-    fact = "the search for its gang stopped at its limit before it had tried all ways to place it"
-    remedy = "see the message of the gang"
-    return [on_any_node(claim, Code.UNDECIDED, fact, remedy) for claim in member.claims]
+    return [on_any_node(claim, Code.UNDECIDED, *UNKNOWN_GANG) for claim in member.claims]
 
 
 def for_lack_of(missing: Missing) -> Refusal:
