@@ -320,7 +320,7 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
         (("--name", "No/Path"), "cluster name"),
         (("--nodes", "-1"), "--nodes -1"),
         (("--port", "70000"), "--port 70000"),
-        (("--without", "gravity"), "no engine 'gravity'"),
+        (("--without", "gravity"), "unknown component 'gravity'; use one of: kubelet"),
         (("--authorization", "trust"), "must be always-allow or rbac"),
         (("--host", "0.0.0.0"), "--expose"),
         (("--host", "example.com"), "an IP address"),
