@@ -324,6 +324,31 @@ def test_a_directive_with_many_values_takes_linear_time(live: Raw, patch: Raw, l
     assert time.thread_time() - began < 2
 
 
+def test_many_tolerations_of_a_runtime_class_take_linear_time() -> None:
+    """The server does not compare each of them with each toleration of the pod."""
+    there = [{"key": f"k{number}", "operator": "Exists"} for number in range(MANY)]
+    wanted = [
+        {"key": f"k{number}", "operator": "Exists"} for number in range(MANY - 1, 2 * MANY - 1)
+    ]
+    runtime_class = {
+        "metadata": {"name": "many"},
+        "handler": "many",
+        "scheduling": {"tolerations": wanted},
+    }
+    made = ask("POST /apis/node.k8s.io/v1/runtimeclasses", runtime_class)
+    assert made["kind"] == "RuntimeClass", made
+    spec = POD["spec"] | {"runtimeClassName": "many", "tolerations": there}
+    began = time.thread_time()
+    pod = ask(
+        f"POST /api/v1/{IN_NAMESPACE}pods", POD | {"metadata": {"name": "many"}, "spec": spec}
+    )
+
+    assert time.thread_time() - began < 3
+    keys = [each["key"] for each in pod["spec"]["tolerations"]]
+    assert [key for key in keys if key.startswith("k")][:MANY] == [f"k{n}" for n in range(MANY)]
+    assert keys.count(f"k{MANY - 1}") == keys.count(f"k{MANY}") == 1
+
+
 @st.composite
 def spoilt_objects(draw: st.DrawFn) -> tuple[str, Raw, Raw]:
     path = draw(st.sampled_from(sorted(OBJECTS)))

@@ -55,5 +55,8 @@ def _scheduled(spec: Raw, scheduling: Raw) -> Raw:
             raise RuntimeClassError(f"conflict: runtimeClass.{path}; {own}")
     made = {**spec, "nodeSelector": {**selector, **wanted}} if wanted else spec
     known = spec.get("tolerations") or []
-    added = [each for each in scheduling.get("tolerations") or () if each not in known]
+    # Both lists can have thousands of tolerations, which are objects without lists in them.
+    have = {frozenset(each.items()) for each in known}
+    tolerations = scheduling.get("tolerations") or ()
+    added = [each for each in tolerations if frozenset(each.items()) not in have]
     return {**made, "tolerations": [*known, *added]} if added else made
