@@ -65,7 +65,7 @@ def explain(
     >>> import dryrack
     >>> objects = dryrack.load("nodes.yaml", "training.yaml", "four-gpus.yaml")
     >>> dryrack.explain(objects, "default/four-gpus").helps[0]
-    'ask for 2 instead of 4 in request gpus'
+    'lower the count of request gpus from 4 to 2'
     """
     from dryrack.placement import explain_claim
 
@@ -126,5 +126,5 @@ def _settings(node: str, release: str) -> Settings:
 
     known = {each.value: each for each in Release}
     if release not in known:
-        raise ContentError(f"release {release!r}: not known; write {' or '.join(known)}")
+        raise ContentError(f"release {release!r}: unknown release; use {' or '.join(known)}")
     return Settings(chance=SeededChance(), release=known[release], node=node or None)

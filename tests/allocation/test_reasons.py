@@ -97,21 +97,21 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any], Code, str]] = {
         [asking("12Gi")],
         {},
         Code.CAPACITY_SHORT,
-        "memory is short by 2Gi; ask for less, or free some",
+        "memory is short by 2Gi; request less, or free some",
     ),
     "capacity that it does not have": (
         [shareable("10Gi")],
         [asking("1", "cores")],
         {},
         Code.CAPACITY_ABSENT,
-        "has no capacity cores; it has memory; ask for a capacity that it has",
+        "has no capacity cores; it has memory; request a capacity that it has",
     ),
     "capacity that its policy forbids": (
         [shareable("10", **STEPS)],
         [asking("5")],
         {},
         Code.CAPACITY_POLICY,
-        "5 of memory is not an amount that its policy allows; ask for 1 to 4",
+        "its request policy does not allow 5 of memory; request 1 to 4",
     ),
     "binding conditions switched off": (
         [device("gpu-0", more={"bindingConditions": ["Ready"]})],
@@ -119,8 +119,8 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any], Code, str]] = {
         {"features": Features()},
         Code.GATE_OFF,
         (
-            "has binding conditions, and they are switched off; "
-            "switch on DRADeviceBindingConditions and DRAResourceClaimDeviceStatus"
+            "has binding conditions, but their feature gates are off; "
+            "enable DRADeviceBindingConditions and DRAResourceClaimDeviceStatus"
         ),
     ),
     "counters switched off": (
@@ -129,8 +129,8 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any], Code, str]] = {
         {"features": Features()},
         Code.GATE_OFF,
         (
-            "consumes counters, and partitionable devices are switched off; "
-            "switch on DRAPartitionableDevices"
+            "consumes counters, but the feature gate of partitionable devices is off; "
+            "enable DRAPartitionableDevices"
         ),
     ),
     "no attribute for a constraint": (
@@ -159,7 +159,7 @@ def test_the_request_comes_first_with_what_it_lacks() -> None:
     first, *rest = why(pool([*devices(2), tainted() | {"name": "gpu-2"}]), claim(request("r", 4)))
 
     assert (first.code, first.lacking) == (Code.NOT_ENOUGH, 2)
-    assert first.message == "wants 4 devices, and 2 of 3 can be had; 2 more needed"
+    assert first.message == "needs 4 devices; 2 of 3 are available; 2 more needed"
     assert [reason.code for reason in rest] == [Code.TAINTED]
 
 
@@ -169,7 +169,7 @@ def test_only_devices_that_are_meant_are_counted() -> None:
     offered = [device("gpu-0", a="a"), device("gpu-1", a="b")]
     first, *rest = why(pool(offered), claim(request("r", 2, select=SELECT_B)), held=held)
 
-    assert first.fact == "wants 2 devices, and 1 of 2 can be had"
+    assert first.fact == "needs 2 devices; 1 of 2 is available"
     assert [reason.code for reason in rest] == [Code.REQUEST_SELECTOR]
 
 
@@ -188,8 +188,8 @@ def test_devices_chosen_for_another_request_are_told_as_such() -> None:
     reasons = why(pool(devices(1)), claim(request("a")), claim(request("b"), name="two"))
     reason = of_device(reasons)
 
-    had = "0 of 1 can be had (1 chosen for other requests)"
-    assert reasons[0].fact == f"wants 1 device, and {had}"
+    had = "0 of 1 are available (1 chosen for other requests)"
+    assert reasons[0].fact == f"needs 1 device; {had}"
     assert reason.code is Code.IN_USE
     assert reason.fact == "chosen for request a of claim claim"
 
@@ -211,7 +211,7 @@ def test_an_incomplete_pool_is_told_in_numbers() -> None:
 
     assert [reason.code for reason in reasons] == [Code.NO_DEVICES, Code.POOL_INCOMPLETE]
     assert reasons[1].device == f"{DRIVER}/pool"
-    assert reasons[1].fact == "2 of 3 slices are there"
+    assert reasons[1].fact == "2 of 3 ResourceSlices exist"
 
 
 def test_an_invalid_pool_is_told_and_is_an_error_of_the_node() -> None:

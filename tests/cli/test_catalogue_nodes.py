@@ -69,8 +69,8 @@ def test_nodes_with_an_instance_type_get_the_devices_of_the_catalogue(tmp_path: 
 
     assert "default/c   a      gpu       gpu.nvidia.com/a/gpu-0" in done.stdout
     assert (
-        "no ResourceSlices given; nodes of the instance type g6.xlarge get its devices from the "
-        "catalogue: a" in done.stderr
+        "no ResourceSlices found; nodes of instance type g6.xlarge get the devices of the hardware "
+        "catalog: a" in done.stderr
     )
     assert done.returncode == 0
 
@@ -100,7 +100,7 @@ def test_a_node_with_a_device_plugin_gets_no_devices_of_the_catalogue(tmp_path: 
 
     assert done.returncode == 1
     assert (
-        "nodes that have nvidia.com/gpu from a device plugin get no devices from the catalogue: a"
+        "nodes with nvidia.com/gpu of a device plugin get no devices of the hardware catalog: a"
         in done.stderr
     )
 
@@ -114,16 +114,16 @@ def test_explain_takes_the_same_options(tmp_path: Path) -> None:
 
     assert (fits.returncode, large.returncode) == (0, 1)
     assert "default/fits fits on node node-1" in fits.stdout
-    assert "ask for 8 instead of 9 in request gpu" in large.stdout
+    assert "lower the count of request gpu from 9 to 8" in large.stdout
 
 
 def test_wrong_options_say_what_to_write(tmp_path: Path) -> None:
     """Each mistake in the options is one line and exit code 2."""
     file = written(tmp_path, claim("c"))
     tried = {
-        ("allocate", "-f", str(file), "--nodes", "3"): "add --instance-type",
+        ("allocate", "-f", str(file), "--nodes", "3"): "needs --instance-type",
         ("allocate", "-f", str(file), "--instance-type", "p5.48xlrge"): "'p5.48xlarge'",
-        ("allocate", "-f", str(file), "--instance-type", "h100"): "a card, not a machine",
+        ("allocate", "-f", str(file), "--instance-type", "h100"): "a device model, not an",
         ("allocate", "-f", str(file), "--instance-type", "p5.48xlarge", "--nodes", "0"): "from 1",
         ("explain", "claim", "c", "--instance-type", "p5.48xlarge"): "name files with -f",
     }

@@ -81,7 +81,7 @@ def test_a_node_that_is_not_in_the_files_is_a_wrong_call() -> None:
     """A typing error in --node does not look like a claim that does not fit."""
     done = dryrack("allocate", *FLEET, "-f", "training.yaml", "--node", "rack-3")
 
-    assert "--node 'rack-3': not in the files; they have rack-1, rack-2" in done.stderr
+    assert "--node 'rack-3': the files have no such Node; did you mean 'rack-" in done.stderr
     assert done.returncode == 2
 
 
@@ -92,7 +92,7 @@ def test_a_node_that_no_slice_names_is_a_wrong_call_too(tmp_path: Path) -> None:
     words = ("-f", "slices.yaml", "-f", str(EXAMPLES / "training.yaml"), "--node", "rack-3")
     done = dryrack("allocate", *words, cwd=tmp_path)
 
-    assert "--node 'rack-3': not in the files; they have rack-1, rack-2" in done.stderr
+    assert "--node 'rack-3': the files have no such Node; did you mean 'rack-" in done.stderr
     assert done.returncode == 2
 
 
@@ -298,7 +298,7 @@ def test_explain_names_the_gang_that_is_not_there() -> None:
     """As for claims and pods."""
     done = dryrack("explain", "gang", "training", *FLEET, "-f", "training.yaml")
 
-    assert "gang 'default/training': not there" in done.stderr
+    assert "gang 'default/training' not found" in done.stderr
     assert done.returncode == 1
 
 

@@ -107,13 +107,13 @@ def test_the_rights_are_to_read() -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--port", "70000"), "--port 70000: from 1 to 65535"),
-        (("--host", "example.com"), "--host 'example.com': an IP address"),
-        (("--host", "0.0.0.0"), "--host 0.0.0.0: reachable from other machines; add --expose"),
+        (("--port", "70000"), "--port 70000: must be from 1 to 65535"),
+        (("--host", "example.com"), "--host 'example.com': must be an IP address"),
+        (("--host", "0.0.0.0"), "--host 0.0.0.0: other machines can reach this address"),
         (("--kubeconfig", "nothing.yaml"), 'kubeconfig "nothing.yaml" not found; start a cluster'),
-        (("--seed", "1"), "--seed: only with --scenario"),
-        (("--scenario", "gang-gp"), "gang-gp: no such file, and no scenario of dryrack's"),
-        (("--scenario", "gang-gpu", "--context", "lab"), "--scenario: a cluster of its own"),
+        (("--seed", "1"), "--seed needs --scenario"),
+        (("--scenario", "gang-gp"), "gang-gp: no file or packaged scenario has this name"),
+        (("--scenario", "gang-gpu", "--context", "lab"), "--scenario cannot show a cluster"),
     ],
 )
 def test_what_is_called_wrongly_is_told(words: tuple[str, ...], complaint: str) -> None:

@@ -121,7 +121,7 @@ def test_what_takes_no_part_is_told_once_for_each_kind(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump_all([node, *events, claim("one", 1)]))
     said = dryrack("allocate", "-f", path).stderr
 
-    assert f"{path}: 30 objects of the kind Event take no part; ignored\n" in said
+    assert f"{path}: ignored 30 objects of kind Event: dryrack does not use this kind\n" in said
     assert "e7" not in said
 
 
@@ -141,7 +141,7 @@ def test_a_dump_without_claims_is_answered_with_the_command_that_has_them(tmp_pa
         assert done.stderr.count("dump with: kubectl get nodes,resourceslices,") == 1
     linted = json.loads(dryrack("lint", "-o", "json", path, rest).stdout)["findings"]
     assert [each["object"].split()[0] for each in linted] == ["Deployment", "ReplicaSet"]
-    assert all(each["fix"].startswith("dump with: kubectl get ") for each in linted)
+    assert all(each["fix"].startswith("add it to the dump with: kubectl") for each in linted)
 
 
 def test_a_written_pod_beside_nothing_lacks_its_template(tmp_path: Path) -> None:
@@ -149,5 +149,5 @@ def test_a_written_pod_beside_nothing_lacks_its_template(tmp_path: Path) -> None
     path = tmp_path / "pod.yaml"
     path.write_text(yaml.safe_dump(pod("a", resourceClaimTemplateName="two")))
 
-    assert "'two', which is not there; add it" in dryrack("allocate", "-f", path).stderr
+    assert "'two', which does not exist; add it" in dryrack("allocate", "-f", path).stderr
     assert "add the ResourceClaimTemplate" in dryrack("lint", path).stdout

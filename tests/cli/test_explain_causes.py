@@ -164,54 +164,53 @@ class Cause:
 CAUSES = {
     "wrong class": Cause(
         wrong_class,
-        "pod default/p waits: request gpu: device class gpu.nvidia.co does not exist; "
+        "pod default/p is pending: request gpu: device class gpu.nvidia.co does not exist; "
         "did you mean 'gpu.nvidia.com'?",
-        "ask for class gpu.nvidia.com instead of gpu.nvidia.co in request gpu",
+        "use class gpu.nvidia.com instead of gpu.nvidia.co in request gpu",
     ),
     "class of other devices": Cause(
         other_class,
-        "pod default/p waits: node node-1 and 1 node like it: request gpu: wants 1 device, and "
-        "class mig.nvidia.com selects none of 42 devices on node node-1; "
+        "pod default/p is pending: node node-1 and 1 node like it: request gpu: needs 1 device; "
+        "class mig.nvidia.com selects none of 42 devices of node node-1; "
         "gpu.nvidia.com/node-1/gpu-0 and 7 more: class mig.nvidia.com does not select it: "
         "type is 'gpu', the class requires 'mig'",
-        "ask for class gpu.nvidia.com instead of mig.nvidia.com in request gpu",
+        "use class gpu.nvidia.com instead of mig.nvidia.com in request gpu",
     ),
     "selector typo": Cause(
         selector_typo,
-        "pod default/p waits: node node-1: request gpu: wants 1 device, and 0 of 8 can be had; "
+        "pod default/p is pending: node node-1: request gpu: needs 1 device; 0 of 8 are available; "
         "gpu.nvidia.com/node-1/gpu-0 and 7 more: productName is 'NVIDIA H100 80GB HBM3', "
         "the selector requires 'NVIDIA H100 80GB'",
-        "write 'NVIDIA H100 80GB HBM3' instead of 'NVIDIA H100 80GB' in the selector of request "
-        "gpu",
+        "use 'NVIDIA H100 80GB HBM3' instead of 'NVIDIA H100 80GB' in the selector of request gpu",
     ),
     "fragmentation": Cause(
         fragmentation,
-        "pod default/p waits: node node-1 and 1 node like it: request gpu: wants 4 devices, and "
-        "2 of 8 can be had (6 in use)",
-        "ask for 2 instead of 4 in request gpu",
+        "pod default/p is pending: node node-1 and 1 node like it: request gpu: needs 4 devices; "
+        "2 of 8 are available (6 in use)",
+        "lower the count of request gpu from 4 to 2",
         more=("add 2 devices like gpu.nvidia.com/node-1/gpu-0",),
     ),
     "MIG profile": Cause(
         mig_profile,
-        "pod default/p waits: node cut: request gpu: wants 1 device, and 0 of ",
-        "write '3g.20gb' instead of '3g.40gb' in the selector of request gpu",
+        "pod default/p is pending: node cut: request gpu: needs 1 device; 0 of ",
+        "use '3g.20gb' instead of '3g.40gb' in the selector of request gpu",
     ),
     "taint": Cause(
         taint,
-        "pod default/p waits: node node-1: the node is tainted team:NoSchedule",
-        "tolerate team=ml:NoSchedule, as node node-1 has it",
+        "pod default/p is pending: node node-1: the node is tainted team:NoSchedule",
+        "tolerate team=ml:NoSchedule of node node-1",
     ),
     "quota": Cause(
         quota,
-        "pod default/p waits: exceeded quota: ResourceQuota gpus allows 4 of "
+        "pod default/p is pending: exceeded quota: ResourceQuota gpus allows 4 of "
         "gpu.nvidia.com.deviceclass.resource.k8s.io/devices, 0 are used, and the pod requests 8",
         "raise gpu.nvidia.com.deviceclass.resource.k8s.io/devices in ResourceQuota gpus from 4 to "
         "8",
-        more=("ask for 4 instead of 8 in request gpu",),
+        more=("lower the count of request gpu from 8 to 4",),
     ),
     "priority": Cause(
         priority,
-        "pod default/p waits: node node-1: request gpu: wants 8 devices, and 0 of 8 can be had "
+        "pod default/p is pending: node node-1: request gpu: needs 8 devices; 0 of 8 are available "
         "(8 in use); it cannot preempt pod default/a (priority 1000): its own priority is 0",
         "give the pod a priority above 1000, so that it preempts pod default/a (priority 1000) on "
         "node node-1",
@@ -227,14 +226,14 @@ CAUSES = {
     ),
     "zone": Cause(
         zone,
-        "pod default/p waits: node node-1 and 1 node like it: the pod's nodeSelector requires "
+        "pod default/p is pending: node node-1 and 1 node like it: the pod's nodeSelector requires "
         f"{ZONE}: b, and the node has 'a'",
-        f"drop the nodeSelector {ZONE}: b, or label a node so",
+        f"remove the nodeSelector {ZONE}: b, or add this label to a node",
     ),
     "CPU beside free GPUs": Cause(
         cpu,
-        "pod default/p waits: node node-1 and 1 node like it: the pod requests 11 of cpu, and "
-        "10 of 32 is left on the node",
+        "pod default/p is pending: node node-1 and 1 node like it: the pod requests 11 of cpu; "
+        "the node has 10 of 32 left",
         "request 10 CPUs instead of 11",
     ),
 }

@@ -60,8 +60,10 @@ def test_a_cluster_without_nodes_is_said_to_have_none() -> None:
         cluster.apply([*fabric(), template("t", of="fabric"), pod("p", "t"), pod("plain")])
         cluster.clock.advance("10s")
 
-        assert cluster.explain("p").startswith("pod default/p waits: the cluster has no nodes")
-        assert cluster.explain("plain").startswith("pod default/plain waits: the cluster has no")
+        assert cluster.explain("p").startswith("pod default/p is pending: the cluster has no")
+        assert cluster.explain("plain").startswith(
+            "pod default/plain is pending: the cluster has no"
+        )
 
 
 def test_a_pod_that_waits_for_a_device_to_be_attached_is_told_which() -> None:
@@ -76,7 +78,7 @@ def test_a_pod_that_waits_for_a_device_to_be_attached_is_told_which() -> None:
         text = cluster.explain("p")
 
     device = "device fabric.example.com/fabric/fab-0 of claim default/p-gpu-"
-    assert text.startswith(f"pod default/p waits: {device}")
+    assert text.startswith(f"pod default/p is pending: {device}")
     assert f" on node node-1: the binding condition {wanted} is not set" in text.splitlines()[0]
     assert "does it run?" not in text
 
@@ -90,8 +92,8 @@ def test_a_driver_without_slices_is_named_and_no_node_for_it() -> None:
         text = cluster.explain("p")
 
     assert text.splitlines()[0] == (
-        "pod default/p waits: request gpu: no ResourceSlice of driver fabric.example.com exists; "
-        "install the driver, or check that it runs on the nodes"
+        "pod default/p is pending: request gpu: no ResourceSlice of driver fabric.example.com "
+        "exists; install the driver, or check that it runs on the nodes"
     )
 
 
@@ -103,7 +105,7 @@ def test_a_missing_template_is_named_with_what_to_do() -> None:
         cluster.clock.advance("10s")
         text = cluster.explain("p")
 
-    assert "refers to ResourceClaimTemplate 'nowhere', which is not there" in text.splitlines()[0]
+    assert "uses ResourceClaimTemplate 'nowhere', which does not exist" in text.splitlines()[0]
     assert "does it run?" not in text
 
 
@@ -120,7 +122,9 @@ def test_quota_is_the_cause_on_a_full_fleet_as_well() -> None:
         cluster.clock.advance("10s")
         text = cluster.explain("p")
 
-    assert text.startswith("pod default/p waits: exceeded quota: ResourceQuota gpus allows 4 of ")
+    assert text.startswith(
+        "pod default/p is pending: exceeded quota: ResourceQuota gpus allows 4 of "
+    )
     assert "would help" not in text
 
 
@@ -146,7 +150,7 @@ def test_a_claim_that_a_driver_cannot_prepare_is_told_on_the_node() -> None:
         text = cluster.explain("p")
 
     assert text.startswith("pod default/p is on node node-1")
-    assert f"its claims cannot be prepared on the node: {message}" in text
+    assert f"its node cannot prepare its claims: {message}" in text
 
 
 def test_pods_of_a_job_are_told_together() -> None:
@@ -158,7 +162,7 @@ def test_pods_of_a_job_are_told_together() -> None:
         waiting = cluster.pending()
         text = cluster.explain(waiting[0].partition("/")[2])
 
-    assert text.splitlines()[1] == "Job small: 2 of 5 fit"
+    assert text.splitlines()[1] == "Job small: 2 of 5 pods fit"
 
 
 def test_a_job_in_files_is_explained_by_its_name(tmp_path: Path) -> None:
@@ -190,5 +194,5 @@ def test_a_job_in_files_is_explained_by_its_name(tmp_path: Path) -> None:
 
     lines = words.getvalue().splitlines()
     assert not fits
-    assert lines[0].startswith("pod default/small-2 waits: node node-1: request gpu: wants 4 ")
-    assert lines[1] == "Job small: 2 of 5 fit"
+    assert lines[0].startswith("pod default/small-2 is pending: node node-1: request gpu: needs 4 ")
+    assert lines[1] == "Job small: 2 of 5 pods fit"

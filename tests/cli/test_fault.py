@@ -54,9 +54,9 @@ def test_devices_are_well_again_by_node_and_by_pattern() -> None:
     """All that match on all nodes that do; who names no device, or no node, is told so."""
     assert healed_devices(CLUSTER, "rack-1/gpu-*") == {"rack-1": {device_annotation("gpu-9"): None}}
     assert healed_devices(CLUSTER, "rack-*/gpu-0") == {"rack-1": {}, "rack-2": {}}
-    with pytest.raises(UsageError, match="device 'rack-1': name it as NODE/DEVICE"):
+    with pytest.raises(UsageError, match="device 'rack-1': write NODE/DEVICE"):
         healed_devices(CLUSTER, "rack-1")
-    with pytest.raises(UsageError, match="node 'rack-3': there is none; did you mean 'rack-"):
+    with pytest.raises(UsageError, match="node 'rack-3' not found; did you mean 'rack-"):
         healed_devices(CLUSTER, "rack-3/gpu-0")
 
 
@@ -240,10 +240,10 @@ def test_a_cluster_that_is_not_up_is_told(tmp_path: Path) -> None:
         ("device rack-1/* lost share=2", "share=2: must be a share from 0 to 1, for example 0.1"),
         ("node rack-1 fan=ok", "node 'rack-1 fan=ok': use NODE and prepare=fail"),
         ("node rack-1 reboot --for 5s", "'node rack-1 reboot' happens once; remove the duration"),
-        ("node rack-1 ready=false --for ever", "--for 'ever': how long, for example 30s"),
+        ("node rack-1 ready=false --for ever", "--for 'ever': must be a duration, for example 30s"),
         ("pool rack-9 half", "no pool of 'rack-9/*'; see: kubectl get resourceslices"),
-        ("engine schedulr crash", "no engine 'schedulr'; did you mean 'scheduler'?"),
-        ("api errors=0.1 engine=x", "no engine 'x'; use one of: controllers, plugin, scheduler"),
+        ("engine schedulr crash", "unknown component 'schedulr'; did you mean 'scheduler'?"),
+        ("api errors=0.1 engine=x", "unknown component 'x'; use one of: controllers, plugin"),
         ("claim forgotten leaked", "claim 'forgotten leaked': use NAMESPACE/NAME leaked"),
     ],
 )

@@ -34,10 +34,10 @@ def test_a_dump_is_tried_as_it_is() -> None:
     assert [each["claim"] for each in answer["unsatisfied"]] == [f"team/{WAITING}-gpu-r8srt"]
     notes, _, _ = said.partition("\n\n")
     assert notes.splitlines()[:4] == [
-        f"{DUMP}: 30 objects take no part; ignored: {', '.join(IGNORED)}",
+        f"{DUMP}: ignored 30 objects of kinds that dryrack does not use: {', '.join(IGNORED)}",
         f"{DUMP}:2025: Job migrate: makes no pods; its replica count is 0",
         f"{DUMP}:2093: CronJob nightly: tried as 1 pod, nightly-0",
-        "6 workloads make no pods; theirs are in the files",
+        "6 workloads create no pods: the files contain their pods",
     ]
 
 

@@ -172,12 +172,18 @@ spec:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("show", "p5.48xlarg"), "'p5.48xlarg': not in the catalogue; did you mean 'p5.48xlarge'"),
+        (
+            ("show", "p5.48xlarg"),
+            "'p5.48xlarg': not in the hardware catalog; did you mean 'p5.48xlarge'",
+        ),
         (("show", "h100"), "did you mean 'h100-nvl-94gb' or 'h100-sxm5-80gb'?"),
-        (("show", "model/p5.48xlarge"), "'model/p5.48xlarge': not in the catalogue"),
-        (("show", "t4", "--mig"), "--mig: t4 has no cards whose partitions are known"),
-        (("list", "--model", "h300"), "model 'h300': not in the catalogue; did you mean"),
-        (("list", "--vendor", "acme"), "--vendor 'acme': has none of these; vendors are AMD, AWS"),
+        (("show", "model/p5.48xlarge"), "'model/p5.48xlarge': not in the hardware catalog"),
+        (("show", "t4", "--mig"), "--mig: the catalog has no MIG profiles for t4; leave out --mig"),
+        (("list", "--model", "h300"), "model 'h300': not in the hardware catalog; did you mean"),
+        (
+            ("list", "--vendor", "acme"),
+            "--vendor 'acme': the catalog has no matching entry; use one of: AMD, AWS",
+        ),
         (("list", "--catalogue-file", "no.yaml"), "no.yaml: no such file; check the path"),
     ],
 )

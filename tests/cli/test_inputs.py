@@ -71,7 +71,7 @@ def test_the_commands_take_a_template_alone(tmp_path: Path) -> None:
 
     assert allocated.stdout.splitlines() == ["resourceclaim.resource.k8s.io/six"]
     assert allocated.returncode == 1
-    assert "ask for 8 instead of 9 in request gpu" in explained.stdout
+    assert "lower the count of request gpu from 9 to 8" in explained.stdout
 
 
 def test_pods_of_a_custom_kind_are_tried(tmp_path: Path) -> None:
@@ -96,5 +96,5 @@ def test_lint_checks_the_claims_of_templates_in_custom_kinds(tmp_path: Path) -> 
     [found] = [each for each in library.lint(file) if each.code == "DR602"]
 
     path = "spec.leaderWorkerTemplate.workerTemplate.spec.resourceClaims[0]"
-    assert found.message.startswith("no template 'two' in namespace 'default' is in the files")
+    assert found.message.startswith("template 'two' of namespace 'default' is not in the files")
     assert found.field.startswith(path)

@@ -38,7 +38,7 @@ def write(directory: Path, content: str | bytes, name: str = "a.yaml") -> str:
 
 def test_a_clean_file_exits_with_0_and_says_nothing_on_stdout(tmp_path: Path) -> None:
     """No finding: nothing for a program to read, one line for a person."""
-    assert run(write(tmp_path, SLICE)) == (0, "", "nothing found in 1 file\n")
+    assert run(write(tmp_path, SLICE)) == (0, "", "no findings in 1 file\n")
 
 
 def test_warnings_alone_exit_with_0(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_several_files_are_one_world(tmp_path: Path) -> None:
     files = [write(tmp_path, CLASS, "class.yaml"), write(tmp_path, SLICE, "slice.yaml")]
 
     assert run(*files)[0] == 0
-    assert run("-f", files[0], files[1])[2] == "nothing found in 2 files\n"
+    assert run("-f", files[0], files[1])[2] == "no findings in 2 files\n"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_scenario_is_checked_as_the_command_that_runs_it_does(tmp_path: Path) 
     _, old, _ = run(write(tmp_path, right.replace("v1alpha1", "v1"), "c.yaml"))
     _, mixed, _ = run(write(tmp_path, join(right, POD), "d.yaml"), "-o", "json")
 
-    assert clean == (0, "", "nothing found in 1 file\n")
+    assert clean == (0, "", "no findings in 1 file\n")
     assert refused == (
         f"{tmp_path}/b.yaml:4: error DR008 steps[0].apply[0]: 'gone.yaml': "
         f"no such file or directory; use a file in {tmp_path} or in a folder below it\n"

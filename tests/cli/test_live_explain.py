@@ -40,13 +40,13 @@ def test_a_pod_that_waits_is_told_why_and_what_would_help(kubeconfig: Path) -> N
     lines = done.stdout.splitlines()
 
     assert done.returncode == 1
-    assert lines[0].startswith("pod team/waits waits: node rack-2: request gpu: wants 4 devices, ")
-    assert lines[1].startswith("default-scheduler said ")
+    assert lines[0].startswith("pod team/waits is pending: node rack-2: request gpu: needs 4 dev")
+    assert lines[1].startswith("default-scheduler reported ")
     assert " ago: 0/2 nodes are available: " in lines[1]
     assert lines[3] == "node rack-2, 1 short"
     helps = lines[lines.index("any one of these would help, the smallest change first:") + 1 :]
     assert helps[0].startswith("  remove the taint ")
-    assert "  ask for 3 instead of 4 in request gpu" in lines
+    assert "  lower the count of request gpu from 4 to 3" in lines
 
 
 def test_programs_read_what_a_person_is_told(kubeconfig: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_pod_without_claims_has_a_case_too(kubeconfig: Path) -> None:
     done = explain(kubeconfig, "pod", "lost")
 
     assert "2 node(s) didn't match Pod's node affinity/selector" in done.stdout
-    assert "drop the nodeSelector disk: fast, or label a node so" in done.stdout
+    assert "remove the nodeSelector disk: fast, or add this label to a node" in done.stdout
 
 
 def test_a_pod_that_is_placed_is_told_where_and_why(kubeconfig: Path) -> None:
@@ -74,9 +74,9 @@ def test_a_pod_that_is_placed_is_told_where_and_why(kubeconfig: Path) -> None:
     assert done.returncode == 0
     assert done.stdout.startswith("pod team/train is on node rack-1\n  claim team/three\n")
     assert "    gpu: gpu.nvidia.com/rack-1/gpu-2\n" in done.stdout
-    assert "it is the best of 2 nodes that take the pod: " in done.stdout
+    assert "it is the best of 2 nodes where the pod fits: " in done.stdout
     assert "rack-1   DynamicResources    passed" in done.stdout
-    assert "chosen by the profile default-scheduler: node rack-1" in done.stdout
+    assert "selected by profile default-scheduler: node rack-1" in done.stdout
 
 
 def test_the_trace_is_for_programs_as_well(kubeconfig: Path) -> None:
@@ -94,7 +94,7 @@ def test_gates_are_told_before_anything_else(kubeconfig: Path) -> None:
 
     assert done.returncode == 1
     assert "pod team/gated has scheduling gates: example.com/quota\n" in done.stdout
-    assert "decided now, it would go to node rack-" in done.stdout
+    assert "it now fits on node rack-" in done.stdout
 
 
 def test_a_gang_is_told_with_the_proof_and_so_are_its_pods(kubeconfig: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_gang_is_told_with_the_proof_and_so_are_its_pods(kubeconfig: Path) -> 
 
     assert gang.returncode == member.returncode == 1
     assert gang.stdout.startswith(proof)
-    assert member.stdout.startswith(f"pod team/first waits with its gang:\n{proof}")
+    assert member.stdout.startswith(f"pod team/first is pending with its gang:\n{proof}")
     assert document(kubeconfig, "gang", "pair")["gangs"][0]["fits"] is False
 
 
@@ -113,19 +113,22 @@ def test_a_claim_is_told_with_what_it_has_or_with_its_pod(kubeconfig: Path) -> N
     has, waits = explain(kubeconfig, "claim", "three"), explain(kubeconfig, "claim", "four")
 
     assert has.returncode == 0
-    assert has.stdout.startswith("claim team/three has its devices on node rack-1:\n")
+    assert has.stdout.startswith("claim team/three is allocated on node rack-1:\n")
     assert has.stdout.endswith("used by: train\n")
-    assert waits.stderr == "claim team/four waits for its pod:\n"
-    assert waits.stdout.startswith("pod team/waits waits: ")
+    assert waits.stderr == "claim team/four is not allocated, because its pod has no node:\n"
+    assert waits.stdout.startswith("pod team/waits is pending: ")
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("pod", "trian"), "pod 'team/trian': not there, or has ended; did you mean 'team/train'?"),
-        (("claim", "thre"), "claim 'team/thre': not there; did you mean 'team/three'?"),
-        (("gang", "pairs"), "gang 'team/pairs': not there; did you mean 'team/pair'?"),
-        (("gang", "other/pair"), "gang 'other/pair': not there; did you mean 'team/pair'?"),
+        (
+            ("pod", "trian"),
+            "pod 'team/trian' not found, or it has ended; did you mean 'team/train'?",
+        ),
+        (("claim", "thre"), "claim 'team/thre' not found; did you mean 'team/three'?"),
+        (("gang", "pairs"), "gang 'team/pairs' not found; did you mean 'team/pair'?"),
+        (("gang", "other/pair"), "gang 'other/pair' not found; did you mean 'team/pair'?"),
     ],
 )
 def test_names_that_nobody_has_are_told_with_what_was_meant(

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((), "--devices: which devices this node has, for example fake:8"),
+        ((), "--devices is missing; name the devices of this node, for example fake:8"),
         (
             ("--devices", "tpu:8"),
             "--devices tpu: unknown device kind; use one of: catalogue, cpu, fake, file, gpu, net",
         ),
         (("--devices", "fake:8", "--node", "Node_1"), "--node 'Node_1': "),
         (("--print-rbac", "--nas-namespace", "a.b"), "--nas-namespace 'a.b': "),
-        (("--devices", "fake:8", "--kubeconfig", "/nowhere"), "kubeconfig /nowhere: not there"),
+        (("--devices", "fake:8", "--kubeconfig", "/nowhere"), 'kubeconfig "/nowhere" not found'),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_is_done(

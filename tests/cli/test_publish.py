@@ -244,7 +244,7 @@ def test_without_a_configuration_it_is_said_how_to_make_one(
     make = "kubectl create configmap dra-kwok-configmap -n karpenter --from-file=config.yaml=FILE"
 
     assert (is_well, printed) == (True, "")
-    assert "ConfigMap karpenter/dra-kwok-configmap: not there" in said
+    assert "ConfigMap karpenter/dra-kwok-configmap does not exist" in said
     assert make in said
     assert make not in with_catalogue
 
@@ -294,7 +294,7 @@ def test_a_mistake_is_told_with_its_line_and_nothing_is_published(
 def test_objects_in_files_have_lines_too(capsys: pytest.CaptureFixture[str], path: Path) -> None:
     """What is wrong with a DRAConfig or a NodeOverlay is told as it is of configurations."""
     is_well, printed, said = dry_run(capsys, str(path))
-    told = [line.removeprefix("not in force: ") for line in said.splitlines()[:-1]]
+    told = [line.removeprefix("not applied: ") for line in said.splitlines()[:-1]]
 
     assert (is_well, printed) == (False, "")
     assert told == [
@@ -308,7 +308,7 @@ def test_a_config_map_of_another_name_takes_no_part(capsys: pytest.CaptureFixtur
     _, printed, said = dry_run(capsys, *CONFIGS["gpu"], config_map="another")
 
     assert printed == ""
-    assert "ConfigMap dra-kwok-configmap takes no part; ignored" in said
+    assert "ignored ConfigMap dra-kwok-configmap: dryrack publish does not use it" in said
 
 
 def test_what_the_command_cannot_do_is_one_line_and_an_exit_code(tmp_path: Path) -> None:
@@ -319,7 +319,8 @@ def test_what_the_command_cannot_do_is_one_line_and_an_exit_code(tmp_path: Path)
 
     senseless = dryrack("publish", "--resync", "often")
     assert senseless.returncode == 2
-    assert senseless.stderr == "dryrack: --resync 'often': how long, for example 30s or 1m30s\n"
+    problem = "must be a duration, for example 30s or 1m30s"
+    assert senseless.stderr == f"dryrack: --resync 'often': {problem}\n"
 
 
 def test_it_serves_until_it_is_told_to_stop(
@@ -339,7 +340,7 @@ def test_it_serves_until_it_is_told_to_stop(
     assert [each["message"] for each in lines][-1] == "stopped"
     assert {"time", "level", "logger", "message"} <= lines[0].keys()
     assert rest.returncode == 0
-    assert rest.stderr.startswith("ConfigMap karpenter/dra-kwok-configmap: not there")
+    assert rest.stderr.startswith("ConfigMap karpenter/dra-kwok-configmap does not exist")
     assert rest.stderr.endswith("0 slices for 0 nodes: nothing to write\n")
     assert lease["spec"]["holderIdentity"] == ""
 

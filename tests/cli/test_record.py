@@ -63,7 +63,8 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> str:
         dump(cluster, KINDS, folder / "dump.yaml")
     code, out, said = run("record", "-f", f"{folder}/dump.yaml", "-o", f"{folder}/recorded.yaml")
     assert (code, out) == (0, "")
-    assert said == f"2 nodes and 2 pods; try: dryrack scenario run {folder}/recorded.yaml\n"
+    command = f"dryrack scenario run {folder}/recorded.yaml"
+    assert said == f"recorded 2 nodes and 2 pods; to run them: {command}\n"
     return f"{folder}/recorded.yaml"
 
 
@@ -103,13 +104,13 @@ def test_a_run_that_loses_a_pod_of_the_recording_fails_and_names_it(
     assert code == 1
     assert "recorded failed" in out
     assert "    pods placed: 2 in the recording, 1 now\n" in out
-    assert "    placed then, not now: default/b: 0/2 nodes are available: " in out
+    assert "    recorded, not scheduled now: default/b: 0/2 nodes are available: " in out
     (outcome,) = json.loads(run(*options, "-o", "json")[1])["scenarios"]
     assert (outcome["held"], len(outcome["recorded"]["lost"])) == (False, 1)
     suite = ElementTree.parse(report).getroot()[0]
     (failure,) = suite.iter("failure")
     assert suite.get("failures") == "1"
-    assert failure.get("message", "").startswith("not placed now: default/b: ")
+    assert failure.get("message", "").startswith("not scheduled now: default/b: ")
     assert "pods placed: 2 in the recording, 2 now" in run("scenario", "run", scenario)[1]
 
 
@@ -135,7 +136,7 @@ def test_what_replaces_nothing_is_told(scenario: str, tmp_path: Path) -> None:
     other.write_text(yaml.safe_dump(claim("c", 5)))
     code, _, said = run("scenario", "diff", scenario, "--replace", str(other))
 
-    told = "--replace: the scenario has no ResourceClaim c; it is added, and replaces nothing\n"
+    told = "--replace: added ResourceClaim c: the scenario has no object of this name\n"
     placed = "recorded: pods placed: 2 in the recording, 2 now\n"
     assert (code, said) == (0, f"{placed}{told}{placed}no difference; of 2 pods\n")
 

@@ -20,9 +20,9 @@ Raw = dict[str, Any]
 @pytest.mark.parametrize(
     ("said", "line"),
     [
-        ("0/1 nodes: 1 full.", "(mine said the same)"),
-        ("0/1 nodes: 1 full. preemption: none", "(mine said the same, and: preemption: none)"),
-        ("0/2 nodes: 2 full.", "mine said: 0/2 nodes: 2 full."),
+        ("0/1 nodes: 1 full.", "(mine reported the same)"),
+        ("0/1 nodes: 1 full. preemption: none", "(mine reported the same, and: preemption: none)"),
+        ("0/2 nodes: 2 full.", "mine reported: 0/2 nodes: 2 full."),
         ("", ""),
     ],
 )
@@ -56,25 +56,25 @@ def test_a_scheduler_that_decided_otherwise_may_have_a_configuration_of_its_own(
     refused = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes: 1 in maintenance"}
     told = told_of(capsys, {"conditions": [refused]})
 
-    assert "default-scheduler said: 0/1 nodes: 1 in maintenance\n" in told
-    assert "decided now, it would go to node n\n" in told
-    assert "or by a configuration of its own (--scheduler-config)\n" in told
+    assert "default-scheduler reported: 0/1 nodes: 1 in maintenance\n" in told
+    assert "it now fits on node n\n" in told
+    assert "or the scheduler may use another configuration (--scheduler-config)\n" in told
 
 
 def test_a_scheduler_that_said_nothing_may_not_run(capsys: pytest.CaptureFixture[str]) -> None:
     """A pod that names one which there is not waits without a word."""
     told = told_of(capsys, {}, schedulerName="nobody")
 
-    assert "scheduler nobody has said nothing of it yet; does it run?\n" in told
+    assert "scheduler nobody has not reported on it yet; check that this scheduler runs\n" in told
 
 
 @pytest.mark.parametrize(
     ("status", "line"),
     [
-        ({"phase": "Pending"}, "its node has not taken it up yet; "),
+        ({"phase": "Pending"}, "its node has not started it yet; "),
         (
             {"phase": "Pending", "startTime": "2026-01-02T03:04:05Z"},
-            "it has not started there yet; its events say why: kubectl describe pod p -n default\n",
+            "it has not started yet; to print its events, run: kubectl describe pod p -n default\n",
         ),
         ({"phase": "Running"}, ""),
     ],

@@ -81,7 +81,7 @@ def test_what_pods_wait_for_is_told_where_a_scenario_does_not_hold(tmp_path: Pat
     (tmp_path / "s.yaml").write_text(HEAD + steps + expect)
     done = dryrack("scenario", "run", "s.yaml", "--junit", "report.xml", cwd=tmp_path)
 
-    told = "pod default/p waits: 0/1 nodes are available: 1 node(s) didn't match Pod's node "
+    told = "pod default/p is pending: 0/1 nodes are available: 1 node(s) didn't match Pod's node "
     assert f"\n    {told}" in done.stdout
     report = Xml.parse(tmp_path / "report.xml").getroot()
     assert str(report[0].findtext("system-out")).startswith(told)
@@ -100,14 +100,17 @@ def test_what_does_not_hold_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("run", "gang-gup"), "gang-gup: no such file, and no scenario of dryrack's; did you mean"),
-        (("show", "fake-9"), "fake-9: no such scenario; did you mean"),
-        (("run", "file", "--without", "kubelet"), "--without: only with --kubeconfig or --context"),
+        (
+            ("run", "gang-gup"),
+            "gang-gup: no file or packaged scenario has this name; did you mean",
+        ),
+        (("show", "fake-9"), "scenario 'fake-9' not found; did you mean"),
+        (("run", "file", "--without", "kubelet"), "--without needs --kubeconfig or --context"),
         (("run", "file", "fake-1", "--keep"), "--keep: of one scenario at a time"),
         (("run", "file", "--seed", "1", "--context", "x"), "--seed: decides nothing on a cluster"),
         (
             ("run", "file", "--context", "x", "--without", "wurst"),
-            "--without wurst: use one of: kubelet, slices, plugin",
+            "--without wurst: unknown component; use one of: kubelet, slices, plugin",
         ),
     ],
 )

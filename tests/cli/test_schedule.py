@@ -47,7 +47,7 @@ def test_schedulers_of_different_names_have_different_leases(
 @pytest.mark.parametrize(
     ("wish", "words"),
     [
-        (Wish(names=("",)), "--name '': what pods have in schedulerName"),
+        (Wish(names=("",)), "--name '': the name is empty; use the schedulerName"),
         (Wish(names=("My_One",)), "--name 'My_One': .*; name the lease with --lease-name"),
         (Wish(lease_name="My_One"), "--lease-name 'My_One': "),
         (Wish(namespace="a.b"), "--namespace 'a.b': "),
@@ -102,7 +102,7 @@ def test_a_cluster_that_is_not_there_is_told_in_a_line(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert done.stderr.startswith("dryrack: kubeconfig ")
-    assert "name one with --kubeconfig" in done.stderr
+    assert "start a cluster with" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -174,7 +174,7 @@ def test_a_wrong_configuration_is_told_by_line_and_nothing_is_started(
 
     assert done.returncode == 1
     assert done.stderr == (
-        f"dryrack: {where}: no plugin 'NodeAfinity'; did you mean 'NodeAffinity'?\n"
+        f"dryrack: {where}: unknown plugin 'NodeAfinity'; did you mean 'NodeAffinity'?\n"
     )
 
 

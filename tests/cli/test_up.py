@@ -326,7 +326,7 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
         (("--host", "example.com"), "an IP address"),
         (("--config", "nowhere.yaml"), "no such file"),
         (("--nodes", "1", "--instance-type", "p5.48xlrge"), "did you mean 'p5.48xlarge'"),
-        (("--nodes", "1", "--instance-type", "h100"), "a card, not a machine; p5.48xlarge has it"),
+        (("--nodes", "1", "--instance-type", "h100"), "a device model, not an instance type"),
         (("--instance-type", "p5.48xlarge"), "needs --nodes, for example: --nodes 3"),
         (
             ("--nodes=1", "--instance-type=g4dn.xlarge", "--devices=catalogue:g4dn.xlarge"),
@@ -338,8 +338,8 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
             ("--devices", "gpu:0"),
             "--devices 'gpu:0': the count must be a positive integer, got '0'",
         ),
-        (("--release", "1.20"), "--release '1.20': not known; write 1.36 or 1.37"),
-        (("--feature-gates", "DRAMagic=true"), "feature gate 'DRAMagic': not known here"),
+        (("--release", "1.20"), "--release '1.20': unknown release; use 1.36 or 1.37"),
+        (("--feature-gates", "DRAMagic=true"), "feature gate 'DRAMagic': unknown; use one of"),
         (("--runtime-config", "resource.k8s.io=true"), "--runtime-config: invalid key"),
     ],
 )

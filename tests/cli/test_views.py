@@ -75,7 +75,7 @@ def test_claims_and_gangs_are_those_of_a_namespace_or_of_all(kubeconfig: Path) -
     assert "1 of 2 pods fit; pod team/second does not fit" in gangs
     for command in ("claims", "gangs"):
         done = dryrack(command, "--kubeconfig", kubeconfig)
-        told = f"no {command} in this namespace; -A shows those of all\n"
+        told = f"no {command} in this namespace; to show all namespaces, add -A\n"
         assert (done.returncode, done.stdout, done.stderr) == (0, "", told)
 
 
@@ -97,7 +97,7 @@ def test_wide_tables_say_more(kubeconfig: Path) -> None:
     claims = shown("claims", "-A", "--kubeconfig", kubeconfig, "-o", "wide")
     assert "gpu.nvidia.com/rack-1: gpu-0, gpu-1, gpu-2" in claims
     assert "gpu: 5 × gpu.nvidia.com" in claims
-    assert "wants 5 devices" in shown("gangs", "-A", "--kubeconfig", kubeconfig, "-o", "wide")
+    assert "needs 5 devices" in shown("gangs", "-A", "--kubeconfig", kubeconfig, "-o", "wide")
 
 
 def test_files_are_shown_likewise() -> None:

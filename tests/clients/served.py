@@ -51,7 +51,7 @@ class ServedPlane:
             command, env=environment, stderr=subprocess.PIPE, text=True
         ) as process:
             assert process.stderr is not None
-            assert any("end it with Ctrl-C" in line for line in process.stderr)
+            assert any("press Ctrl-C to stop" in line for line in process.stderr)
             try:
                 yield
             finally:

@@ -18,7 +18,7 @@ def test_without_the_token_there_is_nothing(path: str) -> None:
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Cookie": "dryrack-0=x"}):
             async with page.http.get(path, headers=headers) as response:
                 assert response.status == 401
-                assert "open the address that dryrack printed" in await response.text()
+                assert "open the URL that dryrack printed" in await response.text()
         assert page.road.asked == []
 
     visit(story)

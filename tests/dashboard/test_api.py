@@ -163,8 +163,8 @@ def test_explanations_are_those_of_the_command(subject: str) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("explain/pod/team/wait", 404, "pod 'team/wait': not there, or has ended; did you mean"),
-        ("explain/gang/team/none", 404, "gang 'team/none': not there"),
+        ("explain/pod/team/wait", 404, "pod 'team/wait' not found, or it has ended; did you mean"),
+        ("explain/gang/team/none", 404, "gang 'team/none' not found"),
         ("explain/node/team/a", 404, "Not Found"),
         ("nothing", 404, "Not Found"),
     ],

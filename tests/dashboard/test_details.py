@@ -285,6 +285,6 @@ def test_details_of_what_is_not_there_are_told_so(path: str) -> None:
     async def story(page: Visit) -> None:
         async with page.http.get(f"/api/v1/{path}", headers=BEARER) as response:
             assert response.status == 404
-            assert (await response.json())["error"].endswith(": not there")
+            assert (await response.json())["error"].endswith(" not found")
 
     visit(story)

@@ -85,12 +85,12 @@ def test_the_timeline_tells_what_happened() -> None:
             [],
             [("devices", "Example 80GB", "free → allocated")],
             [
-                ("pod", "team/waits", "placed on rack-2"),
+                ("pod", "team/waits", "bound to rack-2"),
                 ("devices", "Example 80GB", "allocated → prepared"),
             ],
             [("devices", "Example 80GB", "none → free")],
             [
-                ("node", "rack-1", "gone"),
+                ("node", "rack-1", "deleted"),
                 ("devices", "Example 80GB", "allocated → withdrawn"),
                 ("devices", "Example 80GB", "free → none"),
             ],
@@ -106,8 +106,8 @@ def test_the_timeline_tells_what_happened() -> None:
 @pytest.mark.parametrize(
     ("at", "words"),
     [
-        ("1", "not known; what is known begins at 2027-01-15T08:00:00.000000Z"),
-        ("2001-01-01T00:00:00Z", "not known; what is known begins at 2027-01-15T08:00:00.000000Z"),
+        ("1", "the history begins later, at 2027-01-15T08:00:00.000000Z"),
+        ("2001-01-01T00:00:00Z", "the history begins later, at 2027-01-15T08:00:00.000000Z"),
     ],
 )
 def test_what_is_not_known_any_more_is_told(at: str, words: str) -> None:
@@ -126,12 +126,12 @@ def test_what_is_not_known_any_more_is_told(at: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("at", "words"),
     [
-        ("then", "not a time; write a revision, or a time like 2027-01-15T08:00:00Z"),
+        ("then", "must be a revision, or a time, for example 2027-01-15T08:00:00Z"),
         (
             "0001-01-01T00:00:00",
-            "not a time; write a revision, or a time like 2027-01-15T08:00:00Z",
+            "must be a revision, or a time, for example 2027-01-15T08:00:00Z",
         ),
-        pytest.param("1" * 5000, "no revision has so many digits", id="thousands of digits"),
+        pytest.param("1" * 5000, "the revision has too many digits", id="thousands of digits"),
     ],
 )
 def test_what_is_neither_a_revision_nor_a_time_is_refused(at: str, words: str) -> None:
@@ -179,7 +179,7 @@ def test_the_past_of_a_plane_is_known_from_its_log() -> None:
         }
 
         assert told["rack-1", "created"] == "2027-01-15T08:00:00.000000Z"
-        assert told["team/train", "placed on rack-1"] == "2027-01-15T08:00:00.000000Z"
+        assert told["team/train", "bound to rack-1"] == "2027-01-15T08:00:00.000000Z"
         assert told["Example 80GB", "free → allocated"] == "2027-01-15T08:01:00.000000Z"
         assert moments[0]["states"] == {}
         then = await page.get("fleet?at=2027-01-15T08:01:30Z")

@@ -30,7 +30,7 @@ def test_a_scenario_is_on_the_page_from_its_first_write_to_its_last() -> None:
         each["name"]
         for moment in moments
         for each in moment["changes"]
-        if each["what"].startswith("placed on ")
+        if each["what"].startswith("bound to ")
     ]
     placed_now = {name for name, row in live.tracked.pods.current.items() if row["node"]}
     assert first < last <= live.clock.now()

@@ -103,12 +103,12 @@ def test_nothing_is_written() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"class": "gpus"}, "class 'gpus': not there; did you mean"),
-        ({"node": "rack-9"}, "node 'rack-9': not there"),
-        ({"count": 0}, "count 0: from 1 to 32"),
+        ({"class": "gpus"}, "class 'gpus' not found; did you mean"),
+        ({"node": "rack-9"}, "node 'rack-9' not found"),
+        ({"count": 0}, "count 0: must be from 1 to 32"),
         ({"count": "many"}, "Expected `int | null`, got `str` - at `$.change.count`"),
         ({"colour": "red"}, "unknown field `colour`"),
-        ({"count": 1, "request": "cpus"}, "pod team/waits: no request 'cpus' to change"),
+        ({"count": 1, "request": "cpus"}, "pod team/waits has no request 'cpus' to change"),
     ],
 )
 def test_what_makes_no_sense_is_told(change: Raw, words: str) -> None:

@@ -56,7 +56,7 @@ def test_the_pages_lead_to_all_results() -> None:
     for shown in ("".join(each.output or "" for each in page) for page in (first, second)):
         assert re.search(r"^one-h100 +1/1 +Running", shown, re.MULTILINE)
         assert re.search(r"^nine-gpus +0/1 +Pending", shown, re.MULTILINE)
-        assert "  ask for 8 instead of 9 in request gpus\n" in shown
+        assert "  lower the count of request gpus from 9 to 8\n" in shown
     assert "error DR117 Pod my-pod" in "".join(each.output or "" for each in second)
 
 

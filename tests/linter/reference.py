@@ -1,8 +1,8 @@
 """
-The page about all codes, made from the rules themselves.
+Write the reference page of all lint codes from the rules.
 
-`python -m tests.linter.reference > docs/reference/lint.md` writes it; a test compares.
-Each example is shown as the change that heals it.
+`python -m tests.linter.reference > docs/reference/lint.md` writes the page; a test compares it.
+The page shows each example as the change that fixes it.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ _CONTEXT_LINES = 2
 _HEAD = """\
 # Lint codes
 
-`dryrack lint FILE…` reads any mix of Kubernetes YAML and JSON and says what a cluster would \
-refuse, and what it would accept and never schedule.
+`dryrack lint FILE…` checks Kubernetes YAML and JSON files.
+It reports what the API server rejects, and what the API server accepts but the scheduler \
+cannot schedule.
 A code never changes its meaning.
-Errors make the exit code 1; warnings and infos do not.
+Errors set the exit code to 1; warnings and infos do not.
 
-- **error**: a cluster refuses it, or it cannot work whatever else is in the cluster.
-- **warning**: it cannot work with what is in the files, or it does something else than was \
-probably meant.
-- **info**: worth a look.
+- **error**: the API server rejects the object, or the object cannot work in any cluster.
+- **warning**: the object cannot work with the objects in the files, or it probably does not do \
+what you intend.
+- **info**: check whether this is intended.
 
-DR0xx is about reading files, DR1xx the API's own rules, DR2xx pools, counters and nodes, \
-DR3xx devices, DR4xx classes and selectors, DR5xx claims, DR6xx pods, DR7xx policy, \
-DR8xx the configuration of publishers of fake devices.
-In the examples, `-` is what lint finds and `+` is what heals it.
+The first digit is the topic: DR0xx reading files, DR1xx validation by the API server, \
+DR2xx pools, counters and nodes, DR3xx devices, DR4xx classes and selectors, DR5xx claims, \
+DR6xx pods, DR7xx policy, DR8xx device configurations of publishers.
+In the examples, `-` marks the lines with the finding and `+` the corrected lines.
 
-| code | severity | name | what |
+| Code | Severity | Name | Description |
 |---|---|---|---|
 """
 
@@ -71,7 +72,7 @@ def _change(example: Example) -> Iterator[str]:
     matcher = difflib.SequenceMatcher(None, bad, fixed, autojunk=False)
     for group in matcher.get_grouped_opcodes(_CONTEXT_LINES):
         start = group[0][1]
-        yield f"# {_object(bad, group[0][1])}" if start else "# the beginning of the file"
+        yield f"# {_object(bad, group[0][1])}" if start else "# start of the file"
         for tag, low, high, new_low, new_high in group:
             if tag == "equal":
                 yield from (f"  {line}" for line in bad[low:high])
@@ -84,7 +85,7 @@ def _object(lines: list[str], index: int) -> str:
     """Kind and name of the object that line `index` is in."""
     kinds = [nth for nth, line in enumerate(lines[: index + 1]) if line.startswith("kind:")]
     if not kinds:
-        return "the beginning of the file"
+        return "start of the file"
     kind = lines[kinds[-1]].removeprefix("kind: ")
     name = next(line for line in lines[kinds[-1] :] if line.startswith("  name: "))
     return f"{kind} {name.removeprefix('  name: ')}"

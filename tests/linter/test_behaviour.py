@@ -357,7 +357,10 @@ def test_a_missing_attribute_is_looked_for_in_capacity() -> None:
     )
     (finding,) = findings(text)
 
-    assert finding.fix == 'it is in capacity; write device.capacity["gpu.example.com"].memory'
+    assert (
+        finding.fix
+        == 'the devices have it in capacity; use device.capacity["gpu.example.com"].memory'
+    )
 
 
 def test_request_selectors_see_only_what_the_class_leaves() -> None:
@@ -375,7 +378,7 @@ def test_counters_beside_devices_are_told_where_to_go() -> None:
     text = SLICE + "  sharedCounters:\n  - {name: a, counters: {memory: {value: 1Gi}}}\n"
     (finding,) = (each for each in findings(text) if each.code == "DR118")
 
-    assert finding.fix == "put the counters into a slice of their own, in the same pool"
+    assert finding.fix == "put the counters into a separate slice of the same pool"
 
 
 def test_a_loop_over_attributes_sees_every_device() -> None:
@@ -396,7 +399,7 @@ def test_requests_of_a_claim_share_the_devices_of_a_node() -> None:
     (finding,) = findings(join(SLICE, CLASS, claim))
 
     assert finding.code == "DR502"
-    assert "4 devices together" in finding.what
+    assert "together need 4 devices" in finding.what
 
 
 def test_devices_of_all_nodes_count_for_each() -> None:
@@ -446,11 +449,11 @@ def test_a_workload_is_judged_by_the_template_of_its_pods() -> None:
     [
         (
             POD.replace("resourceClaimTemplateName", "resourceClaimName"),
-            "'one-gpu' is a template; write resourceClaimTemplateName: one-gpu",
+            "'one-gpu' is a template; use resourceClaimTemplateName: one-gpu",
         ),
         (
             POD.replace("namespace: team-a", "namespace: team-b"),
-            "it is in namespace 'team-a'; a pod uses those of its own namespace",
+            "it is in namespace 'team-a'; a pod needs it in its own namespace",
         ),
         (POD.replace("one-gpu", "one-gpus"), "did you mean 'one-gpu'?"),
     ],

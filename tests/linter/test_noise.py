@@ -110,7 +110,7 @@ def test_a_driver_name_that_cannot_exist_is_told_once() -> None:
             "- expression: device",
             {"move it under `cel`", "move `expression` under `cel`"},
         ),
-        ("        count: 2\n", "        constraints: []\n", {"move it up, beside `requests`"}),
+        ("        count: 2\n", "        constraints: []\n", {"move it up, next to `requests`"}),
     ],
 )
 def test_a_field_in_the_wrong_place_is_sent_to_its_place(
@@ -201,11 +201,11 @@ def test_an_empty_file_in_a_directory_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(CLASS)
     (tmp_path / "b.yaml").write_text("# nothing here yet\n---\n")
     done = dryrack("lint", str(tmp_path))
-    assert (done.returncode, done.stderr.strip()) == (0, "nothing found in 1 file")
+    assert (done.returncode, done.stderr.strip()) == (0, "no findings in 1 file")
 
     assert dryrack("lint", str(tmp_path / "b.yaml")).returncode == 1
     (tmp_path / "a.yaml").unlink()
-    assert "files in it are empty" in dryrack("lint", str(tmp_path)).stderr
+    assert "files in the directory are empty" in dryrack("lint", str(tmp_path)).stderr
 
 
 def test_objects_that_are_identical_are_not_reported() -> None:

@@ -185,7 +185,7 @@ def test_a_claim_over_quota_is_refused_and_the_pod_waits() -> None:
     )
     assert story.helps == (
         f"raise {GPUS} in ResourceQuota team from 6 to 8",
-        "ask for 2 instead of 4 in request gpu",
+        "lower the count of request gpu from 4 to 2",
     )
 
 

@@ -122,14 +122,14 @@ def test_what_kube_scheduler_has_a_use_for_is_noted_and_accepted() -> None:
 
     assert found.problems == ()
     assert [str(each) for each in found.notes] == [
-        "scheduler.yaml:3: parallelism: has no effect: one thread decides",
+        "scheduler.yaml:3: parallelism: has no effect: dryrack uses one thread",
         (
             "scheduler.yaml:4: clientConnection: has no effect: "
-            "see --kubeconfig; requests are not limited"
+            "use --kubeconfig; dryrack does not limit its requests"
         ),
         (
             "scheduler.yaml:7: profiles[0].plugins.filter.enabled[0].name: "
-            "NodeVolumeLimits has no effect: nothing is stored here"
+            "NodeVolumeLimits has no effect in dryrack"
         ),
     ]
 
@@ -150,7 +150,7 @@ def test_arguments_without_effect_are_noted() -> None:
     assert [str(each) for each in reading(profile(text)).notes] == [
         (
             "scheduler.yaml:7: profiles[0].pluginConfig[0].args.permitWaitingTimeSeconds: "
-            "has no effect: nobody holds anything while a gang waits"
+            "has no effect: a pending gang reserves nothing"
         )
     ]
 
@@ -174,12 +174,12 @@ def test_leader_election_and_backoff_are_read() -> None:
             profile("plugins: {score: {enabled: [{name: NodeRessourcesFit}]}}\n"),
             (
                 "scheduler.yaml:5: profiles[0].plugins.score.enabled[0].name: "
-                "no plugin 'NodeRessourcesFit'; did you mean 'NodeResourcesFit'?"
+                "unknown plugin 'NodeRessourcesFit'; did you mean 'NodeResourcesFit'?"
             ),
         ),
         (
             profile("plugin: {}\n"),
-            "scheduler.yaml:5: profiles[0].plugin: no such field; did you mean 'plugins'?",
+            "scheduler.yaml:5: profiles[0].plugin: unknown field; did you mean 'plugins'?",
         ),
         (
             profile("plugins: {score: {enabled: [{name: NodeAffinity, weight: heavy}]}}\n"),
@@ -202,17 +202,17 @@ def test_leader_election_and_backoff_are_read() -> None:
         ),
         (
             "profiles:\n- schedulerName: one\n- schedulerName: one\n",
-            "scheduler.yaml:5: profiles[1].schedulerName: 'one' is the name of profiles[0] as well",
+            "scheduler.yaml:5: profiles[1].schedulerName: 'one' is also the name of profiles[0]",
         ),
         (
             "profiles:\n- schedulerName: one\n- plugins: {}\n",
-            "scheduler.yaml:5: profiles[1].schedulerName: not there; name each of several profiles",
+            "scheduler.yaml:5: profiles[1].schedulerName: the name is missing; name each of",
         ),
         (
             profile("pluginConfig:\n- name: NodeResourcesFit\n  args: {ignoredResource: []}\n"),
             (
                 "scheduler.yaml:7: profiles[0].pluginConfig[0].args.ignoredResource: "
-                "no such field; did you mean 'ignoredResources'?"
+                "unknown field; did you mean 'ignoredResources'?"
             ),
         ),
         (
@@ -221,55 +221,55 @@ def test_leader_election_and_backoff_are_read() -> None:
             ),
             (
                 "scheduler.yaml:7: profiles[0].pluginConfig[0].args.scoringStrategy.type: "
-                "'Most' is none of LeastAllocated, MostAllocated, RequestedToCapacityRatio"
+                "'Most' is invalid: it must be one of LeastAllocated, MostAllocated, Requested"
             ),
         ),
         (
             profile("pluginConfig:\n- name: NodeAffinity\n  args: {kind: NodeResourcesFitArgs}\n"),
             (
                 "scheduler.yaml:7: profiles[0].pluginConfig[0].args.kind: "
-                "'NodeResourcesFitArgs' are not the arguments of NodeAffinity; "
-                "write NodeAffinityArgs"
+                "'NodeResourcesFitArgs' is not the kind of the arguments of NodeAffinity; "
+                "use NodeAffinityArgs"
             ),
         ),
         (
             profile("plugins: {filter: {enabled: [{name: Backfill}]}}\n"),
             (
                 "scheduler.yaml:5: profiles[0].plugins.filter.enabled[0].name: "
-                "Backfill filters no nodes; leave it out here"
+                "Backfill does not filter nodes; remove it here"
             ),
         ),
         (
             profile("pluginConfig:\n- name: ResourceReservation\n  args: {ttl: 5}\n"),
             (
-                "scheduler.yaml:7: profiles[0].pluginConfig[0].args.ttl: no such field; "
+                "scheduler.yaml:7: profiles[0].pluginConfig[0].args.ttl: unknown field; "
                 "use one of: apiVersion, kind, ttlSeconds"
             ),
         ),
         (
             profile("pluginConfig:\n- name: WorkloadAware\n  args: {pack: true}\n"),
-            "scheduler.yaml:7: profiles[0].pluginConfig[0].args.pack: no such field; use one of:",
+            "scheduler.yaml:7: profiles[0].pluginConfig[0].args.pack: unknown field; use one of:",
         ),
         (
             profile("plugins: {score: {enabled: [{name: DeviceGroups}]}}\n"),
-            "scheduler.yaml:4: profiles[0].pluginConfig: DeviceGroups needs an attribute; write",
+            "scheduler.yaml:4: profiles[0].pluginConfig: DeviceGroups needs an attribute; add",
         ),
         (
             "extenders: [{urlPrefix: http://localhost}]\n",
-            "scheduler.yaml:3: extenders: nobody is asked over the network; write a plugin",
+            "scheduler.yaml:3: extenders: extenders are not supported; write a plugin",
         ),
         (
             "leaderElection: {leaseDuration: soon}\n",
             (
-                "scheduler.yaml:3: leaderElection.leaseDuration: 'soon' is no duration; "
-                "write for example 15s or 1m30s"
+                "scheduler.yaml:3: leaderElection.leaseDuration: 'soon' is not a duration; "
+                "use, for example, 15s or 1m30s"
             ),
         ),
         (
             "leaderElection: {leaseDuration: 5s}\n",
             (
                 "scheduler.yaml:3: leaderElection: leaseDuration 5s, renewDeadline 10s, "
-                "retryPeriod 2s; write each longer than the next"
+                "retryPeriod 2s; make each longer than the next"
             ),
         ),
         (
@@ -279,7 +279,10 @@ def test_leader_election_and_backoff_are_read() -> None:
                 "2 is less than podInitialBackoffSeconds, which is 5"
             ),
         ),
-        ("---\napiVersion: v1\nkind: Pod\n", "scheduler.yaml:4: a second document; one"),
+        (
+            "---\napiVersion: v1\nkind: Pod\n",
+            "scheduler.yaml:4: the file has a second document; keep",
+        ),
     ],
 )
 def test_a_mistake_is_told_with_line_field_and_fix(text: str, expected: str) -> None:
@@ -294,8 +297,8 @@ def test_another_version_is_told_what_to_write() -> None:
 
     assert [str(each) for each in found.problems] == [
         (
-            "scheduler.yaml:1: apiVersion: 'kubescheduler.config.k8s.io/v1beta3' is not for a "
-            "scheduler; write kubescheduler.config.k8s.io/v1"
+            "scheduler.yaml:1: apiVersion: 'kubescheduler.config.k8s.io/v1beta3' is not "
+            "supported; use kubescheduler.config.k8s.io/v1"
         )
     ]
 

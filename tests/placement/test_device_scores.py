@@ -108,7 +108,7 @@ def test_groups_need_an_attribute() -> None:
     )
 
     assert isinstance(outcome, Unplaced)
-    words = "no attribute that groups have in common; write args.attribute"
+    words = "args.attribute is missing; set the attribute that groups have in common"
     assert outcome.message == f"plugin DeviceGroups: {words}"
 
 

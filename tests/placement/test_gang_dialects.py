@@ -83,7 +83,7 @@ def test_a_malformed_minimum_is_told_with_the_label_and_the_fix(minimum: str, pr
     assert isinstance(said, Flaw)
     assert said.message == (
         f"pod ml/p, label {KUBENEXUS}/min-available: {minimum!r} {problem}; "
-        'write how many pods must run together, such as "3"'
+        'set the number of pods that must run together, for example "3"'
     )
 
 
@@ -100,7 +100,7 @@ def test_a_pod_in_two_gangs_is_told_both() -> None:
     said = membership(pod(labels=labels("3"), schedulingGroup=other))
 
     assert said == Flaw(
-        "pod ml/p is in 2 gangs: pod group ml/training and PodGroup ml/other", "leave it in one"
+        "pod ml/p is in 2 gangs: pod group ml/training and PodGroup ml/other", "keep only one"
     )
 
 
@@ -109,8 +109,9 @@ def test_members_that_disagree_on_the_minimum_are_told_who_says_what() -> None:
     said = gang([pod("a", labels("3")), pod("b", labels("3")), pod("c", labels("2"))])
 
     assert said == Flaw(
-        "pod group ml/training: its pods disagree on min-available: 2 (ml/c), 3 (ml/a)",
-        "give all of them the same number",
+        "pod group ml/training: its pods have different values of min-available: "
+        "2 (ml/c), 3 (ml/a)",
+        "use one value for all",
     )
 
 
@@ -211,7 +212,7 @@ def test_replicas_of_a_group_in_a_workload_are_gangs_of_their_own() -> None:
 )
 def test_a_group_that_is_not_there_is_named(member: Pod, what: str) -> None:
     """The pod waits for it, and says for what."""
-    assert gang([member]) == Flaw(f"{what} is not there", "create it, or take the pods out of it")
+    assert gang([member]) == Flaw(f"{what} does not exist", "create it, or remove the pods from it")
 
 
 @pytest.mark.parametrize(

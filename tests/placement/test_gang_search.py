@@ -128,7 +128,7 @@ def test_a_topology_that_no_node_has_is_told() -> None:
 
     assert isinstance(outcome, GangRefused)
     assert outcome.message == (
-        "pod group ml/training: no node has the label rack, by which its pods are to be together; "
+        "pod group ml/training: no node has the label rack that its pods must have in common; "
         "label the nodes"
     )
 

@@ -133,7 +133,7 @@ def test_a_group_that_is_not_there_is_told() -> None:
     """Its pods wait for it, and say so."""
     outcome = reckon(ONE + native("p0", "own"))
 
-    message = "PodGroup default/training is not there; create it, or take the pods out of it"
+    message = "PodGroup default/training does not exist; create it, or remove the pods from it"
     assert outcome.waiting == {"default/p0": message}
     assert [each.claim for each in outcome.refused] == ["default/p0-own"]
 

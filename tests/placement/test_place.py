@@ -356,7 +356,7 @@ def test_why_no_device_is_said_from_the_decision() -> None:
 
     assert isinstance(outcome, Unplaced)
     assert outcome.message.startswith("0/1 nodes are available: 1 cannot allocate all claims. ")
-    assert "wants 4 devices, and 3 of 3 can be had" in outcome.message
+    assert "needs 4 devices; 3 of 3 are available" in outcome.message
 
 
 def test_a_pod_follows_the_claim_that_it_has() -> None:

@@ -82,12 +82,12 @@ def explained(name: str, *objects: Any, traced: bool = False) -> PodExplanation:
         (
             [node("a", taints=[{"key": "gpu", "value": "only", "effect": "NoSchedule"}])],
             pod("p"),
-            "tolerate gpu=only:NoSchedule, as node a has it",
+            "tolerate gpu=only:NoSchedule of node a",
         ),
         (
             [node("a")],
             pod("p", nodeSelector={"disk": "fast"}),
-            "drop the nodeSelector disk: fast, or label a node so",
+            "remove the nodeSelector disk: fast, or add this label to a node",
         ),
         ([node("a")], pod("p", cpu="12"), "request 8 CPUs instead of 12"),
         (
@@ -130,7 +130,7 @@ def test_devices_that_are_lacking_are_told_with_who_has_them() -> None:
     )
 
     assert "in use by claim team/old" in str(told.nodes)
-    assert "free what claim team/old has" in told.helps
+    assert "free the devices of claim team/old" in told.helps
     assert "delete pod team/x of node a" not in told.helps
 
 
@@ -160,7 +160,7 @@ def test_what_is_missing_is_told_as_the_scheduler_tells_it() -> None:
     told = explained("p", node("a"), pod("p", claim="none"))
 
     assert told.message == 'resourceclaim "none" not found; create it'
-    assert "which is not there" in str(told.nodes)
+    assert "which does not exist" in str(told.nodes)
 
 
 def test_nodes_that_refuse_for_the_same_are_told_together() -> None:
@@ -180,7 +180,7 @@ def test_nodes_with_different_taints_are_not_alike() -> None:
     story = explained("p", down, new, pod("p", nodeSelector={"zone": "b"}))
 
     assert [each.node for each in story.nodes] == ["b", "a"]
-    assert "tolerate unregistered:NoSchedule, as node b has it" in story.helps
+    assert "tolerate unregistered:NoSchedule of node b" in story.helps
 
 
 def test_a_pod_is_decided_by_the_profile_of_its_scheduler() -> None:
@@ -196,7 +196,10 @@ def test_a_pod_is_decided_by_the_profile_of_its_scheduler() -> None:
 
 def test_a_pod_that_is_not_there_is_told_with_one_that_was_meant() -> None:
     """By a name that is near."""
-    with pytest.raises(DryrackError, match=r"pod 'team/trian': .* did you mean 'team/train'\?"):
+    with pytest.raises(
+        DryrackError,
+        match=r"pod 'team/trian' not found, or it has ended; did you mean 'team/train'\?",
+    ):
         party_of(World.of([node("a"), pod("train")]), "team/trian")
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import ResourceSlice
 
-GIVEN_UP = "the search was given up before all combinations of devices were tried"
+GIVEN_UP = "the search stopped at its limit before it tried all combinations of devices"
 
 
 class Asked:
@@ -93,7 +93,7 @@ def test_a_refusal_is_explained_without_asking_again() -> None:
 
     assert asked.nodes == ["a", "b", "c"]
     assert said.startswith("0/3 nodes are available: 3 cannot allocate all claims. ")
-    assert " Node a, claim n/one: request r: wants 4 devices, and 2 of 2 can be had" in said
+    assert " Node a, claim n/one: request r: needs 4 devices; 2 of 2 are available" in said
 
 
 def test_a_node_that_has_such_devices_is_told_of_before_one_that_has_none() -> None:
@@ -102,7 +102,7 @@ def test_a_node_that_has_such_devices_is_told_of_before_one_that_has_none() -> N
     said = message(place(pod(), (wish(4, "one"),), (), where))
 
     assert asked.nodes == ["a", "b", "c"]
-    assert " Node c, claim n/one: request r: wants 4 devices, and 2 of 2 can be had" in said
+    assert " Node c, claim n/one: request r: needs 4 devices; 2 of 2 are available" in said
 
 
 def test_who_is_refused_like_another_is_told_the_same_of_its_own_claim() -> None:
@@ -140,7 +140,7 @@ def test_what_was_said_of_a_node_holds_until_something_happens_there() -> None:
     asked.nodes.clear()
     said = message(place(pod(), (wish(4, "two"),), (), where))
     assert asked.nodes == ["a"]
-    assert " Node a, claim n/two: request r: wants 4 devices, and 3 of 3 can be had" in said
+    assert " Node a, claim n/two: request r: needs 4 devices; 3 of 3 are available" in said
 
 
 def test_a_node_is_asked_only_to_say_why_if_nobody_else_was() -> None:
@@ -153,7 +153,7 @@ def test_a_node_is_asked_only_to_say_why_if_nobody_else_was() -> None:
 
     assert asked.nodes == ["b"]
     assert said[0] == said[1]
-    assert " Node b, claim n/two: request r: wants 4 devices, and 2 of 2 can be had" in said[0]
+    assert " Node b, claim n/two: request r: needs 4 devices; 2 of 2 are available" in said[0]
 
 
 @pytest.mark.parametrize(
@@ -163,9 +163,9 @@ def test_a_node_is_asked_only_to_say_why_if_nobody_else_was() -> None:
             request("r", select='device.attributes["gpu.example.com"].a == "b"'),
             "the selector requires 'b'",
         ),
-        (request("r", 9, select='device.driver != "nic.example.com"'), "2 of 2 can be had"),
+        (request("r", 9, select='device.driver != "nic.example.com"'), "2 of 2 are available"),
         (request("r", tolerations=[]), f"has no attribute {DRIVER}/root"),
-        (request("r", deviceClassName="fpga"), "class fpga selects none of 5 devices on node a"),
+        (request("r", deviceClassName="fpga"), "class fpga selects none of 5 devices of node a"),
     ],
 )
 def test_a_pod_is_told_in_the_words_of_explain(asks: Any, cause: str) -> None:
@@ -205,7 +205,7 @@ def test_a_message_stays_while_devices_go_from_hand_to_hand() -> None:
         asked.inner.hold(holder, None)
 
     assert said[0] == said[1]
-    assert "wants 1 device, and 0 of 2 can be had (2 in use); 1 more needed" in said[0]
+    assert "needs 1 device; 0 of 2 are available (2 in use); 1 more needed" in said[0]
 
 
 def test_the_one_node_that_could_do_is_asked_once() -> None:
@@ -217,7 +217,7 @@ def test_the_one_node_that_could_do_is_asked_once() -> None:
     said = message(place(pod(affinity=affinity), (wish(4, "one"),), (), where))
 
     assert asked.nodes == ["b"]
-    assert " Node b, claim n/one: request r: wants 4 devices" in said
+    assert " Node b, claim n/one: request r: needs 4 devices" in said
 
 
 def test_a_search_is_given_up_once_for_a_fleet(searches: Searches) -> None:
@@ -290,7 +290,7 @@ def test_both_kinds_of_refusal_are_told(searches: Searches) -> None:
     said = message(place(pod(), (hard_claim(),), (), where))
 
     counted = "1 cannot allocate all claims, 1 timed out trying to allocate devices."
-    told = f"0/2 nodes are available: {counted} Node b, claim wish: request r: wants 25 "
+    told = f"0/2 nodes are available: {counted} Node b, claim wish: request r: needs 25 "
     assert said.startswith(told)
     assert f" Node a, claim wish: {GIVEN_UP}; " in said
 
@@ -304,8 +304,8 @@ def test_every_node_says_why_it_refuses() -> None:
     assert isinstance(outcome, Unplaced)
     told = [(each.node, each.reasons[0].code, each.reasons[0].fact) for each in outcome.refusals]
     assert told == [
-        ("a", Code.NOT_ENOUGH, "wants 4 devices, and 2 of 2 can be had"),
-        ("b", Code.NOT_ENOUGH, "wants 4 devices, and 2 of 2 can be had"),
+        ("a", Code.NOT_ENOUGH, "needs 4 devices; 2 of 2 are available"),
+        ("b", Code.NOT_ENOUGH, "needs 4 devices; 2 of 2 are available"),
         ("c", Code.NODE, "the node is cordoned"),
     ]
     assert {reason.claim for each in outcome.refusals for reason in each.reasons} == {"n/one"}

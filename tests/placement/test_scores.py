@@ -416,11 +416,11 @@ def _broken(constraints: PodConstraints, there: Fleet, args: Args) -> NodeScorer
     [
         (
             Plugin("Broken", score=_broken),
-            "plugin Broken: ValueError: no occupants; mend it, or disable it",
+            "plugin Broken: ValueError: no occupants; correct or disable the plugin",
         ),
         (
             Plugin("Wild", score=lambda constraints, there, args: NodeScorer(lambda each: 101)),
-            "plugin Wild: a score of 101; it has to be from 0 to 100",
+            "plugin Wild: the score 101 is invalid; return 0 to 100",
         ),
     ],
 )

@@ -317,7 +317,11 @@ def member(name: str, gang: str, minimum: str, node: str = "", phase: str = "Pen
         ([member("a", "g", "2"), member("b", "g", "2")], "waiting", "no room"),
         ([member("a", "g", "2", "n"), member("b", "g", "2")], "incomplete", "no room"),
         ([member("a", "g", "2")], "gathering", "has 1 pod, needs at least 2"),
-        ([member("a", "g", "2"), member("b", "g", "3")], "invalid", "disagree on min-available"),
+        (
+            [member("a", "g", "2"), member("b", "g", "3")],
+            "invalid",
+            "different values of min-available",
+        ),
     ],
 )
 def test_gangs_tell_how_far_they_have_come(pods: list[Pod], status: str, why: str) -> None:

@@ -217,15 +217,15 @@ def test_what_a_pod_refers_to_must_be_there() -> None:
 def test_assumed_nodes_are_mentioned() -> None:
     """Without Node objects, those that slices name are assumed, and it is said."""
     [note] = reckon("").notes
-    named = "assuming the nodes that slices name, where devices alone count: one, two"
+    named = "assuming the nodes of the ResourceSlices and checking only devices: one, two"
 
-    assert note == f"no Node objects given; {named}"
+    assert note == f"no Node objects found; {named}"
 
 
 def test_one_node_can_be_asked_for() -> None:
     """Only that node counts; one that is not there is a mistake."""
     assert places(reckon(claim("x"), node="two")) == {"default/x": ["two/gpu-0"]}
-    with pytest.raises(DryrackError, match="node 'tow': not there; there are one, two"):
+    with pytest.raises(DryrackError, match="node 'tow' not found; use one of: one, two"):
         reckon(claim("x"), node="tow")
 
 
@@ -297,7 +297,7 @@ def test_help_is_looked_for_where_such_devices_are() -> None:
     )
     explanation = explained(nodes + claim("other", 3) + claim("x"))
 
-    assert "free what claim default/other has" in explanation.helps
+    assert "free the devices of claim default/other" in explanation.helps
 
 
 def test_devices_with_the_same_reason_are_told_together() -> None:
@@ -320,12 +320,12 @@ def test_devices_with_the_same_reason_are_told_together() -> None:
             claim("other", 3) + claim("x", 2),
             "remove the taint sick:NoSchedule from gpu.example.com/one/gpu-1",
         ),
-        (claim("other", 3) + claim("x", 3), "free what claim default/other has"),
+        (claim("other", 3) + claim("x", 3), "free the devices of claim default/other"),
         (claim("x", 4), "add a device like gpu.example.com/two/gpu-0"),
-        (claim("x", 4), "ask for 3 instead of 4 in request r"),
+        (claim("x", 4), "lower the count of request r from 4 to 3"),
         (
             claim("x").replace("count: 1", "selectors: [{cel: {expression: 'false'}}]"),
-            "drop the selector of request r: false",
+            "remove the selector of request r: false",
         ),
     ],
 )
@@ -341,7 +341,7 @@ def test_nothing_is_proposed_that_does_not_help() -> None:
 
 def test_a_claim_that_is_not_there_is_a_mistake() -> None:
     """The name that was probably meant is told."""
-    with pytest.raises(DryrackError, match="'trian': not there; did you mean 'default/train'"):
+    with pytest.raises(DryrackError, match="'trian' not found; did you mean 'default/train'"):
         explained(claim("train"), "trian")
 
 
@@ -434,7 +434,7 @@ def test_pods_without_claims_take_their_share_of_a_node() -> None:
     [refused] = outcome.refused
     [reason] = refused.nodes[0].reasons
     assert (reason.claim, reason.code) == ("default/x", Code.NODE)
-    assert reason.fact == "the pod requests 2 of cpu, and 1 of 4 is left on the node"
+    assert reason.fact == "the pod requests 2 of cpu; the node has 1 of 4 left"
     assert outcome.nodes == {"default/plain": "one"}
 
 
@@ -443,7 +443,7 @@ def test_a_pod_without_claims_that_fits_nowhere_is_a_note() -> None:
     outcome = reckon(sized_node("one") + heavy_pod("plain", "64"))
 
     said = "0/1 nodes are available: 1 Insufficient cpu."
-    assert outcome.notes == (f"pod default/plain waits: {said}",)
+    assert outcome.notes == (f"pod default/plain is pending: {said}",)
     assert (outcome.given, outcome.refused) == ((), ())
 
 
@@ -453,7 +453,7 @@ def test_of_many_pods_that_wait_the_first_are_told() -> None:
     *told, rest = reckon(sized_node("one") + pods).notes
 
     assert len(told) == 5
-    assert rest == "and so do 3 more pods"
+    assert rest == "3 more pods are pending"
 
 
 def test_a_claim_that_another_pod_gets_is_not_refused() -> None:
@@ -465,7 +465,7 @@ def test_a_claim_that_another_pod_gets_is_not_refused() -> None:
 
     assert places(outcome) == {"default/x": ["one/gpu-0"]}
     assert outcome.refused == ()
-    assert [note.partition(":")[0] for note in outcome.notes] == ["pod default/large waits"]
+    assert [note.partition(":")[0] for note in outcome.notes] == ["pod default/large is pending"]
     assert explained(text).given is not None
 
 

@@ -210,7 +210,8 @@ def test_a_pod_without_a_claim_template_does_not_overtake_one_with() -> None:
     assert summary(outcome) == {"default/first": ("node-1", 3)}
     assert not outcome.held
     (failure,) = outcome.failures
-    assert failure.startswith("placed in the recording, not placed now: default/second: 0/1 nodes")
+    lost = "scheduled in the recording, not scheduled now: default/second: 0/1 nodes"
+    assert failure.startswith(lost)
 
 
 @pytest.mark.parametrize("hides", [False, True])

@@ -199,7 +199,7 @@ def test_more_pods_than_devices_wait_and_say_why() -> None:
     words, finalizers = asyncio.run(run())
 
     assert words[0].startswith("0/1 nodes are available: 1 cannot allocate all claims.")
-    assert "in use" in words[0] or "wants 1 device" in words[0]
+    assert "in use" in words[0] or "needs 1 device" in words[0]
     assert DELETE_PROTECTION not in finalizers
 
 

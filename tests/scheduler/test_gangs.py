@@ -166,7 +166,7 @@ def test_a_gang_with_a_flaw_is_told_what_to_do_and_keeps_nobody() -> None:
         await scene.rest()
         assert await scene.bound() == ["other"]
         assert "'two' is not a whole number" in await scene.told("broken")
-        assert "its pods disagree on min-available" in await scene.told("x")
+        assert "its pods have different values of min-available" in await scene.told("x")
         told = "its pods name different schedulers: default-scheduler, dryrack"
         assert told in await scene.told("u")
         assert told in await scene.told("v")

@@ -49,7 +49,7 @@ def test_a_native_group_is_told_when_it_waits_and_when_it_is_scheduled() -> None
         scene.start()
         await scene.create(native_member("a", "group"), native_member("b", "group"))
         await scene.rest()
-        told = "PodGroup default/group is not there; create it, or take the pods out of it"
+        told = "PodGroup default/group does not exist; create it, or remove the pods from it"
         assert await scene.told("a") == told
         await scene.client.create(POD_GROUPS, native_group("group", 3))
         await scene.rest()

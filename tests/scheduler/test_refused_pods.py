@@ -236,14 +236,14 @@ def test_what_a_pod_is_told_is_true_after_five_minutes_at_most() -> None:
         claims = [{"name": "gpu", "resourceClaimTemplateName": "three"}]
         await scene.create(lone("three", resourceClaims=claims))
         await scene.rest(5)
-        assert "2 of 2 can be had" in await scene.told("three")
+        assert "2 of 2 are available" in await scene.told("three")
         await scene.create(lone("one"))
         await scene.rest(5)
         assert await scene.bound() == ["one"]
-        assert "2 of 2 can be had" in await scene.told("three")
+        assert "2 of 2 are available" in await scene.told("three")
 
         await scene.rest(UNSCHEDULABLE_SECONDS_MAX)
-        assert "1 of 2 can be had" in await scene.told("three")
+        assert "1 of 2 is available" in await scene.told("three")
 
         store = scene.cluster.plane.store
         revision = store.revision

@@ -196,7 +196,7 @@ def test_a_pod_is_told_about_which_device_its_selector_fails() -> None:
         await make_claim(client, "wrong", deviceClassName="c", selectors=selectors)
         await client.create(PODS, user_of("wrong", "user"))
         error = "claim default/wrong: selector #0: CEL runtime error: no such key: foo"
-        remedy = "correct what it names (dryrack lint says where); no node can help"
+        remedy = "correct the object (dryrack lint shows the line); no node fits until then"
         told = [f"{error}, about device x.example.com/n/d0; {remedy}"]
         await tells(cluster, "user", "FailedScheduling", told)
         [condition] = (await client.get(PODS, "user", "default"))["status"]["conditions"]

@@ -69,7 +69,7 @@ def test_served(fleet, apply, expect_scheduled, dryrack_kubeconfig, dryrack_clus
     )
     assert "two" in shown.stdout, shown.stderr
     assert str(dryrack_cluster.kubeconfig) == str(dryrack_kubeconfig)
-    with pytest.raises(ContentError, match="has real time"):
+    with pytest.raises(ContentError, match="runs in real time"):
         dryrack_cluster.advance(1)
 
 def test_async(dryrack_async_cluster):
@@ -184,13 +184,13 @@ def test_a_pod_that_waits_is_explained_where_the_test_fails(suite: Run) -> None:
     report = suite["test_too_many"]
     words = (
         '>       expect_scheduled("nine")',
-        "ExpectationError: pod default/nine after 60 s: not scheduled",
-        "pod default/nine waits: node node-1 and 1 node like it: request gpu: wants 9 devices, ",
-        "default-scheduler said ",
+        "ExpectationError: pod default/nine: not scheduled after 60 s",
+        "pod default/nine is pending: node node-1 and 1 node like it: request gpu: needs 9 ",
+        "default-scheduler reported ",
         "node node-1 and 1 node like it, 5 short",
-        "  not-enough: request gpu: wants 9 devices, and 4 of 4 can be had; 5 more needed",
+        "  not-enough: request gpu: needs 9 devices; 4 of 4 are available; 5 more needed",
         "any one of these would help, the smallest change first:",
-        "ask for 4 instead of 9 in request gpu",
+        "lower the count of request gpu from 9 to 4",
         "test_all.py:11: ExpectationError",
     )
     places = [report.text.find(each) for each in words]
@@ -207,7 +207,7 @@ def test_another_failure_tells_which_pods_wait(suite: Run) -> None:
 
     assert report.outcome == "failure"
     _, _, told = suite.printed.partition("- pods without a node -")
-    assert told.lstrip("-\n").startswith("pod default/nine waits: ")
+    assert told.lstrip("-\n").startswith("pod default/nine is pending: ")
     assert "pod default/two waits" not in told
 
 
@@ -235,7 +235,7 @@ def test_an_option_that_there_is_not_is_refused(suite: Run) -> None:
     report = suite["test_unknown_option"]
 
     assert report.outcome == "error"
-    assert "marker dryrack, 'nodes': no such option; see pytest --markers" in report.text
+    assert "marker dryrack: unknown option 'nodes'; see pytest --markers" in report.text
 
 
 def test_a_start_of_pytest_does_not_load_a_cluster() -> None:

@@ -66,7 +66,8 @@ class _Diagnosis:
                     request="",
                     device="",
                     code=Code.OTHER_CLAIM,
-                    fact=f"all claims of a pod are allocated together, and not {_list(named)}",
+                    fact="all claims of a pod are allocated together; the scheduler cannot "
+                    f"allocate {_list(named)}",
                     remedy=f"see {_list(named)}",
                 )
 
@@ -104,34 +105,35 @@ class _Diagnosis:
     def _summary(self, slate: RequestRow, details: list[Reason | None]) -> Reason:
         wanted = "all devices" if slate.ask.takes_all else _count(slate.count, "device")
         if not self._problem.devices:
-            fact = f"wants {wanted}, and node {self._problem.node.metadata.name} is offered none"
+            fact = f"needs {wanted}; node {self._problem.node.metadata.name} has no devices"
             remedy = "publish a complete pool of devices for the node"
             summary = self._reason(slate, "", Code.NO_DEVICES, fact, remedy)
             return replace(summary, lacking=max(1, slate.count))
         if slate.ask.takes_all and not slate.all_devices:
-            fact, remedy = "wants all devices, and none is selected", "at least one is needed"
+            fact, remedy = "needs all matching devices; none matches", "at least one is needed"
             return replace(self._reason(slate, "", Code.NO_DEVICES, fact, remedy), lacking=1)
         together = details.count(None)
         lacking = slate.count - together
-        fact = f"wants {wanted}, and {self._had(slate, details)}"
+        fact = f"needs {wanted}; {self._had(slate, details)}"
         none = all(each is not None and each.code is Code.CLASS_SELECTOR for each in details)
         code = Code.NO_DEVICES if none else Code.NOT_ENOUGH
         summary = self._reason(slate, "", code, fact, f"{lacking} more needed")
         return replace(summary, lacking=lacking)
 
     def _had(self, slate: RequestRow, details: list[Reason | None]) -> str:
-        """How many of the devices that are meant can be had; other drivers' are never meant."""
+        """Return how many devices of the class are available, or that the class selects none."""
         codes = Counter(None if reason is None else reason.code for reason in details)
         meant = len(details) - codes[Code.CLASS_SELECTOR]
         if not meant:
             name, node = slate.ask.device_class.metadata.name, self._problem.node.metadata.name
-            return f"class {name} selects none of {_count(len(details), 'device')} on node {node}"
+            return f"class {name} selects none of {_count(len(details), 'device')} of node {node}"
         other = sum(each is not None and each.fact.startswith(_CHOSEN) for each in details)
         codes[Code.IN_USE] -= other
         taken = [f"{codes[code]} {words}" for code, words in TAKEN.items() if codes[code]]
         taken += [f"{other} {_CHOSEN} other requests"] if other else []
         because = f" ({', '.join(taken)})" if taken else ""
-        return f"{codes[None]} of {meant} can be had{because}"
+        verb = "is" if codes[None] == 1 else "are"
+        return f"{codes[None]} of {meant} {verb} available{because}"
 
     def _of_pools(self, slate: RequestRow) -> Iterator[Reason]:
         for pool in self._problem.pools:
@@ -141,7 +143,7 @@ class _Diagnosis:
                     slate,
                     str(pool.id),
                     Code.POOL_INCOMPLETE,
-                    f"{have} of {want} slices are there",
+                    f"{have} of {want} ResourceSlices exist",
                     "publish the whole pool in one generation",
                 )
             if pool.invalid:
@@ -150,27 +152,27 @@ class _Diagnosis:
                 )
 
     def _over_limit(self, slate: RequestRow) -> Reason:
-        fact = f"{slate.count} more results would put the claim over its limit of {RESULTS_MAX}"
-        return self._reason(slate, "", Code.TOO_MANY_RESULTS, fact, "ask for fewer devices")
+        fact = f"{slate.count} more devices exceed the limit of {RESULTS_MAX} devices per claim"
+        return self._reason(slate, "", Code.TOO_MANY_RESULTS, fact, "request fewer devices")
 
     def _of_device(self, slate: RequestRow, device: int) -> Reason | None:
-        """Why the device is not to be had; nothing if the walk had it for this ask."""
+        """Return why the device is not available; None if the search chose it for this request."""
         if self._chosen_for.get(device) is slate:
             return None
         code = self._status(slate, device)
         if code == Code.IN_USE:
-            # The search asks no further; but who has what was not meant is no reason.
+            # The search stops here, but a device that no selector matches is not a reason.
             code = self._unselected(slate, device) or code
         if code == USABLE:
             return self._chosen_against(slate, device)
         if code == FAILED:
-            remedy = "guard the selector, or give the device what it looks at"
+            remedy = "guard the selector, or correct the attributes of the device"
             named = str(self._problem.devices[device].id)
             return self._reason(slate, named, Code.SELECTOR_ERROR, slate.failures[device], remedy)
         return self._refused(slate, device, Code(code))
 
     def _unselected(self, slate: RequestRow, device: int) -> Code | None:
-        """Whose selectors do not let the device through; a selector that fails says nothing."""
+        """Return whose selectors do not match the device; ignore selectors that fail."""
         shape = shape_of(self._problem.devices[device])
         selectors = self._problem.surroundings.selectors
         if selectors.judge(slate.ask.class_selectors, shape) is False:
@@ -191,7 +193,7 @@ class _Diagnosis:
         )
 
     def _chosen_against(self, slate: RequestRow, device: int) -> Reason:
-        """What the choices made so far leave no room for."""
+        """Return why the device does not fit with the devices that are chosen already."""
         named = str(self._problem.devices[device].id)
         other = self._chosen_for.get(device)
         if other is not None and not self._problem.shareable(device):
@@ -205,8 +207,8 @@ class _Diagnosis:
         broken = self._moment.broken(slate, device)
         if broken is not None:
             return self._refused(slate, device, Code.CONSTRAINT)
-        fact = "fits, but not together with what else is asked for"
-        return self._reason(slate, named, Code.COMBINATION, fact, "ask for less together")
+        fact = "fits alone, but not together with the other requests"
+        return self._reason(slate, named, Code.COMBINATION, fact, "request less in total")
 
     def _refused(self, slate: RequestRow, device: int, code: Code) -> Reason:
         fact, remedy = _FACTS[code](self, slate, device)
@@ -226,7 +228,7 @@ class _Diagnosis:
         name = slate.ask.device_class.metadata.name
         told = "; ".join(part.fact for part in self._unmet(slate.ask.class_selectors, device))
         fact = f"class {name} does not select it: {told.replace('the selector', 'the class')}"
-        return fact, "ask for a class that does"
+        return fact, "use a class that selects it"
 
     def _request_selector(self, slate: RequestRow, device: int) -> tuple[str, str]:
         parts = self._unmet(slate.ask.selectors, device)
@@ -250,15 +252,16 @@ class _Diagnosis:
         return (f"in use by claim {holder}" if holder else "in use"), "free it"
 
     def _node(self, slate: RequestRow, device: int) -> tuple[str, str]:
-        return f"not for node {self._problem.node.metadata.name}", "use a node it is for"
+        node = self._problem.node.metadata.name
+        return f"not available on node {node}", "use a node that the device is for"
 
     def _gate_off(self, slate: RequestRow, device: int) -> tuple[str, str]:
         if self._problem.devices[device].device.binding_conditions:
             gates = "DRADeviceBindingConditions and DRAResourceClaimDeviceStatus"
-            return "has binding conditions, and they are switched off", f"switch on {gates}"
+            return "has binding conditions, but their feature gates are off", f"enable {gates}"
         return (
-            "consumes counters, and partitionable devices are switched off",
-            "switch on DRAPartitionableDevices",
+            "consumes counters, but the feature gate of partitionable devices is off",
+            "enable DRAPartitionableDevices",
         )
 
     def _capacity(self, slate: RequestRow, device: int) -> tuple[str, str]:
@@ -266,16 +269,16 @@ class _Diagnosis:
         if misfit is None:
             return self._crowding(slate, device)
         if misfit.lacking is not None:
-            return f"{misfit.name} is short by {misfit.lacking}", "ask for less, or free some"
+            return f"{misfit.name} is short by {misfit.lacking}", "request less, or free some"
         if slate.status[device] == Code.CAPACITY_ABSENT:
             return self._absent(device, misfit.name)
         return (
-            f"{misfit.wanted} of {misfit.name} is not an amount that its policy allows",
-            f"ask for {self._allowed(device, misfit.name)}",
+            f"its request policy does not allow {misfit.wanted} of {misfit.name}",
+            f"request {self._allowed(device, misfit.name)}",
         )
 
     def _allowed(self, device: int, name: str) -> str:
-        """The amounts that one may ask a device for, in words."""
+        """Return the amounts that the request policy of a device allows."""
         found = self._problem.devices[device].device.capacity.get(name)
         policy = found.request_policy if found is not None else None
         if policy is not None and policy.valid_values:
@@ -287,22 +290,22 @@ class _Diagnosis:
         return f"{least}{to}{f', in steps of {step}' if step is not None else ''}"
 
     def _absent(self, device: int, name: str) -> tuple[str, str]:
-        """What a device calls its capacities, where a request names one that it does not have."""
+        """Return the fact and the remedy for a request of a capacity that the device lacks."""
         known = sorted(self._problem.devices[device].device.capacity)
         if not known:
-            return f"has no capacity {name}; it has no capacities", "ask for no capacity"
+            return f"has no capacity {name}; it has no capacities", "request no capacity"
         bare = name.rpartition("/")[2]
         meant = [each for each in known if each.rpartition("/")[2] == bare]
         meant = meant or get_close_matches(name, known, n=1)
-        remedy = f"ask for {meant[0]}" if meant else "ask for a capacity that it has"
+        remedy = f"request {meant[0]}" if meant else "request a capacity that it has"
         return f"has no capacity {name}; it has {', '.join(known)}", remedy
 
     def _crowding(self, slate: RequestRow, device: int) -> tuple[str, str]:
         short = self._short_capacity(slate, device)
         if short is None:
-            return "capacity is short", "ask for less, or free some"
+            return "capacity is short", "request less, or free some"
         name, left, need, form = short
-        return f"{name} is short by {Quantity.of(need - left, form)}", "ask for less, or free some"
+        return f"{name} is short by {Quantity.of(need - left, form)}", "request less, or free some"
 
     def _short_capacity(
         self, slate: RequestRow, device: int
@@ -319,14 +322,14 @@ class _Diagnosis:
 
     def _counters(self, slate: RequestRow, device: int) -> tuple[str, str]:
         ledger, drawn = self._problem.ledger, self._moment.drawn
-        remedy = "free a device that draws on it"
+        remedy = "free a device that consumes it"
         for number, amount in self._problem.draws[device]:
             left = ledger.left[number] - drawn.get(number, 0)
             if left < amount:
                 name = ledger.names[number]
                 lacking = Quantity.of(amount - left, self._format(device, name.counter))
                 return f"counter {name.counter_set}/{name.counter} is short by {lacking}", remedy
-        return "a counter of its pool is overdrawn", remedy
+        return "too little is left of a counter of its pool", remedy
 
     def _format(self, device: int, counter: str) -> Format:
         for consumption in self._problem.devices[device].device.consumes_counters:
@@ -350,7 +353,7 @@ class _Diagnosis:
         match = isinstance(self._moment.states[broken.number], MatchState)
         differs = "differs from" if match else "is the same as"
         fact = f"{broken.attribute} {differs} that of a device chosen before"
-        return fact, f"drop {broken.kind.value}, or add devices that meet it"
+        return fact, f"remove {broken.kind.value}, or add devices that satisfy it"
 
 
 _FACTS = {

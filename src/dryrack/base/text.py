@@ -1,8 +1,8 @@
-"""How things are named to people."""
+"""Lists of names in messages."""
 
 from collections.abc import Iterable
 
-# More names than this are no help to anybody.
+# More names than this do not help a reader.
 NAMES_MAX = 10
 
 
@@ -16,7 +16,7 @@ def listed(names: Iterable[str]) -> str:
 
 def hint(name: str, known: Iterable[str]) -> str:
     """
-    What was probably meant by a name that nobody has, or what there is.
+    Return the known names that are closest to an unknown name, or all known names.
 
     Names are `NAMESPACE/NAME`. A name in the wrong namespace leads to the right namespace.
     """

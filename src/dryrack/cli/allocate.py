@@ -1,4 +1,4 @@
-"""`dryrack allocate`: who would get which devices, and who would get none."""
+"""`dryrack allocate`: print which devices the claims in files would get."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.allocation import Code, Features, Release, claim_name
 from dryrack.base.errors import ContentError, DryrackError
-from dryrack.base.text import listed
+from dryrack.base.text import hint, listed
 from dryrack.cli.files import UsageError, without_pauses
 from dryrack.cli.input_warnings import refusals, unknown_fields
 from dryrack.cli.objects import load
@@ -56,7 +56,7 @@ _DOUBTS_TOLD_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Which Kubernetes to behave as, and where to look."""
+    """The Kubernetes release to follow, and the nodes to try."""
 
     release: Release
     features: Features
@@ -78,10 +78,10 @@ class Settings:
         scheduler_config: str = "",
         fleet: FleetOptions | None = None,
     ) -> Settings:
-        """Return the settings of a command line; raise `UsageError` if a word of it is wrong."""
+        """Return the settings of a command line; raise `UsageError` if an option is invalid."""
         known = {each.value: each for each in Release}
         if release not in known:
-            raise UsageError(f"--release {release!r}: not known; write {' or '.join(known)}")
+            raise UsageError(f"--release {release!r}: unknown release; use {' or '.join(known)}")
         try:
             features = Features.from_gates(_gates(feature_gates), known[release])
         except DryrackError as error:
@@ -101,7 +101,7 @@ class Settings:
 
 
 def run(names: Sequence[str], settings: Settings, form: NamedFormat) -> bool:
-    """Prints the answer; whether every claim is allocated, in a world that a cluster would take."""
+    """Print the result; return whether all objects are valid and every claim is allocated."""
     loaded = load_world(names, settings)
     outcome = what_if_files(loaded.world, settings.reckoning)
     for note in outcome.notes:
@@ -130,8 +130,13 @@ def load_world(names: Sequence[str], settings: Settings) -> Loaded:
     """Return the world of the files, which must have something that asks for devices."""
     loaded = read_world(names, settings)
     if not asks_for_devices(loaded.world) and not loaded.world.templates:
-        what = "no pod has a claim" if loaded.world.parties else "no claim, no template and no pod"
-        raise ContentError(f"{', '.join(names)}: {what}; add what asks for devices")
+        what = (
+            "no Pod has a ResourceClaim"
+            if loaded.world.parties
+            else "no ResourceClaim, ResourceClaimTemplate or Pod found"
+        )
+        fix = "add a ResourceClaim, or a Pod that has one"
+        raise ContentError(f"{', '.join(names)}: {what}; {fix}")
     return loaded
 
 
@@ -152,15 +157,16 @@ def read_world(names: Sequence[str], settings: Settings) -> Loaded:
         say(shown(note))
     known = [node.metadata.name for node in nodes_of(world)[0]]
     if settings.node is not None and settings.node not in known:
-        raise UsageError(f"--node {settings.node!r}: not in the files; they have {listed(known)}")
+        fix = hint(settings.node, known)
+        raise UsageError(f"--node {settings.node!r}: the files have no such Node; {fix}")
     return Loaded(world, is_valid)
 
 
 def tell_doubts(objects: Sequence[Typed], settings: Settings) -> bool:
     """
-    Says, briefly, why the answer may be about another world than the reader's.
+    Print the first problems of the objects, which may change the result.
 
-    Answers whether a cluster would take all of it, as far as is known.
+    Return whether an API server would accept all objects, as far as dryrack can check.
     """
     refused: list[Problem] = []
     # What is refused depends on release and gates; it is known for the reference alone.
@@ -172,7 +178,7 @@ def tell_doubts(objects: Sequence[Typed], settings: Settings) -> bool:
         say(shown(str(problem)))
     more = len(found) - _DOUBTS_TOLD_MAX
     if more > 0:
-        say(f"and {more} more like these; see: dryrack lint")
+        say(f"and {many(more, 'more problem')}; to print all, run: dryrack lint")
     return not refused
 
 
@@ -187,7 +193,7 @@ def _gates(text: str) -> dict[str, bool]:
     for pair in filter(None, text.split(",")):
         name, _, value = pair.partition("=")
         if value not in ("true", "false"):
-            raise UsageError(f"--feature-gates {pair!r}: write {name}=true or {name}=false")
+            raise UsageError(f"--feature-gates {pair!r}: use {name}=true or {name}=false")
         gates[name] = value == "true"
     return gates
 
@@ -226,7 +232,7 @@ def tell_gang(gang: GangOutcome) -> None:
         say(f"\n{shown(gang.message)}")
     elif gang.waiting:
         names = listed(list(gang.waiting))
-        say(f"\n{shown(gang.gang)} fits without {shown(names)}, for which there is no room")
+        say(f"\n{shown(gang.gang)} fits, but no node has capacity for {shown(names)}")
 
 
 def _print_names(world: World, outcome: WhatIf) -> None:
@@ -256,7 +262,7 @@ def _rows(given: Given) -> list[tuple[str, str, str, str]]:
 
 
 def verdict(nodes: Iterable[NodeStory]) -> str:
-    """Return what is known about a claim that was given nothing."""
+    """Return the result for a claim that is not allocated."""
     nodes = tuple(nodes)
     codes = {obstacle.code for story in nodes for obstacle in story.obstacles}
     for code, told in _BY_CODE.items():
@@ -303,7 +309,7 @@ def _tell(claims: Sequence[str], nodes: Sequence[NodeStory]) -> None:
             # What is missing is no matter of nodes; there is nothing to explain but what to add.
             say(f"    {shown(obstacle.sentence if story.node else obstacle.message)}")
     namespace, _, name = claims[0].rpartition("/")
-    say(f"  more: dryrack explain claim {shown(name)} -n {shown(namespace)} -f …")
+    say(f"  for details, run: dryrack explain claim {shown(name)} -n {shown(namespace)} -f …")
 
 
 def place(story: NodeStory) -> str:

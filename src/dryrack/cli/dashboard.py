@@ -1,4 +1,4 @@
-"""`dryrack dashboard`: the page about a cluster, for as long as the command runs."""
+"""`dryrack dashboard`: serve the dashboard of a cluster until the command stops."""
 
 from __future__ import annotations
 
@@ -20,11 +20,16 @@ if TYPE_CHECKING:
 
 AGENT = "dryrack-dashboard"
 Kubeconfig = Annotated[
-    str, typer.Option(metavar="FILE", help="Which cluster; else as kubectl, else this pod's.")
+    str,
+    typer.Option(
+        metavar="FILE", help="Kubeconfig file. Default: as kubectl, or the Pod's ServiceAccount."
+    ),
 ]
-Context = Annotated[str, typer.Option(help="Which context of the kubeconfig.")]
-Port = Annotated[int, typer.Option(help="The port to listen at; 0 is any that is free.")]
-Host = Annotated[str, typer.Option(help="The address to listen at.")]
+Context = Annotated[
+    str, typer.Option(help="Context in the kubeconfig. Default: the current context.")
+]
+Port = Annotated[int, typer.Option(help="Port to listen on. 0 selects a free port.")]
+Host = Annotated[str, typer.Option(help="IP address to listen on.")]
 Expose = Annotated[
     bool, typer.Option("--expose", help="Allow a --host that other machines can reach.")
 ]
@@ -32,19 +37,19 @@ AllowHost = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="A name by which a proxy may ask, beside localhost and --host; repeatable.",
+        help="Additional host name that requests through a proxy may use. Repeatable.",
     ),
 ]
 Scenario = Annotated[
     str,
     typer.Option(
         metavar="NAME|FILE",
-        help="Instead of a cluster: run a scenario in virtual time, and show all of it.",
+        help="Run a scenario in virtual time and show it instead of a cluster.",
     ),
 ]
-Seed = Annotated[int, typer.Option(help="With --scenario: chance.")]
+Seed = Annotated[int, typer.Option(help="Seed of the random numbers of --scenario.")]
 PrintRights = Annotated[
-    bool, typer.Option("--print-rbac", help="Print the rights that an account needs; end.")
+    bool, typer.Option("--print-rbac", help="Print the RBAC manifest and exit.")
 ]
 
 
@@ -60,10 +65,10 @@ def dashboard(
     print_rbac: PrintRights = False,
 ) -> None:
     """
-    Show a cluster in a browser: devices, claims, gangs, and why something waits.
+    Show the devices, claims, gangs and pending Pods of a cluster in the browser.
 
-    It listens on this machine alone, unless told otherwise, reads, and writes nothing.
-    The address that it prints is all that somebody needs to look: it has a token.
+    By default, the dashboard listens only on this machine. It never writes to the cluster.
+    Anyone who has the URL that the command prints can view the cluster: it contains a token.
     """
     if print_rbac:
         from dryrack.cluster.rights import dashboard as rights
@@ -71,18 +76,19 @@ def dashboard(
         sys.stdout.write(rights())
         return
     if not 0 <= port <= 65535:
-        raise UsageError(f"--port {port}: from 1 to 65535, or 0 for any that is free")
+        raise UsageError(f"--port {port}: must be from 1 to 65535, or 0 for a free port")
     if scenario and (kubeconfig or context):
-        raise UsageError("--scenario: a cluster of its own; leave out --kubeconfig and --context")
+        fix = "leave out --kubeconfig and --context"
+        raise UsageError(f"--scenario cannot show a cluster; {fix}")
     if seed and not scenario:
-        raise UsageError("--seed: only with --scenario")
+        raise UsageError("--seed needs --scenario; add --scenario, or leave out --seed")
     import asyncio
 
     from dryrack.cli.service import listening_address
     from dryrack.cli.views.sources import Source
     from dryrack.cluster.process import loop_factory
 
-    risk = "whoever learns the address with its token can look, and nothing is encrypted"
+    risk = "anyone who has the URL can view the cluster, and the connection is not encrypted"
     address = listening_address(host, port, exposes=expose, risk=risk)
     page = _Page(address, (f"[{host}]" if ":" in host else host, *(allow_host or ())))
     if scenario:
@@ -94,7 +100,7 @@ def dashboard(
 
 
 def _recorded(name: str, seed: int) -> Live:
-    """What a scenario left behind; how it ended is told."""
+    """Run a scenario, print its result and return its recorded states."""
     from dryrack.cli.scenarios.running import load, quiet
     from dryrack.cli.scenarios.showing import print_verdict
     from dryrack.dashboard import recorded
@@ -109,7 +115,7 @@ def _recorded(name: str, seed: int) -> Live:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """Where it is served, and by which names beside this machine's."""
+    """The address of the dashboard, and the host names that requests may use."""
 
     address: Address
     hosts: tuple[str, ...]
@@ -126,7 +132,7 @@ class _Page:
             await self.serve(Live(client, clock=SystemClock(), chance=SystemChance()))
 
     async def serve(self, live: Live) -> None:
-        """Until somebody interrupts it."""
+        """Serve the dashboard until a signal stops the process."""
         from dryrack.cluster import stopping_by_signal
         from dryrack.cluster.process import listen
         from dryrack.dashboard import Access, address_of, new_token, serving
@@ -136,5 +142,5 @@ class _Page:
             async with serving(live, listening, Access(token, self.hosts)):
                 print_line(f"dashboard: {address_of(listening, token)}")
                 sys.stdout.flush()
-                say("end it with Ctrl-C")
+                say("press Ctrl-C to stop")
                 await stopping_by_signal().wait()

@@ -1,7 +1,7 @@
 """
-`dryrack publish --dry-run`: the slices that would be there, as data, and the rest as talk.
+`dryrack publish --dry-run`: print the ResourceSlices to standard output, notes to standard error.
 
-The world it is reckoned from is a cluster's, or that of files alone.
+The nodes and the device configuration come from a cluster or from files.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SYSTEM = ("uid", "resourceVersion", "generation", "creationTimestamp", "managed
 
 
 def world_of(names: Sequence[str], options: PublishOptions) -> World:
-    """What files say; kinds that publishing does not depend on are passed over with a word."""
+    """Return the objects of the files; print a note for each object that publishing ignores."""
     contents = {source.name: source.content for source in read_sources(names)}
     documents: list[Document] = []
     problems: list[Problem] = []
@@ -61,7 +61,8 @@ def _world(
     for document in documents:
         if not _takes_part(document, options):
             what = f"{document.kind} {document.name}".strip()
-            say(shown(f"{document.file}:{document.line}: {what} takes no part; ignored"))
+            place = f"{document.file}:{document.line}"
+            say(shown(f"{place}: ignored {what}: dryrack publish does not use it"))
         else:
             found[document.kind].append(_identified(document.raw))
             readings.update(_read(document, contents[document.file], options))
@@ -78,7 +79,7 @@ _KINDS = {each.kind: each for each in (NODES, CONFIG_MAPS, NODE_OVERLAYS, DRA_CO
 
 
 def _faults(document: Document) -> Iterator[Problem]:
-    """Why no cluster has such an object: its kind is none, or it is a Node that makes no sense."""
+    """Yield the problems of an object: a misspelled kind, or an invalid Node."""
     kind = standing(document)
     if isinstance(kind, Mistaken):
         yield document.problem(kind.path, kind.message, kind.fix)
@@ -94,7 +95,7 @@ def _faults(document: Document) -> Iterator[Problem]:
 
 
 def _read(document: Document, content: bytes, options: PublishOptions) -> dict[Source, Reading]:
-    """What a source says, with the lines of its file; nodes say nothing of this kind."""
+    """Return the device configuration in a document, with the lines of its file."""
     if document.kind == NODES.kind:
         return {}
     kind = SourceKind(document.kind)
@@ -117,12 +118,12 @@ def _takes_part(document: Document, options: PublishOptions) -> bool:
 
 
 def _identified(obj: Raw) -> Raw:
-    """With all that the server would add and that matters here."""
+    """Return the object with the fields that the server adds and that matter here."""
     return obj | {"metadata": {"uid": "", **obj["metadata"]}}
 
 
 def show(world: World, options: PublishOptions, form: Format) -> bool:
-    """Prints what would be published; whether every document could be read."""
+    """Print what would be published; return whether every document could be read."""
     found = surveyed(world, options, now=time.time())
     slices = [_plain(each) for change in found.changes for each in change.slices]
     if form is Format.TABLE:
@@ -145,7 +146,7 @@ def _print_documents(slices: Iterable[Raw]) -> None:
 
 
 def _plain(slice_: Raw) -> Raw:
-    """Without what a server gives it; an owner that is nowhere yet is none."""
+    """Return a slice without the fields of the server and without owners that do not exist."""
     metadata = {key: value for key, value in slice_["metadata"].items() if key not in _SYSTEM}
     owners = [each for each in metadata.pop("ownerReferences", ()) if each.get("uid")]
     if owners:
@@ -162,7 +163,7 @@ def _talk(found: Survey) -> None:
         if not any(note.partition(": ")[2] in warning for warning in told):
             say(shown(f"note: {note}"))
     for problem in found.problems:
-        say(shown(f"not in force: {problem}"))
+        say(shown(f"not applied: {problem}"))
     say(f"{_where(found.changes)}: {_told(found.changes)}")
 
 
@@ -175,12 +176,12 @@ def _where(changes: Iterable[Change]) -> str:
 
 
 def _told(changes: Iterable[Change]) -> str:
-    deeds = Counter(_deed(write) for change in changes for write in change.writes)
-    told = (f"{deeds[deed]} to {deed}" for deed in ("create", "change", "delete") if deeds[deed])
-    return ", ".join(told) or "nothing to write"
+    counts = Counter(_verb(write) for change in changes for write in change.writes)
+    parts = (f"{counts[verb]} to {verb}" for verb in ("create", "change", "delete") if counts[verb])
+    return ", ".join(parts) or "nothing to write"
 
 
-def _deed(write: Write) -> str:
+def _verb(write: Write) -> str:
     if isinstance(write, Create):
         return "create"
     return "delete" if isinstance(write, Delete) else "change"

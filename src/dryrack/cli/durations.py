@@ -1,4 +1,4 @@
-"""How long, as an option says it."""
+"""Durations in options."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dryrack.cli.files import UsageError
 
 
 def seconds_of(option: str, text: str) -> float:
-    """Seconds, more than none; the option is for the complaint."""
+    """Return the positive seconds of a duration; the option is for the error message."""
     seconds = seconds_in(text)
     if not seconds:
-        raise UsageError(f"{option} {text!r}: how long, for example 30s or 1m30s")
+        raise UsageError(f"{option} {text!r}: must be a duration, for example 30s or 1m30s")
     return seconds

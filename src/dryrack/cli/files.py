@@ -1,9 +1,8 @@
 """
-From names on the command line to bytes: the one place of this face that reads files.
+Read the files that the command line names.
 
-A name that cannot be read is a mistake in how the command was called (exit 2). What the bytes
-say is judged later and elsewhere; a file that reads well but says something wrong is a mistake
-in its content (exit 1).
+A file that cannot be read is wrong usage (exit 2). A file with invalid content is an error in
+its content (exit 1), which the readers of the content report.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 STDIN = "-"
-# From here on somebody at a terminal wonders whether anything happens.
+# From this size on, reading takes so long that a note on the terminal helps.
 _PATIENCE_MEGABYTES = 4
-# Of a directory, those that kubectl reads.
+# The files of a directory that kubectl reads.
 _SUFFIXES = (".json", ".yaml", ".yml")
 
 
@@ -65,7 +64,8 @@ def _sources(name: str) -> Sequence[Source]:
         return found
     filled = [source for source in found if not _is_empty(source.content)]
     if not filled:
-        raise UsageError(f"{name}: all {', '.join(_SUFFIXES)} files in it are empty; name others")
+        kinds = ", ".join(_SUFFIXES)
+        raise UsageError(f"{name}: all {kinds} files in the directory are empty; name other files")
     return filled
 
 
@@ -76,20 +76,21 @@ def _is_empty(content: bytes) -> bool:
 
 
 def read_source(name: str) -> Source:
-    """Of one file, where several make no sense."""
+    """Return the content of one file that is not a directory."""
     if name and Path(name).is_dir():
-        raise UsageError(f"{name}: is a directory; name a file in it")
+        raise UsageError(f"{name}: this is a directory; name a file in it")
     return _read(name)
 
 
 def _files(name: str) -> Sequence[str]:
-    """A directory stands for the manifests in it, as it does for kubectl."""
+    """Return the manifests of a directory, as kubectl does, or the file itself."""
     path = Path(name)
     if not name or not path.is_dir():
         return (name,)
     found = sorted(str(each) for each in path.iterdir() if each.suffix in _SUFFIXES)
     if not found:
-        raise UsageError(f"{name}: a directory without {', '.join(_SUFFIXES)} files; name others")
+        kinds = ", ".join(_SUFFIXES)
+        raise UsageError(f"{name}: the directory has no {kinds} files; name other files")
     return found
 
 
@@ -97,7 +98,7 @@ def _read(name: str) -> Source:
     if name == STDIN:
         return Source("<stdin>", _standard_input())
     if not name:
-        raise UsageError("a file without a name; is a variable in the command empty?")
+        raise UsageError("'': a file name is empty; check the variables in the command")
     try:
         with Path(name).open("rb") as file:
             return Source(name, _content(file, name))
@@ -105,17 +106,16 @@ def _read(name: str) -> Source:
         raise UsageError(f"{name}: no such file; check the path") from None
     except OSError as error:
         raise UsageError(
-            f"{name}: {(error.strerror or str(error)).lower()}; check it can be read"
+            f"{name}: {(error.strerror or str(error)).lower()}; check the permissions of the file"
         ) from None
 
 
 @contextmanager
 def without_pauses() -> Iterator[None]:
     """
-    For reading: millions of small objects are made, and none is dropped before the end.
+    Read without garbage collection: reading creates millions of objects and drops none.
 
-    Looking for garbage among them would take half of the time, and again whenever more are made
-    later; so they are set aside.
+    Collection would take half of the time, and again later, so the objects are frozen.
     """
     gc.disable()
     try:
@@ -126,10 +126,10 @@ def without_pauses() -> Iterator[None]:
 
 
 def _standard_input() -> bytes:
-    # Python has no stream at all for what was closed before it began.
+    # Python has no stream if standard input was closed before the process started.
     stream: TextIO | None = sys.stdin
     if stream is None:
-        raise UsageError("-: standard input is closed; name a file, or pipe something into it")
+        raise UsageError("-: standard input is closed; name a file, or pipe data into the command")
     return _content(stream.buffer, STDIN)
 
 

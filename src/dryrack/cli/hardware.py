@@ -1,7 +1,7 @@
 """
-`dryrack hardware`: which machines and devices the catalogue knows, and what they publish.
+`dryrack hardware`: show the instance types and device models of the hardware catalog.
 
-What `show -o yaml` prints is what a publisher would write for such a node, by the same way.
+`show -o yaml` prints the ResourceSlices that `dryrack publish` writes for such a node.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import Device, DeviceClass, ResourceSlice
 
 app = typer.Typer(
-    help="Which machines and devices the catalogue knows, and what they publish.",
+    help="Show the instance types and device models of the hardware catalog.",
     no_args_is_help=True,
 )
 
 _NEAR_MAX = 3
-# Whoever looks at a model sees it on a machine of this name.
+# The node in the ResourceSlices of a device model.
 _SOME_NODE = "node-1"
-# What is left for values on a terminal of 80 columns.
+# Width of the values on a terminal of 80 columns.
 _VALUE_COLUMNS = 34
-# What a partition has, in the order and the words of `nvidia-smi mig -lgip`.
+# The capacities of a partition, in the order and with the names of `nvidia-smi mig -lgip`.
 _SHORT = {
     "memory": "MEMORY",
     "multiprocessors": "SM",
@@ -59,31 +59,36 @@ class Kind(enum.StrEnum):
 OwnFiles = Annotated[
     list[str] | None,
     typer.Option(
-        "--catalogue-file", metavar="FILE", help="Instance types of your own; repeatable."
+        "--catalogue-file", metavar="FILE", help="File with your own instance types. Repeatable."
     ),
 ]
 
 
 @app.command("list")
 def list_(
-    kind: Annotated[Kind | None, typer.Option(help="Instance types or models alone.")] = None,
+    kind: Annotated[
+        Kind | None, typer.Option(help="Kind of entries to list. Default: both kinds.")
+    ] = None,
     vendor: Annotated[
-        str, typer.Option(help="Of this vendor or cloud, such as NVIDIA or AWS.")
+        str, typer.Option(help="List only this vendor or cloud, for example NVIDIA or AWS.")
     ] = "",
-    model: Annotated[str, typer.Option(help="Instance types that have this model.")] = "",
-    output: Annotated[ListFormat, typer.Option("-o", "--output", help="How to print.")] = (
+    model: Annotated[
+        str, typer.Option(help="List only the instance types that have this device model.")
+    ] = "",
+    output: Annotated[ListFormat, typer.Option("-o", "--output", help="Output format.")] = (
         ListFormat.TABLE
     ),
     catalogue_file: OwnFiles = None,
 ) -> None:
-    """List the instance types and the models of devices that the catalogue knows."""
+    """List the instance types and device models of the hardware catalog."""
     known = load(catalogue_file)
     if model and model not in known.models:
         raise UsageError(unknown(f"model {model!r}", model, known.models))
     types = [each for each in _types(known) if _is_wanted(each, vendor, model)]
     models = [each for each in _models(known) if _is_of(each, vendor) and not model]
     if not types and not models:
-        raise UsageError(f"--vendor {vendor!r}: has none of these; vendors are {_vendors(known)}")
+        fix = f"use one of: {_vendors(known)}"
+        raise UsageError(f"--vendor {vendor!r}: the catalog has no matching entry; {fix}")
     _print_list(
         types if kind is not Kind.MODEL else [], models if kind is not Kind.TYPE else [], output
     )
@@ -91,17 +96,22 @@ def list_(
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An instance type or a model.")],
-    node: Annotated[str, typer.Option(help="The node that has the devices.")] = _SOME_NODE,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of an instance type or device model.")
+    ],
+    node: Annotated[str, typer.Option(help="Name of the node in the output.")] = _SOME_NODE,
     mig: Annotated[
-        bool, typer.Option("--mig", help="As where the node's label asks for partitions.")
+        bool, typer.Option("--mig", help="Show the MIG partitions that a node label enables.")
     ] = False,
     output: Annotated[
-        Format, typer.Option("-o", "--output", help="How to print; yaml and json are slices.")
+        Format,
+        typer.Option(
+            "-o", "--output", help="Output format. yaml and json print the ResourceSlices."
+        ),
     ] = Format.TABLE,
     catalogue_file: OwnFiles = None,
 ) -> None:
-    """Show the devices of an instance type or a model, or the ResourceSlices of such a node."""
+    """Show the devices of an instance type or device model, or their ResourceSlices."""
     known = load(catalogue_file)
     entry = _entry(known, name)
     slices = _slices(_machine(entry, known), node, mig=mig)
@@ -116,10 +126,10 @@ def show(
 
 @app.command()
 def classes(
-    output: Annotated[Format, typer.Option("-o", "--output", help="How to print.")] = Format.YAML,
+    output: Annotated[Format, typer.Option("-o", "--output", help="Output format.")] = Format.YAML,
     catalogue_file: OwnFiles = None,
 ) -> None:
-    """Print the DeviceClasses that come with the drivers of the catalogue, for kubectl apply."""
+    """Print the DeviceClasses of the drivers in the hardware catalog."""
     from dryrack.kinds.decode import to_builtins
 
     found = load(catalogue_file).device_classes
@@ -234,7 +244,7 @@ def _model_data(model: Model) -> dict[str, Any]:
 
 
 def _entry(known: Catalogue, name: str) -> InstanceType | Model:
-    """By a name alone, or as `list -o name` prints it."""
+    """Return the entry for a name, with or without the prefix that `list -o name` prints."""
     kind, slash, bare = name.partition("/")
     found: InstanceType | Model | None = None
     if not slash or kind == Kind.TYPE:
@@ -250,19 +260,20 @@ def _entry(known: Catalogue, name: str) -> InstanceType | Model:
 def unknown(said: str, name: str, known: Iterable[str]) -> str:
     meant = " or ".join(map(repr, _near(name, known)))
     hint = f"did you mean {meant}? " if meant else ""
-    return f"{said}: not in the catalogue; {hint}see: dryrack hardware list"
+    return f"{said}: not in the hardware catalog; {hint}see: dryrack hardware list"
 
 
 def unknown_type(said: str, name: str, known: Catalogue) -> str:
-    """The same of an instance type; who names a card is told a machine that has it."""
+    """Return the error for an unknown instance type; a device model gets its own error."""
     for each in _types(known):
         if any(fitting.model.name.startswith(name.lower()) for fitting in each.fittings):
-            return f"{said}: a card, not a machine; {each.name} has it, see: dryrack hardware list"
+            problem = f"{said}: this is a device model, not an instance type"
+            return f"{problem}; use a type that has it, for example {each.name}"
     return unknown(said, name, known.instance_types)
 
 
 def _near(name: str, known: Iterable[str]) -> list[str]:
-    """Names that begin with what was typed, then those that are like it."""
+    """Return the names that begin with the text, then similar names."""
     import difflib
 
     by_case = {each.lower(): each for each in known}
@@ -272,7 +283,7 @@ def _near(name: str, known: Iterable[str]) -> list[str]:
 
 
 def _machine(entry: InstanceType | Model, known: Catalogue) -> InstanceType:
-    """The machine itself; for a model one with a single device, as some machine has it."""
+    """Return the instance type; for a device model, one with a single device of it."""
     from dryrack.hardware.catalogue import Fitting, InstanceType
 
     if isinstance(entry, InstanceType):
@@ -294,7 +305,9 @@ def _slices(machine: InstanceType, node: str, *, mig: bool) -> list[ResourceSlic
     from dryrack.kinds.meta import ObjectMeta
 
     if mig and len(machine.cards) == 1:
-        raise UsageError(f"--mig: {machine.name} has no cards whose partitions are known")
+        raise UsageError(
+            f"--mig: the catalog has no MIG profiles for {machine.name}; leave out --mig"
+        )
     labels = {INSTANCE_TYPE: machine.name} | ({MIG: MIG_DYNAMIC} if mig else {})
     inventory = Inventory(instance_types=Catalogue({}, {machine.name: machine}).assignments())
     on = Node(metadata=ObjectMeta(name=node, labels=labels))
@@ -319,7 +332,7 @@ def _print_entry(entry: InstanceType | Model, slices: Sequence[ResourceSlice]) -
 
 
 def _groups(slices: Sequence[ResourceSlice]) -> Iterable[tuple[str, list[Device]]]:
-    """Devices of one driver that have the same things to tell, in the order of their slices."""
+    """Return groups of devices with the same driver, attributes and capacities."""
     groups: dict[tuple[str, ...], list[Device]] = {}
     for slice_ in slices:
         for device in slice_.spec.devices:
@@ -343,7 +356,7 @@ def _print_group(driver: str, devices: Sequence[Device]) -> None:
 
 
 def _print_profiles(devices: Sequence[Device]) -> None:
-    """The sizes of partitions, the smallest first, and how many places there are for each."""
+    """Print the sizes of partitions, smallest first, with the number of devices of each."""
     by_profile: dict[str, list[Device]] = {}
     for device in devices:
         by_profile.setdefault(device.attributes["profile"].string_value or "", []).append(device)
@@ -360,7 +373,7 @@ def _print_profiles(devices: Sequence[Device]) -> None:
 
 
 def _document(device: Device) -> Mapping[tuple[str, str], str]:
-    """All that a device tells, by type and name."""
+    """Return the attributes and capacities of a device, by type and name."""
     from dryrack.kinds.decode import to_builtins
 
     told: dict[tuple[str, str], str] = {}
@@ -374,11 +387,11 @@ def _document(device: Device) -> Mapping[tuple[str, str], str]:
 
 
 def _alike(values: Sequence[str]) -> str:
-    """One value if all have it, else the first and the last; of long ones, that they differ."""
+    """Return the common value, or the first and last value, or how many values differ."""
     different = list(dict.fromkeys(values))
     if len(different) == 1:
         return values[0]
     ends = f"{values[0]} … {values[-1]}"
     if len(ends) <= _VALUE_COLUMNS:
         return ends
-    return f"{values[0][: _VALUE_COLUMNS // 2]}…, {len(different)} different"
+    return f"{values[0][: _VALUE_COLUMNS // 2]}…, {len(different)} values"

@@ -1,9 +1,9 @@
 """
-What is doubtful about files that a command reckons with.
+Warnings about the input files of a command.
 
-A what-if takes objects as they are. Those that no cluster would take, a field that is not there
-because its name has a letter too many, and an object that is said twice make its answer one about
-another world than the reader has in mind, so they are told; `dryrack lint` has the whole story.
+Invalid objects, misspelled fields and duplicate objects change the result of `dryrack allocate`
+in a way that the reader does not expect, so the command prints the first of them. `dryrack lint`
+prints all.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _WHOLE = (Pod, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplat
 
 
 def unknown_fields(objects: Iterable[Typed]) -> Iterator[Problem]:
-    """Fields that Kubernetes does not have and nobody looks at."""
+    """Yield the fields that Kubernetes does not have and that dryrack ignores."""
     for each in objects:
         if isinstance(each.object, _WHOLE):
             unknown = shape.unknown(each.raw, shape.of(type(each.object)))
             for path in (*unknown, *misplaced(each.document.raw)):
-                message = f"{shape.render(path)}: there is no such field; it is not looked at"
+                message = f"{shape.render(path)}: unknown field; dryrack ignores it"
                 yield each.document.problem(path, message, moved(path, each.document.api_version))
 
 
 def refusals(objects: Sequence[Typed]) -> Iterator[Problem]:
-    """Yield what a server of the reference release refuses."""
+    """Yield the problems for which an API server of the reference release rejects the objects."""
     from dryrack.cel.admission import SelectorChecker
 
     compiler = SelectorChecker()
@@ -70,7 +70,7 @@ def refusals(objects: Sequence[Typed]) -> Iterator[Problem]:
             first, *_ = problem.message.splitlines()
             yield each.document.problem(
                 problem.field,
-                f"a cluster would refuse this: {problem.field}: {first}",
+                f"the API server would reject this: {problem.field}: {first}",
                 misplaced_in(each.document.raw, parse_path(problem.field))
                 or _admin_fix(problem, namespace),
             )

@@ -64,7 +64,7 @@ class Wish:
 
 
 def run(wish: Wish) -> bool:
-    """Whether all went well."""
+    """Run the command; return whether it succeeded."""
     from dryrack.cli.service import address_of, log_format_of, serve
 
     check_namespace(wish.state_namespace)
@@ -90,7 +90,7 @@ def run(wish: Wish) -> bool:
 
 
 def rights_of(wish: Wish) -> str:
-    """For the devices that are named, or else for whatever they may be."""
+    """Return the RBAC manifest for the named devices, or for devices of all kinds."""
     from dryrack.cluster.rights import plugin
 
     namespace = wish.state_namespace if wish.writes_states else ""
@@ -104,9 +104,9 @@ def rights_of(wish: Wish) -> str:
 
 
 def kinds_of(wish: Wish) -> tuple[DeviceKind, ...]:
-    """What the options and the file say that the node has."""
+    """Return the devices of the node, from the options and the files."""
     if not wish.devices and not wish.config:
-        raise UsageError("--devices: which devices this node has, for example fake:8")
+        raise UsageError("--devices is missing; name the devices of this node, for example fake:8")
     from dryrack.cluster import load_catalogue
     from dryrack.kubeletplugin import DevicesError, devices_documents, read_devices
 
@@ -126,7 +126,7 @@ def check_namespace(name: str) -> None:
 
 
 def print_classes(kinds: Sequence[DeviceKind]) -> None:
-    """What claims ask for, for `kubectl apply -f -`."""
+    """Print the DeviceClasses of the devices, for `kubectl apply -f -`."""
     from dryrack.cli.output import Format, print_data
     from dryrack.kinds.decode import to_builtins
     from dryrack.kubeletplugin import device_classes
@@ -136,7 +136,7 @@ def print_classes(kinds: Sequence[DeviceKind]) -> None:
 
 
 def site_of(wish: Wish) -> NodeSite:
-    """The node is as said, else as a DaemonSet says it, else as a kubelet finds it."""
+    """Return the node: from the option, from $NODE_NAME, or the host name."""
     from pathlib import Path
 
     from dryrack.cluster.process.node_plugins import NodeSite
@@ -147,7 +147,8 @@ def site_of(wish: Wish) -> NodeSite:
         raise UsageError(f"--node {node!r}: {complaint}")
     uid = wish.rolling_update_uid
     if uid and not UID.fullmatch(uid):
-        raise UsageError(f"--rolling-update-uid {uid!r}: letters, digits and hyphens, at most 63")
+        problem = "must be at most 63 letters, digits and hyphens"
+        raise UsageError(f"--rolling-update-uid {uid!r}: {problem}")
     return NodeSite(node, Path(wish.kubelet_dir).resolve(), Path(wish.cdi_dir).resolve(), uid)
 
 
@@ -187,78 +188,84 @@ async def _served(
         await plugins.run(stopping_by_signal(), removes_slices=wish.removes_slices)
 
 
-_node_option = panel("Which node, with which devices")
+_node_option = panel("Node and devices")
 Devices = Annotated[
     list[str] | None,
     _node_option(
         "--devices",
         metavar="KIND[:COUNT][,option=value...]",
-        help="What the node has: fake:8, gpu:8, file; repeatable.",
+        help="Devices of the node, for example fake:8, gpu:8 or file. Repeatable.",
     ),
 ]
 Config = Annotated[
     list[str] | None,
     _node_option(
-        metavar="FILE", help="The same, as a NodeDevices document; repeatable, - is stdin."
+        metavar="FILE", help="NodeDevices file with the devices. - is standard input. Repeatable."
     ),
 ]
-Node = Annotated[str, _node_option(metavar="NAME", help="Else $NODE_NAME, else this host's name.")]
-KubeletDirectory = Annotated[str, _node_option("--kubelet-dir", help="The kubelet's --root-dir.")]
-CdiDirectory = Annotated[str, _node_option("--cdi-dir", help="Where the runtime reads CDI specs.")]
+Node = Annotated[
+    str,
+    _node_option(metavar="NAME", help="Name of the node. Default: $NODE_NAME, or the host name."),
+]
+KubeletDirectory = Annotated[
+    str, _node_option("--kubelet-dir", help="Root directory of the kubelet (its --root-dir).")
+]
+CdiDirectory = Annotated[
+    str, _node_option("--cdi-dir", help="Directory where the container runtime reads CDI specs.")
+]
 RemoveSlices = Annotated[
     bool,
-    run_option(
-        "--remove-slices/--keep-slices", help="At the end, take the devices off the cluster."
-    ),
+    run_option("--remove-slices/--keep-slices", help="Delete the ResourceSlices on exit."),
 ]
 RollingUpdateUid = Annotated[
     str,
     run_option(
         metavar="UID",
         envvar="ROLLING_UPDATE_UID",
-        help="This pod's UID; others may then be on the node beside it.",
+        help="UID of this Pod. Lets two plugins run on the node during a rolling update.",
     ),
 ]
 FaultFile = Annotated[
     str,
     run_option(
-        metavar="FILE", help="Lines DEVICE FAULT, as of dryrack fault; read again when they change."
+        metavar="FILE",
+        help="File with a line DEVICE FAULT for each fault, as in: dryrack fault device.",
     ),
 ]
 WriteStates = Annotated[
-    bool, run_option("--nas/--no-nas", help="Of fake devices, write a NodeAllocationState.")
+    bool, run_option("--nas/--no-nas", help="Write a NodeAllocationState for fake devices.")
 ]
 StateNamespace = Annotated[
-    str, run_option("--nas-namespace", metavar="NAME", help="Where the NodeAllocationState is.")
+    str, run_option("--nas-namespace", metavar="NAME", help="Namespace of NodeAllocationStates.")
 ]
 WriteMetadata = Annotated[
     bool,
     run_option(
         "--device-metadata/--no-device-metadata",
-        help="Mount a file into containers that describes their devices.",
+        help="Mount a file that describes the devices into each container.",
     ),
 ]
 MetricsAddress = Annotated[
-    str, run_option(metavar="HOST:PORT", help="Where /metrics and /healthz are; 0 for nowhere.")
+    str, run_option(metavar="HOST:PORT", help="Address of /metrics and /healthz. 0 disables them.")
 ]
 HealthAddress = Annotated[
     str,
     run_option(
-        "--grpc-health-address", metavar="HOST:PORT", help="Where gRPC probes ask; 0 for nowhere."
+        "--grpc-health-address",
+        metavar="HOST:PORT",
+        help="Address of the gRPC health service. 0 disables it.",
     ),
 ]
 PrintRights = Annotated[
     bool,
-    instead_option(
-        "--print-rbac", help="Print the rights that an account needs for the devices; end."
-    ),
+    instead_option("--print-rbac", help="Print the RBAC manifest for the devices and exit."),
 ]
 PrintClasses = Annotated[
-    bool, instead_option("--print-classes", help="Print the DeviceClasses of the devices; end.")
+    bool, instead_option("--print-classes", help="Print the DeviceClasses of the devices and exit.")
 ]
 
 PrintDefinitions = Annotated[
-    bool, instead_option("--print-crds", help="Print NodeAllocationState; end.")
+    bool, instead_option("--print-crds", help="Print the CRD of NodeAllocationState and exit.")
 ]
 
 
@@ -283,7 +290,7 @@ def plugin(
     print_classes: PrintClasses = False,
     print_crds: PrintDefinitions = False,
 ) -> None:
-    """Give this node devices: publish them, and prepare them for the pods of its kubelet."""
+    """Publish simulated devices for this node and prepare them for its Pods."""
     wish = Wish(
         devices=tuple(devices or ()),
         config=tuple(config or ()),

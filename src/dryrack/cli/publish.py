@@ -69,7 +69,7 @@ class Wish:
 
 
 def print_rights(wish: Wish) -> None:
-    """What an account needs, for `kubectl apply -f -`."""
+    """Print the RBAC manifest for `kubectl apply -f -`."""
     from dryrack.client.informer import Name
     from dryrack.cluster.rights import Publisher, publisher
 
@@ -78,14 +78,14 @@ def print_rights(wish: Wish) -> None:
 
 
 def print_definitions() -> None:
-    """The kinds that are read beside the ConfigMap, for `kubectl apply -f -`."""
+    """Print the CustomResourceDefinitions for `kubectl apply -f -`."""
     from dryrack.cluster.rights import definitions
 
     sys.stdout.write(definitions())
 
 
 def check_names(wish: Wish) -> None:
-    """Names that no cluster would take are told before one is asked."""
+    """Raise `UsageError` for names that are invalid in every cluster."""
     from dryrack.kinds.validation.names import driver_name, label, subdomain
 
     names = (
@@ -98,7 +98,7 @@ def check_names(wish: Wish) -> None:
         for complaint in complaints(name):
             raise UsageError(f"{option} {name!r}: {complaint}")
     if not wish.key:
-        raise UsageError("--key '': the key of the ConfigMap, for example config.yaml")
+        raise UsageError("--key '': the key is empty; name a ConfigMap key, such as config.yaml")
     for problem in driver_name("--driver", wish.driver) if wish.driver else ():
         raise UsageError(f"{problem}; {problem.fix}" if problem.fix else str(problem))
 
@@ -130,14 +130,14 @@ def _catalogue(wish: Wish) -> Mapping[str, Assignment] | None:
 
 def _nodes(wish: Wish) -> NodeSelector | None:
     if wish.all_nodes and wish.node_selector:
-        raise UsageError("--all-nodes and --node-selector: one of the two")
+        raise UsageError("--all-nodes and --node-selector are mutually exclusive; use one of them")
     if wish.all_nodes:
         return every_node()
     return selected_nodes(wish.node_selector) if wish.node_selector else None
 
 
 def every_node() -> NodeSelector:
-    """A selector of node names that excludes none; one without terms would select nothing."""
+    """Return a selector of all node names; a selector without terms would select no node."""
     from dryrack.kinds.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 
     named = NodeSelectorRequirement(key="metadata.name", operator="NotIn", values=("",))
@@ -145,7 +145,7 @@ def every_node() -> NodeSelector:
 
 
 def selected_nodes(text: str) -> NodeSelector:
-    """A label selector, as kubectl's -l takes it, in the form that nodes are selected by."""
+    """Return a node selector for a label selector in the syntax of kubectl's -l."""
     from dryrack.apiserver.verbs.label_selectors import Operator, SelectorError, parse
     from dryrack.kinds.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 
@@ -162,7 +162,8 @@ def selected_nodes(text: str) -> NodeSelector:
     except SelectorError as error:
         raise UsageError(f"--node-selector {text!r}: {error}") from None
     if not requirements:
-        raise UsageError(f"--node-selector {text!r}: selects nothing; --all-nodes selects all")
+        fix = "to select all nodes, use --all-nodes"
+        raise UsageError(f"--node-selector {text!r}: the selector is empty; {fix}")
     expressions = tuple(
         NodeSelectorRequirement(key=each.key, operator=operators[each.operator], values=each.values)
         for each in requirements
@@ -182,7 +183,7 @@ def attachment_of(wish: Wish) -> Attachment:
 
 
 def run(wish: Wish) -> bool:
-    """Whether all went well."""
+    """Run the command; return whether it succeeded."""
     if wish.prints_rights:
         check_names(wish)
         print_rights(wish)
@@ -198,13 +199,13 @@ def run(wish: Wish) -> bool:
 
 def _check(wish: Wish) -> None:
     if wish.once and wish.dry_run:
-        raise UsageError("--once and --dry-run: one of the two")
+        raise UsageError("--once and --dry-run are mutually exclusive; use one of them")
     if wish.files and not wish.dry_run:
-        raise UsageError("-f: files are for --dry-run; a cluster has its own objects")
+        raise UsageError("-f needs --dry-run; add --dry-run, or leave out -f")
 
 
 def _serve(wish: Wish) -> bool:
-    """Publishes until it is told to stop."""
+    """Publish until a signal stops the process."""
     form = log_format_of(wish.log_format)
     options, attachment = options_of(wish), attachment_of(wish)
     connection = connection_to(kubeconfig=wish.kubeconfig, context=wish.context)
@@ -212,13 +213,13 @@ def _serve(wish: Wish) -> bool:
 
 
 def config_hint(options: PublishOptions) -> str:
-    """What to do where nothing says which nodes have which devices."""
+    """Return what to do if no device configuration exists."""
     name, namespace = options.config_map, options.namespace
     make = f"kubectl create configmap {name} -n {namespace} --from-file={options.key}=FILE"
     return (
-        f"ConfigMap {namespace}/{name}: not there, nor a NodeOverlay or DRAConfig, so no node has "
-        f"devices; make it ({make}), name another with -n and --config-map, or take the devices "
-        "of instance types with --catalogue"
+        f"no node has devices: ConfigMap {namespace}/{name} does not exist, and there is no "
+        f"NodeOverlay or DRAConfig; create the ConfigMap ({make}), name another one with -n and "
+        "--config-map, or use the devices of instance types with --catalogue"
     )
 
 
@@ -256,7 +257,7 @@ async def _world(connection: Connection, options: PublishOptions) -> World:
 
 
 def _once(wish: Wish) -> bool:
-    """Publishes, says what is not as desired, and whether all is."""
+    """Publish once, print what could not be published, and return whether all is published."""
     from dryrack.cluster.process import configure_logs
 
     options, form = options_of(wish), log_format_of(wish.log_format)
@@ -264,9 +265,10 @@ def _once(wish: Wish) -> bool:
     configure_logs(form)
     outcome = asyncio.run(_published(connection, options))
     for document in outcome.unread:
-        say(shown(f"not in force: {document}"))
+        say(shown(f"not applied: {document}"))
     for node, why in sorted(outcome.failing.items()):
-        say(shown(f"{f'node {node}' if node else 'the whole cluster'}: not as desired: {why}"))
+        where = f"node {node}" if node else "the whole cluster"
+        say(shown(f"{where}: ResourceSlices are not up to date: {why}"))
     if not outcome.sources and options.catalogue is None:
         say(config_hint(options))
     say(f"{many(outcome.slices, 'slice')} for {many(outcome.nodes, 'node')}")

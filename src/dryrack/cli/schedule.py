@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dryrack.scheduler import SchedulerSettings
 
 AGENT = "dryrack-scheduler"
-# What pods call it, where nobody says otherwise.
+# The default schedulerName.
 NAME = "dryrack"
 NAMESPACE = "kube-system"
 
@@ -60,7 +60,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """What the options, and the configuration that they name, come to."""
+    """The settings from the options and the configuration file."""
 
     settings: SchedulerSettings
     lease: Name
@@ -69,7 +69,7 @@ class Decided:
 
 
 def run(wish: Wish) -> bool:
-    """Whether all went well."""
+    """Run the command; return whether it succeeded."""
     from dryrack.cli.service import log_format_of, serve
 
     if wish.prints_definitions:
@@ -86,14 +86,15 @@ def run(wish: Wish) -> bool:
 
 
 def decide(wish: Wish) -> Decided:
-    """Options count more than the file."""
+    """Return the settings; options take precedence over the file."""
     from dryrack.client.informer import Name
     from dryrack.cluster.scheduling import account_of
     from dryrack.placement import LeaderElectionSettings
     from dryrack.scheduler import SchedulerSettings
 
     if "" in wish.names:
-        raise UsageError("--name '': what pods have in schedulerName, for example dryrack")
+        fix = "use the schedulerName of the Pods, for example dryrack"
+        raise UsageError(f"--name '': the name is empty; {fix}")
     if wish.config:
         from dryrack.cli.scheduler_config import read_config, settings_of
 
@@ -122,7 +123,7 @@ def _first(*said: bool | None) -> bool:
 
 
 def _terms(election: LeaderElectionSettings) -> Terms:
-    """What is not said is as usual."""
+    """Return the times of leader election; missing values get the defaults."""
     from dryrack.base.durations import seconds_in
     from dryrack.client.election import Terms
 
@@ -135,7 +136,7 @@ def _terms(election: LeaderElectionSettings) -> Terms:
 
 
 def _check(decided: Decided, *, is_named: bool) -> None:
-    """Names that no cluster would take are told before one is asked."""
+    """Raise `UsageError` for names that are invalid in every cluster."""
     from dryrack.kinds.validation.names import label, subdomain
 
     namespace, lease = decided.lease
@@ -162,7 +163,7 @@ def attachment_of(wish: Wish, decided: Decided) -> Attachment:
 
 
 def print_rights(decided: Decided) -> None:
-    """What an account needs, for `kubectl apply -f -`."""
+    """Print the RBAC manifest for `kubectl apply -f -`."""
     from dryrack.cluster.rights import scheduler
     from dryrack.cluster.scheduling import account_of
 
@@ -170,7 +171,7 @@ def print_rights(decided: Decided) -> None:
 
 
 def print_definitions() -> None:
-    """The kind of gangs that Kubernetes does not have, for `kubectl apply -f -`."""
+    """Print the CustomResourceDefinition of the coscheduling PodGroup."""
     from dryrack.cluster.rights import POD_GROUPS, definitions
 
     sys.stdout.write(definitions(POD_GROUPS))
@@ -190,33 +191,43 @@ async def _served(
         await attached.run(stopping_by_signal())
 
 
-# What people decide about scheduling, in the groups in which it is shown.
-_pods_option = panel("Which pods")
+# The options, in the groups of the help text.
+_pods_option = panel("Pods and profiles")
 Names = Annotated[
     list[str] | None,
     _pods_option(
-        "--name", metavar="NAME", help="Those with this schedulerName; repeatable; else dryrack."
+        "--name",
+        metavar="NAME",
+        help="Schedule Pods with this schedulerName. Repeatable. Default: dryrack.",
     ),
 ]
 Config = Annotated[
     str,
     _pods_option(
-        metavar="FILE", help="A KubeSchedulerConfiguration: plugins, weights, profiles by name."
+        metavar="FILE", help="KubeSchedulerConfiguration with profiles, plugins and weights."
     ),
 ]
 LeaderElect = Annotated[
     bool | None,
     run_option(
         "--leader-elect/--no-leader-elect",
-        help="Work if no other does; it is so unless FILE says otherwise.",
+        help="Use leader election. Default: true, unless the --config file disables it.",
     ),
 ]
 Namespace = Annotated[
-    str, run_option("-n", "--namespace", help="Of lease and account; else kube-system.")
+    str,
+    run_option(
+        "-n",
+        "--namespace",
+        help="Namespace of the lease and the ServiceAccount. Default: kube-system.",
+    ),
 ]
-LeaseName = Annotated[str, run_option(help="The lease's name; else by the first NAME.")]
+LeaseName = Annotated[
+    str, run_option(help="Name of the lease. Default: derived from the first --name.")
+]
 PrintDefinitions = Annotated[
-    bool, instead_option("--print-crds", help="Print PodGroup of scheduling.x-k8s.io; end.")
+    bool,
+    instead_option("--print-crds", help="Print the CRD of scheduling.x-k8s.io PodGroup and exit."),
 ]
 
 
@@ -234,7 +245,7 @@ def schedule(
     print_rbac: PrintRights = False,
     print_crds: PrintDefinitions = False,
 ) -> None:
-    """Schedule the pods that ask for it, with their devices, beside a cluster's own scheduler."""
+    """Schedule Pods, their devices and gangs as a second scheduler of a cluster."""
     wish = Wish(
         kubeconfig=kubeconfig,
         context=context,

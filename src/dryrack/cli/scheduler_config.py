@@ -1,4 +1,4 @@
-"""A KubeSchedulerConfiguration that an option names: its profiles, by scheduler name."""
+"""Read a KubeSchedulerConfiguration: its profiles, by scheduler name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def read_config(file: str) -> Configuration:
-    """What the file says; what it says in vain is told."""
+    """Read the file; print a note for each setting that has no effect."""
     source = read_source(file)
     reading = read_configuration(source.content, source.name, installed_plugins())
     for note in reading.notes:
@@ -33,23 +33,24 @@ def settings_of(
     configuration: Configuration, names: Sequence[str], option: str = ""
 ) -> SchedulerSettings:
     """
-    What the file comes to.
+    Return the settings of the file.
 
-    One profile without a name is for all `names`; else they are the file's, and an `option` that
-    names others is a mistake.
+    A single profile without a name is used for all `names`. If the profiles have names, the
+    `option` that sets other names is an error.
     """
     plugins, profiles = installed_plugins(), configuration.profiles
     if not profiles[0].scheduler_name:
         found = {name: profile_of(profiles[0], name, plugins) for name in names}
     elif option:
         named = ", ".join(each.scheduler_name for each in profiles)
-        raise UsageError(f"{option}: the profiles of the configuration have names: {named}")
+        problem = f"the profiles of the configuration have names already ({named})"
+        raise UsageError(f"{option}: {problem}; leave out the option")
     else:
         found = {it.scheduler_name: profile_of(it, it.scheduler_name, plugins) for it in profiles}
     return SchedulerSettings(profiles=found, backoff_seconds=configuration.backoff_seconds)
 
 
 def settings_of_plane(configuration: Configuration) -> SchedulerSettings:
-    """On an embedded plane nobody else schedules: what the file does not name is as usual."""
+    """Return the settings for an embedded control plane: unnamed schedulers get the defaults."""
     settings = settings_of(configuration, NAMES)
     return replace(settings, profiles={**SchedulerSettings().profiles, **settings.profiles})

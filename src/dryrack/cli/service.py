@@ -1,8 +1,8 @@
 """
-What commands have in common that serve, or work on a cluster, until they are told to stop.
+Common parts of the commands that run until a signal stops them.
 
-Where they listen and their pages are, how their log lines look, and the last of those if they
-cannot go on.
+These are the addresses that they listen on, the format of their log lines, and the last log line
+of a command that fails.
 """
 
 from __future__ import annotations
@@ -28,29 +28,30 @@ _logger = logging.getLogger(__name__)
 
 
 def address_of(option: str, text: str) -> Address | None:
-    """HOST:PORT or :PORT, as controllers take it; None for 0, which is nowhere."""
+    """Return the address of HOST:PORT or :PORT; return None for 0, which disables the service."""
     if text in ("", "0"):
         return None
     host, separator, port = text.rpartition(":")
     number = read_int64(port)
     if not separator or number is None or not 0 <= number <= _PORT_MAX:
-        raise UsageError(f"{option} {text!r}: HOST:PORT, for example 127.0.0.1:8082; 0 for none")
+        form = "must be HOST:PORT, for example 127.0.0.1:8082, or 0 to disable it"
+        raise UsageError(f"{option} {text!r}: {form}")
     return Address(host.strip("[]") or "0.0.0.0", number)
 
 
 def listening_address(host: str, port: int, *, exposes: bool, risk: str) -> Address:
-    """Of --host and --port; what other machines can reach has to be meant."""
+    """Return the address of --host and --port; other machines may reach it only with --expose."""
     address = Address(host, port)
     try:
         is_loopback = address.is_loopback
     except ValueError:
-        raise UsageError(f"--host {host!r}: an IP address, for example 127.0.0.1") from None
+        raise UsageError(f"--host {host!r}: must be an IP address, such as 127.0.0.1") from None
     if not is_loopback:
         if not exposes:
             raise UsageError(
-                f"--host {host}: reachable from other machines; add --expose if that is meant"
+                f"--host {host}: other machines can reach this address; to allow it, add --expose"
             )
-        say(f"warning: {host} can be reached from other machines; {risk}")
+        say(f"warning: other machines can reach {host}; {risk}")
     return address
 
 
@@ -60,11 +61,11 @@ def log_format_of(text: str) -> LogFormat:
     try:
         return LogFormat(text)
     except ValueError:
-        raise UsageError(f"--log-format {text!r}: text or json") from None
+        raise UsageError(f"--log-format {text!r}: must be text or json") from None
 
 
 def serve(form: LogFormat, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
-    """Works with log lines of a form; whether all went well."""
+    """Run the work with log lines in the given format; return whether it succeeded."""
     from dryrack.cluster.process import LogFormat, configure_logs, loop_factory
 
     configure_logs(form)
@@ -72,7 +73,7 @@ def serve(form: LogFormat, work: Callable[[], Coroutine[Any, Any, None]]) -> boo
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(work())
     except DryrackError as error:
-        # Whoever collects lines of JSON would stumble over a last one that is none.
+        # With JSON log lines, the error must be a JSON line, too.
         if form is not LogFormat.JSON:
             raise
         _logger.error("%s", error)  # noqa: TRY400 - the reason is known, and where is of no use

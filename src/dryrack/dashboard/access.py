@@ -45,20 +45,20 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _NO_TOKEN = (
-    "dryrack: this page needs its token; open the address that dryrack printed, with ?token=..."
+    "dryrack: the dashboard needs a token; open the URL that dryrack printed, with ?token=..."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What somebody must know, and by which names the server may be addressed."""
+    """The token that a request needs, and the host names that it may use."""
 
     token: str
     hosts: tuple[str, ...] = ()
 
     @property
     def cookie(self) -> str:
-        """Cookies are shared by all ports of a host: each token has one of its own."""
+        """All ports of a host share cookies, so each token has its own cookie."""
         return f"dryrack-{hashlib.sha256(self.token.encode()).hexdigest()[:12]}"
 
     def is_host(self, header: str) -> bool:
@@ -78,7 +78,7 @@ class Access:
         return any(hmac.compare_digest(each, self.token.encode()) for each in sent)
 
     def middleware(self) -> Middleware:
-        """Lets nobody else in."""
+        """Reject requests without the token or with an unknown host name."""
 
         @web.middleware
         async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -91,7 +91,7 @@ class Access:
         return guard
 
     async def sign(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Every answer says what a browser may do with it."""
+        """Add the security headers and the cookie to a response."""
         response.headers.update(HEADERS)
         if "token" in request.query and self.is_host(request.host) and self.is_known(request):
             # Without a path it is for where the browser thinks it is, also below a base path.
@@ -101,6 +101,6 @@ class Access:
 
 def _wrong_host(name: str) -> str:
     return (
-        f"dryrack: {name!r} is not a name of this server; use 127.0.0.1 or localhost, or start it "
-        "with --allow-host"
+        f"dryrack: {name!r} is not a host name of this server; use 127.0.0.1 or localhost, or "
+        "start dryrack dashboard with --allow-host NAME"
     )

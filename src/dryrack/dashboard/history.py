@@ -130,14 +130,16 @@ class History:
         if at.isascii() and at.isdigit():
             if len(at) > _REVISION_DIGITS_MAX:
                 raise TimeError(
-                    f"at {at[:_REVISION_DIGITS_MAX]}...: no revision has so many digits"
+                    f"at {at[:_REVISION_DIGITS_MAX]}...: the revision has too many digits"
                 )
             place = bisect_right(self._moments, int(at), key=lambda each: each.revision)
         else:
             place = bisect_right(self._moments, _time(at), key=lambda each: each.time)
         if not place:
-            oldest = self._moments[0].time if self._moments else "nothing yet"
-            raise ContentError(f"at {at!r}: not known; what is known begins at {oldest}")
+            if not self._moments:
+                raise ContentError(f"at {at!r}: the history is empty")
+            oldest = self._moments[0].time
+            raise ContentError(f"at {at!r}: the history begins later, at {oldest}")
         return self._moments[place - 1]
 
 
@@ -147,7 +149,7 @@ def _time(text: str) -> str:
         return micro_timestamp(seconds_of(text))
     except (ValueError, OverflowError, OSError):
         raise TimeError(
-            f"{text!r}: not a time; write a revision, or a time like 2027-01-15T08:00:00Z"
+            f"{text!r}: must be a revision, or a time, for example 2027-01-15T08:00:00Z"
         ) from None
 
 
@@ -160,7 +162,7 @@ def _undo(kept: dict[Any, Any], before: Mapping[Any, Any]) -> None:
 
 
 def _told(changes: Changes) -> Iterator[Document]:
-    """What a person would say has happened: pods and nodes first, then devices."""
+    """Yield the changes as texts: pods and nodes first, then devices."""
     for name, new in changes.pods.after.items():
         what = _pod_change(changes.pods.before[name], new)
         if what:
@@ -178,9 +180,9 @@ def _told(changes: Changes) -> Iterator[Document]:
 
 def _pod_change(old: Document | None, new: Document | None) -> str:
     if new is None:
-        return "gone"
+        return "deleted"
     if new["node"] and not (old and old["node"]):
-        return f"placed on {new['node']}"
+        return f"bound to {new['node']}"
     if old is None:
         return "created"
     return f"{old['phase']} → {new['phase']}" if old["phase"] != new["phase"] else ""
@@ -188,7 +190,7 @@ def _pod_change(old: Document | None, new: Document | None) -> str:
 
 def _node_change(old: Document | None, new: Document | None) -> str:
     if old is None or new is None:
-        return "created" if old is None else "gone"
+        return "created" if old is None else "deleted"
     if old["ready"] != new["ready"]:
         return "ready" if new["ready"] else "not ready"
     if old["cordoned"] != new["cordoned"]:

@@ -62,11 +62,11 @@ async def _serve(client: Client, read_past: ReadPast, listening: socket.socket, 
     try:
         await _serve_now(client, read_past, listening, token)
     except Exception:
-        _logger.exception("the page is not served any more")
+        _logger.exception("the dashboard has stopped because of an internal error")
 
 
 async def _visited(listening: socket.socket) -> None:
-    """Returns when somebody knocks."""
+    """Return when the first client connects."""
     loop = asyncio.get_running_loop()
     knocked = asyncio.Event()
 

@@ -236,8 +236,8 @@ class Live:
         await self._find()
         async with asyncio.TaskGroup() as group:
             tasks = (
-                group.create_task(self._informers.run(), name="informers of the page"),
-                group.create_task(self._tell(), name="updates of the page"),
+                group.create_task(self._informers.run(), name="informers of the dashboard"),
+                group.create_task(self._tell(), name="updates of the dashboard"),
             )
             await self._until_nobody_looks()
             for task in tasks:
@@ -276,7 +276,8 @@ class Live:
                 self._reads[kind].on_trouble(partial(self._note_trouble, kind))
             self._missing.remove(kind)
         self._find_components()
-        note = f"this account may not list {', '.join(self._hidden)}: shown without them"
+        hidden = ", ".join(self._hidden)
+        note = f"not shown: {hidden}: the account of the dashboard has no permission to list them"
         self.notes = (note,) if self._hidden else ()
 
     def _find_components(self) -> None:

@@ -228,7 +228,7 @@ class Pages:
         self, request: web.Request, document: Mapping[str, Any] | None, kind: str, name: str
     ) -> web.StreamResponse:
         if document is None:
-            raise ContentError(f"{kind} {name!r}: not there")
+            raise ContentError(f"{kind} {name!r} not found")
         return await _json(request, {"revision": self._live.revision, **document})
 
     async def stream(self, request: web.Request) -> web.StreamResponse:

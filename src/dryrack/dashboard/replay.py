@@ -36,7 +36,7 @@ class Known:
 
     def put(self, kind: Endpoint, old: Raw | None, new: Raw | None) -> None:
         if new is None:
-            assert old is not None, "a write is of something"
+            assert old is not None, "a write has an old or a new object"
             self._objects.pop(_key(kind, old), None)
         else:
             self._objects[_key(kind, new)] = new

@@ -54,7 +54,7 @@ async def serving(live: Live, listening: socket.socket, access: Access) -> Async
         shutdown_timeout=_STOP_SECONDS_MAX,
     )
     async with asyncio.TaskGroup() as group:
-        following = group.create_task(live.run(), name="the page's view")
+        following = group.create_task(live.run(), name="state of the dashboard")
         await runner.setup()
         try:
             await web.SockSite(runner, listening).start()

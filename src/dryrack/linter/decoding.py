@@ -67,7 +67,7 @@ def field_home(schema: Schema, path: Path) -> str:
     for levels, holder in enumerate(reversed(above[:-1]), start=1):
         if holder.struct is not None and name in holder.property_names:
             where = next((each for each in reversed(path[:-levels]) if isinstance(each, str)), "")
-            return f"move it up, beside `{where}`" if where else ""
+            return f"move it up, next to `{where}`" if where else ""
     return ""
 
 

@@ -63,15 +63,15 @@ def guard(expression: str, key: str, everything: Selected) -> str:
     """How to write the expression so that a device without `key` is passed over."""
     read = next((each for each in _reads(expression) if each.name == key), None)
     if read is None:
-        return f"ask first whether {key!r} is there, with `in` or has()"
+        return f"first test that {key!r} exists, with `in` or has()"
     known = everything.names_of(read.kind)
     full = f"{read.domain}/{read.name}"
     if full in known:
         domain = f'device.{read.kind}["{read.domain}"]'
-        return f'guard it: "{key}" in {domain} && {domain}.{key} …'
+        return f'first test that it exists: "{key}" in {domain} && {domain}.{key} …'
     other = KINDS[1 - KINDS.index(read.kind)]
     if full in everything.names_of(other):
-        return f"it is in {other}; write {Read(other, read.domain, read.name)}"
+        return f"the devices have it in {other}; use {Read(other, read.domain, read.name)}"
     return suggestion(full, known) or f"no device has {full!r}; publish it, or remove the test"
 
 
@@ -82,7 +82,7 @@ def hint(expressions: Sequence[str], everything: Selected) -> str:
             values = _values(everything, read)
             if values and text not in values:
                 near = suggestion(text, values)
-                return f"{text!r} does not occur; {near or 'there are ' + quoted(values)}"
+                return f"no device has {text!r}; {near or 'use one of: ' + quoted(values)}"
     return ""
 
 
@@ -134,7 +134,7 @@ def _comparisons(
 ) -> Iterator[tuple[Read, str]]:
     tree = _tree(expression)
     for read, literal in comparisons_of(tree, functions) if tree is not None else ():
-        assert isinstance(literal.value, str), "comparisons are with texts"
+        assert isinstance(literal.value, str), "comparisons use strings"
         yield read, literal.value
 
 

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     # What devices, if they are known, and its group add to the score of a node.
     Value = Callable[[DeviceScores | None, Group], int]
 
-_CORRECT = "correct what it names (dryrack lint says where); no node can help"
+_CORRECT = "correct the object (dryrack lint shows the line); no node fits until then"
 # Said of nodes that all other filters let pass.
 _OF_DEVICES = (NO_DEVICES, NOT_DECIDED, ELSEWHERE)
 # More than any score, of a node that has to be asked in any case.
@@ -75,7 +75,7 @@ _SHARE_MAX, _SHARE_MIN, _NODES_A_PERCENT = 50, 5, 125
 _NODES_A_TURN = 8
 # Where all have to be asked, each turn begins with a look at every node.
 _NODES_OF_ALL_A_TURN = 128
-# Of so many one is looked for that has such devices, to tell a pod of.
+# Among so many decisions, the message uses one whose node has matching devices.
 _DECISIONS_KEPT_MAX = 8
 
 
@@ -117,7 +117,7 @@ def attempt_on(
 
 
 def _plugin_failed(pod: PodConstraints, error: PluginError) -> Unplaced:
-    refusal = _for_all(pod.wanted, "", Code.ERROR, str(error), "mend the plugin")
+    refusal = _for_all(pod.wanted, "", Code.ERROR, str(error), "correct the plugin")
     return Unplaced(str(error), lambda: iter((refusal,)), is_error=True)
 
 
@@ -287,7 +287,7 @@ class Attempt(msgspec.Struct, frozen=True):
         totals = self.plugins.group_totals(groups)
 
         def value(scores: DeviceScores | None, group: Group) -> int:
-            assert scores is not None, "every node has been asked"
+            assert scores is not None, "every node has scores"
             return self.plugins.device_total(scores, highest) + totals[group]
 
         return value
@@ -391,7 +391,7 @@ class Attempt(msgspec.Struct, frozen=True):
         return counts, unresolvable
 
     def _unmet(self, queue: NodeQueue, decided: Sequence[Unsatisfiable]) -> str:
-        """Why devices do not do on a node that refused for that; if possible, one that has some."""
+        """Return why the devices of a node do not fit, if possible a node with such devices."""
         node = queue.first_refusing(NO_DEVICES)
         if node is None:
             return ""
@@ -403,7 +403,7 @@ class Attempt(msgspec.Struct, frozen=True):
         return queue.told.to(names)
 
     def _asked(self, node: NodeState) -> Unsatisfiable | Undecided:
-        """What a node has against these claims that refused them, or others like them."""
+        """Return why a node cannot allocate these claims."""
         try:
             outcome = self.cluster.allocator.begin(node.node, self.pod.wanted_on(node.node))
         except AllocationError as error:
@@ -416,7 +416,7 @@ class Attempt(msgspec.Struct, frozen=True):
         return outcome
 
     def _undecided(self, queue: NodeQueue) -> str:
-        """What there is to say about a search that was given up, which is the same for all."""
+        """Return the message about a search that stopped at its limit."""
         node = queue.first_refusing(NOT_DECIDED)
         if node is None:
             return ""

@@ -112,7 +112,7 @@ def place_on(
     """The pod on this very node with all its claims, as the books are now, or why not."""
     state = cluster.fleet.get(name)
     if state is None:
-        return Refused((f"no node {name}",))
+        return Refused((f"node {name} not found",))
     constraints = PodConstraints.of(pod, wanted, allocated, extended=extended)
     for searches_left in range(SEARCHES_MAX, -1, -1):
         tried = attempt_on(state, constraints, cluster, profile, searches_left=searches_left)

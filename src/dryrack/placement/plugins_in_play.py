@@ -195,7 +195,7 @@ def _failed(plugin: Plugin, error: Exception) -> PluginError:
     if isinstance(error, PluginError):
         return PluginError(f"plugin {plugin.name}: {error}")
     what = f"{type(error).__name__}: {error}"
-    return PluginError(f"plugin {plugin.name}: {what}; mend it, or disable it")
+    return PluginError(f"plugin {plugin.name}: {what}; correct or disable the plugin")
 
 
 def first_refusal(checks: Sequence[tuple[Plugin, Check]], node: NodeState) -> NodeRefusal | None:
@@ -275,7 +275,7 @@ def _named(plugin: Plugin, pod: PodConstraints, *_asked: object) -> Check | None
     if names is None:
         return None
     words = f"node(s) didn't satisfy plugin(s) [{plugin.name}]"
-    fact, remedy = "the pod is for other nodes, by their names", "use one that it names"
+    fact, remedy = f"plugin {plugin.name} selects other nodes", "use a node that it selects"
     refusal = NodeRefusal(words, fact, remedy, is_unresolvable=True)
     return lambda node: None if node.name in names else refusal
 
@@ -298,5 +298,5 @@ def _in_range(plugin: Plugin, score: int) -> int:
 
 def _out_of_range(plugin: Plugin, score: int) -> PluginError:
     return PluginError(
-        f"plugin {plugin.name}: a score of {score}; it has to be from 0 to {SCORE_MAX}"
+        f"plugin {plugin.name}: the score {score} is invalid; return 0 to {SCORE_MAX}"
     )

@@ -60,7 +60,7 @@ class Trial:
 
     def __init__(self, cluster: Cluster) -> None:
         self._fleet = cluster.fleet
-        assert isinstance(cluster.allocator, HoldsDevices), "one that knows what is in use"
+        assert isinstance(cluster.allocator, HoldsDevices), "the allocator holds devices"
         self._allocator: HoldsDevices = cluster.allocator
         self._undo: list[Callable[[], object]] = []
 

@@ -106,14 +106,14 @@ class Outcome:
     @property
     def failures(self) -> tuple[str, ...]:
         steps = [f"{each.title}: {what}" for each in self.steps for what in each.failures]
-        lost = [f"placed in the recording, not placed now: {each}" for each in self.lost]
+        lost = [f"scheduled in the recording, not scheduled now: {each}" for each in self.lost]
         return (*steps, *lost, *([self.problem] if self.problem else ()))
 
     @property
     def waiting(self) -> tuple[str, ...]:
         """The pods that had no node at the end, and why; those of one gang say the same once."""
         found = {each.message: each.pod for each in reversed(self.placements) if each.message}
-        return tuple(f"pod {pod} waits: {message}" for message, pod in reversed(found.items()))
+        return tuple(f"pod {pod} is pending: {message}" for message, pod in reversed(found.items()))
 
     def document(self) -> dict[str, Any]:
         """The outcome as programs read it."""

@@ -108,7 +108,7 @@ class AsyncCluster:
             serving = serving_on_loopback(self._engines.plane, keys, "test")
             self.kubeconfig = await self._stack.enter_async_context(serving)
         self.client: Client = self._engines.plane.client(_MANAGER)
-        self._task = asyncio.create_task(self._engines.run(), name="engines of a test")
+        self._task = asyncio.create_task(self._engines.run(), name="components of a test")
         if self.kubeconfig is not None:
             self._engines.start()
         return self
@@ -169,7 +169,8 @@ class AsyncCluster:
             await self._use_devices(kinds, group.names)
         for node in nodes:
             if not await add_node(self.client, node):
-                raise ContentError(f"node {node['metadata']['name']}: is there already; rename it")
+                name = node["metadata"]["name"]
+                raise ContentError(f"node {name}: the node exists already; use another name")
         drivers = {*(machine.drivers if machine else ()), *(kind.driver for kind in kinds)}
         await self._until_published(group.names, drivers)
         return group.names
@@ -179,7 +180,8 @@ class AsyncCluster:
         seconds = seconds_of(time)
         if self._virtual is None:
             raise ContentError(
-                "a cluster that is served has real time; leave out dryrack_kubeconfig to advance it"
+                "a cluster with dryrack_kubeconfig runs in real time; leave out this fixture to "
+                "advance the time"
             )
         await self._pass(seconds)
 
@@ -237,7 +239,7 @@ class AsyncCluster:
         members = await self._until(settled, seconds)
         if members is None:
             waiting = await self._members(about)
-            raise await self._failure(waiting, f"{waiting} after {seconds:g} s: not scheduled")
+            raise await self._failure(waiting, f"{waiting}: not scheduled after {seconds:g} s")
         found = scheduled_pods(members, await self._claims(about))
         problems = list(filter(None, map(wanted.problem, found)))
         if problems:
@@ -272,7 +274,7 @@ class AsyncCluster:
 
         if await self._until(told, seconds) is None:
             members = await self._members(about)
-            raise await self._failure(members, f"{members}: no scheduler has looked at it")
+            raise await self._failure(members, f"{members}: no scheduler has tried to schedule it")
         default = _LASTING_SECONDS if self._virtual is not None else _LASTING_SECONDS_REAL
         await self._pass(default if lasting is None else seconds_of(lasting))
         members = await self._members(about)
@@ -415,7 +417,7 @@ class AsyncCluster:
             names = {each.kind.lower(), each.plural, each.singular, *each.short_names}
             if word in names or word == f"{each.plural}.{each.group}":
                 return Endpoint(each.group, each.version, each.plural, each.kind, each.namespaced)
-        raise ContentError(f"kind {kind!r}: not served; write it as kubectl takes it, as in pods")
+        raise ContentError(f"kind {kind!r}: unknown; use a name that kubectl accepts, such as pods")
 
 
 def _is_ready(node: Raw | None) -> bool:

@@ -28,7 +28,7 @@ _PATTERN = re.compile(r"[*?\[]")
 
 
 class ExpectationError(AssertionError):
-    """Something is not as a test expects it; the text tells why."""
+    """The cluster is not as a test expects; the text describes why."""
 
     # As people import it.
     __module__ = "dryrack.testing"
@@ -53,7 +53,7 @@ class Target:
         if kind:
             del parts[0]
         if len(parts) > 2 or not all(parts):
-            raise ContentError(f"{said!r}: no name; write NAME, NAMESPACE/NAME or gang/NAME")
+            raise ContentError(f"{said!r}: invalid name; use NAME, NAMESPACE/NAME or gang/NAME")
         namespace = parts[0] if len(parts) == 2 else _DEFAULT
         return cls(kind, namespace, parts[-1])
 
@@ -76,7 +76,7 @@ def _of_object(said: Mapping[str, object]) -> Target:
     meta = said.get("metadata")
     kind = _KINDS.get(str(said.get("kind", "")).lower())
     if kind is None or not isinstance(meta, dict) or not meta.get("name"):
-        raise ContentError("expected of an object: a Pod or a PodGroup with a name")
+        raise ContentError("the object is not a Pod or PodGroup with a name; pass one of these")
     return Target(kind, str(meta.get("namespace") or _DEFAULT), str(meta["name"]))
 
 
@@ -102,7 +102,8 @@ class Scheduled:
         """The node, if all are on the same."""
         nodes = self.nodes
         if len(nodes) != 1:
-            raise ContentError(f"on {len(nodes)} nodes: {', '.join(nodes)}; see nodes, or pods")
+            found = f"the pods are on {len(nodes)} nodes: {', '.join(nodes)}"
+            raise ContentError(f"{found}; use .nodes or .pods")
         return nodes[0]
 
     @property
@@ -176,5 +177,5 @@ def seconds_of(time: float | str) -> float:
     """Seconds, from a number of them or from `90s`, `5m`, `1h`."""
     seconds = seconds_in(time) if isinstance(time, str) else float(time)
     if seconds is None or seconds < 0:
-        raise ContentError(f"{time!r}: how long, as seconds or for example 90s or 5m")
+        raise ContentError(f"{time!r}: must be a number of seconds, or for example 90s or 5m")
     return seconds

@@ -94,7 +94,7 @@ class Members:
     def nothing(self, pods: Iterable[Raw]) -> str:
         """What to say if there are none."""
         known = [f"{it['metadata']['namespace']}/{it['metadata']['name']}" for it in pods]
-        return f"{self.target}: not there; {hint(self.target.full_name, known)}"
+        return f"{self.target} not found; {hint(self.target.full_name, known)}"
 
     def __str__(self) -> str:
         named = f"{self.kind} {self.target.full_name}"

@@ -71,8 +71,8 @@ def check_once(machine: InstanceType | None, kinds: Sequence[DeviceKind]) -> Non
     both = {kind.driver for kind in kinds} & set(machine.drivers if machine else ())
     if both:
         raise ContentError(
-            f"devices: a machine of this profile has devices of {min(both)} already; "
-            "leave out the profile, or those devices"
+            f"devices: the instance type of this profile has devices of {min(both)} already; "
+            "leave out the profile, or these devices"
         )
 
 

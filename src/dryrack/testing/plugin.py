@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         f"{MARKER}(scheduler_config=FILE, runtime_config=VERSIONS, without=ENGINES, seed=NUMBER): "
-        "what is not usual about the cluster of dryrack_cluster",
+        "options of the cluster of dryrack_cluster",
     )
     # pytest rewrites the assert statements of whatever is installed with a plugin, which would
     # take seconds for all of dryrack and tell nobody anything. Where its inner parts have changed,
@@ -81,7 +81,7 @@ def dryrack_kubeconfig(dryrack_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
     `KUBECONFIG` names it while the test runs. The time of the cluster is real then.
     """
     if dryrack_cluster.kubeconfig is None:
-        pytest.fail("dryrack_kubeconfig: name it among the arguments of the test", pytrace=False)
+        pytest.fail("dryrack_kubeconfig: add it to the arguments of the test", pytrace=False)
     monkeypatch.setenv("KUBECONFIG", str(dryrack_cluster.kubeconfig))
     return dryrack_cluster.kubeconfig
 
@@ -133,7 +133,7 @@ def _waiting(cluster: Cluster, call: pytest.CallInfo[None]) -> str:
         names = cluster.pending()
         told = [cluster.explain(f"pod/{name}") for name in names[:_EXPLAINED_MAX]]
     except Exception as error:  # noqa: BLE001 - the test has failed already, and tells of what
-        return f"not known: {error}"
+        return f"unknown: {error}"
     more = len(names) - len(told)
     return "\n\n".join([*told, *([f"and {more} more"] if more > 0 else [])])
 
@@ -150,8 +150,8 @@ def _setup(request: pytest.FixtureRequest) -> Setup:
     said: dict[str, Any] = dict(marker.kwargs) if marker else {}
     unknown = sorted(said.keys() - {"scheduler_config", "runtime_config", "without", "seed"})
     if unknown or (marker and marker.args):
-        what = f"{unknown[0]!r}: no such option" if unknown else "options have names"
-        raise pytest.UsageError(f"marker {MARKER}, {what}; see pytest --markers")
+        what = f"unknown option {unknown[0]!r}" if unknown else "options need names"
+        raise pytest.UsageError(f"marker {MARKER}: {what}; see pytest --markers")
     if isinstance(said.get("without"), str):
         said["without"] = said["without"].split(",")
     config = said.get("scheduler_config")

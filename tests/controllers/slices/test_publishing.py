@@ -195,7 +195,7 @@ def test_a_node_that_is_made_again_owns_its_slices() -> None:
 
 
 def test_the_slices_of_a_node_go_with_it() -> None:
-    """Without waiting for the garbage collector, which is not there."""
+    """Without waiting for the garbage collector, which does not exist."""
 
     async def scene(at: Stage) -> None:
         await at.node("node-a", gpu="yes")

@@ -48,7 +48,7 @@ async def visited_below(look: Look, page: str) -> None:
     await tab.has("does not fit", "main")
     await tab.js("document.querySelector('.trial [name=count]').value = 1")
     await tab.click(".trial button")
-    await tab.has("it would fit", ".answer")
+    await tab.has("fits with this change", ".answer")
     await tab.go("#/claims")
     await look.client.create(CLAIMS, claim("below", 1))
     await tab.has("team/below", "main")

@@ -271,7 +271,7 @@ def test_a_change_is_tried_and_answered(look: Look) -> None:
         await tab.has("does not fit", "main")
         await tab.js("document.querySelector('.trial [name=count]').value = 1")
         await tab.click(".trial button")
-        await tab.has("it would fit", ".answer")
+        await tab.has("fits with this change", ".answer")
         await tab.js("document.querySelector('.trial [name=class]').value = 'no-such-class'")
         await tab.click(".trial button")
         await tab.has("no-such-class", ".answer")

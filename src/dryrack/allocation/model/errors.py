@@ -9,17 +9,17 @@ from dryrack.base.errors import DryrackError
 
 
 class AllocationError(DryrackError):
-    """The claims, classes or slices are such that Kubernetes refuses to decide."""
+    """An error in claims, classes or slices that stops the scheduling attempt in Kubernetes."""
 
     def __init__(self, text: str, *, device: str = "", remedy: str = "") -> None:
-        """`device` is the one that was looked at; `remedy` is said if the claim is not to blame."""
+        """`device` is the checked device; `remedy` is set if the claim is not the cause."""
         super().__init__(text)
         self.device = device
         self.remedy = remedy
 
 
 class MissingClassError(AllocationError):
-    """A request names a DeviceClass that is not there."""
+    """A request uses a DeviceClass that does not exist."""
 
     def __init__(self, claim: str, request: str, name: str) -> None:
         super().__init__(

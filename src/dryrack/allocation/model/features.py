@@ -22,7 +22,7 @@ class Release(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What the allocator may make use of; everything is off unless said otherwise."""
+    """The features of the allocator; each is off by default."""
 
     admin_access: bool = False
     prioritized_list: bool = False
@@ -35,16 +35,16 @@ class Features:
 
     @staticmethod
     def defaults(release: Release = Release.V1_36) -> "Features":
-        """What a cluster of that release does if nobody touched its gates."""
+        """Return the default feature gates of a release."""
         return replace(_DEFAULTS, fractional_capacity_range=release is Release.V1_37)
 
     @staticmethod
     def from_gates(gates: Mapping[str, bool], release: Release = Release.V1_36) -> "Features":
-        """The defaults of the release with some gates switched; other gates are not ours."""
+        """Return the defaults of the release with some gates changed; reject other gates."""
         unknown = sorted(name for name in gates if name not in _GATES)
         if unknown:
             known = ", ".join(sorted(_GATES))
-            raise DryrackError(f"feature gate {unknown[0]!r}: not known here; known are {known}")
+            raise DryrackError(f"feature gate {unknown[0]!r}: unknown; use one of: {known}")
         defaults = Features.defaults(release)
         on = {gate: gates.get(gate, getattr(defaults, field)) for gate, field in _GATES.items()}
         fields = dict.fromkeys(_GATES.values(), True)

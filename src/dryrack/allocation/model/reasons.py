@@ -51,7 +51,7 @@ class Code(IntEnum):
         return self.name.lower().replace("_", "-")
 
 
-# What comes and goes with the claims of others, in words for so many devices.
+# Reasons that depend on other claims, as texts for a number of devices.
 TAKEN = {
     Code.IN_USE: "in use",
     Code.CAPACITY_SHORT: "short of capacity",

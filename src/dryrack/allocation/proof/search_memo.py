@@ -129,7 +129,7 @@ def _capacities(problem: Problem, slates: list[RequestRow]) -> Iterator[Hashable
 
 def _written(value: object) -> str:
     # Whether an amount is a default may depend on how it is written.
-    assert isinstance(value, Quantity), "nothing else in a claim or a device is no JSON"
+    assert isinstance(value, Quantity), "all other values of a claim or a device are JSON"
     return value.text
 
 

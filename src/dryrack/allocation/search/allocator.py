@@ -63,15 +63,15 @@ class Undecided:
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Of each claim that nothing is known."""
+        """Return a reason for each claim: its result is unknown."""
         return tuple(
             Reason(
                 claim=claim,
                 request="",
                 device="",
                 code=Code.UNDECIDED,
-                fact="the search was given up before all combinations of devices were tried",
-                remedy="ask for fewer devices at once, or say more about which",
+                fact="the search stopped at its limit before it tried all combinations of devices",
+                remedy="request fewer devices at once, or add selectors",
             )
             for claim in self._claims
         )

@@ -454,7 +454,7 @@ class Problem:
         """What a share of the device consumes, for the result."""
         capacity = self.devices[device].device.capacity
         consumed = self._rules.consumption(capacity, slate.ask.capacity)
-        assert not isinstance(consumed, CapacityMisfit), "the search took a device that misfits"
+        assert not isinstance(consumed, CapacityMisfit), "the search chose a misfit"
         return consumed
 
     def room(self, device: int) -> list[int]:

@@ -352,7 +352,7 @@ class _Generator:
             return self._applied(expr, [text, pattern])
         compiled = compile_pattern(pattern.value)
         if isinstance(compiled, Err):
-            raise Unsupported("a pattern that is none")
+            raise Unsupported("an invalid pattern")
         return Emitted(f"{self.names.constant(PatternMemo(compiled))}[{text.code}]")
 
     def _or_value(self, expr: ast.Call) -> Emitted:

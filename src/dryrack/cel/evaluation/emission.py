@@ -95,7 +95,7 @@ def in_list(values: list[Value]) -> Callable[[Value], bool]:
 
     def contained(item: Value) -> bool:
         if type(item) not in (bool, int, str):
-            raise TypeError("the exact tier knows")
+            raise TypeError("the exact tier has all operations")
         return list_contains(values, item)
 
     return contained

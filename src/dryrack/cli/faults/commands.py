@@ -1,7 +1,7 @@
 """
-`dryrack fault`: what fails when it is told to, on a cluster.
+`dryrack fault`: inject faults into a cluster.
 
-Words are those of scenarios, read by the same code and brought about by it.
+The syntax and the code are those of the faults of scenarios.
 """
 
 from __future__ import annotations
@@ -23,32 +23,39 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 app = typer.Typer(
-    help="Let devices, nodes and the control plane fail, for a while or until told otherwise.",
+    help="Make devices, nodes and control plane components fail, and end these faults.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 Kubeconfig = Annotated[
-    str, typer.Option(metavar="FILE", help="Which cluster; else as kubectl, else this pod's.")
+    str,
+    typer.Option(
+        metavar="FILE", help="Kubeconfig file. Default: as kubectl, or the Pod's ServiceAccount."
+    ),
 ]
-Context = Annotated[str, typer.Option(help="Which context of the kubeconfig.")]
-Output = Annotated[Format, typer.Option("-o", "--output", help="How to print the faults.")]
+Context = Annotated[
+    str, typer.Option(help="Context in the kubeconfig. Default: the current context.")
+]
+Output = Annotated[Format, typer.Option("-o", "--output", help="Output format.")]
 For = Annotated[
-    str, typer.Option("--for", metavar="30s", help="How long; else until it is told otherwise.")
+    str,
+    typer.Option("--for", metavar="30s", help="Duration of the fault. Default: until you end it."),
 ]
 
 
 @app.command()
 def device(
     target: Annotated[
-        str, typer.Argument(metavar="NODE/DEVICE", help="Which; patterns as of a shell will do.")
+        str,
+        typer.Argument(metavar="NODE/DEVICE", help="Devices to change. Accepts shell patterns."),
     ],
     words: Annotated[
         list[str],
         typer.Argument(
             metavar="FAULT [share=0.1]",
-            help="unhealthy[=MESSAGE], unknown, lost, taint=KEY[=VALUE]:EFFECT, or ok; "
-            "with a share, to so many of those that match.",
+            help="unhealthy[=MESSAGE], unknown, lost, taint=KEY[=VALUE]:EFFECT, or ok to end all "
+            "faults. share=0.1 affects only this share of the matching devices.",
         ),
     ],
     for_: For = "",
@@ -57,10 +64,10 @@ def device(
     output: Output = Format.TABLE,
 ) -> None:
     """
-    Let devices fail, or be well again.
+    Make devices fail, or end their faults.
 
-    Their ResourceSlices and the pods that have them show it, on virtual nodes and on nodes with
-    the plugin. What was wrong with a device before is forgotten.
+    The ResourceSlices and the Pods of the devices show the fault, on virtual nodes and on nodes
+    with dryrack plugin. A new fault replaces the earlier faults of a device.
     """
     from dryrack.cli.faults.targets import OK, healed_devices
 
@@ -74,14 +81,15 @@ def device(
 @app.command()
 def node(
     name: Annotated[
-        str, typer.Argument(metavar="NODE", help="Which; patterns as of a shell will do.")
+        str, typer.Argument(metavar="NODE", help="Nodes to change. Accepts shell patterns.")
     ],
     fault: Annotated[
         str,
         typer.Argument(
             metavar="FAULT",
             help="prepare=fail[=MESSAGE], prepare=slow=5s, prepare=hang, driver=gone, "
-            "ready=false, reboot; prepare=ok and so on, or ok for all.",
+            "ready=false, or reboot. prepare=ok, driver=ok or ready=ok ends one fault; ok ends "
+            "all.",
         ),
     ],
     for_: For = "",
@@ -90,11 +98,11 @@ def node(
     output: Output = Format.TABLE,
 ) -> None:
     """
-    Let nodes fail, or be well again.
+    Make nodes fail, or end their faults.
 
-    prepare: what comes of claims that are to be prepared. driver=gone: slices stay as they are.
-    ready=false: a virtual node is not Ready. reboot, once: what a virtual node has prepared is
-    forgotten, and its containers start again.
+    prepare: the result of preparing claims. driver=gone: the driver stops, its ResourceSlices
+    stay. ready=false: a virtual node is not Ready. reboot, once: a virtual node loses its prepared
+    claims and restarts its containers.
     """
     from dryrack.cli.faults.targets import NODE_OK, healed_nodes
 
@@ -112,16 +120,20 @@ def node(
 @app.command()
 def pool(
     target: Annotated[
-        str, typer.Argument(metavar="NODE[/DRIVER]", help="Whose; patterns as of a shell will do.")
+        str,
+        typer.Argument(
+            metavar="NODE[/DRIVER]", help="Nodes and drivers of the pools. Accepts shell patterns."
+        ),
     ],
-    fault: Annotated[str, typer.Argument(metavar="FAULT", help="half.")],
+    fault: Annotated[str, typer.Argument(metavar="FAULT", help="The only value is half.")],
     kubeconfig: Kubeconfig = "",
     context: Context = "",
 ) -> None:
     """
-    Let pools of a node begin a generation whose other slices never come, once.
+    Make the resource pools of a node incomplete, once.
 
-    Nobody gets a device of such a pool until its driver publishes it anew.
+    Each pool starts a generation that lacks ResourceSlices. The scheduler allocates no device of
+    the pool until the driver publishes the pool again.
     """
     _fail(f"pool {target} {fault}", "", (kubeconfig, context))
     say(f"pool {target}: {fault}")
@@ -129,17 +141,15 @@ def pool(
 
 @app.command()
 def claim(
-    target: Annotated[
-        str, typer.Argument(metavar="NAMESPACE/NAME", help="The claim that is to be made.")
-    ],
-    fault: Annotated[str, typer.Argument(metavar="FAULT", help="leaked.")],
+    target: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="Name of the new claim.")],
+    fault: Annotated[str, typer.Argument(metavar="FAULT", help="The only value is leaked.")],
     kubeconfig: Kubeconfig = "",
     context: Context = "",
 ) -> None:
     """
-    Make a claim that has a device for a pod that there is not, once.
+    Create a leaked claim: allocated for a Pod that does not exist.
 
-    Controllers that do their work take the device from it; the claim stays until it is deleted.
+    Controllers that work correctly deallocate the claim. The claim stays until you delete it.
     """
     _fail(f"claim {target} {fault}", "", (kubeconfig, context))
     say(f"claim {target}: {fault}")
@@ -152,7 +162,7 @@ def api(
         typer.Argument(
             metavar="FAULT...",
             help="conflicts=0.1, too-many=0.1, errors=0.1, lost-answers=0.1, latency=20ms, "
-            "watch-latency=2s, engine=NAME; or ok.",
+            "watch-latency=2s, engine=NAME, or ok to end the faults.",
         ),
     ],
     for_: For = "",
@@ -160,9 +170,9 @@ def api(
     context: Context = "",
 ) -> None:
     """
-    Let requests of the engines of a dryrack control plane fail: a share of them, or by a delay.
+    Make API requests of control plane components fail or slow.
 
-    Of other clients none fails. What was said of the same engine before is forgotten.
+    Requests of all other clients succeed. A new fault replaces the earlier faults of a component.
     """
     _tell_plane("api", words, for_, (kubeconfig, context))
 
@@ -170,13 +180,13 @@ def api(
 @app.command()
 def engine(
     name: Annotated[
-        str, typer.Argument(metavar="ENGINE", help="scheduler, controllers or plugin.")
+        str, typer.Argument(metavar="ENGINE", help="Component: scheduler, controllers or plugin.")
     ],
     words: Annotated[
         list[str],
         typer.Argument(
             metavar="FAULT...",
-            help="crash, crash=before or crash=after with write=N; or ok, to start it again.",
+            help="crash, crash=before or crash=after with write=N, or ok to restart the component.",
         ),
     ],
     for_: For = "",
@@ -184,9 +194,9 @@ def engine(
     context: Context = "",
 ) -> None:
     """
-    Let an engine of a dryrack control plane die without any clean-up.
+    Crash a control plane component without clean-up.
 
-    It starts again after a second, or when --for is over, and has forgotten everything.
+    The component restarts after one second, or after the duration of --for, with empty memory.
     """
     _tell_plane("engine", [name, *words], for_, (kubeconfig, context))
 
@@ -194,12 +204,15 @@ def engine(
 @app.command()
 def watches(
     end: Annotated[
-        str, typer.Argument(metavar="[END]", help="broken, or expired: all is listed again.")
+        str,
+        typer.Argument(
+            metavar="[END]", help="broken, or expired, after which components list all objects."
+        ),
     ] = "broken",
     kubeconfig: Kubeconfig = "",
     context: Context = "",
 ) -> None:
-    """End all watches of the engines of a dryrack control plane, once."""
+    """Close all watches of the control plane components, once."""
     _tell_plane("watches", [end], "", (kubeconfig, context))
 
 
@@ -207,7 +220,7 @@ def watches(
 def list_(
     kubeconfig: Kubeconfig = "", context: Context = "", output: Output = Format.TABLE
 ) -> None:
-    """List all faults of nodes, of devices and of the control plane, and when they end."""
+    """List the faults of nodes, devices and the control plane, with their ends."""
     from dryrack.cli.faults.plane_faults import entries
     from dryrack.client.endpoints import NODES
 
@@ -224,12 +237,15 @@ def list_(
 def clear(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NODE|NODE/DEVICE]...", help="Which; all if none is named."),
+        typer.Argument(
+            metavar="[NODE|NODE/DEVICE]...",
+            help="Nodes or devices. Default: all, and the control plane.",
+        ),
     ] = None,
     kubeconfig: Kubeconfig = "",
     context: Context = "",
 ) -> None:
-    """End faults: all, also of the control plane; or those of nodes or of devices alone."""
+    """End all faults, or the faults of some nodes or devices."""
     from dryrack.cli.faults.targets import cleared
 
     count = 0
@@ -250,7 +266,7 @@ def clear(
 
 
 def _tell_plane(kind: str, words: Sequence[str], length: str, where: tuple[str, str]) -> None:
-    """Writes a fault of a plane, or ends it."""
+    """Write or end a fault of a control plane."""
     from dryrack.cli.faults.plane_faults import PlaneFault, tell
 
     fault = PlaneFault.of(kind, words, seconds_of("--for", length) if length else None, time.time())
@@ -259,7 +275,7 @@ def _tell_plane(kind: str, words: Sequence[str], length: str, where: tuple[str, 
 
 
 def _fail(words: str, length: str, where: tuple[str, str], *, shows: str = "") -> Sequence[Raw]:
-    """Brings a fault about; the nodes of a target, `NODE` or `NODE/DEVICE`, as they are then."""
+    """Inject a fault; return the nodes of the target, `NODE` or `NODE/DEVICE`, afterwards."""
     from dryrack.cli.faults.targets import Cluster, others_slices
     from dryrack.client.endpoints import NODES, SLICES
     from dryrack.cluster import SystemChance, SystemClock
@@ -287,14 +303,14 @@ def _fail(words: str, length: str, where: tuple[str, str], *, shows: str = "") -
         slices = (await client.list(SLICES)).items if device else ()
         nodes = Cluster((await client.list(NODES)).items).nodes_like(node)
         for driver in others_slices(Cluster(nodes, slices), device):
-            say(f"driver {shown(driver)}: its slices are not dryrack's, and stay as they are")
+            say(f"driver {shown(driver)}: dryrack does not manage its slices and leaves them as is")
         return nodes
 
     return _on_cluster(where, work)
 
 
 def _write(changes: Callable[[Cluster], Changes], where: tuple[str, str]) -> Sequence[Raw]:
-    """Writes annotations; the nodes that have other ones then."""
+    """Write annotations; return the changed nodes."""
     from dryrack.cli.faults.targets import Cluster
     from dryrack.client.endpoints import NODES
 

@@ -1,8 +1,8 @@
 """
-Faults of the API and of engines, as entries of the ConfigMap that a control plane follows.
+Faults of the API and of components, as entries of the ConfigMap that a control plane reads.
 
-Words are those of scenarios, read by the same code, so that what a plane would not understand is
-refused here.
+The syntax is that of scenarios and the code is the same, so the command rejects each fault that
+the control plane cannot read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
 
 OK = "ok"
-# What of a plane can die, and what else can be told to meet faults.
+# The components that can crash or meet faults.
 _ENGINES = ("controllers", "plugin", "scheduler")
 
 
@@ -43,7 +43,7 @@ class PlaneFault:
 
     @staticmethod
     def of(kind: str, words: Sequence[str], seconds: float | None, now: float) -> PlaneFault:
-        """What people say, with how long it lasts."""
+        """Return the entry for the words of the command line and a duration."""
         *subject, last = words
         _check_engines(kind, words)
         if last == OK:
@@ -57,15 +57,15 @@ class PlaneFault:
 
 
 def _check_engines(kind: str, words: Sequence[str]) -> None:
-    """A plane would take a name that it does not know, and say so in its log alone."""
+    """Raise `UsageError` for an unknown component, which the control plane would only log."""
     said = [each.removeprefix("engine=") for each in words if each.startswith("engine=")]
     for name in [*words[:1], *said] if kind == "engine" else said:
         if not any(fnmatchcase(each, name) for each in _ENGINES):
-            raise UsageError(f"no engine {name!r}; {hint(name, _ENGINES)}")
+            raise UsageError(f"unknown component {name!r}; {hint(name, _ENGINES)}")
 
 
 async def entries(client: Client) -> Mapping[str, str]:
-    """All entries, also those whose time has passed."""
+    """Return all entries, including those that have ended."""
     namespace, name = CONFIG_MAP
     try:
         return (await client.get(CONFIG_MAPS, name, namespace)).get("data") or {}
@@ -74,7 +74,7 @@ async def entries(client: Client) -> Mapping[str, str]:
 
 
 async def clear_all(client: Client) -> Sequence[str]:
-    """Ends all of them, and tells which."""
+    """End all of the faults and return their keys."""
     found = await entries(client)
     if found:
         namespace, name = CONFIG_MAP
@@ -83,7 +83,7 @@ async def clear_all(client: Client) -> Sequence[str]:
 
 
 def cells(value: str, now: float) -> tuple[str, ...]:
-    """An entry as a row of the table of faults."""
+    """Return an entry as a row of the table of faults."""
     words, has_end, until = value.partition(" until ")
     left = seconds_of(until) - now if has_end else None
     ends = "-" if left is None else f"in {human(left)}" if left > 0 else "over"
@@ -91,7 +91,7 @@ def cells(value: str, now: float) -> tuple[str, ...]:
 
 
 async def tell(client: Client, fault: PlaneFault) -> list[Any]:
-    """Writes the entry; the ConfigMap is made with the first of them."""
+    """Write the entry; create the ConfigMap if it does not exist."""
     patch = {"data": {fault.key: fault.value}}
     namespace, name = CONFIG_MAP
     try:

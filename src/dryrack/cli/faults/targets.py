@@ -1,7 +1,7 @@
 """
-Which faults there are, as annotations of Nodes, and which of these go when they are ended.
+List the faults in the annotations of Nodes, and the annotations to remove to end them.
 
-Names of nodes and devices may be patterns, as a shell has them.
+Names of nodes and devices can be shell patterns.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 OK = "ok"
 NODE_OK = (OK, *(f"{part}={OK}" for part in NODE_FAULT_PARTS))
-# The labels of slices that the publisher and the plugins look after.
+# The labels of slices that dryrack publish and dryrack plugin manage.
 _OURS = {(MANAGED_BY, MANAGER), PLUGIN_LABEL}
 Changes = dict[str, dict[str, str | None]]
-"""By the names of nodes, annotations and their values; None takes one away."""
+"""By node name, annotations and their values; None removes an annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,16 @@ class Cluster:
     slices: Sequence[Raw] = ()
 
     def nodes_like(self, pattern: str) -> list[Raw]:
-        """The nodes of that name; there is at least one."""
+        """Return the nodes that match; raise `UsageError` if no node matches."""
         found = [each for each in self.nodes if fnmatchcase(_name(each), pattern)]
         if not found:
             known = hint(pattern, map(_name, self.nodes))
-            raise UsageError(f"node {pattern!r}: there is none; {known}")
+            raise UsageError(f"node {pattern!r} not found; {known}")
         return found
 
 
 def others_slices(cluster: Cluster, pattern: str) -> tuple[str, ...]:
-    """The drivers whose slices have such a device that is to fail, and are not dryrack's."""
+    """Return the drivers of faulty devices in slices that dryrack does not manage."""
     faulty = {_name(node): _faulty_devices(node) for node in cluster.nodes}
     drivers = set()
     for each in cluster.slices:
@@ -70,15 +70,15 @@ def others_slices(cluster: Cluster, pattern: str) -> tuple[str, ...]:
 
 
 def healed_devices(cluster: Cluster, target: str) -> Changes:
-    """Ends all that is wrong with devices; the target is `NODE/DEVICE`."""
+    """Return the changes that end all faults of devices; the target is `NODE/DEVICE`."""
     node, _, device = target.partition("/")
     if not node or not device:
-        raise UsageError(f"device {target!r}: name it as NODE/DEVICE; NODE/* is every device")
+        raise UsageError(f"device {target!r}: write NODE/DEVICE, or NODE/* for all devices")
     return {_name(each): {} for each in cluster.nodes_like(node)} | cleared(cluster, (target,))
 
 
 def healed_nodes(cluster: Cluster, name: str, fault: str) -> Changes:
-    """`PART=ok` ends one fault, `ok` all that is wrong with nodes, but nothing of their devices."""
+    """Return the changes for `PART=ok`, one fault, or `ok`, all faults of the nodes themselves."""
     key = node_annotation(fault.removesuffix(OK).removesuffix("="))
     return {
         _name(node): {each: None for each in _annotations(node) if each.startswith(key)}
@@ -87,7 +87,7 @@ def healed_nodes(cluster: Cluster, name: str, fault: str) -> Changes:
 
 
 def cleared(cluster: Cluster, targets: Sequence[str]) -> Changes:
-    """Ends all faults, or those of `NODE` with its devices and of `NODE/DEVICE`."""
+    """Return the changes that end all faults, or those of `NODE` or `NODE/DEVICE`."""
     changes: Changes = {}
     for target in targets or ("*",):
         node_pattern, _, device_pattern = target.partition("/")
@@ -104,7 +104,7 @@ def cleared(cluster: Cluster, targets: Sequence[str]) -> Changes:
 
 @dataclass(frozen=True, slots=True)
 class FaultRow:
-    """One annotation that tells of a fault."""
+    """An annotation that describes a fault."""
 
     node: str
     key: str
@@ -139,7 +139,7 @@ class FaultRow:
 
 
 def fault_rows(nodes: Sequence[Raw], now: float) -> tuple[FaultRow, ...]:
-    """All faults of these nodes, in the order of their names; also what says nothing."""
+    """Return all faults of these nodes, by name, including invalid annotations."""
     return tuple(row for node in sorted(nodes, key=_name) for row in _rows(node, now))
 
 

@@ -1,9 +1,8 @@
 """
-`dryrack lint`: prints what `linter` finds.
+`dryrack lint`: print the findings of the linter.
 
-For people, one line per finding in the form that editors and `grep` understand; for programs,
-the same as data; for pipelines, the formats that they read. Findings are data and go to standard
-output, the tally is talk.
+The table has one line per finding, in the form that editors and `grep` read. The other formats
+are for programs and pipelines. Findings go to standard output, their number to standard error.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO
 
 
 def run(names: Sequence[str], form: LintFormat) -> bool:
-    """Prints the findings; whether there is no error among them."""
+    """Print the findings; return whether none of them is an error."""
     sources = read_sources(names)
     with without_pauses():
         findings = lint([(each.name, each.content) for each in sources], _own_problems)
@@ -99,4 +98,4 @@ def _tally(findings: Sequence[Finding], file_count: int) -> str:
         for severity in Severity
         if (count := sum(finding.severity is severity for finding in findings))
     ]
-    return f"{', '.join(counts) or 'nothing found'} in {files}"
+    return f"{', '.join(counts) or 'no findings'} in {files}"

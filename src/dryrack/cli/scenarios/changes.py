@@ -1,4 +1,4 @@
-"""What options change about a scenario before it runs."""
+"""The changes that options make to a scenario before it runs."""
 
 from __future__ import annotations
 
@@ -20,29 +20,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The options, as they were given."""
+    """The values of the options."""
 
     replace: tuple[str, ...] = ()
     fleet: str = ""
     scheduler_config: str = ""
 
     def made_to(self, loaded: LoadedScenario) -> LoadedScenario:
-        """The scenario with the objects and the fleet that were asked for."""
+        """Return the scenario with the replaced objects and nodes."""
         if self.replace:
             objects = self._objects()
             for each in without_place(loaded, objects):
                 what = f"{each.get('kind')} {(each.get('metadata') or {}).get('name')}"
-                told = f"the scenario has no {what}; it is added, and replaces nothing"
-                say(shown(f"--replace: {told}"))
+                say(shown(f"--replace: added {what}: the scenario has no object of this name"))
             loaded = with_objects(loaded, objects)
         if self.fleet:
             if not Path(self.fleet).is_file():
-                raise UsageError(f"--fleet {self.fleet}: no such file; name a scenario")
+                raise UsageError(f"--fleet {self.fleet}: no such file; name a scenario file")
             loaded = with_fleet(loaded, load_scenario(Path(self.fleet)).scenario.fleet)
         return loaded
 
     def scheduling(self) -> SchedulerSettings | None:
-        """How pods are scheduled; None: as usual."""
+        """Return the settings of the scheduler; None for the defaults."""
         if not self.scheduler_config:
             return None
         from dryrack.cli.scheduler_config import read_config, settings_of_plane

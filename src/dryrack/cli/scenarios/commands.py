@@ -1,4 +1,4 @@
-"""`dryrack scenario` and `dryrack demo`: worlds that files describe, run and judged."""
+"""The commands `dryrack scenario`, `dryrack record` and `dryrack demo`."""
 
 from __future__ import annotations
 
@@ -11,58 +11,70 @@ from dryrack.cli.cluster_options import joined, panel
 from dryrack.cli.output import Format
 
 app = typer.Typer(
-    help="Run described worlds: a fleet, objects, steps, and what must come of them.",
+    help="Run tests from YAML files: nodes, objects, steps and expected results.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_where_option = panel("Where it runs")
-_outcome_option = panel("What is printed and kept")
+_where_option = panel("Control plane or cluster")
+_outcome_option = panel("Results")
 
 Names = Annotated[
     list[str],
-    typer.Argument(metavar="FILE|NAME...", help="Files, or names of: dryrack scenario list."),
+    typer.Argument(
+        metavar="FILE|NAME...", help="Scenario files, or names from: dryrack scenario list."
+    ),
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="One of: dryrack scenario list.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of a scenario from: dryrack scenario list.")
+]
 Demos = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[NAME]...", help="Which; all of the demo if none is named."),
+    typer.Argument(metavar="[NAME]...", help="Names of scenarios. Default: the whole demo."),
 ]
-Seed = Annotated[int, _where_option(help="What chance decides by.")]
+Seed = Annotated[int, _where_option(help="Seed of the random numbers.")]
 RealTime = Annotated[
-    bool, _where_option("--real-time", help="In the machine's time, not in virtual time.")
+    bool, _where_option("--real-time", help="Run in real time instead of virtual time.")
 ]
 Kubeconfig = Annotated[
     str,
-    _where_option(metavar="FILE", help="On this cluster, in real time, with our engines attached."),
+    _where_option(
+        metavar="FILE",
+        help="Run on this cluster, in real time, with dryrack's components attached.",
+    ),
 ]
-Context = Annotated[str, _where_option(help="On the cluster of this context.")]
+Context = Annotated[
+    str, _where_option(help="Run on the cluster of this context in the kubeconfig.")
+]
 Without = Annotated[
     list[str] | None,
     _where_option(
         metavar="ENGINE,...",
-        help="On a cluster: leave out kubelet (where KWOK runs), slices or plugin.",
+        help="Do not attach these to the cluster: kubelet (if KWOK runs), slices, plugin.",
     ),
 ]
 Keep = Annotated[
-    bool, _where_option("--keep", help="In real time, on a control plane that stays for kubectl.")
+    bool,
+    _where_option(
+        "--keep", help="Run in real time on a virtual cluster that keeps running for kubectl."
+    ),
 ]
-_change_option = panel("What is to be different")
+_change_option = panel("Changes")
 Replace = Annotated[
     list[str] | None,
     _change_option(
         metavar="FILE",
-        help="Objects that take the place of those of their name, as another DeviceClass.",
+        help="File with objects that replace those of the same kind and name. Repeatable.",
     ),
 ]
 OtherFleet = Annotated[
-    str, _change_option("--fleet", metavar="FILE", help="A scenario whose fleet it is to run on.")
+    str, _change_option("--fleet", metavar="FILE", help="Scenario file whose nodes are used.")
 ]
 SchedulerConfig = Annotated[
-    str, _change_option(metavar="FILE", help="A KubeSchedulerConfiguration to schedule by.")
+    str, _change_option(metavar="FILE", help="KubeSchedulerConfiguration of the scheduler.")
 ]
-Junit = Annotated[str, _outcome_option(metavar="FILE", help="Write the outcome as JUnit XML.")]
-Output = Annotated[Format, _outcome_option("-o", "--output", help="How to print the outcome.")]
+Junit = Annotated[str, _outcome_option(metavar="FILE", help="File for the results as JUnit XML.")]
+Output = Annotated[Format, _outcome_option("-o", "--output", help="Output format.")]
 
 
 @app.command("run")
@@ -81,11 +93,11 @@ def run_command(
     output: Output = Format.TABLE,
 ) -> None:
     """
-    Run scenarios, each on a fresh control plane in this process, and judge them.
+    Run scenarios, each on a new control plane in this process.
 
-    Exit code 0: everything came as expected.
-    Exit code 1: something did not, or a file is wrong.
-    Exit code 2: called wrongly.
+    Exit code 0: all scenarios pass.
+    Exit code 1: a scenario fails, or a file is invalid.
+    Exit code 2: wrong usage.
     """
     from dryrack.cli.scenarios import running
     from dryrack.cli.scenarios.changes import Changes
@@ -107,10 +119,11 @@ def run_command(
 @app.command()
 def diff(
     before: Annotated[
-        str, typer.Argument(metavar="A", help="A scenario, or what run -o json printed.")
+        str, typer.Argument(metavar="A", help="Scenario, or a file from: scenario run -o json.")
     ],
     after: Annotated[
-        str, typer.Argument(metavar="[B]", help="What to compare; without it A with changes.")
+        str,
+        typer.Argument(metavar="[B]", help="Scenario or file to compare with A. Default: A."),
     ] = "",
     seed: Seed = 0,
     replace: Replace = None,
@@ -119,11 +132,11 @@ def diff(
     output: Output = Format.TABLE,
 ) -> None:
     """
-    Tell what went elsewhere, later or not at all in B; changes are made to B.
+    Compare the Pods of two scenario runs. Options change B.
 
-    Exit code 0: every pod fared alike.
-    Exit code 1: one did not, or a file is wrong.
-    Exit code 2: called wrongly.
+    Exit code 0: no difference.
+    Exit code 1: a Pod differs, or a file is invalid.
+    Exit code 2: wrong usage.
     """
     from dryrack.cli.scenarios import diff as command
     from dryrack.cli.scenarios.changes import Changes
@@ -142,7 +155,7 @@ def list_command(output: Output = Format.TABLE) -> None:
 
 @app.command()
 def show(name: Name) -> None:
-    """Print a scenario that comes with dryrack, with the files that it names."""
+    """Print a scenario that comes with dryrack, with the files that it uses."""
     from dryrack.cli.scenarios import packages
 
     packages.print_scenario(name)
@@ -151,10 +164,10 @@ def show(name: Name) -> None:
 @app.command()
 def init(
     file: Annotated[
-        str, typer.Argument(metavar="[FILE]", help="Where to; it must not be there.")
+        str, typer.Argument(metavar="[FILE]", help="File to write. It must not exist.")
     ] = "scenario.yaml",
 ) -> None:
-    """Write a first scenario, to change and run."""
+    """Write a first scenario that you can change and run."""
     from dryrack.cli.scenarios import packages
 
     packages.write_first(file)
@@ -162,24 +175,24 @@ def init(
 
 @app.command("fuzz")
 def fuzz_command(
-    seeds: Annotated[int, typer.Option(help="How many random worlds.", min=1)] = 20,
-    first: Annotated[int, typer.Option(help="The seed of the first.", min=0)] = 0,
-    faults: Annotated[int, typer.Option(help="How many faults each has.", min=1)] = 50,
-    jobs: Annotated[int, typer.Option(help="How many at a time.", min=1)] = 1,
+    seeds: Annotated[int, typer.Option(help="Number of random scenarios.", min=1)] = 20,
+    first: Annotated[int, typer.Option(help="Seed of the first scenario.", min=0)] = 0,
+    faults: Annotated[int, typer.Option(help="Number of faults per scenario.", min=1)] = 50,
+    jobs: Annotated[int, typer.Option(help="Number of scenarios to run in parallel.", min=1)] = 1,
     keep_in: Annotated[
-        str, typer.Option("--keep-in", metavar="DIR", help="Where what breaks is written.")
+        str, typer.Option("--keep-in", metavar="DIR", help="Directory for scenarios that fail.")
     ] = ".",
     output: Output = Format.TABLE,
 ) -> None:
     """
-    Let random worlds fail in every way, and see that all invariants hold.
+    Run random scenarios with faults and check all invariants.
 
-    Each has nodes, devices, pods, gangs and faults that its seed decides. What breaks is written as
-    the smallest scenario that shows it, to be run again by `dryrack scenario run`.
+    The seed determines nodes, devices, Pods, gangs and faults. If a scenario fails, the command
+    writes the smallest scenario that also fails; run it with: dryrack scenario run.
 
-    Exit code 0: nothing broke.
-    Exit code 1: something did.
-    Exit code 2: called wrongly.
+    Exit code 0: all scenarios pass.
+    Exit code 1: a scenario fails.
+    Exit code 2: wrong usage.
     """
     from dryrack.cli.scenarios import fuzzing
 
@@ -198,27 +211,40 @@ def schema() -> None:
 def record(
     files: Annotated[
         list[str] | None,
-        typer.Option("-f", "--file", metavar="FILE", help="A dump of: kubectl get -A -o yaml."),
+        typer.Option(
+            "-f", "--file", metavar="FILE", help="Output of: kubectl get -A -o yaml. Repeatable."
+        ),
     ] = None,
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FILE", help="Where to; - for the terminal.")
+        str,
+        typer.Option("-o", "--output", metavar="FILE", help="Output file. - is standard output."),
     ] = "-",
     kubeconfig: Annotated[
-        str, typer.Option(metavar="FILE", help="Of the cluster; kubectl's if it is not said.")
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="Kubeconfig file. Default: as kubectl, or the Pod's ServiceAccount.",
+        ),
     ] = "",
-    context: Annotated[str, typer.Option(help="Which context of the kubeconfig.")] = "",
+    context: Annotated[
+        str, typer.Option(help="Context in the kubeconfig. Default: the current context.")
+    ] = "",
     anonymize: Annotated[
-        bool, typer.Option("--anonymize", help="Other names for whatever people named.")
+        bool,
+        typer.Option(
+            "--anonymize", help="Replace the names of namespaces, nodes, Pods, claims and labels."
+        ),
     ] = False,
 ) -> None:
     """
-    Make a scenario of a cluster, to run again with another class, fleet or scheduler.
+    Record a cluster as a scenario.
 
-    Only what a scheduler looks at is recorded: no Secrets, environment, commands or annotations.
+    You can then run it with other classes, nodes or scheduler settings. The scenario contains only
+    what the scheduler uses: no Secrets, environment variables, commands or annotations.
 
     Exit code 0: recorded.
-    Exit code 1: the cluster cannot be read, or has nothing to record.
-    Exit code 2: called wrongly.
+    Exit code 1: dryrack cannot read the cluster, or it has nothing to record.
+    Exit code 2: wrong usage.
     """
     from dryrack.cli.scenarios import record as command
 
@@ -234,11 +260,11 @@ def demo(
     without: Without = None,
 ) -> None:
     """
-    Show what dryrack does: run the demo's scenarios, and judge each.
+    Run the demo scenarios, which show what dryrack does.
 
-    Exit code 0: all of them hold.
-    Exit code 1: one does not.
-    Exit code 2: called wrongly.
+    Exit code 0: all scenarios pass.
+    Exit code 1: a scenario fails.
+    Exit code 2: wrong usage.
     """
     from dryrack.cli.scenarios import running
     from dryrack.scenario import DEMOS

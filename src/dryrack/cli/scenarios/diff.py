@@ -1,4 +1,4 @@
-"""`dryrack scenario diff`: two runs of a scenario, pod by pod."""
+"""`dryrack scenario diff`: compare two runs of a scenario, pod by pod."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
     from dryrack.scenario import Comparison, Outcome
 
-COLUMNS = ("POD", "WHAT", "A", "B")
+COLUMNS = ("POD", "CHANGE", "A", "B")
 _NOWHERE = "-"
-# Of pods that no longer fit, so many are told why.
+# Maximum number of messages for pods that no longer fit.
 _TOLD_MAX = 5
 
 
 def run(before: str, after: str, changes: Changes, *, seed: int, form: Format) -> bool:
-    """Prints what differs; whether nothing does."""
+    """Print the differences; return whether there are none."""
     if not after and not changes:
-        raise UsageError("diff: of A and what? name B, or a change, as with --replace FILE")
+        raise UsageError("diff: B is missing; name B, or a change, for example --replace FILE")
     first = _placements(before, Changes(), seed)
     comparison = compare(first, _placements(after or before, changes, seed))
     if form is Format.TABLE:
@@ -40,7 +40,8 @@ def _placements(name: str, changes: Changes, seed: int) -> Sequence[PodPlacement
     document = _outcomes(name)
     if document is not None:
         if changes:
-            raise UsageError(f"{name}: an outcome cannot be changed; name the scenario instead")
+            problem = "options cannot change the output of a finished run"
+            raise UsageError(f"{name}: {problem}; name the scenario instead")
         return _of_document(name, document)
     loaded = changes.made_to(load(name))
     with quiet():
@@ -58,7 +59,7 @@ def _tell(outcome: Outcome) -> None:
 
 
 def _outcomes(name: str) -> Mapping[str, Any] | None:
-    """What `scenario run -o json` printed; None for a scenario."""
+    """Return the output of `scenario run -o json`; None for a scenario."""
     if not Path(name).is_file():
         return None
     import yaml
@@ -79,7 +80,7 @@ def _of_document(name: str, document: Mapping[str, Any]) -> list[PodPlacement]:
         return [PodPlacement.of_document(each) for each in outcome["pods"]]
     except (KeyError, TypeError, ValueError):
         raise ContentError(
-            f"{name}: not the outcome of one scenario; write it with: dryrack scenario run -o json"
+            f"{name}: not the output of one scenario; create it with: dryrack scenario run -o json"
         ) from None
 
 
@@ -98,9 +99,10 @@ def _print(comparison: Comparison) -> None:
     for message in messages[:_TOLD_MAX]:
         say(shown(message))
     if len(messages) > _TOLD_MAX:
-        say(f"and {many(len(messages) - _TOLD_MAX, 'more message')}; see -o json")
+        more = many(len(messages) - _TOLD_MAX, "more message")
+        say(f"and {more}; to print all, use -o json")
     counts = ", ".join(f"{count} {what}" for what, count in comparison.counts.items())
-    say(f"{counts or 'no difference'}; of {many(comparison.pods, 'pod')}")
+    say(f"{counts or 'no difference'} in {many(comparison.pods, 'pod')}")
 
 
 def _where(placement: PodPlacement | None) -> str:

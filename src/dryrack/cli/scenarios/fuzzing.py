@@ -1,4 +1,4 @@
-"""`dryrack scenario fuzz`: random worlds, told as they go, and what breaks kept in files."""
+"""`dryrack scenario fuzz`: run random scenarios and write those that fail to files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What was asked for."""
+    """The values of the options."""
 
     seeds: Sequence[int]
     faults: int
@@ -29,10 +29,10 @@ class Wish:
 
 
 def run(wish: Wish) -> bool:
-    """Whether nothing broke."""
+    """Run the scenarios; return whether all of them pass."""
     folder = Path(wish.folder)
     if not folder.is_dir():
-        raise UsageError(f"--keep-in {wish.folder}: no such directory")
+        raise UsageError(f"--keep-in {wish.folder}: no such directory; create it first")
     outcomes: list[SeedOutcome] = []
     with quiet():
         for each in fuzz(wish.seeds, wish.faults, jobs=wish.jobs):
@@ -45,14 +45,14 @@ def run(wish: Wish) -> bool:
         print_data({"seeds": [asdict(each) for each in outcomes]}, wish.output)
     broken = [each for each in outcomes if each.problem]
     faults, writes = len(outcomes) * wish.faults, sum(each.writes for each in outcomes)
-    say(f"{len(outcomes)} worlds, {faults} faults, {writes} writes: {len(broken)} broke")
+    say(f"{len(outcomes)} scenarios, {faults} faults, {writes} writes: {len(broken)} failed")
     return not broken
 
 
 def _keep(each: SeedOutcome, folder: Path) -> None:
     file = folder / f"seed-{each.seed}.yaml"
     file.write_text(each.scenario)
-    say(f"seed {each.seed}: the smallest scenario is in {file}")
+    say(f"seed {each.seed}: wrote the smallest scenario that fails to {file}")
 
 
 def _tell(each: SeedOutcome) -> None:

@@ -1,4 +1,4 @@
-"""Outcomes as JUnit's XML: a suite for each scenario, a case for each step."""
+"""Results as JUnit XML: a suite for each scenario, a case for each step."""
 
 from __future__ import annotations
 
@@ -47,11 +47,15 @@ def _suite(outcome: Outcome) -> Xml.Element:
             Xml.SubElement(case, "skipped")
     if outcome.fidelity is not None:
         case = Xml.SubElement(
-            suite, "testcase", classname=outcome.name, name="pods placed as recorded", time="0.000"
+            suite,
+            "testcase",
+            classname=outcome.name,
+            name="pods scheduled as recorded",
+            time="0.000",
         )
         Xml.SubElement(case, "system-out").text = outcome.fidelity.summary
         if outcome.lost:
-            failure = Xml.Element("failure", message=f"not placed now: {outcome.lost[0]}")
+            failure = Xml.Element("failure", message=f"not scheduled now: {outcome.lost[0]}")
             failure.text = "\n".join(outcome.lost)
             case.insert(0, failure)
     if outcome.waiting and not outcome.held:

@@ -1,8 +1,8 @@
 """
-A scenario on a control plane that stays: `--keep`.
+`--keep`: run a scenario on a virtual cluster that keeps running.
 
-It is a process of its own, as `dryrack up --detach` leaves it behind, so the scenario runs there in
-real time, and kubectl sees what it has come to.
+The cluster is another process, as after `dryrack up --detach`, so the scenario runs in real time
+and kubectl shows its results.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _COMMAND = (sys.executable, "-m", "dryrack")
 
 
 def run_and_keep(loaded: LoadedScenario, observer: Observer) -> Outcome:
-    """Starts a control plane, runs a scenario there, and leaves it."""
+    """Start a virtual cluster, run a scenario there, and leave the cluster running."""
     _up(loaded)
     connection = load([state_of(CLUSTER).kubeconfig], SystemClock())
     outcome = run_on_cluster(
         loaded, ClusterRun(connection=connection, stays=True, observer=observer)
     )
     path = str(state_of(CLUSTER).kubeconfig)
-    say(f"the cluster stays; try: export KUBECONFIG={shlex.quote(path)}")
+    say(f"the cluster keeps running; try: export KUBECONFIG={shlex.quote(path)}")
     say("  kubectl get pods,resourceclaims -A -o wide")
-    say(f"and end it with: dryrack down --name {CLUSTER}")
+    say(f"to stop it, run: dryrack down --name {CLUSTER}")
     return outcome
 
 

@@ -1,4 +1,4 @@
-"""The scenarios that come with dryrack: listed, printed, and a first one of one's own."""
+"""List and print the scenarios that come with dryrack, and write a first scenario."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ fleet:
   devices: [gpu:8]             # or by instance type: nodes with profile: p5.48xlarge
   nodes:
   - {{name: worker, count: 2}}   # worker-1 and worker-2
-objects:                       # files beside this one, or objects
+objects:                       # files next to this one, or objects
 - apiVersion: resource.k8s.io/v1
   kind: ResourceClaimTemplate
   metadata: {{name: one-gpu}}
@@ -43,7 +43,7 @@ steps:
     lasting: 10m
   - devices: {{Pod/default/trainer: [gpu.example.com/worker-*/gpu-*]}}
   show: [devices]
-- title: It goes, and nothing is left of it
+- title: The pod and its claim are deleted
   delete: [Pod/default/trainer]
   expect:
   - {{gone: Pod/default/trainer, within: 1m}}
@@ -52,7 +52,7 @@ steps:
 
 
 def print_list(output: Format) -> None:
-    """All of them, with what they show."""
+    """Print the names and titles of all scenarios."""
     found = [(name, load_packaged(name).scenario.title) for name in packaged_names()]
     if output is Format.TABLE:
         print_table(("NAME", "TITLE"), found)
@@ -62,23 +62,24 @@ def print_list(output: Format) -> None:
 
 
 def print_scenario(name: str) -> None:
-    """Its file, and those that it names, as they are."""
+    """Print the file of a scenario and the files that it uses."""
     path = packaged_file(name)
     if path is None:
-        raise UsageError(f"{name}: no such scenario; {hint(name, packaged_names())}")
+        raise UsageError(f"scenario {name!r} not found; {hint(name, packaged_names())}")
     sys.stdout.write(f"# {path}\n{path.read_text()}")
     for each in sorted(set(path.parent.glob("*.yaml")) - {path}):
         sys.stdout.write(f"\n# {each}\n{each.read_text()}")
 
 
 def write_first(file: str) -> None:
-    """A scenario to change; a file that is there is left alone."""
+    """Write a first scenario; do not overwrite a file."""
     path = Path(file)
     try:
         with path.open("x") as opened:
             opened.write(_FIRST.format(schema=SCHEMA))
     except FileExistsError:
-        raise UsageError(f"{file}: there already; name another file") from None
+        raise UsageError(f"{file}: the file exists already; name another file") from None
     except OSError as error:
-        raise UsageError(f"{file}: {(error.strerror or str(error)).lower()}") from None
-    say(f"{file} written; try: dryrack scenario run {file}")
+        why = (error.strerror or str(error)).lower()
+        raise UsageError(f"{file}: {why}; name a writable file") from None
+    say(f"wrote {file}; to run it: dryrack scenario run {file}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
 from dryrack.cli.files import STDIN, UsageError, read_sources
-from dryrack.cli.output import say, shown, yaml_text
+from dryrack.cli.output import many, say, shown, yaml_text
 from dryrack.cli.views.connecting import connection_to
 from dryrack.cli.views.sources import on_cluster
 from dryrack.cluster import RECORDED_KINDS, load_catalogue, read_objects
@@ -41,7 +41,7 @@ class Source:
                 say(shown(note))
             return found
         if self.kubeconfig or self.context:
-            raise UsageError("-f: files or a cluster; leave out --kubeconfig and --context")
+            raise UsageError("-f reads files, not a cluster; leave out --kubeconfig and --context")
         readings = [read(each.content, each.name) for each in read_sources(self.files)]
         problems = [str(problem) for reading in readings for problem in reading.problems]
         documents = [document for reading in readings for document in reading.documents]
@@ -67,9 +67,10 @@ def run(source: Source, output: str, *, anonymizes: bool) -> None:
         Path(output).write_text(text)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise UsageError(f"-o {output}: {why}; name a file that can be written") from None
+        raise UsageError(f"-o {output}: {why}; name a writable file") from None
     pods = sum(len(step.get("apply", ())) for step in scenario["steps"])
-    say(f"{len(scenario['fleet']['nodes'])} nodes and {pods} pods; try: {_next(output)}")
+    nodes = len(scenario["fleet"]["nodes"])
+    say(f"recorded {many(nodes, 'node')} and {many(pods, 'pod')}; to run them: {_next(output)}")
 
 
 def _next(output: str) -> str:

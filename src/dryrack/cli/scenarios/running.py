@@ -1,4 +1,4 @@
-"""Scenarios by name or file: run one after the other, and told as they go."""
+"""Run scenarios by name or file, one after the other, and print their progress."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """How to run, as it was asked for."""
+    """The values of the options."""
 
     seed: int = 0
     real_time: bool = False
@@ -57,7 +57,7 @@ class Wish:
 
 
 def run(names: Sequence[str], wish: Wish) -> bool:
-    """Whether every scenario came to what it must."""
+    """Run the scenarios; return whether all of them pass."""
     _check(names, wish)
     loaded = [wish.changes.made_to(load(name)) for name in names]
     with quiet():
@@ -73,16 +73,18 @@ def run(names: Sequence[str], wish: Wish) -> bool:
 
 def _check(names: Sequence[str], wish: Wish) -> None:
     if wish.keep and len(names) > 1:
-        raise UsageError("--keep: of one scenario at a time, for each would have a plane")
+        raise UsageError("--keep works with one scenario at a time; name only one scenario")
     if wish.keep and wish.is_on_cluster:
-        raise UsageError("--keep: leaves a control plane of its own; leave out the cluster")
+        fix = "leave out --kubeconfig and --context"
+        raise UsageError(f"--keep starts its own virtual cluster; {fix}")
     if wish.without and not wish.is_on_cluster:
-        raise UsageError("--without: only with --kubeconfig or --context")
+        raise UsageError("--without needs --kubeconfig or --context; add one, or leave it out")
     _engines(wish)
     if wish.changes.scheduler_config and (wish.is_on_cluster or wish.keep):
-        raise UsageError("--scheduler-config: of a run in this process; leave out the cluster")
+        fix = "leave out --kubeconfig, --context and --keep"
+        raise UsageError(f"--scheduler-config works only for a run in this process; {fix}")
     if wish.seed and (wish.is_on_cluster or wish.keep):
-        raise UsageError("--seed: decides nothing on a cluster; leave it out")
+        raise UsageError("--seed has no effect on a cluster; leave it out")
 
 
 def _run(loaded: LoadedScenario, wish: Wish) -> Outcome:
@@ -113,13 +115,14 @@ def _engines(wish: Wish) -> tuple[str, ...]:
     without = [name.strip() for name in wish.without.split(",") if name.strip()]
     unknown = [name for name in without if name not in ENGINES]
     if unknown:
-        raise UsageError(f"--without {unknown[0]}: use one of: {', '.join(ENGINES)}")
+        fix = f"use one of: {', '.join(ENGINES)}"
+        raise UsageError(f"--without {unknown[0]}: unknown component; {fix}")
     return tuple(name for name in ENGINES if name not in without)
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Engines tell an administrator what goes wrong; here the verdict does."""
+    """Discard the log lines of components; the results of the scenario report problems."""
     engines = logging.getLogger("dryrack")
     silent = logging.NullHandler()
     thresholds = gc.get_threshold()
@@ -133,13 +136,13 @@ def quiet() -> Iterator[None]:
 
 
 def load(name: str) -> LoadedScenario:
-    """The scenario of a file, or one that comes with dryrack."""
+    """Return the scenario of a file, or a packaged scenario."""
     path = Path(name)
     if path.is_file():
         return load_scenario(path)
     if name in packaged_names():
         return load_packaged(name)
-    raise UsageError(f"{name}: no such file, and no scenario of dryrack's; {_near(name)}")
+    raise UsageError(f"{name}: no file or packaged scenario has this name; {_near(name)}")
 
 
 def _near(name: str) -> str:
@@ -151,4 +154,4 @@ def _write(file: str, text: str) -> None:
         Path(file).write_text(text)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise UsageError(f"--junit {file}: {why}") from None
+        raise UsageError(f"--junit {file}: {why}; name a writable file") from None

@@ -1,4 +1,4 @@
-"""A run, told as it goes: steps with their verdicts, and the tables that they show."""
+"""Print the progress of a run: steps with their results, and the tables that they show."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from dryrack.scenario import Exhibit, Fidelity, LoadedScenario, Outcome, Step, StepOutcome
 
 _MARKS = {Verdict.HELD: ("✓", "green"), Verdict.FAILED: ("✗", "bold red")}
-# A table of more lines is no help to who follows a run.
+# Maximum number of rows of a table during a run.
 _ROWS_MAX = 12
 # How many pods are named that wait, or that differ from a recording.
 _WAITING_MAX = 10
@@ -70,7 +70,7 @@ _SHEETS: Mapping[str, Callable[[Sequence[KubernetesObject], Look], Sheet]] = {
 
 
 class Narrator:
-    """Prints a run as it goes; on a terminal also what it waits for, in a line that changes."""
+    """Print the steps of a run; on a terminal, a changing line shows the pending expectation."""
 
     def __init__(self, loaded: LoadedScenario) -> None:
         self._is_live = sys.stdout.isatty()
@@ -127,7 +127,7 @@ def print_verdict(outcome: Outcome, real_seconds: float) -> None:
         print_line(paint(f"{_INDENT}{shown(outcome.problem)}", "red"))
     if outcome.fidelity is not None:
         print_fidelity(outcome.fidelity, print_line)
-    # The reasons of lost pods stand there already.
+    # The reasons of lost pods are printed already.
     waiting = () if outcome.held or outcome.lost else outcome.waiting
     _print_first(waiting, print_line)
     print_line()
@@ -136,19 +136,19 @@ def print_verdict(outcome: Outcome, real_seconds: float) -> None:
 def print_fidelity(fidelity: Fidelity, print_text: Callable[[str], None]) -> None:
     """Print how many pods were placed in a recording and now, and which pods differ."""
     print_text(f"{_INDENT}{fidelity.summary}")
-    _print_first([f"placed then, not now: {each}" for each in fidelity.lost], print_text)
-    _print_first([f"placed now, not then: {each}" for each in fidelity.gained], print_text)
+    _print_first([f"recorded, not scheduled now: {each}" for each in fidelity.lost], print_text)
+    _print_first([f"scheduled now, not recorded: {each}" for each in fidelity.gained], print_text)
 
 
 def _print_first(lines: Sequence[str], print_text: Callable[[str], None]) -> None:
     for each in lines[:_WAITING_MAX]:
         print_text(f"{_INDENT}{shown(each)}")
     if len(lines) > _WAITING_MAX:
-        print_text(f"{_INDENT}and {len(lines) - _WAITING_MAX} more; -o json has all of them")
+        print_text(f"{_INDENT}and {len(lines) - _WAITING_MAX} more; to print all, use -o json")
 
 
 def print_exhibit(exhibit: Exhibit) -> None:
-    """A table, or lines as they are."""
+    """Print a table or lines."""
     if exhibit.what in _SHEETS:
         _print_sheet(exhibit)
     elif exhibit.what == "slices":
@@ -210,7 +210,7 @@ _ROWS: Mapping[str, tuple[Sequence[str], Callable[[Raw], Sequence[str]]]] = {
 
 
 def print_summary(outcomes: Iterable[Outcome]) -> None:
-    """A verdict for each of several runs."""
+    """Print the failed runs and the number of runs that passed."""
     found = list(outcomes)
     held = sum(each.held for each in found)
     for each in found:

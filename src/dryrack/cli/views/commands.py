@@ -1,4 +1,4 @@
-"""The commands that show what there is: `devices`, `claims` and `gangs`."""
+"""The commands `devices`, `claims` and `gangs`."""
 
 from __future__ import annotations
 
@@ -23,19 +23,26 @@ if TYPE_CHECKING:
 
 Files = Annotated[
     list[str] | None,
-    typer.Option("-f", "--filename", metavar="FILE", help="Objects in files; no cluster."),
+    typer.Option(
+        "-f", "--filename", metavar="FILE", help="Read the objects from files, not from a cluster."
+    ),
 ]
 Kubeconfig = Annotated[
-    str, typer.Option(metavar="FILE", help="Which cluster; else as kubectl, else this pod's.")
+    str,
+    typer.Option(
+        metavar="FILE", help="Kubeconfig file. Default: as kubectl, or the Pod's ServiceAccount."
+    ),
 ]
-Context = Annotated[str, typer.Option(help="Which context of the kubeconfig.")]
+Context = Annotated[
+    str, typer.Option(help="Context in the kubeconfig. Default: the current context.")
+]
 Namespace = Annotated[
-    str, typer.Option("-n", "--namespace", help="In this namespace; else the context's.")
+    str, typer.Option("-n", "--namespace", help="Namespace to show. Default: from the context.")
 ]
-AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="In all namespaces.")]
-Output = Annotated[WideFormat, typer.Option("-o", "--output", help="How to print it.")]
-Watch = Annotated[bool, typer.Option("-w", "--watch", help="Go on showing what changes.")]
-Node = Annotated[str, typer.Option(help="On this node alone.")]
+AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Show all namespaces.")]
+Output = Annotated[WideFormat, typer.Option("-o", "--output", help="Output format.")]
+Watch = Annotated[bool, typer.Option("-w", "--watch", help="Watch for changes and print them.")]
+Node = Annotated[str, typer.Option(help="Show only the devices of this node.")]
 
 
 def devices(
@@ -46,7 +53,7 @@ def devices(
     output: Output = WideFormat.TABLE,
     watch: Watch = False,
 ) -> None:
-    """Show every device: where it is, who has it, what is free and how fragmented that is."""
+    """Show all devices: node, model, state, holder, and free devices by model."""
     from dryrack.cli.views.sheets import device_sheet
     from dryrack.cli.views.sources import Source
     from dryrack.client.endpoints import CLAIMS, NODES, SLICES, TAINT_RULES
@@ -66,7 +73,7 @@ def claims(
     output: Output = WideFormat.TABLE,
     watch: Watch = False,
 ) -> None:
-    """Show claims: whether they have their devices, which, on which node, and for which pods."""
+    """Show claims: state, devices, node and Pods."""
     from dryrack.cli.views.sheets import claim_sheet
     from dryrack.cli.views.sources import Source
     from dryrack.client.endpoints import CLAIMS, PODS
@@ -90,7 +97,7 @@ def gangs(
     output: Output = WideFormat.TABLE,
     watch: Watch = False,
 ) -> None:
-    """Show gangs: how many members each needs, has and has placed, and why it waits."""
+    """Show gangs: required, bound and pending Pods, and why they are pending."""
     from dryrack.cli.views.sheets import gang_sheet
     from dryrack.cli.views.sources import Source
     from dryrack.client.endpoints import PODS
@@ -132,7 +139,8 @@ def _run(
         _print(sheet(source.objects(kinds)), output)
         return
     if source.files or output not in (WideFormat.TABLE, WideFormat.WIDE):
-        raise UsageError("-w: shows a table of a cluster; leave out -f and -o json, yaml or name")
+        fix = "leave out -f and -o json, yaml or name"
+        raise UsageError(f"-w works only for a table of a cluster; {fix}")
     from dryrack.cli.views.watching import watch as follow
 
     follow(source, kinds, sheet)

@@ -1,8 +1,8 @@
 """
-`dryrack explain` on a cluster: the case of a pod, a claim or a gang as it is now.
+`dryrack explain` on a cluster: explain the present state of a pod, a claim or a gang.
 
-It is decided again by the code of the scheduler, and nothing is written. What a scheduler said is
-shown beside it, in its name.
+The code of the scheduler makes the decision again, and dryrack writes nothing. The message of the
+scheduler of the cluster is printed next to it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import AllocationResult
     from dryrack.placement import ClaimView, DeviceView, GangView, PodExplanation
 
-# More of them are told with -v alone.
+# Maximum number of reasons without -v.
 _STORIES_MAX = 8
 _NODES_TRACED_MAX = 100
 _PASSED_MAX = 4
@@ -58,20 +58,20 @@ _PASSED_MAX = 4
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A cluster as it is, and what is asked about it."""
+    """A cluster or files, and the object to explain."""
 
     world: World
     subject: Subject
     settings: Settings
     form: NamedFormat
     verbose: bool = False
-    # Whether others are served before it, as files have them.
+    # Whether the objects come from files, where earlier pods are scheduled first.
     is_of_files: bool = False
     # The time on the clock of the cluster.
     now: float = field(default_factory=time.time)
 
     def run(self) -> bool:
-        """Prints the case; whether there is nothing that it waits for."""
+        """Print the explanation; return whether the object is allocated or bound."""
         if self.form in (NamedFormat.JSON, NamedFormat.YAML) and not self.subject.workload:
             return self._document()
         if self.subject.kind == "pod":
@@ -103,7 +103,8 @@ class Case:
         if not pods:
             why = failed_creation(world, kind, self.subject.namespace, name)
             if not why:
-                raise ContentError(f"{kind} {self.subject.full_name!r}: no pod of it is there")
+                fix = "check its name, and that its controller runs"
+                raise ContentError(f"{kind} {self.subject.full_name!r}: no pods found; {fix}")
             print_line(f"{paint(shown(f'{kind} {name}'), 'bold red')} has no pods: {shown(why)}")
             return False
         nodes = what_if(world, settings).nodes if self.is_of_files else {}
@@ -113,8 +114,10 @@ class Case:
             of_pod = replace(self, subject=replace(self.subject, kind="pod", workload=""))
             first = waiting[0].metadata.name
             return replace(of_pod, subject=replace(of_pod.subject, name=first)).run()
-        has = "fits" if self.is_of_files else "has a node"
-        all_ = f"all {len(placed)} pods: each {has}" if len(placed) > 1 else f"its pod {has}"
+        if len(placed) > 1:
+            all_ = f"all {len(placed)} pods {'fit' if self.is_of_files else 'have a node'}"
+        else:
+            all_ = f"its pod {'fits' if self.is_of_files else 'has a node'}"
         print_line(f"{paint(shown(f'{kind} {name}'), 'bold green')}: {all_}")
         return True
 
@@ -148,7 +151,7 @@ class Case:
         elif pod.spec.scheduling_gates:
             gates = ", ".join(each.name for each in pod.spec.scheduling_gates)
             print_line(f"{paint(name, 'bold red')} has scheduling gates: {shown(gates)}")
-            print_line("it is not scheduled before whoever set them takes them away")
+            print_line("it is not scheduled before all of its scheduling gates are removed")
             _print_outlook(story)
         else:
             self._print_waiting(story, pod, name)
@@ -159,21 +162,21 @@ class Case:
             print_trace(story.trace)
 
     def _print_not_started(self, pod: Pod) -> None:
-        """Say why a pod that has its node has no container that runs."""
+        """Print why a pod that has a node has no running container."""
         if pod.status.phase != "Pending":
             return
         failure = failed_preparation(self.world, pod)
         if failure:
-            print_line(shown(f"its claims cannot be prepared on the node: {failure}"))
+            print_line(shown(f"its node cannot prepare its claims: {failure}"))
             return
         if pod.status.start_time is None:
             print_line(
-                "its node has not taken it up yet; is it ready, and does a kubelet run there? "
+                "its node has not started it yet; check that the node is Ready and has a kubelet "
                 "(a virtual node has the annotation kwok.x-k8s.io/node)"
             )
             return
         see = f"kubectl describe pod {pod.metadata.name} -n {pod.metadata.namespace}"
-        print_line(shown(f"it has not started there yet; its events say why: {see}"))
+        print_line(shown(f"it has not started yet; to print its events, run: {see}"))
 
     def _print_waiting(self, story: PodExplanation, pod: Pod, name: str) -> None:
         said = said_to(pod)
@@ -189,14 +192,15 @@ class Case:
             _print_outlook(story)
             if said is None:
                 scheduler = shown(pod.spec.scheduler_name or "default-scheduler")
-                print_line(f"scheduler {scheduler} has said nothing of it yet; does it run?")
+                fix = "check that this scheduler runs"
+                print_line(f"scheduler {scheduler} has not reported on it yet; {fix}")
             else:
                 print_line(
-                    "what was said may be older than what is so now, or by a configuration of its "
-                    "own (--scheduler-config)"
+                    "the scheduler's message may be out of date, or the scheduler may use another "
+                    "configuration (--scheduler-config)"
                 )
             return
-        verb = "is refused" if story.is_refused else "waits"
+        verb = "is refused" if story.is_refused else "is pending"
         print_line(f"{paint(name, 'bold red')} {verb}: {shown(story.cause or story.message)}")
         siblings = siblings_of(self.world, pod, self.settings.reckoning())
         if siblings:
@@ -209,11 +213,11 @@ class Case:
             print_node(node, verbose=self.verbose)
         more = len(story.nodes) - _STORIES_MAX
         if more > 0 and not self.verbose:
-            print_line(f"\n{many(more, 'further reason')}; see -v")
+            print_line(f"\n{many(more, 'more reason')}; to print all, add -v")
         print_helps(story.helps)
 
     def _passed_over(self, story: PodExplanation) -> dict[str, list[str]]:
-        """By claim: devices that come before those it has, and who has them."""
+        """Return, by claim, the devices that come before those it has, with their holders."""
         views = devices_of(self.world.slices, self.world.claims, self.world.taint_rules)
         return {
             claim: [_whose(each) for each in passed_over(views, claim) if each.takers]
@@ -223,16 +227,18 @@ class Case:
     def _claim(self, name: str) -> bool:
         found = {f"{each.namespace}/{each.name}": each for each in self._claims()}
         if name not in found:
-            raise ContentError(f"claim {name!r}: not there; {hint(name, found)}")
+            raise ContentError(f"claim {name!r} not found; {hint(name, found)}")
         view = found[name]
         if view.devices or view.node:
             self._print_allocated(view)
             return True
         waiting = [f"{view.namespace}/{pod}" for pod in view.pods]
         if waiting:
-            say(shown(f"claim {name} waits for its pod:"))
+            say(shown(f"claim {name} is not allocated, because its pod has no node:"))
             return self._pod(waiting[0])
-        say(shown(f"no pod uses claim {name}; it is given devices when one does. If one did now:"))
+        say(
+            shown(f"claim {name} is not allocated, because no pod uses it. For a pod that uses it:")
+        )
         story = explain_claim(as_now_for(self.world, (), {name}), name, self.settings.reckoning())
         if self.form is NamedFormat.TABLE:
             print_story(story, "any node")
@@ -244,14 +250,14 @@ class Case:
             return
         name = paint(shown(f"claim {view.namespace}/{view.name}"), "bold green")
         where = f" on node {view.node}" if view.node else ""
-        print_line(f"{name} has its devices{shown(where)}:")
+        print_line(f"{name} is allocated{shown(where)}:")
         for device in view.devices:
             print_line(shown(f"  {device}"))
-        users = ", ".join(view.pods) or "no pod; it keeps them until it is deleted"
+        users = ", ".join(view.pods) or "no pod; the claim keeps its devices until you delete it"
         print_line(shown(f"used by: {users}"))
 
     def _gang(self, gang: GangView, of: Pod | None = None) -> bool:
-        """The gang, told for itself or for one of its pods."""
+        """Print the gang, for itself or for one of its pods; return whether it fits."""
         namespace = gang.key.namespace
         if not gang.waiting:
             self._print_gang(gang)
@@ -259,7 +265,7 @@ class Case:
         world = world_of_gang(self.world, gang)
         is_table = self.form is NamedFormat.TABLE
         if of is not None and is_table:
-            print_line(shown(f"pod {namespace}/{of.metadata.name} waits with its gang:"))
+            print_line(shown(f"pod {namespace}/{of.metadata.name} is pending with its gang:"))
         told = of or self._pods_of(namespace)[gang.waiting[0]]
         fits = run_gang(
             world,
@@ -272,7 +278,7 @@ class Case:
             name = f"{namespace}/{of.metadata.name}"
             trace = explain_pod(world, name, self.settings.reckoning(), traced=True).trace
             assert trace is not None, "it was asked for"
-            print_line("\nby itself:")
+            print_line("\nthe pod without its gang:")
             print_trace(trace)
         return fits
 
@@ -310,10 +316,10 @@ def run(
 def _print_outlook(story: PodExplanation) -> None:
     if story.chosen:
         after = f" after preempting {story.preempted}" if story.preempted else ""
-        print_line(shown(f"decided now, it would go to node {story.chosen}{after}"))
+        print_line(shown(f"it now fits on node {story.chosen}{after}"))
         _print_devices(story.devices)
     else:
-        print_line(shown(f"decided now, it would find no node: {story.message}"))
+        print_line(shown(f"it now fits on no node: {story.message}"))
 
 
 def _print_devices(
@@ -325,9 +331,9 @@ def _print_devices(
             print_line(shown(f"    {each.request}: {each.driver}/{each.pool}/{each.device}"))
         lines = (passed or {}).get(claim, ())
         for line in lines[:_PASSED_MAX]:
-            print_line(shown(f"    passed over: {line}"))
+            print_line(shown(f"    skipped: {line}"))
         if len(lines) > _PASSED_MAX:
-            print_line(f"    passed over: and {many(len(lines) - _PASSED_MAX, 'more device')}")
+            print_line(f"    skipped: and {many(len(lines) - _PASSED_MAX, 'more device')}")
 
 
 def _whose(device: DeviceView) -> str:
@@ -335,21 +341,21 @@ def _whose(device: DeviceView) -> str:
 
 
 def print_said(said: Said | None, message: str, now: float) -> None:
-    """Whose words they are; the same are not told twice."""
+    """Print the message of the scheduler, unless it repeats dryrack's message."""
     if said is None or not said.message:
         return
-    # What is said about preemption comes after the refusal.
+    # The part about preemption comes after the message.
     base = message.rstrip(".")
     if said.message == message:
-        line = f"({said.scheduler} said the same{_ago(said, now)})"
+        line = f"({said.scheduler} reported the same{_ago(said, now)})"
     elif base and said.message.startswith(f"{base}."):
         more = said.message.removeprefix(f"{base}.")
-        line = f"({said.scheduler} said the same{_ago(said, now)}, and:{more})"
+        line = f"({said.scheduler} reported the same{_ago(said, now)}, and:{more})"
     else:
-        line = f"{said.scheduler} said{_ago(said, now)}: {said.message}"
+        line = f"{said.scheduler} reported{_ago(said, now)}: {said.message}"
     print_line(paint(shown(line), "dim"))
 
 
 def _ago(said: Said, now: float) -> str:
-    """When it was said, as words that follow others."""
+    """Return the age of the scheduler's message, to append to a text."""
     return f" {human(now - seconds_of(said.since))} ago" if said.since else ""

@@ -1,4 +1,4 @@
-"""Nodes of an instance type that commands on files add: `--instance-type` and `--nodes`."""
+"""Options of commands on files that add nodes: `--instance-type` and `--nodes`."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ if TYPE_CHECKING:
     from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.documents import Document
 
-# More than this in one process is possible, but it is more likely a mistake.
+# More nodes in one process are possible, but more likely a mistake.
 NODES_MAX = 10_000
 
-_option = panel("Nodes of the catalogue")
+_option = panel("Nodes of an instance type")
 InstanceType = Annotated[
     str,
     _option(
         "--instance-type",
         metavar="TYPE",
-        help="Add nodes of this type with their devices and classes; see: dryrack hardware list.",
+        help="Add nodes of this type with devices and classes. See: dryrack hardware list.",
     ),
 ]
 Nodes = Annotated[
-    int | None, _option("--nodes", help="How many nodes of --instance-type; 1 if not given.")
+    int | None, _option("--nodes", help="Number of nodes of --instance-type. Default: 1.")
 ]
 CatalogueFiles = Annotated[
     list[str] | None,
     _option(
         "--catalogue-file",
         metavar="FILE",
-        help="Instance types of your own, for --instance-type and for Nodes; repeatable.",
+        help="File with your own instance types. Repeatable.",
     ),
 ]
 
 
 @dataclass(frozen=True)
 class FleetOptions:
-    """The options, as the command line has them."""
+    """The values of the options."""
 
     instance_type: str = ""
     nodes: int | None = None
@@ -51,10 +51,10 @@ class FleetOptions:
 
     def __post_init__(self) -> None:
         if self.nodes is not None and not self.instance_type:
-            fix = "add --instance-type TYPE; see: dryrack hardware list"
-            raise UsageError(f"--nodes {self.nodes}: the instance type is missing; {fix}")
+            see = "for the types, run: dryrack hardware list"
+            raise UsageError(f"--nodes {self.nodes} needs --instance-type TYPE; {see}")
         if self.nodes is not None and not 1 <= self.nodes <= NODES_MAX:
-            raise UsageError(f"--nodes {self.nodes}: from 1 to {NODES_MAX}")
+            raise UsageError(f"--nodes {self.nodes}: must be from 1 to {NODES_MAX}")
 
     @property
     def is_given(self) -> bool:
@@ -70,7 +70,7 @@ class FleetOptions:
 
     @cached_property
     def catalogue(self) -> Catalogue:
-        """The packaged catalogue with the given files."""
+        """The packaged hardware catalog with the given files."""
         from dryrack.cli.hardware import load
 
         return load(self.catalogue_files)

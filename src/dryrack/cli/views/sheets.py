@@ -1,4 +1,4 @@
-"""What there is to show of devices, claims and gangs: columns, rows, and what is said below."""
+"""The tables of devices, claims and gangs: columns, rows and footer."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def device_sheet(objects: Sequence[KubernetesObject], look: Look) -> Sheet:
         },
         tuple(each.name for each in found),
         tuple(map(_summary_line, summary)),
-        f"no devices{where}; a driver publishes them as ResourceSlices (dryrack up, publish)",
+        f"no devices{where}; a driver publishes devices as ResourceSlices (dryrack up, publish)",
     )
 
 
@@ -122,7 +122,7 @@ def gang_sheet(objects: Sequence[KubernetesObject], look: Look) -> Sheet:
 
 
 def _elsewhere(look: Look) -> str:
-    return "" if look.namespaces else " in this namespace; -A shows those of all"
+    return "" if look.namespaces else " in this namespace; to show all namespaces, add -A"
 
 
 def _device_rows(found: Iterable[DeviceView]) -> Iterable[Row]:

@@ -1,4 +1,4 @@
-"""Where objects come from that are looked at: a cluster, as kubectl finds it, or files."""
+"""Read the objects of a command from a cluster, found as kubectl does, or from files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The options that say where to look."""
+    """The options that name the cluster or the files."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -36,9 +36,9 @@ class Source:
 
     def __post_init__(self) -> None:
         if self.files and (self.kubeconfig or self.context):
-            raise UsageError("-f: files or a cluster; leave out --kubeconfig and --context")
+            raise UsageError("-f reads files, not a cluster; leave out --kubeconfig and --context")
         if self.namespace and self.all_namespaces:
-            raise UsageError("-n and -A: one namespace or all; leave one of them out")
+            raise UsageError("-n and -A are mutually exclusive; use one of them")
 
     def objects(self, kinds: Sequence[Endpoint]) -> tuple[KubernetesObject, ...]:
         """All of these kinds, in the namespace that is looked at."""

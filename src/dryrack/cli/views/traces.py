@@ -1,4 +1,4 @@
-"""The trace of a decision, for a person: plugin by plugin, nodes that are alike together."""
+"""Print the trace of a decision: plugin by plugin, with similar nodes grouped."""
 
 from __future__ import annotations
 
@@ -11,42 +11,43 @@ if TYPE_CHECKING:
 
     from dryrack.placement import DecisionTrace, NodeTrace, PodExplanation
 
-_COLUMNS = ("NODE", "PLUGIN", "VERDICT")
+_COLUMNS = ("NODE", "PLUGIN", "RESULT")
 # Feasible nodes differ in their scores; the best are those that matter.
 _GROUPS_MAX = 8
 
 
 def print_trace(trace: DecisionTrace) -> None:
-    """What each plugin says of each node, in the order in which they are asked."""
+    """Print the result of each plugin for each node, in the order of evaluation."""
     groups = _groups(trace)
     rows = [row for alike in groups[:_GROUPS_MAX] for row in _rows(alike)]
     print_table(_COLUMNS, rows)
     more = sum(len(alike) for alike in groups[_GROUPS_MAX:])
     if more:
-        print_line(f"and {many(more, 'further node')}; see -o json")
+        print_line(f"and {many(more, 'more node')}; to print all, use -o json")
     chosen = f"node {trace.chosen}" if trace.chosen else "no node"
-    print_line(shown(f"chosen by the profile {trace.scheduler_name}: {chosen}"))
+    print_line(shown(f"selected by profile {trace.scheduler_name}: {chosen}"))
 
 
 def why_chosen(story: PodExplanation) -> str:
-    """Why the pod is where it is, as far as that is so now."""
+    """Return why the pod is on its node, as far as the present state shows it."""
     if not story.chosen:
-        return "decided again now, it would find no node: things have changed since"
+        return "it would now fit on no node: the cluster has changed since it was bound"
     if story.chosen != story.node:
-        return f"decided again now, it would go to node {story.chosen}: things have changed since"
+        since = "the cluster has changed since it was bound"
+        return f"it would now be bound to node {story.chosen}: {since}"
     if story.trace is None:
-        return "decided again now, it would go there, too; -v shows what speaks for it"
+        return "it would now be bound to the same node; to print the scores, add -v"
     totals = sorted((each.total for each in story.trace.nodes if not each.refused_by), reverse=True)
     if len(totals) < 2:
-        return "it is the only node that takes the pod"
-    best = f"it is the best of {len(totals)} nodes that take the pod"
+        return "it is the only node where the pod fits"
+    best = f"it is the best of {len(totals)} nodes where the pod fits"
     if totals[0] == totals[1]:
-        return f"{best}: of those with the highest score, the one with the fewest pods, by name"
+        return f"{best}: of the nodes with the highest score, the first by number of pods and name"
     return f"{best}: its score is {totals[0]}, the next {totals[1]}"
 
 
 def _groups(trace: DecisionTrace) -> list[list[NodeTrace]]:
-    """Nodes of which all plugins say the same: the chosen first, then by score."""
+    """Return groups of nodes with equal results: the selected node first, then by score."""
     together: dict[object, list[NodeTrace]] = {}
     for each in trace.nodes:
         verdicts = (tuple(each.passed), each.refused_by, each.refusal, tuple(each.scores))
@@ -69,7 +70,7 @@ def _rows(alike: Sequence[NodeTrace]) -> Iterator[tuple[str, str, str]]:
     for plugin in first.passed:
         yield name, plugin, "passed"
     if first.refused_by:
-        yield name, first.refused_by, f"refused: {first.refusal}"
+        yield name, first.refused_by, f"rejected: {first.refusal}"
         return
     for each in first.scores:
         weight = f" × {each.weight}" if each.weight != 1 else ""

@@ -1,5 +1,5 @@
 """
-A table that goes on: on a terminal it is drawn anew, in a pipe a line is written for each change.
+Watch a table: redraw it on a terminal, or write a line for each change into a pipe.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
     from dryrack.kinds.meta import KubernetesObject
 
-GONE = "(gone)"
+GONE = "(deleted)"
 
 
 def watch(
@@ -26,7 +26,7 @@ def watch(
     kinds: Sequence[Endpoint],
     sheet_of: Callable[[Sequence[KubernetesObject]], Sheet],
 ) -> None:
-    """Until somebody interrupts it."""
+    """Show the table and its changes until a signal stops the process."""
     from dryrack.client.client import Selection
     from dryrack.cluster import follow_snapshots
 
@@ -44,7 +44,7 @@ def watch(
 
 
 class Lines:
-    """For a pipe: the table, then each row that is new or another, and those that go."""
+    """For a pipe: write the table, then each new, changed or deleted row."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, ...]] | None = None
@@ -81,11 +81,11 @@ class Lines:
         sys.stdout.write(GAP.join(padded).rstrip() + "\n")
 
     def end(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
 
 class Live:
-    """For a terminal: the table as it is now, drawn over the one before."""
+    """For a terminal: draw the current table over the previous one."""
 
     def __init__(self) -> None:
         from rich.live import Live as RichLive

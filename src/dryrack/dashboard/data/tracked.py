@@ -97,14 +97,14 @@ class Tracked:
         return gangs_of(self._members.of(definition).values(), self._groups.of(definition).values())
 
     def events_about(self, kind: str, names: Iterable[str]) -> list[Document]:
-        """What was told of objects of a kind, by "namespace/name"."""
+        """Return the events about objects of a kind, named "namespace/name"."""
         found = (event for name in names for event in self._about.of((kind, name)))
         return [self.events.current[each] for each in found if each in self.events.current]
 
     def change(self, kind: Endpoint, old: Raw | None, new: Raw | None) -> None:
-        """An object came, is another, or is gone."""
+        """Update the rows after an object was created, changed or deleted."""
         raw = new or old
-        assert raw is not None, "a change is of something"
+        assert raw is not None, "a change has an old or a new object"
         name = _name(raw)
         if kind == SLICES:
             self.fleet.change_slice(old, new)
@@ -123,7 +123,7 @@ class Tracked:
         elif kind in self._group_models:
             self._change_group(kind, old, new)
         else:
-            assert kind in (CLASSES, TEMPLATES), f"nobody asked for {kind.resource}"
+            assert kind in (CLASSES, TEMPLATES), f"unexpected kind {kind.resource}"
 
     def take(self) -> Changes:
         """Some of what has changed; to be asked again until there is nothing."""

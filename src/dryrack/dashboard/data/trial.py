@@ -75,20 +75,20 @@ def read_trial(body: bytes) -> Trial:
     except msgspec.DecodeError as error:
         raise TrialError(f"{error}; see docs/reference/dashboard-api.md") from None
     if trial.kind not in ("pod", "claim", "gang"):
-        raise TrialError(f"kind {trial.kind!r}: pod, claim or gang")
+        raise TrialError(f"kind {trial.kind!r}: must be pod, claim or gang")
     count = trial.change.count
     if count is not None and not 1 <= count <= _COUNT_MAX:
-        raise TrialError(f"count {count}: from 1 to {_COUNT_MAX}")
+        raise TrialError(f"count {count}: must be from 1 to {_COUNT_MAX}")
     return trial
 
 
 def changed_world(world: World, trial: Trial) -> World:
-    """The copy in which the case is decided."""
+    """Return the changed copy of the objects, in which the scheduler decides."""
     change = trial.change
     _check(world, change)
     pods = _pods(world, trial)
     for party in [each for each in world.in_order() if each.pod is not None]:
-        assert party.pod is not None, "selected by it"
+        assert party.pod is not None, "selected by its pod"
         if party.pod.full_name in pods and party.is_bound:
             world = as_before(world, party)
     if not change.is_of_claims:
@@ -97,7 +97,7 @@ def changed_world(world: World, trial: Trial) -> World:
     copies = [_changed_claim(each, change) for each in claims]
     if all(copy is each for copy, each in zip(copies, claims, strict=True)):
         of = f"request {change.request!r}" if change.request else "request"
-        raise TrialError(f"{trial.kind} {trial.full_name}: no {of} to change")
+        raise TrialError(f"{trial.kind} {trial.full_name} has no {of} to change")
     for copy in copies:
         world = world.with_claim(copy)
     return world
@@ -107,11 +107,11 @@ def _check(world: World, change: Change) -> None:
     classes = [each.metadata.name for each in world.classes]
     if change.device_class is not None and change.device_class not in classes:
         raise TrialError(
-            f"class {change.device_class!r}: not there; {hint(change.device_class, classes)}"
+            f"class {change.device_class!r} not found; {hint(change.device_class, classes)}"
         )
     nodes = [each.metadata.name for each in nodes_of(world)[0]]
     if change.node is not None and change.node not in nodes:
-        raise TrialError(f"node {change.node!r}: not there; {hint(change.node, nodes)}")
+        raise TrialError(f"node {change.node!r} not found; {hint(change.node, nodes)}")
 
 
 def _pods(world: World, trial: Trial) -> Collection[str]:

@@ -22,10 +22,10 @@ async function ask(path, options) {
   try {
     response = await fetch(`api/v1/${path}`, { credentials: "same-origin", ...options });
   } catch {
-    throw new Error("the server does not answer; is dryrack still running?");
+    throw new Error("the server does not respond; check that dryrack is running");
   }
   const text = await response.text();
-  if (!response.ok) throw new Error(reason(text) || `the server answers ${response.status}`);
+  if (!response.ok) throw new Error(reason(text) || `the server returned status ${response.status}`);
   return JSON.parse(text);
 }
 

@@ -1,16 +1,16 @@
-// Help: the keys, and what colours and marks mean.
+// Help: the keys, and the meaning of colors and marks.
 
 import { h } from "./dom.js";
 import { MEANINGS, swatch } from "./map/paint.js";
 
 const KEYS = [
   ["/", "search"],
-  ["?", "this help"],
-  ["g then f d p c g s k e", "go to fleet, devices, pending, claims, gangs, slices, classes, events"],
-  ["← ↑ → ↓", "on the map: the next device"],
-  ["Shift ← ↑ → ↓", "on the map: move it"],
-  ["+  −  0", "on the map: nearer, farther, all of it"],
-  ["Esc", "close, or select nothing"],
+  ["?", "show this help"],
+  ["g then f d p c g s k e", "open fleet, devices, pending, claims, gangs, slices, classes, events"],
+  ["← ↑ → ↓", "on the map: select the next device"],
+  ["Shift ← ↑ → ↓", "on the map: move the map"],
+  ["+  −  0", "on the map: zoom in, zoom out, show all"],
+  ["Esc", "close, or clear the selection"],
 ];
 
 export class Help {
@@ -31,7 +31,7 @@ export class Help {
       h("dl", { class: "keys" }, KEYS.map(([key, what]) => [h("dt", null, h("kbd", null, key)), h("dd", null, what)]).flat()),
       h("h3", null, "Devices"),
       h("ul", { class: "meanings" }, Object.entries(MEANINGS).map(([state, text]) => h("li", null, swatch(state), h("span", null, text)))),
-      h("p", { class: "quiet" }, "The page only reads; what you try here changes nothing in the cluster."),
+      h("p", { class: "quiet" }, "The dashboard only reads: what you try here does not change the cluster."),
       close,
     );
     this.dialog.showModal();

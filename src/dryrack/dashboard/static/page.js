@@ -134,9 +134,9 @@ class Page {
     status.dataset.state = connection;
     const since = known.toLocaleTimeString("en-GB");
     const texts = {
-      lost: `The connection is lost. This is what was known at ${since}; trying again …`,
+      lost: `The connection is lost. The dashboard shows the state of ${since} and tries to reconnect …`,
       failed: `${problem} Trying again …`,
-      stale: `The cluster does not answer: ${problem}. This is what was known at ${since}.`,
+      stale: `The cluster does not respond: ${problem}. The dashboard shows the state of ${since}.`,
     };
     const text = texts[/** @type {keyof typeof texts} */ (connection)];
     const lines = [...(text ? [text] : []), ...failures];

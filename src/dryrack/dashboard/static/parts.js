@@ -104,7 +104,7 @@ export function facts(pairs) {
 
 /** What happened, in order of time. @param {any[]} timeline */
 export function happenings(timeline) {
-  if (!timeline.length) return empty("Nothing has happened to it yet.");
+  if (!timeline.length) return empty("No events yet.");
   return h(
     "ol",
     { class: "happenings" },
@@ -234,7 +234,7 @@ export function listView({ title, nothing, table, rows, text, about, announce })
     const isAll = found.length === all.length;
     count.textContent = isAll ? number(all.length) : `${number(found.length)} of ${number(all.length)}`;
     table.show(found);
-    const shown = !all.length ? nothing : found.length ? table.element : empty("Nothing here matches the filter.");
+    const shown = !all.length ? nothing : found.length ? table.element : empty("No row matches the filter.");
     if (body.firstChild !== shown) fill(body, shown);
   };
   update();

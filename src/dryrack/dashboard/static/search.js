@@ -105,7 +105,7 @@ export class Search {
         h("span", { class: "name" }, each.name),
       ),
     );
-    const none = h("li", { role: "option", "aria-disabled": "true", class: "quiet" }, "Nothing has that name.");
+    const none = h("li", { role: "option", "aria-disabled": "true", class: "quiet" }, "Nothing found.");
     fill(this.list, items.length ? items : none);
     if (this.active >= 0) this.input.setAttribute("aria-activedescendant", `result-${this.active}`);
     else this.input.removeAttribute("aria-activedescendant");

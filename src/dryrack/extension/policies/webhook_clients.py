@@ -52,7 +52,7 @@ def client_config_problems(at: str, config: Raw) -> Iterator[FieldProblem]:
     elif url is not None:
         yield from url_problems(f"{at}.url", url)
     else:
-        assert service is not None, "one of the two is there"
+        assert service is not None, "url or service is set"
         yield from _service(f"{at}.service", service)
 
 

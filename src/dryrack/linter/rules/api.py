@@ -52,7 +52,7 @@ _SPECIAL: tuple[tuple[str, Reason, re.Pattern[str]], ...] = (
 
 
 def code_of(problem: FieldProblem) -> str:
-    """The code under which a refusal is told."""
+    """Return the code of the rule that reports a rejected field."""
     for code, reason, pattern in _SPECIAL:
         if problem.reason is reason and pattern.fullmatch(problem.field):
             return code
@@ -65,14 +65,14 @@ _CORRECTED: Mapping[str, Callable[[str], str]] = {
 }
 _DEFAULT_FIXES = {
     "DR101": "set it",
-    "DR102": "change it to what the message asks for",
+    "DR102": "change it as the message describes",
     "DR103": "use one of the supported values",
     "DR104": "keep one of them",
     "DR105": "remove it",
     "DR106": "shorten it",
-    "DR107": "split it over several objects",
+    "DR107": "split it into several objects",
     "DR113": "correct the expression",
-    "DR114": "test the cheap conditions first, and bound what is searched",
+    "DR114": "test cheap conditions first, and limit loops",
     "DR115": "split the slice and raise resourceSliceCount",
     "DR116": 'label the namespace resource.kubernetes.io/admin-access: "true"',
     "DR117": "add it to spec.resourceClaims",
@@ -84,7 +84,7 @@ _DEFAULTS = frozenset({*_DEFAULT_FIXES.values(), ""})
 
 
 def _fixes(world: World) -> Mapping[tuple[int, Path], str]:
-    """Return one fix for each refused field: the server may have two things against a field."""
+    """Return one fix for each rejected field, which can have several problems."""
     chosen: dict[tuple[int, Path], str] = {}
     unknown: dict[int, list[UnknownField]] = {}
     for field in world.unknown_fields:
@@ -100,7 +100,7 @@ def _fixes(world: World) -> Mapping[tuple[int, Path], str]:
 
 
 def _renamed(refusal: Refusal, unknown: Sequence[UnknownField]) -> str:
-    """Return the fix of an unknown field that was meant for what is missing."""
+    """Return the fix if an unknown field is a misspelling of the missing field."""
     path = refusal.path
     for field in unknown:
         parent, name, fix = field.path[:-1], field.path[-1], right_place(field)
@@ -114,7 +114,7 @@ def _renamed(refusal: Refusal, unknown: Sequence[UnknownField]) -> str:
 
 def _fix(code: str, refusal: Refusal) -> str:
     if "sharedCounters" in refusal.problem.detail:
-        return "put the counters into a slice of their own, in the same pool"
+        return "put the counters into a separate slice of the same pool"
     if code in _CORRECTED:
         return f"write {_CORRECTED[code](refusal.key or str(refusal.problem.value))!r}"
     if code == "DR113" and "token recognition error at: '=" in refusal.problem.detail:
@@ -150,51 +150,51 @@ _api_rule(
     "DR101",
     "value-required",
     "A field that the API requires is not set.",
-    why="The API server refuses the object.",
+    why="The API server rejects the object.",
 )
 _api_rule(
     "DR102",
     "value-invalid",
     "A field has a value that the API does not allow.",
-    why="The API server refuses the object; the message is the server's own.",
+    why="The API server rejects the object with the same message.",
 )
 _api_rule(
     "DR103",
     "value-not-supported",
-    "A field has none of the values that the API knows.",
-    why="The API server refuses the object. Such values are written exactly, in camel case.",
+    "A field has a value that the API does not support.",
+    why="The API server rejects the object. Write such values exactly, in camel case.",
 )
 _api_rule(
     "DR104",
     "value-duplicate",
-    "A value that must be unique occurs twice.",
-    why="The API server refuses the object.",
+    "A value that must be unique occurs more than once.",
+    why="The API server rejects the object.",
 )
 _api_rule(
     "DR105",
     "value-forbidden",
-    "A field may not be set here.",
-    why="The API server refuses the object.",
+    "A field is set where the API forbids it.",
+    why="The API server rejects the object.",
 )
 _api_rule(
     "DR106",
     "value-too-long",
-    "A text is longer than the API allows.",
-    why="The API server refuses the object. A string attribute has at most 64 bytes.",
+    "A string is longer than the API allows.",
+    why="The API server rejects the object. A string attribute has at most 64 bytes.",
 )
 _api_rule(
     "DR107",
     "value-too-many",
     "A list is longer than the API allows.",
-    why="The API server refuses the object. A request has at most eight alternatives.",
+    why="The API server rejects the object. A request has at most eight alternatives.",
 )
 _api_rule(
     "DR111",
     "driver-name",
     "A driver has a name that the API does not allow.",
     why="""
-    The name of a driver is a DNS name of at most 63 characters. A slash, as in the names of
-    labels and CDI kinds, is not part of it.
+    The name of a driver is a DNS name of at most 63 characters. Unlike the names of labels and
+    CDI kinds, it contains no slash.
     """,
 )
 _api_rule(
@@ -202,41 +202,41 @@ _api_rule(
     "attribute-name",
     "An attribute or capacity has a name that the API does not allow.",
     why="""
-    Selectors write the name after a dot, so it is an identifier as in C: letters, digits and
-    underscores, at most 32 of them, with an optional domain and a slash before it.
+    Selectors use the name as a field name, so it must be a C identifier: at most 32 letters,
+    digits and underscores. A domain and a slash can precede it.
     """,
 )
 _api_rule(
     "DR113",
     "expression-invalid",
     "A selector does not compile.",
-    why="The API server refuses the object; the message is the compiler's own.",
+    why="The API server rejects the object with the same message of the CEL compiler.",
 )
 _api_rule(
     "DR114",
     "expression-too-costly",
-    "A selector could take more work than the API allows.",
+    "A selector can cost more than the API allows.",
     why="""
-    The API server estimates the worst case before it accepts an expression. Loops inside
-    loops over attributes multiply.
+    The API server estimates the cost of the worst case before it accepts an expression. The cost
+    of a loop inside another loop is the product of both.
     """,
 )
 _api_rule(
     "DR115",
     "too-many-devices",
-    "A slice has more devices than fit.",
+    "A slice has more devices than the API allows.",
     why="""
-    A slice has at most 128 devices, and at most 64 if any of them has taints, draws on
-    counters or has lists as attributes. A pool may have many slices.
+    A slice has at most 128 devices, or at most 64 if a device has taints, consumes counters or
+    has lists as attributes. A pool can have many slices.
     """,
 )
 _api_rule(
     "DR116",
     "admin-access-forbidden",
-    "A claim asks for admin access in a namespace that does not allow it.",
+    "A claim requests admin access in a namespace that does not allow it.",
     why="""
-    Admin access reaches devices that belong to others, so the API server refuses it unless
-    the namespace carries the label, with the value "true" in lower case.
+    Admin access includes devices of other claims, so the API server rejects it unless the
+    namespace has the label with the value "true" in lower case.
     """,
 )
 _api_rule(
@@ -244,17 +244,17 @@ _api_rule(
     "claim-name-unknown",
     "A container uses a claim that its pod does not have.",
     why="""
-    The API server refuses the pod. The name is that of an entry of `spec.resourceClaims`, not
-    that of the claim or template it stands for.
+    The API server rejects the pod. The name must be the name of an entry of
+    `spec.resourceClaims`, not the name of the claim or template in that entry.
     """,
 )
 _api_rule(
     "DR118",
     "node-placement",
-    "A slice does not say for which nodes it is, or says it twice.",
+    "A slice does not select its nodes in exactly one way.",
     why="""
-    Exactly one of `nodeName`, `nodeSelector`, `allNodes: true` and
-    `perDeviceNodeSelection: true` is set, and counters are not in the same slice as devices.
+    Set exactly one of `nodeName`, `nodeSelector`, `allNodes: true` and
+    `perDeviceNodeSelection: true`. Do not put counters into the same slice as devices.
     """,
 )
 
@@ -263,11 +263,11 @@ _api_rule(
     "DR121",
     "field-dropped",
     Severity.WARNING,
-    summary="A field belongs to a feature that is off, so the API server drops it.",
+    summary="A field belongs to a disabled feature, so the API server drops it.",
 )
 def field_dropped(world: World) -> Iterator[Problem]:
     """
-    The API server does not refuse a field of a disabled feature: it stores the object without the
+    The API server does not reject a field of a disabled feature: it stores the object without the
     field and reports nothing. The rule assumes the default feature gates of Kubernetes 1.36.
     """
     for entry in world.validated:
@@ -285,10 +285,10 @@ def field_dropped(world: World) -> Iterator[Problem]:
     "DR122",
     "api-warning",
     Severity.WARNING,
-    summary="The API server takes the object, with a warning.",
+    summary="The API server accepts the object with a warning.",
 )
 def api_warning(world: World) -> Iterator[Problem]:
-    """kubectl prints the warning once, when the object is created, and nobody sees it again."""
+    """kubectl prints the warning only once, when it creates the object."""
     for entry in world.validated:
         for text in warnings(entry.value):
             field, _, what = text.partition(": ")

@@ -1,8 +1,8 @@
 """
-DR5xx: claims that nobody could satisfy, and parts of claims that do nothing.
+DR5xx: claims that cannot be allocated, and parts of claims that have no effect.
 
-What depends on files that may simply not have been given is a warning: the class may be in
-the cluster already, and so may the devices.
+A finding that depends on missing files is a warning: the class or the devices may already be in
+the cluster.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _SLIP = 0.9
     "DR501",
     "class-unknown",
     Severity.WARNING,
-    summary="A request names a class that is not in the files.",
+    summary="A request uses a device class that is not in the files.",
 )
 def class_unknown(world: World) -> Iterator[Problem]:
     """
-    A pod whose claim names a class that does not exist is unschedulable, even if the class
-    belongs to an alternative that is not needed. Classes that a known driver installs need not be
-    in the files. Files with neither classes nor slices are for a cluster that has both; there, only
-    a name that is almost that of a known class is reported.
+    A pod whose claim uses a class that does not exist is unschedulable, even if only an
+    alternative that is not needed uses the class. The files do not need the classes that a known
+    driver installs. If the files have no classes and no slices, the cluster has them, and the rule
+    reports only probable misspellings of known classes.
     """
     for ask in world.asks:
         name = ask.details.device_class_name
@@ -61,7 +61,7 @@ def class_unknown(world: World) -> Iterator[Problem]:
             yield Problem(
                 ask.claim.entry,
                 (*ask.path, "deviceClassName"),
-                f"request {ask.name!r} names class {name!r}, which is not in the files",
+                f"request {ask.name!r} uses class {name!r}, which is not in the files",
                 fix,
             )
 
@@ -76,10 +76,10 @@ def _misspelt_class(name: str) -> str:
     "DR503",
     "too-many-for-one-claim",
     Severity.ERROR,
-    summary="A claim asks for more than the 32 devices that a claim can hold.",
+    summary="A claim requests more than 32 devices, the maximum of a claim.",
 )
 def too_many_for_one_claim(world: World) -> Iterator[Problem]:
-    """The API server accepts the claim; the scheduler then refuses it on every attempt."""
+    """The API server accepts the claim, but the scheduler can never allocate it."""
     for claim in world.claims:
         least: dict[str, int] = {}
         for ask in asks_of(claim):
@@ -88,8 +88,8 @@ def too_many_for_one_claim(world: World) -> Iterator[Problem]:
             yield Problem(
                 claim.entry,
                 (*claim.path, "devices", "requests"),
-                f"the claim asks for at least {sum(least.values())} devices, and a claim can hold"
-                f" {_RESULTS_MAX}",
+                f"the claim requests at least {sum(least.values())} devices, but a claim can have"
+                f" at most {_RESULTS_MAX}",
                 "split it into several claims",
             )
 
@@ -107,19 +107,19 @@ def _configs(world: World) -> Iterator[tuple[Entry[object], Path, OpaqueDeviceCo
 
 @RULES.rule(
     "DR507",
-    "config-for-nobody",
+    "config-without-driver",
     Severity.WARNING,
-    summary="A configuration is for a driver that no slice in the files has.",
+    summary="A configuration is for a driver that has no slice in the files.",
 )
-def config_for_nobody(world: World) -> Iterator[Problem]:
-    """Each driver reads only its own configuration and passes over the others in silence."""
+def config_without_driver(world: World) -> Iterator[Problem]:
+    """Each driver reads only its own configuration and ignores all others."""
     for entry, path, opaque in _configs(world):
         if world.drivers and opaque.driver not in world.drivers:
             yield Problem(
                 entry,
                 (*path, "opaque", "driver"),
-                f"no slice is of driver {opaque.driver!r}, so nobody reads this configuration",
-                suggestion(opaque.driver, world.drivers) or f"there are {quoted(world.drivers)}",
+                f"driver {opaque.driver!r} has no slice, so no driver reads this configuration",
+                suggestion(opaque.driver, world.drivers) or f"use one of: {quoted(world.drivers)}",
             )
 
 
@@ -137,7 +137,7 @@ def _taints(world: World) -> tuple[DeviceTaint, ...]:
     summary="A toleration tolerates no taint in the files.",
 )
 def toleration_without_taint(world: World) -> Iterator[Problem]:
-    """It may be a provision for later, or a key or value that was misspelt."""
+    """The toleration can be for a future taint, or its key or value is misspelled."""
     taints = _taints(world)
     for ask in world.asks:
         for index, toleration in enumerate(ask.details.tolerations):
@@ -147,10 +147,10 @@ def toleration_without_taint(world: World) -> Iterator[Problem]:
                 yield Problem(
                     ask.claim.entry,
                     (*ask.path, "tolerations", index),
-                    f"no device in the files has a taint with key {toleration.key!r} that this"
-                    " tolerates",
+                    f"no device in the files has a taint with key {toleration.key!r} that the"
+                    " request tolerates",
                     suggestion(toleration.key, {taint.key for taint in taints})
-                    or "remove it, unless the taint is still to come",
+                    or "remove it, unless the taint is added later",
                 )
 
 
@@ -158,12 +158,13 @@ def toleration_without_taint(world: World) -> Iterator[Problem]:
     "DR512",
     "alternative-never-reached",
     Severity.WARNING,
-    summary="An alternative wants at least what an earlier one wants, so it is never taken.",
+    summary="An alternative requests at least as much as an earlier one, so it is never used.",
 )
 def alternative_never_reached(world: World) -> Iterator[Problem]:
     """
-    Alternatives are tried in order. One that asks for the same devices and no fewer of them
-    cannot fit where the earlier one did not: put the wish first and the fallback last.
+    The scheduler tries alternatives in order. An alternative that requests at least as many of the
+    same devices cannot fit if the earlier one does not fit. Put the preferred alternative first
+    and the fallback last.
     """
     for claim in world.claims:
         earlier: list[Ask] = []
@@ -174,8 +175,8 @@ def alternative_never_reached(world: World) -> Iterator[Problem]:
                 yield Problem(
                     claim.entry,
                     ask.path,
-                    f"alternative {ask.name!r} is never taken, as {first.name!r} before it asks"
-                    " for no more",
+                    f"alternative {ask.name!r} is never used: the earlier alternative"
+                    f" {first.name!r} does not request more",
                     "put the larger alternative first",
                 )
 

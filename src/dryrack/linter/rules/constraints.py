@@ -1,5 +1,5 @@
 """
-DR504 to DR506: constraints that nothing satisfies, or everything.
+DR504 to DR506: constraints that no device satisfies, or that have no effect.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def _attribute(constraint: DeviceConstraint) -> tuple[str, str]:
     "DR504",
     "constraint-attribute-missing",
     Severity.WARNING,
-    summary="A constraint names an attribute that no matching device has.",
+    summary="A constraint uses an attribute that no matching device has.",
 )
 def constraint_attribute_missing(world: World) -> Iterator[Problem]:
-    """A device without the attribute does not satisfy the constraint, so nothing is found."""
+    """A device without the attribute cannot satisfy the constraint, so no device matches."""
     for claim, path, constraint, asks in _constraints(world):
         field, attribute = _attribute(constraint)
         lacking = [ask for ask in asks if _lacks(world, ask, attribute)]
@@ -68,7 +68,7 @@ def constraint_attribute_missing(world: World) -> Iterator[Problem]:
                 claim.entry,
                 (*path, field),
                 f"no device that matches request {ask.name!r} has attribute {attribute!r}",
-                suggestion(attribute, names) or "name one that they have",
+                suggestion(attribute, names) or "use an attribute that the devices have",
             )
 
 
@@ -83,12 +83,12 @@ def _lacks(world: World, ask: Ask, attribute: str) -> bool:
     "DR505",
     "constraint-over-one-device",
     Severity.WARNING,
-    summary="A constraint covers a single device, so it does nothing.",
+    summary="A constraint covers a single device, so it has no effect.",
 )
 def constraint_over_one_device(world: World) -> Iterator[Problem]:
     """
-    One device always agrees with itself. Often the constraint lists one request where it
-    should list two, or was meant to hold between claims, which no constraint can do.
+    A single device always satisfies the constraint. Often the constraint lists one request but
+    needs two, or its author expects it to apply across claims, which is not possible.
     """
     for claim, path, _, asks in _constraints(world):
         requests = {ask.request for ask in asks}
@@ -98,23 +98,23 @@ def constraint_over_one_device(world: World) -> Iterator[Problem]:
                 claim.entry,
                 path,
                 f"the constraint covers only the one device of request {asks[0].name!r}",
-                "list all requests that should agree, or remove it",
+                "list all requests that the constraint applies to, or remove it",
             )
 
 
 @RULES.rule(
     "DR506",
-    "constraint-says-both",
+    "constraint-has-both",
     Severity.WARNING,
-    summary="A constraint has matchAttribute and distinctAttribute; only the first counts.",
+    summary="A constraint has matchAttribute and distinctAttribute; only the first has an effect.",
 )
-def constraint_says_both(world: World) -> Iterator[Problem]:
-    """The API server does not refuse it, and the scheduler never looks at the second."""
+def constraint_has_both(world: World) -> Iterator[Problem]:
+    """The API server accepts both fields, but the scheduler ignores `distinctAttribute`."""
     for claim, path, constraint, _ in _constraints(world):
         if constraint.match_attribute is not None and constraint.distinct_attribute is not None:
             yield Problem(
                 claim.entry,
                 (*path, "distinctAttribute"),
-                "distinctAttribute is ignored beside matchAttribute",
+                "distinctAttribute has no effect together with matchAttribute",
                 "write two constraints",
             )

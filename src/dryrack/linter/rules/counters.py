@@ -50,7 +50,7 @@ def _by_name(pool: Pool) -> Mapping[str, CounterSet]:
     summary="Two slices of a pool have a counter set of the same name.",
 )
 def set_name_taken(world: World) -> Iterator[Problem]:
-    """Names of counter sets are unique in a pool, or the scheduler calls the pool invalid."""
+    """Names of counter sets must be unique in a pool; otherwise the pool is invalid."""
     for pool in world.pools:
         seen: dict[str, Entry[ResourceSlice]] = {}
         for entry, index, counters in _sets(pool):
@@ -69,12 +69,12 @@ def set_name_taken(world: World) -> Iterator[Problem]:
     "DR222",
     "counter-unknown",
     Severity.ERROR,
-    summary="A device draws on a counter that its pool does not have.",
+    summary="A device consumes a counter that its pool does not have.",
 )
 def unknown(world: World) -> Iterator[Problem]:
     """
-    A consumption names a counter set and counters of the same pool. One wrong name makes the
-    whole pool invalid, and no device of it is allocated.
+    `consumesCounters` names a counter set and counters of the same pool. One wrong name makes the
+    whole pool invalid: the scheduler allocates none of its devices.
     """
     for pool in world.pools:
         sets, told = _by_name(pool), set[tuple[str, str]]()
@@ -82,13 +82,13 @@ def unknown(world: World) -> Iterator[Problem]:
             for problem in _unknown(sets, consumption):
                 if problem.key not in told:
                     told.add(problem.key)
-                    what = f"device {placed.device.name!r} draws on {problem.what}"
+                    what = f"device {placed.device.name!r} consumes {problem.what}"
                     yield Problem(placed.entry, (*path, *problem.path), what, problem.fix)
 
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """A set or counter that is not there; a pool is told of each once."""
+    """A missing set or counter, reported once per pool."""
 
     key: tuple[str, str]
     path: Path
@@ -122,10 +122,10 @@ def _unknown(
     "DR223",
     "counter-too-small",
     Severity.WARNING,
-    summary="A device draws more from a counter than there ever is.",
+    summary="A device consumes more of a counter than the counter set has.",
 )
 def too_small(world: World) -> Iterator[Problem]:
-    """The device is published, matches selectors, and is refused every time."""
+    """The device matches selectors, but the scheduler can never allocate it."""
     for pool in world.pools:
         sets = _by_name(pool)
         for placed, path, consumption in _consumptions(pool):
@@ -136,9 +136,9 @@ def too_small(world: World) -> Iterator[Problem]:
                     yield Problem(
                         placed.entry,
                         (*path, "counters", name, "value"),
-                        f"device {placed.device.name!r} draws {wanted.value} of counter {name!r},"
-                        f" but set {consumption.counter_set!r} has {has.value} in all",
-                        "lower what the device draws, or raise the counter",
+                        f"device {placed.device.name!r} consumes {wanted.value} of counter"
+                        f" {name!r}, but set {consumption.counter_set!r} has {has.value} in total",
+                        "lower the value that the device consumes, or raise the counter",
                     )
 
 
@@ -146,20 +146,20 @@ def too_small(world: World) -> Iterator[Problem]:
     "DR224",
     "counter-set-unused",
     Severity.INFO,
-    summary="No device draws on a counter set.",
+    summary="No device consumes counters of a counter set.",
 )
 def unused(world: World) -> Iterator[Problem]:
-    """Often the devices that should draw on it lack `consumesCounters`, and overlap unseen."""
+    """Often `consumesCounters` is missing on the devices that share the counters."""
     for pool in world.pools:
         drawn = {consumption.counter_set for _, _, consumption in _consumptions(pool)}
         if pool.lacks_slices or drawn - _by_name(pool).keys():
-            # Who draws on it may be still to come, or have a wrong name, which is told elsewhere.
+            # The consumers can be in missing slices, or have a wrong name, which DR222 reports.
             continue
         for entry, index, counters in _sets(pool):
             if counters.name not in drawn:
                 yield Problem(
                     entry,
                     ("spec", "sharedCounters", index),
-                    f"no device of the pool draws on counter set {counters.name!r}",
+                    f"no device of the pool consumes counters of set {counters.name!r}",
                     "add consumesCounters to the devices that share it, or remove the set",
                 )

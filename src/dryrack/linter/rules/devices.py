@@ -39,13 +39,14 @@ def _strings(world: World) -> Iterator[tuple[PlacedDevice, str, str]]:
 def _once_per_name(
     found: Iterable[tuple[PlacedDevice, str, str]],
 ) -> Iterator[tuple[PlacedDevice, str, str, str]]:
-    """The first place of each driver and name, and a word about the others."""
+    """Yield the first place of each driver and name, and how many others there are."""
     places: dict[tuple[str, str], list[tuple[PlacedDevice, str, str]]] = defaultdict(list)
     for place in found:
         placed, name, _ = place
         places[placed.entry.value.spec.driver, name].append(place)
     for first, *others in places.values():
-        yield (*first, f", as on {len(others)} more of the driver's devices" if others else "")
+        more = f", as on {len(others)} more devices of the driver" if others else ""
+        yield (*first, more)
 
 
 @RULES.rule(
@@ -56,15 +57,15 @@ def _once_per_name(
 )
 def amount_as_string(world: World) -> Iterator[Problem]:
     """
-    A string can only be compared as text, so no selector can ask for "at least 40Gi", and no
-    claim can request a part of it. Amounts belong in `capacity`.
+    Selectors can compare a string only as text, so "at least 40Gi" is not possible, and a claim
+    cannot request a part of the amount. Publish amounts in `capacity`.
     """
     meant = ((placed, name, text) for placed, name, text in _strings(world) if amount(text))
     for placed, name, text, others in _once_per_name(meant):
         yield Problem(
             placed.entry,
             (*placed.path, "attributes", name, "string"),
-            f"attribute {name!r} is the text {text!r}, which cannot be compared as an"
+            f"attribute {name!r} is the string {text!r}, which selectors cannot compare as an"
             f" amount{others}",
             f"move it to capacity: {name}: {{value: {amount(text)}}}",
         )
@@ -77,7 +78,7 @@ def amount_as_string(world: World) -> Iterator[Problem]:
     summary="A number or version is published as a string attribute.",
 )
 def number_as_string(world: World) -> Iterator[Problem]:
-    """Text compares letter by letter: "10" comes before "9", and "9.0" is not "9.0.0"."""
+    """Strings compare letter by letter: "10" is less than "9", and "9.0" is not "9.0.0"."""
     numbers = (
         (placed, name, text)
         for placed, name, text in _strings(world)
@@ -87,7 +88,8 @@ def number_as_string(world: World) -> Iterator[Problem]:
         yield Problem(
             placed.entry,
             (*placed.path, "attributes", name, "string"),
-            f"attribute {name!r} is the text {text!r}, which does not compare as a number{others}",
+            f"attribute {name!r} is the string {text!r}, which does not compare as a number"
+            f"{others}",
             f"write {{int: {text}}}"
             if "." not in text
             else f"write {{version: {'.'.join(([*text.split('.'), '0'])[:3])}}}",
@@ -111,8 +113,8 @@ def _type(attribute: DeviceAttribute) -> str:
 )
 def types_differ(world: World) -> Iterator[Problem]:
     """
-    A selector is written for one type. On a device with another it is false or an error, and
-    an error stops the scheduling of every pod that reaches the device.
+    A selector expects one type. On a device with another type it is false or an error, and an
+    error stops the scheduling of every pod whose claim reaches the device.
     """
     first: dict[str, tuple[PlacedDevice, str]] = {}
     told: set[str] = set()
@@ -128,7 +130,7 @@ def types_differ(world: World) -> Iterator[Problem]:
                 yield Problem(
                     placed.entry,
                     (*placed.path, "attributes", name),
-                    f"attribute {full!r} is of type {has} here and {expected} on device {model.id}",
+                    f"attribute {full!r} has type {has} here, but {expected} on device {model.id}",
                     "use one type on all devices",
                 )
 
@@ -137,12 +139,12 @@ def types_differ(world: World) -> Iterator[Problem]:
     "DR304",
     "name-given-twice",
     Severity.ERROR,
-    summary="A device has one attribute or capacity under its short and its full name.",
+    summary="A device has an attribute or capacity with its short and its full name.",
 )
 def given_twice(world: World) -> Iterator[Problem]:
     """
-    A name without a domain is in the driver's own. With both spellings on one device a
-    selector sees either value, and which one may change from one attempt to the next.
+    A name without a domain belongs to the domain of the driver. If a device has both spellings, a
+    selector reads one of the two values, and the choice can change between attempts.
     """
     for placed in world.devices:
         driver = placed.entry.value.spec.driver
@@ -167,8 +169,8 @@ def given_twice(world: World) -> Iterator[Problem]:
 )
 def capacity_negative(world: World) -> Iterator[Problem]:
     """
-    The API server accepts any quantity, but no request fits into a negative one. Zero is a
-    statement: NVIDIA's driver publishes it for the engines that a MIG profile does not have.
+    The API server accepts any quantity, but no request fits into a negative one. Zero is valid:
+    the NVIDIA driver publishes it for the engines that a MIG profile does not have.
     """
     for placed in world.devices:
         for name, capacity in placed.device.capacity.items():
@@ -177,5 +179,5 @@ def capacity_negative(world: World) -> Iterator[Problem]:
                     placed.entry,
                     (*placed.path, "capacity", name, "value"),
                     f"capacity {name!r} of device {placed.device.name!r} is {capacity.value}",
-                    "state what the device has, or leave the capacity out",
+                    "set the capacity of the device, or leave it out",
                 )

@@ -30,8 +30,8 @@ RULES = Registry()
 )
 def device_selector_terms(world: World) -> Iterator[Problem]:
     """
-    The API server checks this for a slice but not for a device; the scheduler then stops with
-    an error whenever it has chosen the device.
+    The API server checks this for a slice, but not for a device. The scheduler then stops with an
+    error when it selects the device.
     """
     for placed in world.devices:
         selector = placed.device.node_selector
@@ -39,8 +39,8 @@ def device_selector_terms(world: World) -> Iterator[Problem]:
             yield Problem(
                 placed.entry,
                 (*placed.path, "nodeSelector", "nodeSelectorTerms"),
-                f"device {placed.device.name!r} has a node selector of"
-                f" {len(selector.node_selector_terms)} terms, and one is supported",
+                f"device {placed.device.name!r} has a node selector with"
+                f" {len(selector.node_selector_terms)} terms, but must have exactly one",
                 "put all conditions into one term",
             )
 
@@ -58,10 +58,10 @@ def _node_names(world: World) -> Iterator[tuple[Entry[ResourceSlice], Path, str]
     "DR232",
     "node-unknown",
     Severity.WARNING,
-    summary="A slice names a node that is not among the nodes in the files.",
+    summary="A slice uses a node that is not in the files.",
 )
 def node_unknown(world: World) -> Iterator[Problem]:
-    """Nobody can reach the devices of a node that is not there."""
+    """The scheduler cannot allocate the devices of a node that does not exist."""
     known = frozenset(each.value.metadata.name for each in world.nodes)
     for entry, path, name in _node_names(world) if known else ():
         if name not in known:
@@ -69,7 +69,7 @@ def node_unknown(world: World) -> Iterator[Problem]:
                 entry,
                 path,
                 f"node {name!r} is not in the files",
-                suggestion(name, known) or "add it",
+                suggestion(name, known) or "add the Node",
             )
 
 
@@ -89,7 +89,7 @@ def _node_selectors(world: World) -> Iterator[tuple[Entry[ResourceSlice], Path, 
     summary="A node selector of a slice or device matches none of the nodes in the files.",
 )
 def node_selector_matches_nothing(world: World) -> Iterator[Problem]:
-    """Nobody can reach the devices, and nothing says so."""
+    """The scheduler cannot allocate the devices, and no component reports this."""
     nodes = [each.value for each in world.nodes]
     verdicts: dict[NodeSelector, bool] = {}
     for entry, path, selector in _node_selectors(world) if nodes else ():

@@ -55,13 +55,13 @@ def _uses(pod: PodEntry) -> Iterator[_Use]:
     "DR601",
     "claim-not-used",
     Severity.WARNING,
-    summary="A pod has a claim for devices of containers that none of its containers names.",
+    summary="A pod has a claim for container devices, but no container uses the claim.",
 )
 def claim_not_used(world: World) -> Iterator[Problem]:
     """
-    The kubelet prepares every claim of a pod. Drivers of networks serve the whole pod; drivers of
-    GPUs and the like mount devices into containers, and only into those that list the claim under
-    `resources.claims`. So this is about claims for classes of such drivers alone.
+    The kubelet prepares every claim of a pod. Network drivers serve the whole pod. Drivers of GPUs
+    and similar devices add the devices only to containers that list the claim in
+    `resources.claims`. The rule checks only claims for classes of such drivers.
     """
     for pod in world.pods:
         used = {use.name for use in _uses(pod)}
@@ -71,7 +71,7 @@ def claim_not_used(world: World) -> Iterator[Problem]:
                 yield Problem(
                     pod.entry,
                     (*pod.path, "resourceClaims", index),
-                    f"no container names claim {claim.name!r}, so none gets its devices",
+                    f"no container uses claim {claim.name!r}, so no container gets its devices",
                     f"add resources.claims: [{{name: {claim.name}}}] to container"
                     f" {quoted(containers)}",
                 )
@@ -103,12 +103,12 @@ def _missing(world: World, pod: PodEntry, claim: PodResourceClaim) -> str:
     if world.claim_of(pod.namespace, name, is_template=not is_template):
         other = "claim" if is_template else "template"
         field = "resourceClaimName" if is_template else "resourceClaimTemplateName"
-        return f"{name!r} is a {other}; write {field}: {name}"
+        return f"{name!r} is a {other}; use {field}: {name}"
     elsewhere = [namespace for namespace, names in known.items() if name in names]
     if elsewhere:
-        return f"it is in namespace {elsewhere[0]!r}; a pod uses those of its own namespace"
+        return f"it is in namespace {elsewhere[0]!r}; a pod needs it in its own namespace"
     if pod.entry.document.uid:
-        return f"dump with: {DUMP}"
+        return f"add it to the dump with: {DUMP}"
     kind = "ResourceClaimTemplate" if is_template else "ResourceClaim"
     return suggestion(name, known.get(pod.namespace, ())) or f"add the {kind}"
 
@@ -117,12 +117,12 @@ def _missing(world: World, pod: PodEntry, claim: PodResourceClaim) -> str:
     "DR602",
     "claim-not-in-files",
     Severity.WARNING,
-    summary="A pod names a claim or template that is not in the files.",
+    summary="A pod uses a claim or template that is not in the files.",
 )
 def claim_not_in_files(world: World) -> Iterator[Problem]:
     """
-    The pod waits until the claim or template exists in its namespace. A pod of a dump, for which
-    the cluster has made the claim already, does not.
+    The pod stays pending until the claim or template exists in its namespace. The rule does not
+    report a pod of a dump whose claim the cluster has created already.
     """
     whole = {id(each.document): each.value for each in world.of_kind(Pod)}
     for pod in world.pods:
@@ -136,7 +136,7 @@ def claim_not_in_files(world: World) -> Iterator[Problem]:
                 yield Problem(
                     pod.entry,
                     (*pod.path, "resourceClaims", index, field),
-                    f"no {kind} {name!r} in namespace {pod.namespace!r} is in the files",
+                    f"{kind} {name!r} of namespace {pod.namespace!r} is not in the files",
                     fix,
                 )
 
@@ -158,7 +158,7 @@ def _claims_used(world: World, pod: PodEntry) -> dict[str, ClaimEntry | None]:
     summary="A container uses a request that the claim does not have.",
 )
 def request_name_unknown(world: World) -> Iterator[Problem]:
-    """The container starts without devices: none was prepared for a request of that name."""
+    """The container starts without devices, because the claim has no request of that name."""
     for pod in world.pods:
         claims = _claims_used(world, pod)
         for use in _uses(pod):
@@ -169,7 +169,7 @@ def request_name_unknown(world: World) -> Iterator[Problem]:
                     pod.entry,
                     (*use.path, "request"),
                     f"claim {use.name!r} has no request {use.request!r}",
-                    suggestion(use.request, names) or f"there is {quoted(names)}",
+                    suggestion(use.request, names) or f"use one of: {quoted(names)}",
                 )
 
 
@@ -181,8 +181,8 @@ def request_name_unknown(world: World) -> Iterator[Problem]:
 )
 def claim_shared_by_replicas(world: World) -> Iterator[Problem]:
     """
-    Every replica gets the same devices, and all must run where those devices are. That can be
-    what was meant; a template gives each pod its own.
+    All replicas get the same devices and must run where these devices are. This can be
+    intentional. A template creates a separate claim for each pod.
     """
     for pod in world.pods:
         for index, claim in enumerate(pod.spec.resource_claims):
@@ -192,5 +192,5 @@ def claim_shared_by_replicas(world: World) -> Iterator[Problem]:
                     (*pod.path, "resourceClaims", index, "resourceClaimName"),
                     f"all pods of the workload share claim {claim.resource_claim_name!r} and its"
                     " devices",
-                    "name a template with resourceClaimTemplateName to give each pod its own",
+                    "to give each pod its own claim, use resourceClaimTemplateName",
                 )

@@ -37,8 +37,8 @@ def _is_empty(selector: DeviceTaintSelector) -> bool:
 )
 def taints_everything(world: World) -> Iterator[Problem]:
     """
-    An empty selector is not "nothing" but "everything": with the effect NoExecute it evicts
-    every pod in the cluster that has a device, of any driver.
+    An empty selector selects all devices. With the effect NoExecute, the rule evicts every pod in
+    the cluster that uses a device of any driver.
     """
     for entry in world.taint_rules:
         selector = entry.value.spec.device_selector
@@ -49,7 +49,7 @@ def taints_everything(world: World) -> Iterator[Problem]:
                 ("spec", "deviceSelector"),
                 "the empty selector taints every device of every driver in the cluster"
                 + (", and evicts every pod that uses one" if evicts else ""),
-                "name a driver, pool or device",
+                "select a driver, pool or device",
             )
 
 
@@ -57,10 +57,10 @@ def taints_everything(world: World) -> Iterator[Problem]:
     "DR702",
     "taints-nothing",
     Severity.WARNING,
-    summary="A taint rule without a selector does nothing.",
+    summary="A taint rule without a selector has no effect.",
 )
 def taints_nothing(world: World) -> Iterator[Problem]:
-    """Without `deviceSelector` a rule selects no device at all."""
+    """Without `deviceSelector` a rule selects no device."""
     for entry in world.taint_rules:
         if entry.value.spec.device_selector is None:
             yield Problem(
@@ -87,7 +87,7 @@ def _selects(selector: DeviceTaintSelector, placed: PlacedDevice) -> bool:
     summary="A taint rule selects no device in the files.",
 )
 def taints_no_device(world: World) -> Iterator[Problem]:
-    """A rule waits for devices to come; a misspelt name waits for ever."""
+    """The rule also applies to devices that appear later, but never with a misspelled name."""
     for entry in world.taint_rules:
         selector = entry.value.spec.device_selector
         if selector is None or _is_empty(selector) or not world.devices:
@@ -96,7 +96,7 @@ def taints_no_device(world: World) -> Iterator[Problem]:
             yield Problem(
                 entry,
                 ("spec", "deviceSelector"),
-                "no device in the files is selected",
+                "the rule selects no device in the files",
                 _near(selector, world) or "correct the driver, pool or device",
             )
 
@@ -119,10 +119,10 @@ def _near(selector: DeviceTaintSelector, world: World) -> str:
     "DR704",
     "admin-label-value",
     Severity.WARNING,
-    summary='A namespace has the admin access label with another value than "true".',
+    summary='The admin access label of a namespace has a value other than "true".',
 )
 def admin_label_value(world: World) -> Iterator[Problem]:
-    """The value is compared letter by letter; anything but "true" allows nothing."""
+    """The API server allows admin access only if the value is exactly "true"."""
     for entry in world.namespaces:
         value = entry.value.metadata.labels.get(_ADMIN_LABEL, "true")
         if value != "true":
@@ -130,7 +130,7 @@ def admin_label_value(world: World) -> Iterator[Problem]:
                 entry,
                 ("metadata", "labels", _ADMIN_LABEL),
                 f"the value {value!r} does not allow admin access",
-                'write "true", or remove the label',
+                'set it to "true", or remove the label',
             )
 
 
@@ -138,13 +138,13 @@ def admin_label_value(world: World) -> Iterator[Problem]:
     "DR706",
     "admin-namespace-unknown",
     Severity.WARNING,
-    summary="A claim asks for admin access in a namespace that is not in the files.",
+    summary="A claim requests admin access in a namespace that is not in the files.",
 )
 def admin_namespace_unknown(world: World) -> Iterator[Problem]:
     """
-    The API server refuses the claim unless the namespace has the admin access label, which few
-    namespaces have. Put the Namespace into the files to have the label checked. A claim of a dump
-    was accepted by its cluster.
+    The API server rejects the claim unless the namespace has the admin access label. Add the
+    Namespace to the files, so that the rule can check the label. The rule does not report claims
+    of a dump, because their cluster has accepted them.
     """
     for ask in world.asks:
         claim = ask.claim
@@ -153,8 +153,8 @@ def admin_namespace_unknown(world: World) -> Iterator[Problem]:
             yield Problem(
                 claim.entry,
                 (*ask.path, "adminAccess"),
-                f"namespace {claim.namespace!r} is not in the files, and without the label"
-                f" {_ADMIN_LABEL} the API server refuses admin access there",
+                f"namespace {claim.namespace!r} is not in the files; without the label"
+                f" {_ADMIN_LABEL} the API server rejects admin access in it",
                 f'add the Namespace with the label {_ADMIN_LABEL}: "true"',
             )
 
@@ -169,13 +169,13 @@ _WRITING = frozenset({"update", "patch", "*"})
     "DR705",
     "status-not-enough",
     Severity.WARNING,
-    summary="A role may write the status of claims, but no part of it.",
+    summary="A role allows writing the status of claims, but no part of the status.",
 )
 def status_not_enough(world: World) -> Iterator[Problem]:
     """
-    Since Kubernetes 1.36 a scheduler that writes allocations needs `resourceclaims/binding`
-    besides `resourceclaims/status`, and a driver that writes the status of devices needs
-    `resourceclaims/driver`. Without, the write is forbidden.
+    Since Kubernetes 1.36, a scheduler that writes allocations needs `resourceclaims/binding` in
+    addition to `resourceclaims/status`. A driver that writes the status of devices needs
+    `resourceclaims/driver`. Otherwise the API server forbids the write.
     """
     for document in world.documents:
         if document.kind not in ("ClusterRole", "Role"):
@@ -187,8 +187,8 @@ def status_not_enough(world: World) -> Iterator[Problem]:
                 yield Problem(
                     Entry(document, None),
                     path,
-                    "the role may write the status of claims, but neither allocations nor the"
-                    " status of devices in it",
+                    "the role allows writing the status of claims, but neither the allocation nor"
+                    " the status of devices",
                     f"add {_PARTS[0]} for a scheduler, or {_PARTS[1]} for a driver",
                 )
 

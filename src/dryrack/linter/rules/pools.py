@@ -46,25 +46,25 @@ def _nodes(pool: Pool) -> list[str]:
     "DR201",
     "pool-incomplete",
     Severity.ERROR,
-    summary="A pool has fewer slices of its newest generation than it says.",
+    summary="A pool has fewer slices of its newest generation than resourceSliceCount.",
 )
 def incomplete(world: World) -> Iterator[Problem]:
     """
-    The scheduler waits for the missing slices for ever: no device of the pool is allocated,
-    and a request for all devices stops with an error. Usual causes are a count copied from
-    another pool, and a generation raised on some slices only.
+    The scheduler allocates no device of an incomplete pool, and a request for all devices fails
+    with an error. Usual causes are a count copied from another pool, and a generation that was
+    raised in some of the slices only.
     """
     for pool in world.pools:
         count, have = _count(pool), len(pool.current)
         if count is not None and have < count:
             stale = len(pool.slices) - have
-            also = f" ({stale} more are of an older generation and do not count)" if stale else ""
+            also = f" ({stale} more have an older generation)" if stale else ""
             yield Problem(
                 pool.current[0],
                 _COUNT,
                 f"{_label(pool)} has {have} of {count} slices of generation {pool.generation}{also}"
-                ", so none of its devices can be allocated",
-                f"give all slices generation {pool.generation}"
+                ", so the scheduler allocates none of its devices",
+                f"set generation {pool.generation} in all slices"
                 if have + stale == count
                 else f"set resourceSliceCount to {have}, or add the missing {count - have}",
             )
@@ -74,12 +74,12 @@ def incomplete(world: World) -> Iterator[Problem]:
     "DR202",
     "pool-overfull",
     Severity.ERROR,
-    summary="A pool has more slices of its newest generation than it says.",
+    summary="A pool has more slices of its newest generation than resourceSliceCount.",
 )
 def overfull(world: World) -> Iterator[Problem]:
     """
-    A pool is complete only if the number of slices equals resourceSliceCount. One too many
-    is as bad as one too few: no device of the pool is allocated.
+    A pool is complete only if the number of slices equals resourceSliceCount. If it has one slice
+    too many, the scheduler allocates none of its devices.
     """
     for pool in world.pools:
         count, have = _count(pool), len(pool.current)
@@ -87,8 +87,8 @@ def overfull(world: World) -> Iterator[Problem]:
             yield Problem(
                 pool.current[0],
                 _COUNT,
-                f"{_label(pool)} has {have} slices but says {count}"
-                ", so none of its devices can be allocated",
+                f"{_label(pool)} has {have} slices, but resourceSliceCount is {count}"
+                ", so the scheduler allocates none of its devices",
                 f"set resourceSliceCount to {have} in each of them",
             )
 
@@ -101,9 +101,9 @@ def overfull(world: World) -> Iterator[Problem]:
 )
 def several_nodes(world: World) -> Iterator[Problem]:
     """
-    A device is known by driver, pool and device name alone. Nodes that share a pool name
-    share its devices: the pool has too many slices, or gpu-0 of one node is taken for gpu-0
-    of the other. The usual pool name is the name of the node.
+    Driver, pool and name identify a device. Nodes with the same pool name share its devices: the
+    pool has too many slices, or gpu-0 of one node is confused with gpu-0 of the other. Use the
+    name of the node as the name of the pool.
     """
     for pool in world.pools:
         nodes = _nodes(pool)
@@ -113,8 +113,8 @@ def several_nodes(world: World) -> Iterator[Problem]:
                 second,
                 _NAME,
                 f"{_label(pool)} is on {len(nodes)} nodes ({quoted(nodes)})"
-                ", whose devices cannot be told apart",
-                f"name each node's pool after the node, here {nodes[1]!r}",
+                ", so their devices are not distinguishable",
+                f"give each pool the name of its node, here {nodes[1]!r}",
             )
 
 
@@ -122,12 +122,12 @@ def several_nodes(world: World) -> Iterator[Problem]:
     "DR204",
     "pool-counts-differ",
     Severity.ERROR,
-    summary="The slices of a pool disagree about how many there are.",
+    summary="The slices of a pool have different values of resourceSliceCount.",
 )
 def counts_differ(world: World) -> Iterator[Problem]:
     """
-    Each slice states the size of its pool, and consumers take the number from whichever
-    slice they meet first; later releases call such a pool invalid.
+    Each slice contains the number of slices of its pool, and consumers use the number of the slice
+    that they read first. In later releases such a pool is invalid.
     """
     for pool in world.pools:
         if _count(pool) is None:
@@ -138,8 +138,9 @@ def counts_differ(world: World) -> Iterator[Problem]:
             yield Problem(
                 other,
                 _COUNT,
-                f"{_label(pool)} has {other.value.spec.pool.resource_slice_count} slices by this"
-                f" slice and {first} by slice {pool.current[0].value.metadata.name!r}",
+                f"resourceSliceCount of {_label(pool)} is"
+                f" {other.value.spec.pool.resource_slice_count} in this slice, but {first} in slice"
+                f" {pool.current[0].value.metadata.name!r}",
                 f"set resourceSliceCount to {len(pool.current)} in each of them",
             )
 
@@ -152,9 +153,8 @@ def counts_differ(world: World) -> Iterator[Problem]:
 )
 def old_generation(world: World) -> Iterator[Problem]:
     """
-    Consumers look only at the slices of a pool's highest generation. The devices of the
-    others do not exist for them, which is right while a driver republishes a pool and wrong
-    in a file.
+    Consumers read only the slices of the highest generation of a pool and ignore the devices of
+    the others. This is correct while a driver publishes a pool again, but not in a file.
     """
     for pool in world.pools:
         for entry in pool.slices:
@@ -163,7 +163,7 @@ def old_generation(world: World) -> Iterator[Problem]:
                 yield Problem(
                     entry,
                     _GENERATION,
-                    f"generation {generation} is ignored, as {_label(pool)} has generation"
+                    f"generation {generation} is ignored, because {_label(pool)} has generation"
                     f" {pool.generation}",
                     f"set generation to {pool.generation}, or remove the slice",
                 )
@@ -177,8 +177,8 @@ def old_generation(world: World) -> Iterator[Problem]:
 )
 def device_name_taken(world: World) -> Iterator[Problem]:
     """
-    The API server looks at one slice at a time and accepts this. The scheduler then calls
-    the whole pool invalid and skips it.
+    The API server validates each slice separately and accepts this. For the scheduler, the whole
+    pool is invalid.
     """
     for pool in world.pools:
         seen: dict[str, dict[str | None, Entry[ResourceSlice]]] = {}
@@ -200,7 +200,7 @@ def device_name_taken(world: World) -> Iterator[Problem]:
 def _rival(
     holders: dict[str | None, Entry[ResourceSlice]], node: str | None
 ) -> Entry[ResourceSlice] | None:
-    """Who has the name already, on the same node or on all of them."""
+    """Return the slice that has the name already, on the same node or on all nodes."""
     if node is None:
         return next(iter(holders.values()), None)
     return holders.get(node) or holders.get(None)
@@ -214,8 +214,8 @@ def _rival(
 )
 def empty(world: World) -> Iterator[Problem]:
     """
-    An empty pool is how a driver says that it is there and has nothing; in a file it is more
-    often a list that was meant to be filled.
+    A driver without devices publishes an empty pool. In a file, the list of devices is more often
+    missing by mistake.
     """
     for pool in world.pools:
         is_bare = not any(each.value.spec.devices for each in pool.current)

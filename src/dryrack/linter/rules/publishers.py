@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _remarked(world: World, topics: tuple[Topic, ...]) -> Iterator[Problem]:
-    """What readers of the configuration remarked about these topics."""
+    """Yield the remarks about these topics from the readers of device configurations."""
     for document, read in world.publishings:
         for remark in read.report.remarks:
             if remark.topic in topics:
@@ -37,81 +37,81 @@ _WARNING, _ERROR, _INFO = Severity.WARNING, Severity.ERROR, Severity.INFO
 _TABLE = (
     (
         ("DR801", "publisher-driver-name", _WARNING),
-        "A publisher is configured with a driver name that the API does not allow.",
-        "The API server refuses every slice of such a driver. A driver name has no slash.",
+        "A device configuration has a driver name that the API does not allow.",
+        "The API server rejects every slice of such a driver. A driver name has no slash.",
         (Topic.DRIVER_NAME,),
     ),
     (
         ("DR802", "publisher-attribute-name", _WARNING),
-        "A publisher is configured with an attribute name that the API does not allow.",
-        "The API server refuses the slice. Names of attributes are identifiers as in C.",
+        "A device configuration has an attribute name that the API does not allow.",
+        "The API server rejects the slice. Names of attributes are C identifiers.",
         (Topic.ATTRIBUTE_NAME,),
     ),
     (
         ("DR803", "publisher-attribute-form", _WARNING),
-        "An attribute is not written as the API has it.",
+        "An attribute does not have the form of the API.",
         (
-            "In the API an attribute is an object with one field, `string`, `int`, `bool` or\n"
-            "`version`, in lower case. Some publishers also take a bare value or another\n"
-            "spelling, and others publish an attribute without a value, which the API server\n"
-            "refuses."
+            "In the API, an attribute is an object with one field: `string`, `int`, `bool` or\n"
+            "`version`, in lower case. Some publishers also accept a plain value or another\n"
+            "spelling. Others publish an attribute without a value, which the API server rejects."
         ),
         (Topic.ATTRIBUTE_FORM,),
     ),
     (
         ("DR804", "publisher-slice-count", _WARNING),
-        "A mapping states more slices than the one it makes.",
-        "A publisher makes one slice per mapping and node, so the pool would never be complete.",
+        "The resourceSliceCount of a mapping is not 1.",
+        "A publisher creates one slice per mapping and node, so the pool is never complete.",
         (Topic.SLICE_COUNT,),
     ),
     (
         ("DR805", "publisher-pool-name", _WARNING),
-        "One pool name is configured for all nodes that a mapping selects.",
+        "A mapping has one pool name for all nodes that it selects.",
         (
-            "Nodes that share a pool name share its devices: with a second node the pool has a\n"
-            "slice too many, and no device of either node is allocated."
+            "Nodes with the same pool name share its devices. With a second node, the pool has\n"
+            "one slice too many, and the scheduler allocates no device of either node."
         ),
         (Topic.POOL_NAME,),
     ),
     (
         ("DR806", "publisher-all-nodes", _WARNING),
-        "A slice for all nodes is configured to be published once per selected node.",
+        "A slice for all nodes is published once per selected node.",
         (
-            "A publisher that sets `nodeName` beside `allNodes` is refused by the API server,\n"
-            "and one that does not publishes the same devices once per node."
+            "If a publisher sets `nodeName` in addition to `allNodes`, the API server rejects the\n"
+            "slice. Otherwise it publishes the same devices once per node."
         ),
         (Topic.ALL_NODES,),
     ),
     (
         ("DR807", "publisher-amount-as-string", _WARNING),
         "An amount is configured as an attribute.",
-        "Text cannot be compared as an amount; amounts belong in `capacity`.",
+        "Selectors cannot compare a string as an amount. Publish amounts in `capacity`.",
         (Topic.AMOUNT,),
     ),
     (
         ("DR808", "publisher-refused", _ERROR),
-        "A publisher cannot use its configuration.",
+        "A publisher cannot use its device configuration.",
         (
-            "With anything in it that cannot be understood, or that the API would refuse, a\n"
-            "publisher keeps to the configuration that it had before, or has none."
+            "If a part of the configuration is invalid, the publisher keeps using the previous\n"
+            "configuration, if it has one."
         ),
         (Topic.REFUSAL,),
     ),
     (
         ("DR809", "publisher-capacity", _WARNING),
-        "An overlay promises another number of devices than it has.",
+        "The capacity of an overlay differs from its number of devices.",
         (
-            "An autoscaler makes nodes for as many devices as the capacity says; pods that ask\n"
-            "for those that are not there stay pending on them."
+            "An autoscaler creates nodes for the number of devices in the capacity. Pods that\n"
+            "request missing devices stay pending on these nodes."
         ),
         (Topic.PROMISE,),
     ),
     (
         ("DR810", "publisher-loose", _INFO),
-        "Something is written as only some publishers understand it.",
+        "A field has a form that only some publishers accept.",
         (
-            "Keys in another case, `count`, a driver in a device, and what a publisher decides\n"
-            "itself: the API has none of it, and another publisher may not take it."
+            "Examples are keys in another case, `count`, a driver in a device, and fields that a\n"
+            "publisher sets itself. They are not part of the API, and other publishers can reject\n"
+            "them."
         ),
         (Topic.SPELLING, Topic.PUBLISHER),
     ),

@@ -29,7 +29,7 @@ RULES = Registry()
 
 # From this on two names differ by a slip of the pen.
 _SLIP = 0.85
-# Custom kinds of others that lint reads something from.
+# Custom kinds that lint reads in part.
 _READ = frozenset({"ComputeDomain", "DRAConfig"})
 
 
@@ -41,11 +41,10 @@ _READ = frozenset({"ComputeDomain", "DRAConfig"})
 )
 def file_unreadable(world: World) -> Iterator[Problem]:
     """
-    Nothing else can be said about the document. What kubectl reads is read here as well, unless
-    it would lose a part of it without a word; that is a fault, too. A key that occurs twice: one
-    of its values would be lost. `1` and `'1'` in one object: JSON has one key for both, and which
-    value it gets is left to chance. Text after the end of a document, such as a second `{…}`
-    without a line `---` before it, or anything after `...`: it would not be there.
+    dryrack cannot check the document further. It reads all files that kubectl reads, except files
+    of which kubectl silently drops a part: a key that occurs twice, `1` and `'1'` as keys of one
+    object, and text after the end of a document, such as a second `{…}` without a line `---`
+    before it, or text after `...`.
     """
     yield from map(_told, world.faults)
 
@@ -62,7 +61,7 @@ def _told(fault: Fault) -> Problem:
     summary="A field has a value of the wrong type.",
 )
 def wrong_type(world: World) -> Iterator[Problem]:
-    """The API server refuses the object before it looks at anything else."""
+    """The API server rejects the object before all other checks."""
     for document, mismatch in world.mismatches:
         yield Problem(
             Entry(document, None),
@@ -79,7 +78,7 @@ def wrong_type(world: World) -> Iterator[Problem]:
     summary="A field does not exist in the API.",
 )
 def field_unknown(world: World) -> Iterator[Problem]:
-    """kubectl refuses an unknown field, and other clients lose it. Names are exact in case."""
+    """kubectl rejects an unknown field; other clients drop it. Names are case-sensitive."""
     for field in world.unknown_fields:
         yield Problem(
             Entry(field.document, None),
@@ -90,7 +89,7 @@ def field_unknown(world: World) -> Iterator[Problem]:
 
 
 def right_place(field: UnknownField) -> str:
-    """Return where to write what the field says."""
+    """Return the correct name or place of the field."""
     name = str(field.path[-1])
     # Go calls the field `int` IntValue, and so do many who write slices by hand.
     as_in_go = name.removesuffix("Value").removesuffix("Values")
@@ -116,15 +115,15 @@ def _same_word(name: str, known: Sequence[str]) -> str:
     "DR004",
     "kind-unknown",
     Severity.ERROR,
-    summary="An object is of a kind or version that does not exist.",
+    summary="An object has a kind or version that does not exist.",
 )
 def kind_unknown(world: World) -> Iterator[Problem]:
-    """The API server answers that there is no such resource."""
+    """The API server has no resource for the object and returns an error."""
     for document in world.documents:
         found = standing(document)
         if isinstance(found, Mistaken):
             yield Problem(
-                Entry(document, None), found.path, found.message, found.fix or "write a word"
+                Entry(document, None), found.path, found.message, found.fix or "correct the value"
             )
 
 
@@ -158,7 +157,7 @@ def api_version_old(world: World) -> Iterator[Problem]:
             yield Problem(
                 Entry(document, None),
                 ("apiVersion",),
-                f"{document.api_version} is not served by default",
+                f"clusters do not serve {document.api_version} by default",
                 conversion(document.raw, current),
             )
 
@@ -184,7 +183,7 @@ def object_twice(world: World) -> Iterator[Problem]:
             Entry(repeat.document, None),
             ("metadata", "name"),
             repeat.message,
-            "rename or remove one of them, unless it is meant to replace the other",
+            "rename or remove one of them, unless one is intended to replace the other",
         )
 
 
@@ -192,13 +191,13 @@ def object_twice(world: World) -> Iterator[Problem]:
     "DR007",
     "kind-custom",
     Severity.INFO,
-    summary="Objects of a custom kind are not checked, but for claims of their pod templates.",
+    summary="dryrack checks only the claims of pod templates in objects of a custom kind.",
 )
 def kind_custom(world: World) -> Iterator[Problem]:
     """
-    Only the cluster that has its definition knows the kind. What looks like a pod template in it
-    is checked for the claims that its pods name. Reported once for each kind in a file, so that you
-    do not take silence for approval; the exit code stays 0, because nothing is known to be wrong.
+    The definition of a custom kind is only in the cluster. dryrack checks the claims of everything
+    in the object that looks like a pod template. It reports each custom kind once per file. The
+    exit code stays 0.
     """
     seen: set[tuple[str, str, str]] = set()
     for document in world.documents:
@@ -207,12 +206,13 @@ def kind_custom(world: World) -> Iterator[Problem]:
         if key in seen or is_read or standing(document) is not Standing.CUSTOM:
             continue
         seen.add(key)
-        what = f"{document.kind} of {document.api_version} is a custom kind, which is not checked"
+        kind = f"{document.kind} of {document.api_version}"
+        what = f"dryrack does not check objects of the custom kind {kind}"
         yield Problem(
             Entry(document, None),
             ("kind",),
             what,
-            "make sure that kind and apiVersion are spelt right",
+            "check the spelling of kind and apiVersion",
         )
 
 
@@ -220,12 +220,13 @@ def kind_custom(world: World) -> Iterator[Problem]:
     "DR008",
     "own-kind-wrong",
     Severity.ERROR,
-    summary="A Scenario, NodeDevices or a Catalogue says something wrong.",
+    summary="A `Scenario`, `NodeDevices` or `Catalogue` document is invalid.",
 )
 def own_kind_wrong(world: World) -> Iterator[Problem]:
     """
-    The command that takes the document refuses it with the same words, as `dryrack scenario run`
-    does. The files that a Scenario names are read, too. No cluster stores these kinds.
+    The command that reads the document, for example `dryrack scenario run`, rejects it with the
+    same message. dryrack also checks the files that a Scenario uses. No cluster stores these
+    kinds.
     """
     yield from map(_told, world.own_kind_faults)
 

@@ -93,7 +93,7 @@ def _nothing(use: _Use, world: World, remark: str) -> Problem:
         use.expression(0) if len(texts) == 1 else (*use.path, "selectors"),
         f"{use.owner} matches none of the {total} {remark}",
         expressions.hint(texts, world.selection.everything)
-        or "change the expression, or add a device that it matches",
+        or "correct the expression, or add a device that it matches",
     )
 
 
@@ -105,8 +105,9 @@ def _nothing(use: _Use, world: World, remark: str) -> Problem:
 )
 def class_serves_nothing(world: World) -> Iterator[Problem]:
     """
-    Every claim that names the class stays pending. The usual cause is a driver's name. Classes of
-    known drivers may wait for their devices: a driver installs all of its classes on any node.
+    Every claim that uses the class stays pending. The usual cause is a wrong driver name. The rule
+    does not report classes of known drivers, because a driver installs its classes before it has
+    devices.
     """
     for entry, use in zip(world.classes, _class_uses(world), strict=True):
         if _picks_nothing(use) and entry.value.metadata.name not in KNOWN_CLASSES:
@@ -121,12 +122,12 @@ def class_serves_nothing(world: World) -> Iterator[Problem]:
 )
 def request_matches_nothing(world: World) -> Iterator[Problem]:
     """
-    The claim stays pending. Attribute values are compared exactly, upper case and all. An
-    alternative may match nothing as long as another one of the request can be served.
+    The claim stays pending. Attribute values are case-sensitive. The rule does not report an
+    alternative if another alternative of the request can be allocated.
     """
     for ask, use in zip(world.asks, _ask_uses(world), strict=True):
         if _picks_nothing(use) and not world.has_way_out(ask):
-            yield _nothing(use, world, "devices that its class leaves")
+            yield _nothing(use, world, "devices of its class")
 
 
 def _failures(world: World) -> Iterator[tuple[_Use, Failure]]:
@@ -142,7 +143,7 @@ def _failure_problem(use: _Use, failure: Failure, fix: str) -> Problem:
     return Problem(
         use.entry,
         use.expression(failure.selector),
-        f"on {where} the expression ends in the error {failure.message!r}, which stops the"
+        f"on {where} the expression fails with the error {failure.message!r}, which stops the"
         " scheduling of the pod",
         fix,
     )
@@ -152,13 +153,13 @@ def _failure_problem(use: _Use, failure: Failure, fix: str) -> Problem:
     "DR403",
     "attribute-missing",
     Severity.ERROR,
-    summary="A selector reads an attribute that some device it reaches does not have.",
+    summary="A selector reads an attribute that a device does not have.",
 )
 def attribute_missing(world: World) -> Iterator[Problem]:
     """
-    A missing attribute is not false but an error ("no such key"), and an error ends the
-    scheduling of the pod on all nodes. Classes see every device of every driver: test the
-    driver first, or ask whether the attribute is there.
+    Reading a missing attribute is an error ("no such key"), and an error stops the scheduling of
+    the pod on all nodes. The selectors of a class run for the devices of all drivers: test the
+    driver first, or test that the attribute exists.
     """
     for use, failure in _failures(world):
         key = expressions.missing_key(failure.message)
@@ -171,29 +172,29 @@ def attribute_missing(world: World) -> Iterator[Problem]:
     "DR404",
     "selector-fails",
     Severity.ERROR,
-    summary="A selector ends in an error on some device that it reaches.",
+    summary="A selector fails with an error on a device.",
 )
 def selector_fails(world: World) -> Iterator[Problem]:
     """
-    Attributes have no type until the expression runs. A comparison of the wrong types, a
-    result that is not true or false, or more work than the limit allows is an error then,
-    and ends the scheduling of the pod on all nodes.
+    The types of attributes are known only when the expression runs. A comparison of different
+    types, a result that is not a boolean, and a cost above the limit are errors. An error stops
+    the scheduling of the pod on all nodes.
     """
     for use, failure in _failures(world):
         if expressions.missing_key(failure.message) is None:
-            yield _failure_problem(use, failure, "make the expression fit the device's values")
+            yield _failure_problem(use, failure, "change the expression to fit the device's values")
 
 
 @RULES.rule(
     "DR405",
     "amount-compared-as-text",
     Severity.WARNING,
-    summary="A selector compares an amount as text.",
+    summary="A selector compares an amount as a string.",
 )
 def amount_compared_as_text(world: World) -> Iterator[Problem]:
     """
-    As text, "80Gi" is less than "9Gi". Quantities compare by value. Equality is not reported: an
-    attribute such as a link speed can be a label.
+    As strings, "80Gi" is less than "9Gi". Quantities compare by value. The rule does not report
+    tests for equality, because an attribute such as a link speed can be a label.
     """
     for use in _uses(world):
         for index, selector in enumerate(use.selectors):
@@ -203,8 +204,8 @@ def amount_compared_as_text(world: World) -> Iterator[Problem]:
                     yield Problem(
                         use.entry,
                         use.expression(index),
-                        f"the amount {literal!r} is compared as text",
-                        "publish it as capacity and write"
+                        f"the expression compares the amount {literal!r} as a string",
+                        "publish it as capacity and use"
                         f' .compareTo(quantity("{amount(literal)}")) >= 0',
                     )
 
@@ -213,12 +214,12 @@ def amount_compared_as_text(world: World) -> Iterator[Problem]:
     "DR408",
     "driver-name-impossible",
     Severity.WARNING,
-    summary="A selector names a driver that cannot exist.",
+    summary="A selector uses the name of a driver that cannot exist.",
 )
 def driver_name_impossible(world: World) -> Iterator[Problem]:
     """
-    The name of a driver is a DNS name, without a slash, and so is the domain of an attribute. A
-    test for another name is accepted by the API server and never true.
+    The name of a driver, and the domain of an attribute, is a DNS name without a slash. The API
+    server accepts a test for another name, but the test is never true.
     """
     for use in _uses(world):
         for index, selector in enumerate(use.selectors):
@@ -227,13 +228,13 @@ def driver_name_impossible(world: World) -> Iterator[Problem]:
                 yield Problem(
                     use.entry,
                     use.expression(index),
-                    f"no driver can have the name {name!r}, so nothing matches it",
+                    f"{name!r} is not a valid driver name, so the expression matches no device",
                     suggestion(name, world.drivers) or f"write {valid!r}",
                 )
 
 
 def _impossible_names(selector: DeviceSelector) -> list[str]:
-    """Return the drivers that a selector names and the API allows nobody to be."""
+    """Return the driver names in a selector that the API does not allow."""
     text = selector.cel.expression if selector.cel else ""
     return [each for each in expressions.domains_named(text) if driver_name(each) != each.lower()]
 
@@ -242,17 +243,17 @@ def _impossible_names(selector: DeviceSelector) -> list[str]:
     "DR406",
     "class-without-selector",
     Severity.WARNING,
-    summary="A class has no selector, so it serves every device of every driver.",
+    summary="A class has no selector, so it matches every device of every driver.",
 )
 def class_without_selector(world: World) -> Iterator[Problem]:
-    """A claim of such a class may be given a network card where a GPU was meant."""
+    """A claim of such a class can get a network device instead of a GPU."""
     for entry in world.classes:
         if not entry.value.spec.selectors:
             drivers = f" ({quoted(world.drivers)})" if world.drivers else ""
             yield Problem(
                 entry,
                 ("spec",),
-                f"class {entry.value.metadata.name!r} serves every device of every driver{drivers}",
+                f"class {entry.value.metadata.name!r} matches all devices of all drivers{drivers}",
                 "add a selector such as device.driver == "
                 f'"{world.drivers[0] if world.drivers else "driver.example.com"}"',
             )
@@ -262,12 +263,12 @@ def class_without_selector(world: World) -> Iterator[Problem]:
     "DR407",
     "extended-resource-taken",
     Severity.WARNING,
-    summary="Two classes stand for the same extended resource.",
+    summary="Two classes have the same extended resource name.",
 )
 def extended_resource_taken(world: World) -> Iterator[Problem]:
     """
-    The newer class wins, and of two that are equally new the one whose name sorts first; a
-    pod that asks for the extended resource gets devices that nobody chose.
+    The scheduler uses the newer class, or the first by name if both were created at the same time.
+    A pod that requests the extended resource can get devices of the wrong class.
     """
     seen: dict[str, str] = {}
     for entry in world.classes:
@@ -279,6 +280,6 @@ def extended_resource_taken(world: World) -> Iterator[Problem]:
             yield Problem(
                 entry,
                 ("spec", "extendedResourceName"),
-                f"extended resource {name!r} already stands for class {first!r}",
-                "give each class a name of its own",
+                f"class {first!r} already has the extended resource name {name!r}",
+                "give each class its own extended resource name",
             )

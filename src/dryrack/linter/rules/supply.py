@@ -30,9 +30,9 @@ def _reach(world: World, ask: Ask) -> Reach:
 
 def _is_countable(world: World, ask: Ask) -> bool:
     """
-    Return whether a count that is too high is the end: nothing else fits, and none is shared.
+    Return whether a too high count makes the claim impossible: no alternative and no sharing.
 
-    Of a class that is not in the files nobody knows the devices.
+    The devices of a class that is not in the files are unknown.
     """
     if ask.details.device_class_name not in world.class_of or world.has_way_out(ask):
         return False
@@ -45,32 +45,32 @@ def _is_countable(world: World, ask: Ask) -> bool:
     "DR502",
     "more-than-any-node-has",
     Severity.WARNING,
-    summary="A claim asks for more devices than any node in the files has.",
+    summary="A claim requests more devices than any node in the files has.",
 )
 def more_than_any_node_has(world: World) -> Iterator[Problem]:
     """
-    All devices of a claim must be reachable from one node. The claim stays pending however
-    many nodes there are.
+    One node must be able to access all devices of a claim. The claim stays pending, regardless of
+    the number of nodes.
     """
     for claim in world.claims:
         asks = [ask for ask in asks_of(claim) if _is_countable(world, ask)]
         too_large = [ask for ask in asks if ask.count > _reach(world, ask).count]
         for ask in too_large:
             reach = _reach(world, ask)
-            where = f"node {reach.node!r}" if reach.node else "a node"
+            where = f" (node {reach.node!r})" if reach.node else ""
             yield Problem(
                 claim.entry,
                 (*ask.path, "count"),
-                f"request {ask.name!r} asks for {ask.count} devices, but {where} has the most"
-                f" that it could use, {reach.count}",
-                f"ask for at most {reach.count}",
+                f"request {ask.name!r} needs {ask.count} devices, but no node has more than"
+                f" {reach.count} matching devices{where}",
+                f"request at most {reach.count}",
             )
         if not too_large:
             yield from _more_in_all(world, claim, asks)
 
 
 def _more_in_all(world: World, claim: ClaimEntry, asks: list[Ask]) -> Iterator[Problem]:
-    """The requests of a claim share what a node has."""
+    """Yield a problem if the requests of a claim together need more than a node has."""
     exact = [ask for ask in asks if not (ask.is_alternative or ask.is_admin or ask.is_all)]
     selections = [world.candidates(ask) for ask in exact]
     tolerations = tuple(each for ask in exact for each in ask.details.tolerations)
@@ -82,9 +82,9 @@ def _more_in_all(world: World, claim: ClaimEntry, asks: list[Ask]) -> Iterator[P
         yield Problem(
             claim.entry,
             (*claim.path, "devices", "requests"),
-            f"the requests ask for {wanted} devices together, but no node has more than"
-            f" {reach.count} that they could use{f' (node {reach.node!r})' if reach.node else ''}",
-            f"ask for at most {reach.count} in all",
+            f"the requests together need {wanted} devices, but no node has more than"
+            f" {reach.count} matching devices{f' (node {reach.node!r})' if reach.node else ''}",
+            f"request at most {reach.count} in total",
         )
 
 
@@ -92,10 +92,10 @@ def _more_in_all(world: World, claim: ClaimEntry, asks: list[Ask]) -> Iterator[P
     "DR511",
     "only-tainted-devices",
     Severity.WARNING,
-    summary="Every device that matches a request is tainted, and the request tolerates none.",
+    summary="All devices that match a request have taints that it does not tolerate.",
 )
 def only_tainted_devices(world: World) -> Iterator[Problem]:
-    """Taints with the effects NoSchedule and NoExecute keep requests away that do not tolerate."""
+    """A request without a toleration cannot get devices with NoSchedule or NoExecute taints."""
     for ask in world.asks:
         selected = world.candidates(ask)
         if not selected.shapes or not selected.compiled or world.has_way_out(ask):
@@ -108,8 +108,8 @@ def only_tainted_devices(world: World) -> Iterator[Problem]:
             yield Problem(
                 ask.claim.entry,
                 ask.path,
-                f"every device that matches request {ask.name!r} is tainted, the first with"
-                f" {taints[0].key!r}",
+                f"all devices that match request {ask.name!r} have taints that it does not"
+                f" tolerate, for example {taints[0].key!r}",
                 f"add a toleration such as {{key: {taints[0].key}, operator: Exists}}",
             )
 
@@ -118,12 +118,12 @@ def only_tainted_devices(world: World) -> Iterator[Problem]:
     "DR508",
     "capacity-missing",
     Severity.WARNING,
-    summary="A request wants a capacity that no matching device has.",
+    summary="A request needs a capacity that no matching device has.",
 )
 def capacity_missing(world: World) -> Iterator[Problem]:
     """
-    A device without the capacity is passed over. The name must be spelt as in the slice:
-    here the driver's domain is not filled in, unlike in selectors.
+    The scheduler skips devices without the capacity. The name must be the same as in the slice:
+    unlike in selectors, the domain of the driver is not added.
     """
     for ask in world.asks:
         selected = world.candidates(ask)
@@ -134,7 +134,7 @@ def capacity_missing(world: World) -> Iterator[Problem]:
                     ask.claim.entry,
                     (*ask.path, "capacity", "requests", name),
                     f"no device that matches request {ask.name!r} has capacity {name!r}",
-                    suggestion(name, known) or "name one that they have",
+                    suggestion(name, known) or "use a capacity that the devices have",
                 )
 
 
@@ -142,10 +142,10 @@ def capacity_missing(world: World) -> Iterator[Problem]:
     "DR509",
     "capacity-too-large",
     Severity.WARNING,
-    summary="A request wants more of a capacity than any matching device has.",
+    summary="A request needs more of a capacity than any matching device has.",
 )
 def capacity_too_large(world: World) -> Iterator[Problem]:
-    """Capacity is not added up over devices: each one must have what is asked."""
+    """Each device must have the requested capacity; the scheduler does not add up devices."""
     for ask in world.asks:
         wanted = ask.details.capacity.requests if ask.details.capacity else {}
         for name, quantity in wanted.items():
@@ -158,7 +158,7 @@ def capacity_too_large(world: World) -> Iterator[Problem]:
                 yield Problem(
                     ask.claim.entry,
                     (*ask.path, "capacity", "requests", name),
-                    f"request {ask.name!r} wants {quantity} of {name!r}, and the largest device"
-                    f" that matches has {max(sizes)}",
-                    f"ask for at most {max(sizes)}",
+                    f"request {ask.name!r} needs {quantity} of {name!r}, but the largest matching"
+                    f" device has {max(sizes)}",
+                    f"request at most {max(sizes)}",
                 )

@@ -29,7 +29,8 @@ def argument_problems(plugin: str, args: Mapping[str, Any]) -> Iterator[tuple[Pa
         case "NodeResourcesBalancedAllocation":
             for index, each in enumerate(args.get("resources") or ()):
                 if each.get("weight", 1) != 1:
-                    yield ("resources", index, "weight"), f"{each['weight']} is not 1"
+                    message = f"{each['weight']} is invalid: it must be 1"
+                    yield ("resources", index, "weight"), message
         case _:
             return
 
@@ -37,30 +38,32 @@ def argument_problems(plugin: str, args: Mapping[str, Any]) -> Iterator[tuple[Pa
 def _outside(args: Mapping[str, Any], name: str, most: int | None) -> Iterator[tuple[Path, str]]:
     value = args.get(name)
     if value is not None and (value < 0 or (most is not None and value > most)):
-        bounds = "less than 0" if most is None else f"not from 0 to {most}"
-        yield (name,), f"{value} is {bounds}"
+        bounds = "at least 0" if most is None else f"from 0 to {most}"
+        yield (name,), f"{value} is invalid: it must be {bounds}"
 
 
 def _defaulting_problems(args: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     kind, constraints = args.get("defaultingType") or "System", args.get("defaultConstraints") or ()
     if kind not in ("List", "System"):
-        yield ("defaultingType",), f"{kind!r} is neither List nor System"
+        yield ("defaultingType",), f"{kind!r} is invalid: it must be List or System"
     elif kind == "System" and constraints:
-        yield ("defaultConstraints",), "are not read; write defaultingType: List beside them"
+        yield ("defaultConstraints",), "have no effect without defaultingType: List; add it"
     for index, each in enumerate(constraints):
         if each.get("labelSelector") is not None:
-            yield ("defaultConstraints", index, "labelSelector"), "follows from each pod; leave out"
+            message = "must not be set: each pod determines it; remove it"
+            yield ("defaultConstraints", index, "labelSelector"), message
 
 
 def _strategy_problems(strategy: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     kind = strategy.get("type") or "LeastAllocated"
     if kind not in _STRATEGIES:
-        yield ("scoringStrategy", "type"), f"{kind!r} is none of {', '.join(_STRATEGIES)}"
+        message = f"{kind!r} is invalid: it must be one of {', '.join(_STRATEGIES)}"
+        yield ("scoringStrategy", "type"), message
     for index, each in enumerate(strategy.get("resources") or ()):
         if not 0 < each.get("weight", 1) <= 100:
-            message = f"{each['weight']} is not from 1 to 100"
+            message = f"{each['weight']} is invalid: it must be from 1 to 100"
             yield ("scoringStrategy", "resources", index, "weight"), message
     ratio = strategy.get("requestedToCapacityRatio")
     if (kind == "RequestedToCapacityRatio") != (ratio is not None):
-        message = "goes with type RequestedToCapacityRatio, and with no other"
+        message = "is required with type RequestedToCapacityRatio, and invalid with other types"
         yield ("scoringStrategy", "requestedToCapacityRatio"), message

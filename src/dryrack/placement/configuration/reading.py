@@ -47,9 +47,9 @@ MULTI_POINT = "multiPoint"
 POINTS: Mapping[str, str] = {
     each.name: each.encode_name for each in msgspec.structs.fields(Plugins)
 }
-# What these do is done here whatever a profile says.
+# dryrack always runs these plugins.
 ALWAYS = frozenset({"DefaultBinder", "PrioritySort", "SchedulingGates"})
-# What kube-scheduler has and nobody needs here: it is accepted, and does nothing.
+# Plugins of kube-scheduler that dryrack accepts and ignores.
 NEVER = frozenset(
     {"NodeDeclaredFeatures", "NodeVolumeLimits", "PodGroupPodsCount", "TopologyPlacementGenerator"}
     | {"VolumeBinding", "VolumeRestrictions", "VolumeZone"}
@@ -61,26 +61,26 @@ OTHER_NAMES: Mapping[str, str] = {
     "WorkloadAwareScoring": "WorkloadAware",
 }
 _WEIGHED = ("score", MULTI_POINT)
-# Fields that mean nothing here, and why.
+# Fields that have no effect, and why.
 _MEANINGLESS: Mapping[str, str] = {
-    "parallelism": "one thread decides",
-    "clientConnection": "see --kubeconfig; requests are not limited",
-    "enableProfiling": "there are no such pages",
-    "enableContentionProfiling": "there are no such pages",
-    "percentageOfNodesToScore": "all nodes count",
-    "delayCacheUntilActive": "caches are always warm",
+    "parallelism": "dryrack uses one thread",
+    "clientConnection": "use --kubeconfig; dryrack does not limit its requests",
+    "enableProfiling": "dryrack has no profiling endpoints",
+    "enableContentionProfiling": "dryrack has no profiling endpoints",
+    "percentageOfNodesToScore": "dryrack always uses the default",
+    "delayCacheUntilActive": "dryrack always fills its caches",
 }
 # The same of arguments, by plugin.
 _IDLE_ARGS: Mapping[str, Mapping[str, str]] = {
     "Coscheduling": {
-        "permitWaitingTimeSeconds": "nobody holds anything while a gang waits",
-        "podGroupBackoffSeconds": "see podInitialBackoffSeconds",
+        "permitWaitingTimeSeconds": "a pending gang reserves nothing",
+        "podGroupBackoffSeconds": "use podInitialBackoffSeconds",
     },
     "DefaultPreemption": {
-        "minCandidateNodesPercentage": "it is 10",
-        "minCandidateNodesAbsolute": "it is 100",
+        "minCandidateNodesPercentage": "the value is always 10",
+        "minCandidateNodesAbsolute": "the value is always 100",
     },
-    "DynamicResources": {"filterTimeout": "long searches are made in turns between others"},
+    "DynamicResources": {"filterTimeout": "dryrack limits searches by steps, not by time"},
     "VolumeBinding": {"bindTimeoutSeconds": "pods wait until their volumes are bound"},
 }
 
@@ -109,7 +109,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationReading:
-    """A configuration, unless there are problems; and what it says in vain."""
+    """A configuration, unless there are problems, and notes on fields without effect."""
 
     configuration: Configuration | None
     problems: tuple[Problem, ...]
@@ -124,7 +124,8 @@ def read_configuration(
     if reading.problems:
         return ConfigurationReading(None, reading.problems)
     if len(reading.documents) > 1:
-        problem = reading.documents[1].problem("", f"a second document; one {KIND} is all")
+        message = f"the file has a second document; keep only one {KIND}"
+        problem = reading.documents[1].problem("", message)
         return ConfigurationReading(None, (problem,))
     reader = _Reader(reading.documents[0], available)
     configuration = reader.read()
@@ -146,7 +147,7 @@ class _Reader:
         for key, right in expected.items():
             value = self.document.raw.get(key, "")
             if value != right:
-                self._problem((key,), f"{value!r} is not for a scheduler", f"write {right}")
+                self._problem((key,), f"{value!r} is not supported", f"use {right}")
         if self.problems:
             return None
         written = self._decoded(self.document.raw, KubeSchedulerConfiguration, ())
@@ -157,7 +158,7 @@ class _Reader:
             if self.document.raw.get(name) is not None:
                 self._note((name,), f"has no effect: {why}")
         if written.extenders:
-            self._problem(("extenders",), "nobody is asked over the network", "write a plugin")
+            self._problem(("extenders",), "extenders are not supported", "write a plugin")
         self._check_leader_election(written.leader_election)
         profiles = tuple(self._profile(*each) for each in enumerate(written.profiles))
         self._check_names(written.profiles)
@@ -172,7 +173,7 @@ class _Reader:
         lock = settings.resource_lock
         if lock not in ("", "leases"):
             path = ("leaderElection", "resourceLock")
-            self._problem(path, f"{lock!r} is no kind of lock", "write leases")
+            self._problem(path, f"{lock!r} is not a supported lock", "use leases")
         durations = {
             "leaseDuration": settings.lease_duration or "15s",
             "renewDeadline": settings.renew_deadline or "10s",
@@ -183,11 +184,11 @@ class _Reader:
             self._check_duration(("leaderElection", name), text)
         if all(seconds) and not seconds[0] > seconds[1] > seconds[2]:
             said = ", ".join(f"{name} {text}" for name, text in durations.items())
-            self._problem(("leaderElection",), said, "write each longer than the next")
+            self._problem(("leaderElection",), said, "make each longer than the next")
 
     def _check_duration(self, path: Path, text: str) -> None:
         if text and not seconds_in(text):
-            self._problem(path, f"{text!r} is no duration", "write for example 15s or 1m30s")
+            self._problem(path, f"{text!r} is not a duration", "use, for example, 15s or 1m30s")
 
     def _backoff(self, written: KubeSchedulerConfiguration) -> tuple[float, float]:
         first = written.pod_initial_backoff_seconds
@@ -206,20 +207,20 @@ class _Reader:
         for index, profile in enumerate(profiles):
             path, name = ("profiles", index, "schedulerName"), profile.scheduler_name
             if name is None and len(profiles) > 1:
-                self._problem(path, "not there", "name each of several profiles")
+                self._problem(path, "the name is missing", "name each of several profiles")
             elif name == "":
-                self._problem(path, "'' is no name", "write what pods have as schedulerName")
+                self._problem(path, "the name is empty", "use the schedulerName of the pods")
             elif name is not None and owners.setdefault(name, index) != index:
-                self._problem(path, f"{name!r} is the name of profiles[{owners[name]}] as well")
+                self._problem(path, f"{name!r} is also the name of profiles[{owners[name]}]")
 
     def _check_queue_sort(self, profiles: Sequence[SchedulerProfile]) -> None:
         orders = [[each.name for each in it.plugins.queue_sort.enabled] for it in profiles]
         for index, order in enumerate(orders):
             path = ("profiles", index, "plugins", "queueSort")
             if len(order) > 1:
-                self._problem(path, "one queue has one order", "enable one plugin")
+                self._problem(path, "the queue has only one order", "enable only one plugin")
             elif order != orders[0]:
-                fix = "write the same as in profiles[0]"
+                fix = "use the same plugin as in profiles[0]"
                 self._problem(path, "all profiles share one queue", fix)
 
     def _profile(self, index: int, written: SchedulerProfile) -> ProfileConfig:
@@ -241,7 +242,7 @@ class _Reader:
             args[name] = self._args(name, config.args, (*within, "args"))
         on = {entry.name for each in plugins.values() for entry in each.enabled}
         if "DeviceGroups" in on and not args.get("DeviceGroups", {}).get("attribute"):
-            fix = "write pluginConfig: [{name: DeviceGroups, args: {attribute: DOMAIN/NAME}}]"
+            fix = "add pluginConfig: [{name: DeviceGroups, args: {attribute: DOMAIN/NAME}}]"
             self._problem((*path, "pluginConfig"), "DeviceGroups needs an attribute", fix)
         return ProfileConfig(written.scheduler_name or "", plugins, args)
 
@@ -263,16 +264,16 @@ class _Reader:
     def _enabled(self, entry: PluginEntry, path: Path) -> PluginEntry:
         name = self._name((*path, "name"), entry.name)
         if name in NEVER and name not in self.available:
-            self._note((*path, "name"), f"{name} has no effect: nothing is stored here")
+            self._note((*path, "name"), f"{name} has no effect in dryrack")
         if entry.weight is not None and entry.weight < 0:
             self._problem((*path, "weight"), f"{entry.weight} is less than 0")
         elif entry.weight and path[-3] not in _WEIGHED:
-            self._note((*path, "weight"), "has no effect: only scores have weights")
+            self._note((*path, "weight"), "has no effect: only score plugins have weights")
         plugin = self.available.get(name)
         if plugin is not None and path[-3] == "filter" and plugin.filter is None:
-            self._problem((*path, "name"), f"{name} filters no nodes", "leave it out here")
+            self._problem((*path, "name"), f"{name} does not filter nodes", "remove it here")
         if plugin is not None and path[-3] == "score" and plugin.score is None:
-            self._problem((*path, "name"), f"{name} gives no scores", "leave it out here")
+            self._problem((*path, "name"), f"{name} does not score nodes", "remove it here")
         return PluginEntry(name=name, weight=entry.weight)
 
     def _disabled(self, entry: PluginEntry, path: Path) -> PluginEntry:
@@ -280,7 +281,7 @@ class _Reader:
             return entry
         name = self._name((*path, "name"), entry.name)
         if name in ALWAYS:
-            self._note((*path, "name"), f"{name} cannot be switched off here")
+            self._note((*path, "name"), f"dryrack cannot disable {name}")
         return PluginEntry(name=name)
 
     def _name(self, path: Path, name: str) -> str:
@@ -288,7 +289,7 @@ class _Reader:
         found = OTHER_NAMES.get(name, name)
         known = {*self.available, *SCHEDULER_PLUGINS, *ALWAYS, *NEVER}
         if found not in known:
-            self._problem(path, f"no plugin {name!r}", hint(name, known))
+            self._problem(path, f"unknown plugin {name!r}", hint(name, known))
         return found
 
     def _args(self, plugin: str, args: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
@@ -298,8 +299,8 @@ class _Reader:
             return args
         said: Mapping[str, Any] = shape.regular(args, shape.of(model))
         if said.get("kind", "") not in ("", f"{plugin}Args"):
-            message = f"{said['kind']!r} are not the arguments of {plugin}"
-            self._problem((*path, "kind"), message, f"write {plugin}Args")
+            message = f"{said['kind']!r} is not the kind of the arguments of {plugin}"
+            self._problem((*path, "kind"), message, f"use {plugin}Args")
         elif self._decoded(dict(said), model, path) is not None:
             for within, message in argument_problems(plugin, said):
                 self._problem((*path, *within), message)
@@ -314,7 +315,8 @@ class _Reader:
         """The typed value; all its fields have to be known."""
         form = shape.of(model)
         for path in shape.unknown(raw, form):
-            self._problem((*within, *path), "no such field", hint(str(path[-1]), _at(form, path)))
+            fix = hint(str(path[-1]), _at(form, path))
+            self._problem((*within, *path), "unknown field", fix)
         try:
             return decode(raw, model)
         except DecodeError as error:

@@ -153,7 +153,7 @@ def membership(pod: Pod) -> Membership | Flaw | None:
         found.setdefault(each.key, each)
     if len(found) > 1:
         named = " and ".join(str(key) for key in found)
-        return Flaw(f"pod {pod.full_name} is in {len(found)} gangs: {named}", "leave it in one")
+        return Flaw(f"pod {pod.full_name} is in {len(found)} gangs: {named}", "keep only one")
     return next(iter(found.values()), None)
 
 
@@ -181,7 +181,7 @@ def _by_labels(pod: Pod, prefix: str) -> Membership | Flaw | None:
     if not name or not minimum:
         return None
     where = f"pod {pod.full_name}, label {label}: {minimum!r}"
-    remedy = 'write how many pods must run together, such as "3"'
+    remedy = 'set the number of pods that must run together, for example "3"'
     count = read_int64(minimum)
     if count is None:
         return Flaw(f"{where} is not a whole number", remedy)
@@ -208,7 +208,7 @@ def _coscheduling(each: CoschedulingPodGroup) -> Definition:
     key = GangKey(Dialect.COSCHEDULING, metadata.namespace, metadata.name)
     flaw = None
     if minimum < 1:
-        flaw = Flaw(f"{key}, spec.minMember: {minimum} is less than 1", "write 1 or more")
+        flaw = Flaw(f"{key}, spec.minMember: {minimum} is less than 1", "set 1 or more")
     return Definition(
         key=key,
         min_count=minimum,
@@ -256,14 +256,12 @@ def _pod_group(each: PodGroup | PodGroupV1Beta1) -> Definition:
 def _minimum(key: GangKey, policy: PodGroupSchedulingPolicy, field: str) -> tuple[int, Flaw | None]:
     """How many pods have to be placed together; each by itself where the policy is basic."""
     if policy.gang is None:
-        remedy = "write gang: {minCount: …} or basic: {}"
+        remedy = "set gang: {minCount: …} or basic: {}"
         return 1, None if policy.basic is not None else Flaw(f"{key}, {field}: is empty", remedy)
     minimum = policy.gang.min_count
     if minimum >= 1:
         return minimum, None
-    return minimum, Flaw(
-        f"{key}, {field}.gang.minCount: {minimum} is less than 1", "write 1 or more"
-    )
+    return minimum, Flaw(f"{key}, {field}.gang.minCount: {minimum} is less than 1", "set 1 or more")
 
 
 def gang_of(
@@ -282,7 +280,7 @@ def gang_of(
     definition = known.get(key.definition)
     if definition is None:
         what = str(key.definition)
-        return Flaw(f"{what} is not there", "create it, or take the pods out of it")
+        return Flaw(f"{what} does not exist", "create it, or remove the pods from it")
     return definition.flaw or _gang(key, members, definition)
 
 
@@ -315,7 +313,7 @@ def _agreed(key: GangKey, members: Sequence[Pod]) -> int | Flaw:
         return next(iter(first))
     told = ", ".join(f"{minimum} ({pod})" for minimum, pod in sorted(first.items()))
     return Flaw(
-        f"{key}: its pods disagree on {MINIMUM}: {told}", "give all of them the same number"
+        f"{key}: its pods have different values of {MINIMUM}: {told}", "use one value for all"
     )
 
 

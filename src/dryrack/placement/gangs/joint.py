@@ -73,7 +73,7 @@ class JointAllocation:
     """Devices for the claims of members that have their nodes."""
 
     def __init__(self, cluster: Cluster, effort: Effort) -> None:
-        assert isinstance(cluster.allocator, AllocatesApart), "one that knows what nodes see"
+        assert isinstance(cluster.allocator, AllocatesApart), "the allocator allocates apart"
         self._allocator: AllocatesApart = cluster.allocator
         self._effort = effort
         self._local: dict[str, bool] = {}

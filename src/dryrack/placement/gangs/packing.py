@@ -46,7 +46,7 @@ class Packed:
     def nodes(self) -> Iterator[tuple[NodeState, Counts]]:
         """What each node took, the first node first."""
         if self.before is not None:
-            assert self.state is not None, "what came of something came by a node"
+            assert self.state is not None, "each result has a node"
             yield from self.before.nodes()
             yield self.state, self.taken
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # remembered, and more of them are asked in these turns than there are members: so whoever asks
 # again gets further.
 _TURNS_MAX = 32
-_EASIER = ". Pods with equal requests, or with devices of one node, are easier to place"
+_EASIER = ". Pods with equal requests, or with devices of one node, are easier to schedule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def place_gang(
         if not isinstance(outcome, GangRefused):
             return outcome
         best = outcome if best is None else _better(best, outcome)
-    assert best is not None, "there is a domain where there is no complaint"
+    assert best is not None, "at least one domain was tried"
     return best
 
 
@@ -132,10 +132,10 @@ def _domains(key: str, running: Sequence[str], cluster: Cluster) -> Sequence[str
     labels = [state.node.metadata.labels for state in there if state is not None]
     values = sorted({each[key] for each in labels if key in each})
     if not values:
-        return f"no node has the label {key}, by which its pods are to be together; label the nodes"
+        return f"no node has the label {key} that its pods must have in common; label the nodes"
     if running and len(values) > 1:
         found = " and ".join(values)
-        return f"its pods are to be in one {key}, but run in {found}; delete those of all but one"
+        return f"its pods must run in one {key}, but run in {found}; delete those of all but one"
     return values
 
 
@@ -256,7 +256,7 @@ def _is_shared(done: Round) -> bool:
     cluster = done.scope.cluster
     states = [cluster.fleet.get(placed.node) for placed in done.placed if placed.given]
     allocator = cluster.allocator
-    assert isinstance(allocator, AllocatesApart), "one that knows what nodes see"
+    assert isinstance(allocator, AllocatesApart), "the allocator allocates apart"
     return not all(allocator.is_local(state.node) for state in states if state is not None)
 
 
@@ -264,7 +264,7 @@ def _others(members: Sequence[Member], done: Round) -> tuple[MemberRefused, ...]
     """Places those that fit with what is placed already; who does not."""
     there = {placed.member.name for placed in done.placed}
     lacking = _greedy([each for each in members if each.name not in there], done, 0)
-    assert not isinstance(lacking, Unfinished), "without searches there is nothing to wait for"
+    assert not isinstance(lacking, Unfinished), "without searches the attempt always finishes"
     return lacking
 
 
@@ -274,7 +274,7 @@ def _proof(
     """Return how many fit, how many must, and why the next one does not."""
     fitting = bound + len(done.placed)
     size = fitting + len(lacking)
-    running = f" ({bound} on a node already)" if bound else ""
+    running = f" ({bound} bound already)" if bound else ""
     within = "".join(f" in {key} {value}" for key, value in done.scope.domain.items())
     needed = f"; it needs {gang.min_count} of them together" if gang.min_count < size else ""
     together = " with them" if fitting else ""
@@ -282,8 +282,8 @@ def _proof(
     why = f"pod {first.member.name} does not fit{together}: {first.message}"
     if is_unknown:
         return (
-            f"{gang.key}: unknown whether it fits: the search stopped at its limit. The best way "
-            f"that it found places {fitting} of {size} pods{within}{running}{needed}; "
+            f"{gang.key}: unknown whether it fits: the search stopped at its limit. With the best "
+            f"placement, {fitting} of {size} pods fit{within}{running}{needed}; "
             f"{why.rstrip('.')}{_EASIER}"
         )
     return f"{gang.key}: {fitting} of {size} pods fit{within}{running}{needed}; {why}"

@@ -126,14 +126,14 @@ def _unmade(wish: _Wish, node: ObjectMeta) -> Unbindable | None:
     chosen, name = wish.claim.metadata.annotations.get(SELECTED_NODE), wish.key[1]
     about = f"the volume of PersistentVolumeClaim {name}"
     if chosen is not None and chosen != node.name:
-        fact, remedy = f"{about} is being made on node {chosen}", "wait for it"
+        fact, remedy = f"{about} is being created on node {chosen}", "wait for it"
         return Unbindable(wish.key, fact, f"{remedy}, or delete claim {name}")
     if not wish.waits.is_provisioned:
-        fact = f"no free PersistentVolume on the node does for PersistentVolumeClaim {name}"
-        remedy = f"make one of class {class_of(wish.claim)}, of that size and access mode"
+        fact = f"no free PersistentVolume of the node fits PersistentVolumeClaim {name}"
+        remedy = f"create one of class {class_of(wish.claim)} with its size and access mode"
         return Unbindable(wish.key, fact, remedy)
     if not wish.waits.reaches(node.labels):
-        fact, remedy = f"{about} can be made on other nodes alone", "see allowedTopologies"
+        fact, remedy = f"{about} can only be created on other nodes", "see allowedTopologies"
         return Unbindable(wish.key, fact, f"{remedy} of its class")
     return None
 

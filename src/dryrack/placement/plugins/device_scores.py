@@ -84,7 +84,7 @@ def _left_of_counters(pool: NodePool, name: str, used: Iterable[Device]) -> floa
 def _keeps_groups(pod: PodConstraints, fleet: Fleet, args: Args) -> DeviceScorer | None:
     attribute = args.get("attribute")
     if not attribute:
-        raise PluginError("no attribute that groups have in common; write args.attribute")
+        raise PluginError("args.attribute is missing; set the attribute that groups have in common")
     if not pod.wanted:
         return None
 

@@ -65,7 +65,7 @@ def _made_for_another(extended: ExtendedResources, node: NodeState) -> NodeRefus
     made = extended.made
     if made is None or extended.is_as_made(node.node):
         return None
-    fact = f"claim {claim_name(made)} was made for what another node lacks"
+    fact = f"claim {claim_name(made)} was created for extended resources of another node"
     return NodeRefusal(ELSEWHERE, fact, "delete the claim")
 
 

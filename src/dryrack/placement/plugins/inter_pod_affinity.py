@@ -48,7 +48,7 @@ def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
     try:
         terms = PodTerms.of(pod.pod.spec.affinity, namespace).among(fleet.namespaces)
     except SelectorError as error:
-        fact = f"the pod's affinity makes no sense: {error}"
+        fact = f"the pod's affinity is invalid: {error}"
         words = f"parsing pod: {error}"
         refusal = NodeRefusal(words, fact, "correct the affinity", is_unresolvable=True)
         return lambda _node: refusal
@@ -205,15 +205,15 @@ class _Requirements:
                 fact = f"the node has no label {key}"
                 return _refused("match pod affinity rules", fact, is_unresolvable=True)
             if not domains.get(labels[key]) and not self.may_be_first:
-                fact = f"no pod that the pod has to be near is in {key}={labels[key]}"
+                fact = f"{key}={labels[key]} has no pod that the pod affinity requires"
                 return _refused("match pod affinity rules", fact, is_unresolvable=True)
         for key, domains in self.far:
             if key in labels and domains.get(labels[key]):
-                fact = f"a pod that the pod has to be far from is in {key}={labels[key]}"
+                fact = f"{key}={labels[key]} has a pod that the pod anti-affinity excludes"
                 return _refused("match pod anti-affinity rules", fact)
         for key, domains in self.against:
             if key in labels and domains.get(labels[key]):
-                fact = f"a pod that has to be far from this one is in {key}={labels[key]}"
+                fact = f"{key}={labels[key]} has a pod whose anti-affinity excludes this pod"
                 return _refused("satisfy existing pods anti-affinity rules", fact)
         return None
 
@@ -239,7 +239,7 @@ def _means(term: AffinityTerm, pod: Pod, fleet: Fleet) -> bool:
 
 
 def _refused(rule: str, fact: str, *, is_unresolvable: bool = False) -> NodeRefusal:
-    remedy = "change the affinity, or the pods near it"
+    remedy = "change the affinity, or move the other pods"
     return NodeRefusal(f"node(s) didn't {rule}", fact, remedy, is_unresolvable=is_unresolvable)
 
 

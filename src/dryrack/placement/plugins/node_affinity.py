@@ -45,7 +45,7 @@ def _named(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
     if not name:
         return None
     words = "node(s) didn't match the requested node name"
-    fact = f"the pod is bound to node {name}"
+    fact = f"the pod requests node {name}"
     refusal = NodeRefusal(words, fact, "remove nodeName", is_unresolvable=True)
     return lambda node: None if node.name == name else refusal
 
@@ -68,7 +68,7 @@ def selected(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check | None:
         try:
             allowed = affinity is None or affinity.matches(node.node)
         except SelectorError as error:
-            fact = f"the pod's node affinity makes no sense: {error}"
+            fact = f"the pod's node affinity is invalid: {error}"
             return _NOT_SELECTED._replace(fact=fact, remedy="correct the affinity")
         return None if allowed else _NOT_SELECTED
 

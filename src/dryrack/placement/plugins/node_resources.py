@@ -71,7 +71,7 @@ def _short(wanted: dict[str, int], node: NodeState, missing: Sequence[str]) -> N
     never = any(wanted[each] > node.allocatable.get(each, 0) for each in missing if each != PODS)
     facts = " and ".join(_left_of(each, wanted[each], node) for each in ordered)
     if name == PODS:
-        remedy = "use a node that takes more"
+        remedy = "use a node that allows more pods"
         return NodeRefusal("Too many pods", facts, remedy, further, never, is_shortage=True)
     remedy = f"request less {' and '.join(ordered)}, or free some"
     words = f"Insufficient {name}"
@@ -81,10 +81,10 @@ def _short(wanted: dict[str, int], node: NodeState, missing: Sequence[str]) -> N
 def _left_of(name: str, amount: int, node: NodeState) -> str:
     total = node.node.status.allocatable.get(name, ZERO)
     if name == PODS:
-        return f"the node takes {total} pods, and has as many"
+        return f"the node allows {total} pods and has {total}"
     left = Quantity.of(max(total.nanos - node.used.get(name, 0), 0), total.format)
     asked = Quantity.of(amount, total.format)
-    return f"the pod requests {asked} of {name}, and {left} of {total} is left on the node"
+    return f"the pod requests {asked} of {name}; the node has {left} of {total} left"
 
 
 def _amounts(pod: PodConstraints) -> Hashable:

@@ -102,7 +102,7 @@ def _single(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
         if not cells or _fitting(cells, amounts):
             return None
         never = not _fitting(cells_of(node.node), amounts)
-        fact = f"no one of its {len(cells)} NUMA nodes has room for all of the pod"
+        fact = f"none of its {len(cells)} NUMA nodes has capacity for the whole pod"
         remedy = f"request less, or set {POLICY}: {BEST_EFFORT}"
         return NodeRefusal(_WORDS, fact, remedy, is_unresolvable=never)
 

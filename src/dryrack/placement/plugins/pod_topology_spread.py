@@ -39,7 +39,7 @@ HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 _BLOCKING = ("NoSchedule", "NoExecute")
 _UNEVEN = "node(s) didn't match pod topology spread constraints"
-_REMEDY = "raise maxSkew, or make room where there are fewer of the pods"
+_REMEDY = "raise maxSkew, or add capacity where fewer of the pods run"
 
 # Of each constraint the domain of a node, or the number of pods on it; None if it has none.
 _Domains: TypeAlias = tuple[str | int | None, ...]
@@ -81,7 +81,7 @@ def _even(pod: PodConstraints, fleet: Fleet, args: Args) -> Check | None:
     try:
         spreads = _spreads(pod, fleet, args, "DoNotSchedule")
     except SelectorError as error:
-        fact = f"a topology spread constraint makes no sense: {error}"
+        fact = f"a topology spread constraint is invalid: {error}"
         refusal = NodeRefusal(_UNEVEN, fact, "correct it", is_unresolvable=True)
         return lambda _node: refusal
     if not spreads:
@@ -134,7 +134,7 @@ def _refusal(
             return NodeRefusal(words, fact, "label the node", is_unresolvable=True)
         pods = domains.get(labels[key], 0)
         if pods > most:
-            fact = f"{key}={labels[key]} has {pods} of the pods that are to be spread already"
+            fact = f"{key}={labels[key]} has {pods} of the pods of the constraint already"
             return NodeRefusal(_UNEVEN, fact, _REMEDY)
     return None
 

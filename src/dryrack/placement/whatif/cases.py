@@ -86,7 +86,7 @@ class CaseDocuments:
     def of_pod(self, name: str) -> CaseDocument:
         """Where it is or would go, or why nowhere; of one that waits with its gang, the gang's."""
         pod = party_of(self.world, name).pod
-        assert pod is not None, "it was found by its pod"
+        assert pod is not None, "the party has a pod"
         gang = waiting_gang(self.world, pod)
         if gang is not None:
             return self.of_gang(gang)
@@ -102,15 +102,15 @@ class CaseDocuments:
         views = claims_of(self.world.claims, self.world.pods)
         found = {f"{each.namespace}/{each.name}": each for each in views}
         if name not in found:
-            raise ContentError(f"claim {name!r}: not there; {hint(name, found)}")
+            raise ContentError(f"claim {name!r} not found; {hint(name, found)}")
         view = found[name]
         if view.devices or view.node:
             return CaseDocument(view.document(), True)
         if view.pods:
             case = self.of_pod(f"{view.namespace}/{view.pods[0]}")
-            note = f"claim {name} waits for its pod:"
+            note = f"claim {name} is not allocated, because its pod has no node:"
             return CaseDocument(case.document, case.is_served, (note, *case.notes))
-        note = f"no pod uses claim {name}; it is given devices when one does. If one did now:"
+        note = f"claim {name} is not allocated, because no pod uses it. For a pod that uses it:"
         story = explain_claim(as_now_for(self.world, (), {name}), name, self.settings())
         return CaseDocument(story_document(story), False, (note,))
 
@@ -133,7 +133,7 @@ def outcomes_of(outcome: WhatIf, name: tuple[str, str]) -> list[GangOutcome]:
     found = [each for each in outcome.gangs if each.key and each.key[1:3] == name]
     if not found:
         full = "/".join(name)
-        raise ContentError(f"gang {full!r}: not there; {hint(full, known)}")
+        raise ContentError(f"gang {full!r} not found; {hint(full, known)}")
     return found
 
 
@@ -192,10 +192,10 @@ def _without_holders(story: Explanation, holders: Mapping[str, str]) -> Explanat
 
 
 def find_gang(world: World, name: str) -> GangView:
-    """The gang of this name, or `ContentError` with what was probably meant."""
+    """Return the gang of this name; raise `ContentError` with similar names."""
     views = {f"{e.key.namespace}/{e.name}": e for e in gangs_of(world.pods, world.groups)}
     if name not in views:
-        raise ContentError(f"gang {name!r}: not there; {hint(name, views)}")
+        raise ContentError(f"gang {name!r} not found; {hint(name, views)}")
     return views[name]
 
 
@@ -214,7 +214,7 @@ def world_of_gang(world: World, gang: GangView) -> World:
 
 
 def said_to(pod: Pod) -> Said | None:
-    """What the condition of the pod says; none, if no scheduler has looked at it yet."""
+    """Return the message in the pod's condition; None if no scheduler has tried the pod."""
     scheduler = pod.spec.scheduler_name or "default-scheduler"
     for each in pod.status.conditions:
         if each.type == "PodScheduled" and each.status == "False":

@@ -88,8 +88,8 @@ def _notes(served: Sequence[Node], own: dict[str, str], chosen: Collection[str])
             by_type.setdefault(_type_of(node), []).append(node.metadata.name)
     for type_, names in by_type.items():
         yield (
-            f"no ResourceSlices given; nodes of the instance type {type_} get its devices from the "
-            f"catalogue: {listed(names)}"
+            f"no ResourceSlices found; nodes of instance type {type_} get the devices of the "
+            f"hardware catalog: {listed(names)}"
         )
     plugged: dict[str, list[str]] = {}
     for name, resource in own.items():
@@ -97,7 +97,7 @@ def _notes(served: Sequence[Node], own: dict[str, str], chosen: Collection[str])
             plugged.setdefault(resource, []).append(name)
     for resource, names in plugged.items():
         yield (
-            f"nodes that have {resource} from a device plugin get no devices from the catalogue: "
+            f"nodes with {resource} of a device plugin get no devices of the hardware catalog: "
             f"{listed(names)}"
         )
 

@@ -109,14 +109,17 @@ def explain_claim_alone(
 
 
 def find_claim(world: World, name: str) -> ResourceClaim:
-    """The claim of this name, or `DryrackError` with what was probably meant."""
+    """Return the claim of this name; raise `DryrackError` with similar names."""
     claims = {claim_name(claim): claim for party in world.in_order() for claim in party.claims}
     found = [full for full in claims if full == name or full.partition("/")[2] == name]
     if len(found) == 1 or f"default/{name}" in found:
         return claims[found[0] if len(found) == 1 else f"default/{name}"]
     if found:
-        raise DryrackError(f"claim {name!r}: in several namespaces; say one of {listed(found)}")
-    raise DryrackError(f"claim {name!r}: not there; {hint(name, claims)}")
+        names = listed(found)
+        raise DryrackError(f"claim {name!r} is in several namespaces; use one of: {names}")
+    if not claims:
+        raise DryrackError(f"claim {name!r} not found: there are no claims")
+    raise DryrackError(f"claim {name!r} not found; {hint(name, claims)}")
 
 
 def stories(refusals: Iterable[Refusal]) -> tuple[NodeStory, ...]:

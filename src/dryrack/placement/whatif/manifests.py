@@ -92,7 +92,7 @@ def _with_domain_templates(documents: Sequence[Document], found: Manifests) -> I
             continue
         made = replace(each, raw=workload_template(each.raw))
         if made.identity not in present:
-            note = f"ComputeDomain/{each.name}: makes ResourceClaimTemplate {made.name}"
+            note = f"ComputeDomain/{each.name}: creates ResourceClaimTemplate {made.name}"
             found.notes.append(str(each.problem("", note)))
             yield made
 
@@ -121,7 +121,7 @@ def _with_pods(
                 )
                 every += [_typed(pod, found) for pod in made.pods]
     if len(present) > _TOLD_MAX:
-        present = [f"{len(present)} workloads make no pods; theirs are in the files"]
+        present = [f"{len(present)} workloads create no pods: the files contain their pods"]
     found.notes += present
     return every
 
@@ -146,7 +146,7 @@ def _typed(document: Document, found: Manifests) -> Typed | None:
         return _as_made(answer)
     if isinstance(answer, Typed) and isinstance(answer.object, Node) and not document.name:
         # Devices are for nodes by their names, and a server gives a node none.
-        answer = (document.problem("metadata", "a Node without a name", "write metadata.name"),)
+        answer = (document.problem("metadata", "the Node has no name", "set metadata.name"),)
     if isinstance(answer, Typed):
         return answer
     found.problems += answer or ()
@@ -167,7 +167,7 @@ def _as_made(pod: Typed) -> Typed:
 
 
 def _is_workload(document: Document) -> bool:
-    """Return whether pods are made from it: by Kubernetes itself, or by somebody's operator."""
+    """Return whether Kubernetes or an operator creates pods for the object."""
     if document.kind in TEMPLATES and standing(document) is Standing.BYSTANDER:
         return True
     return is_custom_workload(document)
@@ -186,14 +186,15 @@ def _is_bystander(document: Document, ignored: _Ignored) -> bool:
 
 
 def _ignored(ignored: _Ignored) -> Iterator[str]:
-    """What is said of those passed over; of the many kinds of a whole dump in one line."""
+    """Yield notes about ignored objects; one line for the many kinds of a whole dump."""
     kinds: dict[str, dict[str, int]] = {}
     for (file, kind), documents in ignored.items():
         kinds.setdefault(file, {})[kind] = len(documents)
     many = {file: each for file, each in kinds.items() if len(each) > _KINDS_TOLD_MAX}
     for file, each in many.items():
         names = ", ".join(sorted(each))
-        yield f"{file}: {sum(each.values())} objects take no part; ignored: {names}"
+        count = sum(each.values())
+        yield f"{file}: ignored {count} objects of kinds that dryrack does not use: {names}"
     for (file, kind), documents in ignored.items():
         if file not in many:
             yield from _ignored_kind(file, kind, documents)
@@ -202,7 +203,9 @@ def _ignored(ignored: _Ignored) -> Iterator[str]:
 def _ignored_kind(file: str, kind: str, documents: Sequence[Document]) -> list[str]:
     """Return one note for each document, or one for all of a dump's thousand Events."""
     if len(documents) > _TOLD_MAX:
-        return [f"{file}: {len(documents)} objects of the kind {kind} take no part; ignored"]
+        count = len(documents)
+        return [f"{file}: ignored {count} objects of kind {kind}: dryrack does not use this kind"]
     return [
-        str(each.problem("", f"{kind} {each.name} takes no part; ignored")) for each in documents
+        str(each.problem("", f"ignored {kind} {each.name}: dryrack does not use this kind"))
+        for each in documents
     ]

@@ -76,7 +76,7 @@ _DEVICES_OF_CLASS = ".deviceclass.resource.k8s.io/devices"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodExplanation:
-    """What becomes of a pod that is in no gang, or is placed."""
+    """The explanation of a pod that is in no gang, or is bound."""
 
     pod: str
     scheduler: str
@@ -102,10 +102,10 @@ class PodExplanation:
 
 
 def party_of(world: World, name: str) -> Party:
-    """The pod of this name with its claims, or `DryrackError` with what was probably meant."""
+    """Return the pod of this name with its claims; raise `DryrackError` with similar names."""
     found = {each.pod.full_name: each for each in world.in_order() if each.pod is not None}
     if name not in found:
-        raise DryrackError(f"pod {name!r}: not there, or has ended; {hint(name, found)}")
+        raise DryrackError(f"pod {name!r} not found, or it has ended; {hint(name, found)}")
     return found[name]
 
 
@@ -273,7 +273,7 @@ def _not_admitted(
         for label, count, fewer in _within_quota(claim, excesses):
             changed_world = world.with_claim(with_count(claim, label, fewer))
             if _fits(changed_world, about.pod, settings):
-                helps.append(f"ask for {fewer} instead of {count} in request {label}")
+                helps.append(f"lower the count of request {label} from {count} to {fewer}")
     return replace(about, helps=tuple(helps))
 
 
@@ -311,7 +311,7 @@ def siblings_of(world: World, pod: Pod, settings: Settings) -> str:
         return ""
     nodes = what_if(world, settings).nodes if settings.assumes_nodes else {}
     fit = sum(bool(each.spec.node_name or nodes.get(each.full_name)) for each in pods)
-    return f"{' '.join(workload)}: {fit} of {len(pods)} fit"
+    return f"{' '.join(workload)}: {fit} of {len(pods)} pods fit"
 
 
 def pods_of_workload(world: World, kind: str, namespace: str, name: str) -> list[Pod]:
@@ -374,7 +374,7 @@ def _trace(turn: Turn) -> DecisionTrace:
 
 
 def _lacks(world: World, party: Party, settings: Settings) -> str:
-    """As the scheduler says it; of a claim that has yet to be made it says nothing."""
+    """Return the message of the scheduler, or what the pod lacks before it is scheduled."""
     pod, missing = party.pod, party.missing[0]
     assert pod is not None, "a pod lacks something"
     name = missing.claim.rpartition("/")[2]
@@ -409,7 +409,7 @@ def _helps(change: PodChange, turn: Turn) -> bool:
     cluster = turn.cluster
     if change.node is not None:
         state = cluster.fleet.get(change.node.metadata.name)
-        assert state is not None, "a change is to a node that is there"
+        assert state is not None, "a change is to an existing node"
         before = state.node
         cluster.fleet.put(change.node)
         try:
@@ -459,7 +459,7 @@ def _is_of_own_workload(world: World, pod: Pod, preemption: Preemption) -> bool:
 
 
 def _of_priority(pod: Pod, preemption: Preemption) -> str:
-    """Return what to say of priorities, where they decide."""
+    """Return a note about priorities, if they matter."""
     own = pod.spec.priority or 0
     highest = max(each.occupant.priority for each in preemption.victims)
     named = _victims(preemption)

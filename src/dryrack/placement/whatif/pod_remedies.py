@@ -84,7 +84,7 @@ def _tolerate(pod: Pod, nearest: Sequence[NodeState]) -> Iterator[PodChange]:
                 f"{t.key}{f'={t.value}' if t.value else ''}:{t.effect}" for t in taints
             )
             made = _with(pod, tolerations=(*pod.spec.tolerations, *more))
-            text = f"tolerate {named}, as node {state.name} has it"
+            text = f"tolerate {named} of node {state.name}"
             yield PodChange(text, "tolerate", 1.0, pod=made)
 
 
@@ -92,12 +92,12 @@ def _select_less(pod: Pod) -> Iterator[PodChange]:
     selector = pod.spec.node_selector
     for key, value in selector.items():
         rest = {name: each for name, each in selector.items() if name != key}
-        text = f"drop the nodeSelector {key}: {value}, or label a node so"
+        text = f"remove the nodeSelector {key}: {value}, or add this label to a node"
         yield PodChange(text, "select", 3.0, pod=_with(pod, node_selector=rest))
     affinity = pod.spec.affinity
     if affinity is not None and affinity.node_affinity is not None:
         yield PodChange(
-            "drop the node affinity",
+            "remove the node affinity",
             "select",
             3.0,
             pod=_with(pod, affinity=changed(affinity, node_affinity=None)),
@@ -107,17 +107,17 @@ def _select_less(pod: Pod) -> Iterator[PodChange]:
 def _spread_less(pod: Pod) -> Iterator[PodChange]:
     for each in pod.spec.topology_spread_constraints:
         rest = tuple(e for e in pod.spec.topology_spread_constraints if e is not each)
-        text = f"drop the topologySpreadConstraint over {each.topology_key}"
+        text = f"remove the topologySpreadConstraint over {each.topology_key}"
         yield PodChange(text, "spread", 3.0, pod=_with(pod, topology_spread_constraints=rest))
     affinity = pod.spec.affinity
     if affinity is None:
         return
     if affinity.pod_anti_affinity is not None:
         made = _with(pod, affinity=changed(affinity, pod_anti_affinity=None))
-        yield PodChange("drop the pod anti-affinity", "spread", 3.0, pod=made)
+        yield PodChange("remove the pod anti-affinity", "spread", 3.0, pod=made)
     if affinity.pod_affinity is not None:
         made = _with(pod, affinity=changed(affinity, pod_affinity=None))
-        yield PodChange("drop the pod affinity", "spread", 3.0, pod=made)
+        yield PodChange("remove the pod affinity", "spread", 3.0, pod=made)
 
 
 def _request_less(pod: Pod, alike: Sequence[NodeState]) -> Iterator[PodChange]:

@@ -123,7 +123,7 @@ def _correct(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> I
                     is_typo = meant not in known
                     edited = _with_expression(index, with_text(expression, literal, text))
                     yield Change(
-                        f"write {text!r} instead of {meant!r} in the selector of request {label}",
+                        f"use {text!r} instead of {meant!r} in the selector of request {label}",
                         world.with_claim(_edited(claim, label, edited)),
                         cost=_OF_TYPO if is_typo else _OF_OTHER_DEVICES,
                     )
@@ -151,7 +151,7 @@ def _corrected_capacity(
                 for known in same or get_close_matches(name, list(device.capacity), n=1):
                     if name not in device.capacity:
                         edited = _edited(claim, label, _renaming(name, known))
-                        told = f"ask for {known} instead of {name} in request {label}"
+                        told = f"use capacity {known} instead of {name} in request {label}"
                         yield Change(told, world.with_claim(edited), cost=_OF_TYPO)
 
 
@@ -172,7 +172,7 @@ def _of_class(
     others = [each for each in names if each != before]
     for name in _closest(before, others):
         edited = _edited(claim, label, lambda it, to=name: changed(it, device_class_name=to))
-        told = f"ask for class {name} instead of {before} in request {label}"
+        told = f"use class {name} instead of {before} in request {label}"
         yield Change(told, world.with_claim(edited), cost=cost)
 
 
@@ -191,7 +191,7 @@ def _free(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iter
         names = [claim_name(each) for each in party.claims]
         gone = party.claims if party.pod is None else (*party.claims, party.pod)
         rest = tuple(each for each in world.parties if each not in gone)
-        told = f"free what {', '.join(f'claim {name}' for name in names)} has"
+        told = f"free the devices of {', '.join(f'claim {name}' for name in names)}"
         yield Change(told, replace(world, parties=rest), cost=_OF_OTHERS)
 
 
@@ -250,9 +250,9 @@ def _widen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Ite
             for place, condition in enumerate(conditions if len(conditions) > 1 else ()):
                 rest = " && ".join(conditions[:place] + conditions[place + 1 :])
                 edited = _edited(claim, label, _with_expression(index, rest))
-                told = f"drop {condition} from the selector of request {label}"
+                told = f"remove {condition} from the selector of request {label}"
                 yield Change(told, world.with_claim(edited), cost=_OF_CONDITION)
-            told = f"drop the selector of request {label}: {text}"
+            told = f"remove the selector of request {label}: {text}"
             edited = _edited(claim, label, _without(index))
             yield Change(told, world.with_claim(edited), cost=_OF_SELECTOR)
 
@@ -264,7 +264,7 @@ def _unconstrain(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) 
         kind = "matchAttribute" if constraint.match_attribute else "distinctAttribute"
         name = constraint.match_attribute or constraint.distinct_attribute
         edited = changed(claim, spec=changed(claim.spec, devices=devices))
-        told = f"drop the constraint {kind}: {name}"
+        told = f"remove the constraint {kind}: {name}"
         yield Change(told, world.with_claim(edited), cost=_OF_CONDITION)
 
 
@@ -278,12 +278,11 @@ def _shrink(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> It
         for name, wanted in ask.capacity.requests.items():
             for _, device in _find(world, reason.device):
                 for amount in _amounts(device, name, below=wanted, left=reason.left):
-                    told = f"ask for {amount} instead of {wanted} of {name}"
+                    told = f"lower {name} from {wanted} to {amount} in request {reason.request}"
                     edited = _edited(claim, reason.request, _asking(name, amount))
                     share = 1 - amount.nanos / wanted.nanos
-                    told = f"{told} in request {reason.request}"
                     found.append(Change(told, world.with_claim(edited), cost=_OF_LESS + share))
-            told = f"ask for no particular {name} in request {reason.request}"
+            told = f"remove capacity {name} from request {reason.request}"
             edited = _edited(claim, reason.request, _asking(name, None))
             found.append(Change(told, world.with_claim(edited), cost=_OF_CONDITION))
     yield from sorted(found, key=lambda change: change.cost)
@@ -319,7 +318,7 @@ def _asking(
     name: str, amount: Quantity | None
 ) -> Callable[..., ExactDeviceRequest | DeviceSubRequest]:
     def edit(ask: ExactDeviceRequest | DeviceSubRequest) -> ExactDeviceRequest | DeviceSubRequest:
-        assert ask.capacity is not None, "a request for less of what was not asked for"
+        assert ask.capacity is not None, "the request has a capacity"
         rest = {key: each for key, each in ask.capacity.requests.items() if key != name}
         requests = rest if amount is None else {**rest, name: amount}
         return changed(ask, capacity=changed(ask.capacity, requests=requests))
@@ -347,7 +346,7 @@ def _lessen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> It
         if reason.lacking and count > reason.lacking:
             fewer = count - reason.lacking
             edited = with_count(claim, reason.request, fewer)
-            told = f"ask for {fewer} instead of {count} in request {reason.request}"
+            told = f"lower the count of request {reason.request} from {count} to {fewer}"
             yield Change(told, world.with_claim(edited), cost=_OF_LESS + reason.lacking / count)
 
 

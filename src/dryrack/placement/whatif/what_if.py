@@ -86,7 +86,7 @@ _SETTLED_TOLD_MAX = 5
 _USUAL = ", ".join(f"{name} {amount}" for name, amount in CAPACITY.items())
 # What is so of a gang whose search stopped, and what to do.
 UNKNOWN_GANG = (
-    "the search for its gang stopped at its limit before it had tried all ways to place it",
+    "the search for its gang stopped at its limit before it tried all placements",
     "see the message of the gang",
 )
 # What is so where there are no nodes, and what to do.
@@ -95,7 +95,7 @@ _FILES_EMPTY = (
     "the files have no nodes",
     "add Nodes or ResourceSlices, or use --instance-type",
 )
-SIZE_ASSUMED = f"what nodes do not say of their size is that of a virtual node ({_USUAL})"
+SIZE_ASSUMED = f"nodes without allocatable resources get those of a virtual node ({_USUAL})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,9 +192,9 @@ class _Round:
                 self._serve_again()
             if self._only in self._there:
                 break
-        settled = [f"claim {name} is allocated already, and keeps it" for name in self._settled]
+        settled = [f"claim {name} is allocated already" for name in self._settled]
         if len(settled) > _SETTLED_TOLD_MAX:
-            settled = [f"{len(settled)} claims are allocated already, and keep what they have"]
+            settled = [f"{len(settled)} claims are allocated already"]
         notes = (*self._notes, *settled, *self._waiting())
         # A claim that pods share may be allocated for another of them.
         refused = [each for each in self._refused if each.claim not in self._there]
@@ -224,7 +224,7 @@ class _Round:
             left -= _is_queued_turn(parties)
             if not left:
                 self._serve_again()
-        raise DryrackError(f"pod {pod!r}: not there")
+        raise DryrackError(f"pod {pod!r} not found")
 
     def _serve_together(self, parties: Sequence[Party]) -> None:
         self._parties |= {_pod_of(party): party for party in parties if party.pod is not None}
@@ -237,16 +237,16 @@ class _Round:
             self._serve(parties[0])
 
     def _waiting(self) -> Iterator[str]:
-        """Of pods whose claims do not tell that they wait."""
+        """Yield notes for pending pods whose claims are all allocated."""
         told = [
-            f"pod {pod} waits: {message}"
+            f"pod {pod} is pending: {message}"
             for pod, (claims, message) in self._unplaced.items()
             if self._there.keys() >= claims and pod not in self._in_gangs
         ]
         if self._only is None:
             yield from told[:_WAITING_TOLD_MAX]
             if len(told) > _WAITING_TOLD_MAX:
-                yield f"and so do {len(told) - _WAITING_TOLD_MAX} more pods"
+                yield f"{len(told) - _WAITING_TOLD_MAX} more pods are pending"
 
     def _serve(self, party: Party) -> None:
         if party.refusal is not None:
@@ -527,7 +527,7 @@ class _Round:
         pod = f"pod {party.pod.full_name}" if party.pod else ""
         for name in map(claim_name, party.claims):
             if name not in self._there:
-                fact = f"{pod} waits for what is not there"
+                fact = f"{pod} uses a claim or template that does not exist"
                 refusal = on_any_node(name, Code.OTHER_CLAIM, fact, "see its other claims")
                 self._refused.append(Refused(name, (refusal,)))
 
@@ -569,7 +569,7 @@ def _is_created_again(party: Party) -> bool:
 def _without_node(party: Party) -> Party:
     """Return the pod with its claims as its workload creates it again."""
     pod = party.pod
-    assert pod is not None, "a claim by itself makes way for nobody"
+    assert pod is not None, "only a pod is preempted"
     new = changed(pod, spec=changed(pod.spec, node_name=""))
     return replace(party, pod=new, claims=tuple(map(_unallocated, party.claims)))
 
@@ -593,11 +593,9 @@ def _waits_for_gang(
     fact, remedy = outcome.message, ""
     if member.name in nodes:
         known = (
-            "it is unknown whether its gang fits"
-            if outcome.undecided
-            else "its gang does not fit whole"
+            "it is unknown whether its gang fits" if outcome.undecided else "its gang does not fit"
         )
-        fact = f"{known}; by itself it would go to node {nodes[member.name]}"
+        fact = f"{known}; the pod alone fits on node {nodes[member.name]}"
         remedy = f"see pod {lacking}"
     return [on_any_node(claim, Code.GANG, fact, remedy) for claim in member.claims]
 
@@ -608,7 +606,7 @@ def _unknown(member: Member) -> list[Refusal]:
 
 
 def for_lack_of(missing: Missing) -> Refusal:
-    """The refusal of a claim that cannot even be made."""
+    """Return the refusal of a claim that cannot be created."""
     return on_any_node(missing.claim, missing.code, missing.fact, missing.remedy)
 
 
@@ -648,17 +646,17 @@ def lack_of_nodes(world: World, settings: Settings) -> tuple[str, str] | None:
 
 
 def nodes_of(world: World) -> tuple[tuple[Node, ...], tuple[str, ...]]:
-    """The nodes that are reckoned with, and what has to be said about them."""
+    """Return the nodes to use, with notes about them."""
     if world.nodes:
         return world.nodes, ()
     if not world.slices:
         return (), ("; ".join(_FILES_EMPTY),)
     names = sorted(_named_nodes(world.slices))
     note = (
-        f"no Node objects given; assuming the nodes that slices name, "
-        f"where devices alone count: {listed(names)}"
+        f"no Node objects found; assuming the nodes of the ResourceSlices and checking only "
+        f"devices: {listed(names)}"
         if names
-        else "no Node objects given, and no slice names one; assuming a node 'node'"
+        else "no Node objects found, and no ResourceSlice names a node; assuming a node 'node'"
     )
     status = NodeStatus(allocatable=_UNKNOWN_SIZE)
     assumed = (Node(metadata=ObjectMeta(name=name), status=status) for name in names or ["node"])
@@ -666,7 +664,7 @@ def nodes_of(world: World) -> tuple[tuple[Node, ...], tuple[str, ...]]:
 
 
 def _nodes(world: World, settings: Settings) -> tuple[tuple[Node, ...], tuple[str, ...]]:
-    """The same with the size of each, and only the one that is asked for."""
+    """Return the nodes with their sizes, or only the requested node."""
     only = settings.node
     nodes, notes = nodes_of(world) if settings.assumes_nodes else (world.nodes, ())
     if world.nodes:
@@ -680,7 +678,7 @@ def _nodes(world: World, settings: Settings) -> tuple[tuple[Node, ...], tuple[st
     chosen = tuple(node for node in nodes if node.metadata.name == only)
     if not chosen:
         known = listed(node.metadata.name for node in nodes)
-        raise DryrackError(f"node {only!r}: not there; there are {known}")
+        raise DryrackError(f"node {only!r} not found; use one of: {known}")
     return chosen, notes
 
 

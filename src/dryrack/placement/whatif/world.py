@@ -60,7 +60,7 @@ _DONE = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Something that a claim needs and nobody has: by the name that the claim would have."""
+    """A missing object that a claim needs, by the name that the claim would have."""
 
     claim: str
     fact: str
@@ -262,17 +262,17 @@ class _Named:
         what = f"ResourceClaim {wanted.resource_claim_name!r}"
         if template_name is not None:
             what = f"ResourceClaimTemplate {template_name!r}"
-        return Missing(name, f"pod {pod.full_name} refers to {what}, which is not there")
+        return Missing(name, f"pod {pod.full_name} uses {what}, which does not exist")
 
     def _extended(self, pod: Pod) -> ExtendedResources | Missing | None:
-        """What classes give, unless there is something that nobody gives."""
+        """Return the extended resources of classes, or what no class and no node provides."""
         resources = extended_resources.asked_for(pod)
         name = extended_resources.claim_name_of(pod)
         full = f"{pod.metadata.namespace}/{name}"
         lacking = [e for e in resources if e not in self.classes and e not in self.of_nodes]
         if lacking:
-            asks = f"pod {pod.full_name} asks for {' and '.join(lacking)}"
-            fact = f"{asks}, which no DeviceClass gives and no node has"
+            asks = f"pod {pod.full_name} requests {' and '.join(lacking)}"
+            fact = f"{asks}, which no DeviceClass and no node provides"
             return Missing(full, fact, " and ".join(map(_class_for, lacking)))
         return ExtendedResources.of(pod, self.classes, name=name, made=self.claims.get(full))
 

@@ -1,19 +1,19 @@
-// How a device looks: a colour and a mark for each state, so that neither is needed alone.
+// The look of devices: a color and a mark for each state, so that readers need only one of them.
 
-/** In the order of the API. What each means, for the legend and for screen readers. */
+/** The meaning of each state, in the order of the API, for the legend and for screen readers. */
 export const MEANINGS = {
-  free: "free: can be given out",
-  shared: "shared: claims have parts of it, and some is left",
-  allocated: "allocated: a claim has it",
-  prepared: "prepared: a claim has it, and its pod runs",
-  blocked: "blocked: others took what it would need",
-  tainted: "tainted: kept from claims that do not tolerate it",
-  unhealthy: "unhealthy: a taint or a kubelet says that it does not work",
-  incomplete: "incomplete: its pool is not published as a whole",
-  withdrawn: "withdrawn: allocated, and not published any more",
+  free: "free: available to claims",
+  shared: "shared: allocated in part, with capacity left",
+  allocated: "allocated to a claim",
+  prepared: "prepared: allocated to a claim whose pod runs",
+  blocked: "blocked: other devices use the counters that it needs",
+  tainted: "tainted: available only to claims that tolerate the taint",
+  unhealthy: "unhealthy: a taint or a kubelet reports that it does not work",
+  incomplete: "incomplete: ResourceSlices of its pool are missing",
+  withdrawn: "withdrawn: allocated, but no longer published",
 };
 
-/** Where a device is that a claim has and nobody publishes any more. */
+/** The node of a device that is allocated but no longer published. */
 export const NO_NODE = "no node";
 
 /** @typedef {{[name: string]: string}} Palette */

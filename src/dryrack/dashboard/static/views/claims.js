@@ -34,7 +34,7 @@ export function claimsView({ store }) {
   return listView({
     title: "Claims",
     table,
-    nothing: empty("No ResourceClaim: nobody has asked for a device yet."),
+    nothing: empty("No ResourceClaims yet."),
     rows: () => (store.isComplete ? store.sorted("claims") : null),
     text: (claim) => `${nameOf(claim)} ${claim.state} ${claim.node} ${Object.values(claim.requests).join(" ")} ${claim.devices.join(" ")} ${claim.pods.join(" ")}`,
   });
@@ -93,10 +93,10 @@ function way(claim) {
     }),
     ...found.flatMap((/** @type {any} */ device) => users.map((/** @type {any} */ user) => ({ from: device.key, to: user.key }))),
   ];
-  return picture("Requests, the devices that they were given, and the pods that use them", [
-    { title: "Requests", boxes: asked, nothing: "It asks for nothing." },
+  return picture("Requests, their devices, and the pods that use them", [
+    { title: "Requests", boxes: asked, nothing: "The claim has no requests." },
     { title: "Devices", boxes: unique(found), nothing: "None yet." },
-    { title: "Pods", boxes: users, nothing: "No pod uses it." },
+    { title: "Pods", boxes: users, nothing: "No pod uses the claim." },
   ], lines);
 }
 
@@ -124,7 +124,7 @@ function wayBox(request, way) {
       Object.entries(way.capacity).map(([name, amount]) => h("div", { class: "quiet" }, `${name} ${amount}`)),
       way.adminAccess ? badge("admin access", "near") : null,
       isAlternative && way.isTaken ? badge("taken", "good") : null,
-      way.isPassedOver ? badge("passed over", "near") : null,
+      way.isPassedOver ? badge("skipped", "near") : null,
     ],
   };
 }
@@ -160,13 +160,13 @@ function constraints(constraints) {
   if (!constraints.length) return null;
   const rows = constraints.map((each) => {
     const values = Object.entries(each.values).map(([device, value]) =>
-      h("div", { class: "quiet" }, `${device.split("/").pop()}: ${value ?? "has none"}`),
+      h("div", { class: "quiet" }, `${device.split("/").pop()}: ${value ?? "no value"}`),
     );
-    const what = each.kind === "match" ? "is the same for all" : "is another for each";
+    const what = each.kind === "match" ? "is the same for all" : "is different for each";
     const of = each.requests.length ? ` of ${each.requests.join(", ")}` : "";
     return h("li", null, h("code", null, each.attribute), ` ${what}${of}`, values);
   });
-  return section("What binds its devices together", h("ul", { class: "plain" }, rows));
+  return section("Constraints on its devices", h("ul", { class: "plain" }, rows));
 }
 
 /**
@@ -181,11 +181,11 @@ function passedOver(passed, omitted) {
       null,
       stateBadge(each.state),
       deviceLink(`${each.driver}/${each.pool}/${each.device}`),
-      each.claims.length ? h("span", { class: "quiet" }, `claim ${each.claims.join(", ")} has it`) : null,
+      each.claims.length ? h("span", { class: "quiet" }, `allocated to claim ${each.claims.join(", ")}`) : null,
     ),
   );
   if (omitted) rows.push(h("li", { class: "quiet" }, `and ${omitted} more`));
-  return section("Devices that were passed over", h("ul", { class: "partitions" }, rows));
+  return section("Skipped devices", h("ul", { class: "partitions" }, rows));
 }
 
 /** @param {any[]} conditions */

@@ -23,7 +23,7 @@ export function classesView() {
   return askedList("classes", {
     title: "Classes",
     table,
-    nothing: empty("No DeviceClass: claims have nothing to ask for."),
+    nothing: empty("No DeviceClasses yet: claims need a DeviceClass to request devices."),
     text: (/** @type {any} */ each) => `${each.name} ${each.selectors.join(" ")} ${each.extendedResourceName}`,
   });
 }

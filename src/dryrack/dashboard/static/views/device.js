@@ -53,7 +53,7 @@ function holders(device) {
     });
     return h("li", null, "claim ", objectLink("claims", namespace, name), pods.length ? h("ul", null, pods) : null);
   });
-  return [h("h3", null, "Who has it"), h("ul", { class: "plain" }, items)];
+  return [h("h3", null, "Used by"), h("ul", { class: "plain" }, items)];
 }
 
 /** @param {any[]} taints */
@@ -97,7 +97,7 @@ function counterSet(device, set) {
     null,
     h("h3", null, `Counters of ${set.name}`),
     meters,
-    h("h3", null, `Parts of ${set.name}`),
+    h("h3", null, `Devices that share ${set.name}`),
     h("ul", { class: "partitions" }, parts),
   );
 }

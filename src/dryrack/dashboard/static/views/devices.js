@@ -28,7 +28,7 @@ export function devicesView({ store, announce }) {
   const view = listView({
     title: "Devices",
     table,
-    nothing: empty("No devices: no driver has published any yet."),
+    nothing: empty("No devices: no driver has published devices yet."),
     rows: sortedDevices(store),
     text: (each) => `${each.id} ${each.state} ${each.node} ${each.model} ${each.counterSet}`,
     announce,

@@ -37,7 +37,7 @@ export class FleetView {
       close: () => this._go({ at: "" }),
     });
     this.map = new FleetMap(this.place, {
-      label: "Map of devices by node. Arrow keys select a device, plus and minus zoom. The view Devices has the same as a table.",
+      label: "Map of devices by node. Arrow keys select a device, plus and minus zoom. The view Devices shows the same data as a table.",
       select: (id) => (location.hash = toDevice(id, this._query())),
       point: (id, node) => this._point(id, node),
     });
@@ -95,9 +95,9 @@ export class FleetView {
     return h(
       "div",
       { class: "zoom" },
-      button("+", "Nearer", () => this.map.zoom(1.4)),
-      button("−", "Farther", () => this.map.zoom(1 / 1.4)),
-      button("⤢", "All of it", () => this.map.fit()),
+      button("+", "Zoom in", () => this.map.zoom(1.4)),
+      button("−", "Zoom out", () => this.map.zoom(1 / 1.4)),
+      button("⤢", "Show all", () => this.map.fit()),
       button("◷", "Timeline", () => this._go({ at: this.route.query.get("at") ? "" : "now" })),
     );
   }
@@ -249,8 +249,8 @@ export class FleetView {
 /** @param {number} nodes */
 function nothingYet(nodes) {
   return empty(
-    nodes ? `No devices: ${counted(nodes, "node")}, and no ResourceSlice.` : "No nodes and no devices yet.",
-    h("p", { class: "quiet" }, "They show up here as soon as a driver publishes them, for example by "),
+    nodes ? `No devices: ${counted(nodes, "node")}, but no ResourceSlices.` : "No nodes and no devices yet.",
+    h("p", { class: "quiet" }, "The map shows devices as soon as a driver publishes them, for example: "),
     h("pre", null, "dryrack up --nodes 4 --devices gpu:8"),
   );
 }

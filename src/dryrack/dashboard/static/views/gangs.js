@@ -30,7 +30,7 @@ export function gangsView({ store }) {
   return listView({
     title: "Gangs",
     table,
-    nothing: empty("No gangs: no PodGroup, JobSet or other group that is placed as a whole."),
+    nothing: empty("No gangs: no PodGroup, JobSet or other group that is scheduled all-or-nothing."),
     rows: () => (store.isComplete ? store.sorted("gangs") : null),
     text: (gang) => `${nameOf(gang)} ${gang.dialect} ${gang.status} ${gang.why}`,
   });
@@ -46,18 +46,18 @@ export function gangView(_, route) {
     show: (gang) => [
       heading(`Gang ${namespace}/${name}`, gangBadge(gang.status), whyLink("gang", namespace, name, "Why, and try a change")),
       facts([["kind", gang.dialect], ["created", gang.created]]),
-      meter("placed", (100 * gang.placed.length) / Math.max(1, gang.minCount), `${gang.placed.length} placed, ${gang.waiting.length} wait, at least ${gang.minCount} go together`),
+      meter("placed", (100 * gang.placed.length) / Math.max(1, gang.minCount), `${gang.placed.length} bound, ${gang.waiting.length} pending, at least ${gang.minCount} start together`),
       gang.missing ? h("p", null, `${gang.missing} more must be created first.`) : null,
       gang.why ? h("p", { class: "message" }, gang.why) : null,
       section("Members", members(gang)),
-      section("What happened", happenings(gang.timeline)),
+      section("Events", happenings(gang.timeline)),
     ],
   });
 }
 
 /** @param {any} gang */
 function members({ members, why }) {
-  if (!members.length) return empty("It has no pods yet.");
+  if (!members.length) return empty("The gang has no pods yet.");
   const table = new Table(
     "Members",
     [

@@ -10,14 +10,14 @@ export function pendingView({ store }) {
     "Pending pods",
     [
       { title: "Pod", cell: (pod) => objectLink("pods", pod.namespace, pod.name), class: "wide" },
-      { title: "Waits for", cell: waitsFor, class: "text" },
+      { title: "Reason", cell: waitsFor, class: "text" },
       { title: "Gang", cell: (pod) => (pod.gang ? objectLink("gangs", pod.namespace, pod.gang) : "–") },
       { title: "Since", cell: (pod) => clock(pod.created) },
       { title: "Case", cell: (pod) => whyLink("pod", pod.namespace, pod.name) },
     ],
     nameOf,
   );
-  const nothing = empty("Nothing waits: every pod has its node.");
+  const nothing = empty("No pending pods: every pod has a node.");
   return listView({
     title: "Pending",
     table,
@@ -30,5 +30,5 @@ export function pendingView({ store }) {
 /** @param {any} pod */
 function waitsFor(pod) {
   if (pod.schedulingGates.length) return `scheduling gates ${pod.schedulingGates.join(", ")}`;
-  return pod.why || h("span", { class: "quiet" }, "no scheduler has looked at it yet");
+  return pod.why || h("span", { class: "quiet" }, "no scheduler has reported on this pod yet");
 }

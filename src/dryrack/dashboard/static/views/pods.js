@@ -30,14 +30,14 @@ export function podView(_, route) {
       ]),
       section("Claims", claims(pod.claimsOf)),
       pod.conditions.length ? section("Conditions", conditions(pod.conditions)) : null,
-      section("What happened", happenings(pod.timeline)),
+      section("Events", happenings(pod.timeline)),
     ],
   });
 }
 
 /** @param {any[]} claims */
 function claims(claims) {
-  if (!claims.length) return empty("It uses no claim.");
+  if (!claims.length) return empty("The pod uses no claims.");
   const rows = claims.map((each) =>
     h("li", null, objectLink("claims", each.namespace, each.name), ` ${each.state}: ${Object.values(each.requests).join(", ")}`),
   );

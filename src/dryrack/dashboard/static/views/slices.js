@@ -23,7 +23,7 @@ export function slicesView() {
   return askedList("slices", {
     title: "Slices",
     table,
-    nothing: empty("No ResourceSlice: no driver has published devices yet."),
+    nothing: empty("No ResourceSlices: no driver has published devices yet."),
     text: (/** @type {any} */ each) => `${each.name} ${each.driver} ${each.pool} ${each.node}`,
   });
 }
@@ -31,6 +31,6 @@ export function slicesView() {
 /** @param {any} slice */
 function state(slice) {
   if (!slice.isCurrent) return badge("superseded", "near");
-  if (!slice.isPoolComplete) return badge(`pool incomplete, wants ${slice.sliceCount}`, "bad");
+  if (!slice.isPoolComplete) return badge(`pool incomplete, needs ${slice.sliceCount}`, "bad");
   return badge("current", "good");
 }

@@ -32,12 +32,12 @@ function card(model) {
       { class: "quiet" },
       h(
         "span",
-        { title: "The most that one node has free of it" },
+        { title: "The largest number of free devices on one node" },
         `${model.largestFreeOnOneNode} on one node`,
       ),
       h(
         "span",
-        { title: "The part of the free devices that is on nodes where others of the model are not free" },
+        { title: "The share of the free devices that is on nodes where other devices of the model are in use" },
         `${percent}% fragmented`,
       ),
     ),

@@ -1,5 +1,4 @@
-// The timeline: what the fleet looked like then. A slider over everything that has changed, and a
-// button that plays it.
+// The timeline: past states of the devices. A slider over all changes, and a button that plays them.
 
 import { get } from "../api.js";
 import { counted, fill, h } from "../dom.js";
@@ -68,7 +67,7 @@ export class Timeline {
     this._tell();
   }
 
-  /** Something has changed: it is on the slider soon. */
+  /** Read new changes soon. */
   refresh() {
     if (this._isDue) return;
     this._isDue = true;
@@ -90,7 +89,7 @@ export class Timeline {
     const place = Number(this.range.value);
     const moment = this.moments[place];
     if (!moment) {
-      fill(this.text, "Nothing has changed since somebody first looked.");
+      fill(this.text, "No changes since the first visit to the dashboard.");
       return;
     }
     const changes = moment.changes.map(
@@ -103,7 +102,7 @@ export class Timeline {
       this.text,
       h("b", null, clock(moment.time)),
       ` · moment ${place + 1} of ${this.moments.length} · ${states.join(", ")} · `,
-      h("span", { class: "quiet" }, changes.slice(0, 4).join("; ") + (changes.length > 4 ? "; …" : "") || "the beginning"),
+      h("span", { class: "quiet" }, changes.slice(0, 4).join("; ") + (changes.length > 4 ? "; …" : "") || "start of the history"),
     );
   }
 
@@ -136,7 +135,7 @@ export class Timeline {
     this.play.setAttribute("aria-label", "Play");
   }
 
-  /** How many devices were in which state, moment by moment. */
+  /** Draw the number of devices in each state, moment by moment. */
   paint() {
     const { chart, moments } = this;
     const ratio = window.devicePixelRatio || 1;

@@ -1,4 +1,4 @@
-// Try a change: another class, selector, count or node, on a copy; the answer is beside it.
+// Try a change on a copy: another class, selector, count or node.
 
 import { get, post } from "../api.js";
 import { fill, h } from "../dom.js";
@@ -22,8 +22,8 @@ export function trialForm(store, subject) {
         attempt(subject, form, answer);
       },
     },
-    field("class", "Class", { list: "trial-classes", placeholder: "as it is" }),
-    field("count", "Count", { type: "number", min: 1, max: 32, placeholder: "as it is" }),
+    field("class", "Class", { list: "trial-classes", placeholder: "unchanged" }),
+    field("count", "Count", { type: "number", min: 1, max: 32, placeholder: "unchanged" }),
     field("selectors", "Selectors (CEL)", { placeholder: "device.driver == \"…\"" }),
     field("node", "Only node", { list: "trial-nodes", placeholder: "any" }),
     field("request", "Only request", { placeholder: "all" }),
@@ -40,7 +40,7 @@ export function trialForm(store, subject) {
     "section",
     { class: "part" },
     h("h2", null, "Try a change"),
-    h("p", { class: "quiet" }, "Decided on a copy by the scheduler’s own code; nothing is written."),
+    h("p", { class: "quiet" }, "The code of the scheduler decides on a copy. Nothing is written to the cluster."),
     form,
     answer,
   );
@@ -55,7 +55,7 @@ function field(name, label, properties) {
 async function attempt(subject, form, answer) {
   const change = changeOf(new FormData(form));
   if (!Object.keys(change).length) {
-    fill(answer, problem("Say what to change: at least one field."));
+    fill(answer, problem("Fill in at least one field."));
     return;
   }
   fill(answer, h("p", { class: "quiet" }, "Deciding …"));
@@ -73,8 +73,8 @@ async function attempt(subject, form, answer) {
 
 /** @param {boolean | null} fits whether the subject fits; null if the search stopped at its limit */
 function verdictOf(fits) {
-  if (fits === null) return badge("unknown whether it would fit", "near");
-  return fits ? badge("it would fit", "good") : badge("it would not fit either", "bad");
+  if (fits === null) return badge("unknown: the search stopped at its limit", "near");
+  return fits ? badge("fits with this change", "good") : badge("does not fit with this change", "bad");
 }
 
 /** @param {FormData} data */

@@ -1,4 +1,4 @@
-// Why something is pending: what each node lacks, the nearest miss on the map, and what would help.
+// Why a pod, claim or gang is pending: what each node lacks, the closest nodes on a map, and fixes.
 
 import { path } from "../api.js";
 import { counted, fill, h } from "../dom.js";
@@ -67,10 +67,10 @@ function podCase(pod) {
     h(
       "p",
       { class: "lead" },
-      pod.node ? badge("placed", "good") : pod.wouldGoTo ? badge("would fit", "good") : badge("does not fit", "bad"),
-      placed ? [pod.node ? " on " : " would go to ", nodeLink(placed)] : null,
+      pod.node ? badge("bound", "good") : pod.wouldGoTo ? badge("would fit", "good") : badge("does not fit", "bad"),
+      placed ? [" on ", nodeLink(placed)] : null,
     ),
-    pod.schedulingGates?.length ? h("p", null, `Scheduling gates hold it back: ${pod.schedulingGates.join(", ")}`) : null,
+    pod.schedulingGates?.length ? h("p", null, `Not scheduled before these scheduling gates are removed: ${pod.schedulingGates.join(", ")}`) : null,
     pod.message ? h("p", { class: "message" }, pod.message) : null,
     given(pod.claims),
     helps(pod.helps),
@@ -94,8 +94,8 @@ function gangCase(gang) {
 function members(gang) {
   const pairs = (/** @type {any} */ value) => (Array.isArray(value) ? value.map((each) => [each, ""]) : Object.entries(value ?? {}));
   const rows = [
-    ...pairs(gang.placed).map(([pod, node]) => h("li", null, badge("placed", "good"), ` ${pod} `, node ? nodeLink(String(node)) : null)),
-    ...pairs(gang.waiting).map(([pod, message]) => h("li", null, badge("waits", "bad"), ` ${pod} `, h("span", { class: "quiet" }, String(message)))),
+    ...pairs(gang.placed).map(([pod, node]) => h("li", null, badge("bound", "good"), ` ${pod} `, node ? nodeLink(String(node)) : null)),
+    ...pairs(gang.waiting).map(([pod, message]) => h("li", null, badge("pending", "bad"), ` ${pod} `, h("span", { class: "quiet" }, String(message)))),
   ];
   return rows.length ? h("ul", { class: "plain" }, rows) : null;
 }
@@ -128,7 +128,7 @@ function given(claims) {
 /** @param {string[]} helps */
 function helps(helps) {
   if (!helps?.length) return null;
-  return h("div", { class: "helps" }, h("h2", null, "What would help"), h("ul", null, helps.map((each) => h("li", null, each))));
+  return h("div", { class: "helps" }, h("h2", null, "Changes that would help"), h("ul", null, helps.map((each) => h("li", null, each))));
 }
 
 /** @param {any[]} nodes */
@@ -142,8 +142,8 @@ function nodes(nodes) {
         "p",
         { class: "lead" },
         nodeLink(each.node),
-        n === 0 ? badge("nearest miss", "near") : null,
-        each.alike.length ? h("span", { class: "quiet", title: each.alike.join(", ") }, `and ${counted(each.alike.length, "node")} alike`) : null,
+        n === 0 ? badge("closest node", "near") : null,
+        each.alike.length ? h("span", { class: "quiet", title: each.alike.join(", ") }, `and ${counted(each.alike.length, "node")} like it`) : null,
       ),
       h("ul", { class: "reasons" }, each.reasons.map(reason)),
     ),
@@ -166,7 +166,7 @@ function reason(each) {
   );
 }
 
-/** The nodes that come nearest, on a map of their own. */
+/** A map of the closest nodes. */
 class NearMap {
   /** @param {import("../store.js").Store} store */
   constructor(store) {
@@ -179,7 +179,7 @@ class NearMap {
     this.caption = h("figcaption", { class: "quiet" });
     this.element = h("figure", { class: "near", hidden: true }, this.place, this.caption);
     this.map = new FleetMap(this.place, {
-      label: "Map of the nodes that come nearest",
+      label: "Map of the closest nodes",
       select: (id) => (location.hash = toDevice(id)),
     });
   }
@@ -192,7 +192,7 @@ class NearMap {
     this.element.hidden = !this.nodes.length;
     fill(
       this.caption,
-      "The nodes that come nearest; devices that stand in the way are ringed. ",
+      "The closest nodes. A ring marks each device that prevents the allocation. ",
       this.nodes.length ? h("a", { href: to("fleet", [], { node: this.nodes[0] }) }, "Show on the whole map") : null,
     );
     this.refresh();
