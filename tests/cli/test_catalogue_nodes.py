@@ -125,7 +125,7 @@ def test_wrong_options_say_what_to_write(tmp_path: Path) -> None:
         ("allocate", "-f", str(file), "--instance-type", "p5.48xlrge"): "'p5.48xlarge'",
         ("allocate", "-f", str(file), "--instance-type", "h100"): "a device model, not an",
         ("allocate", "-f", str(file), "--instance-type", "p5.48xlarge", "--nodes", "0"): "from 1",
-        ("explain", "claim", "c", "--instance-type", "p5.48xlarge"): "name files with -f",
+        ("explain", "claim", "c", "--instance-type", "p5.48xlarge"): "with -f FILE",
     }
     for words, expected in tried.items():
         done = dryrack(*words)

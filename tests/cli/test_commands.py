@@ -103,7 +103,7 @@ def test_a_class_that_is_not_there_leads_to_lint(tmp_path: Path) -> None:
     words = ("-f", str(EXAMPLES / "nodes.yaml"), "-f", "typo.yaml")
     done = dryrack("explain", "claim", "four-gpus", *words, cwd=tmp_path)
 
-    assert '"gpu.nvidia.con" not found; correct what it names (dryrack lint' in done.stdout
+    assert '"gpu.nvidia.con" not found; correct the object (dryrack lint' in done.stdout
 
 
 def test_explain_tells_the_nearest_miss_and_what_would_help() -> None:

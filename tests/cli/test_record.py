@@ -88,7 +88,7 @@ def test_a_recording_runs_and_fares_alike_every_time(scenario: str, tmp_path: Pa
         "moved": [],
     }
     placed = "recorded: pods placed: 2 in the recording, 2 now\n"
-    no_difference = (0, "", f"{placed}no difference; of 2 pods\n")
+    no_difference = (0, "", f"{placed}no difference in 2 pods\n")
     assert run("scenario", "diff", str(kept), scenario) == no_difference
 
 
@@ -125,7 +125,7 @@ def test_another_claim_makes_a_difference(scenario: str, tmp_path: Path) -> None
     assert row.startswith("default/b   not at all   node-")
     assert row.endswith(" (after 0 s, 2 devices)   -")
     assert "default/b: 0/2 nodes are available: " in said
-    assert said.endswith("\n1 not at all; of 2 pods\n")
+    assert said.endswith("\n1 not at all in 2 pods\n")
     form = run("scenario", "diff", scenario, "--replace", str(larger), "-o", "json")[1]
     assert json.loads(form)["counts"] == {"not at all": 1}
 
@@ -138,7 +138,7 @@ def test_what_replaces_nothing_is_told(scenario: str, tmp_path: Path) -> None:
 
     told = "--replace: added ResourceClaim c: the scenario has no object of this name\n"
     placed = "recorded: pods placed: 2 in the recording, 2 now\n"
-    assert (code, said) == (0, f"{placed}{told}{placed}no difference; of 2 pods\n")
+    assert (code, said) == (0, f"{placed}{told}{placed}no difference in 2 pods\n")
 
 
 def test_another_fleet_and_another_scheduler_make_a_difference(
@@ -150,7 +150,7 @@ def test_another_fleet_and_another_scheduler_make_a_difference(
     fleet, scheduler = f"{tmp_path}/fleet.yaml", f"{tmp_path}/scheduler.yaml"
 
     said = run("scenario", "diff", scenario, "--fleet", fleet)[2]
-    assert said.endswith("\n2 not at all; of 2 pods\n")
+    assert said.endswith("\n2 not at all in 2 pods\n")
     code, out, _ = run("scenario", "diff", scenario, "--scheduler-config", scheduler)
     assert code == 1
     assert "elsewhere" in out
@@ -182,13 +182,21 @@ def test_a_live_cluster_is_recorded_by_its_kubeconfig(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        (["record", "-f", "F", "--context", "x"], UsageError, "files or a cluster"),
-        (["record", "-f", "F", "-o", "/nowhere/x"], UsageError, "name a file that can be written"),
+        (["record", "-f", "F", "--context", "x"], UsageError, "reads files, not a cluster"),
+        (["record", "-f", "F", "-o", "/nowhere/x"], UsageError, "name a writable file"),
         (["record", "-f", "W"], ContentError, "nothing to record: no Nodes"),
         (["scenario", "diff", "F"], UsageError, "name B, or a change"),
-        (["scenario", "diff", "F", "J", "--replace", "W"], UsageError, "cannot be changed"),
-        (["scenario", "diff", "J", "J"], ContentError, "not the outcome of one scenario"),
-        (["scenario", "diff", "absent", "F"], UsageError, "absent: no such file"),
+        (
+            ["scenario", "diff", "F", "J", "--replace", "W"],
+            UsageError,
+            "options cannot change the output",
+        ),
+        (["scenario", "diff", "J", "J"], ContentError, "not the output of one scenario"),
+        (
+            ["scenario", "diff", "absent", "F"],
+            UsageError,
+            "absent: no file or packaged scenario",
+        ),
         (["scenario", "run", "F", "--fleet", "absent"], DryrackError, "--fleet absent: no such"),
     ],
 )

@@ -106,8 +106,8 @@ def test_what_does_not_hold_is_told(tmp_path: Path) -> None:
         ),
         (("show", "fake-9"), "scenario 'fake-9' not found; did you mean"),
         (("run", "file", "--without", "kubelet"), "--without needs --kubeconfig or --context"),
-        (("run", "file", "fake-1", "--keep"), "--keep: of one scenario at a time"),
-        (("run", "file", "--seed", "1", "--context", "x"), "--seed: decides nothing on a cluster"),
+        (("run", "file", "fake-1", "--keep"), "--keep works with one scenario at a time"),
+        (("run", "file", "--seed", "1", "--context", "x"), "--seed has no effect on a cluster"),
         (
             ("run", "file", "--context", "x", "--without", "wurst"),
             "--without wurst: unknown component; use one of: kubelet, slices, plugin",
@@ -216,12 +216,12 @@ def test_random_worlds_are_told_by_their_seeds(tmp_path: Path) -> None:
 
     assert done.returncode == 0
     assert done.stdout.startswith("seed 3: ")
-    assert "1 worlds, 3 faults, " in done.stderr
+    assert "1 scenario, 3 faults, " in done.stderr
     assert list(tmp_path.iterdir()) == []
     wrong = dryrack("scenario", "fuzz", "--keep-in", "nowhere", cwd=tmp_path)
     assert (wrong.returncode, wrong.stderr) == (
         2,
-        "dryrack: --keep-in nowhere: no such directory\n",
+        "dryrack: --keep-in nowhere: no such directory; create it first\n",
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryrack.cli.files import UsageError
-from dryrack.cli.output import Format, paint, print_data, print_line, say, shown
+from dryrack.cli.output import Format, many, paint, print_data, print_line, say, shown
 from dryrack.cli.scenarios.running import quiet
 from dryrack.scenario import fuzz
 
@@ -45,7 +45,8 @@ def run(wish: Wish) -> bool:
         print_data({"seeds": [asdict(each) for each in outcomes]}, wish.output)
     broken = [each for each in outcomes if each.problem]
     faults, writes = len(outcomes) * wish.faults, sum(each.writes for each in outcomes)
-    say(f"{len(outcomes)} scenarios, {faults} faults, {writes} writes: {len(broken)} failed")
+    count = many(len(outcomes), "scenario")
+    say(f"{count}, {faults} faults, {writes} writes: {len(broken)} failed")
     return not broken
 
 
