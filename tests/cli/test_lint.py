@@ -139,7 +139,7 @@ def test_a_custom_kind_is_told_and_no_error(tmp_path: Path) -> None:
     _, explained, _ = run("--help")
 
     assert (code, finding["code"], finding["severity"]) == (0, "DR007", "info")
-    assert "Exit code 0: no error, though there may be warnings and infos." in explained
+    assert "Exit status 0: no error; warnings and infos are possible." in explained
     assert "DR007" in explained
 
 
@@ -155,7 +155,7 @@ def test_a_scenario_is_checked_as_the_command_that_runs_it_does(tmp_path: Path) 
     assert clean == (0, "", "no findings in 1 file\n")
     assert refused == (
         f"{tmp_path}/b.yaml:4: error DR008 steps[0].apply[0]: 'gone.yaml': "
-        f"no such file or directory; use a file in {tmp_path} or in a folder below it\n"
+        f"no such file or directory; use a file in {tmp_path} or below it\n"
     )
     assert ":2: error DR008 not a scenario but dryrack.dev/v1 Scenario; write " in old
     assert json.loads(mixed)["findings"][0]["code"] == "DR008"
