@@ -60,11 +60,11 @@ Kubeconfig = Annotated[
     str,
     cluster_option(
         metavar="FILE",
-        help="Path of the kubeconfig. Default: as kubectl, or the Pod's ServiceAccount.",
+        help="Kubeconfig file. Default: as kubectl, or the Pod's ServiceAccount.",
     ),
 ]
 Context = Annotated[
-    str, cluster_option(help="Context of the kubeconfig. Default: the current context.")
+    str, cluster_option(help="Context in the kubeconfig. Default: the current context.")
 ]
 MetricsAddress = Annotated[
     str, run_option(metavar="HOST:PORT", help="Address of /metrics; 0 switches it off.")

@@ -26,22 +26,24 @@ class QueueMeter:
     """Counts for the queue of one controller."""
 
     def __init__(self, registry: Registry, name: str, queue: Sized) -> None:
-        depth = registry.reading("workqueue_depth", "Keys that wait to be taken.", _QUEUE)
+        depth = registry.reading("workqueue_depth", "Keys in the queue.", _QUEUE)
         depth.read_from(lambda: {(name, name): len(queue)})
         added = registry.counter(
-            "workqueue_adds_total", "Keys that were added and did not wait already.", _QUEUE
+            "workqueue_adds_total",
+            "Keys added to the queue, without keys that were in it already.",
+            _QUEUE,
         )
         retried = registry.counter(
-            "workqueue_retries_total", "Keys that were put back after a failure.", _QUEUE
+            "workqueue_retries_total", "Keys added to the queue again after a failure.", _QUEUE
         )
         held_back = registry.counter(
             "dryrack_workqueue_held_back_total",
-            "Keys that had to wait because they came back too often without any end.",
+            "Keys that were delayed because they returned to the queue too often.",
             _QUEUE,
         )
         waited = registry.histogram(
             "workqueue_queue_duration_seconds",
-            "Time from the moment a key is added until it is taken.",
+            "Time that a key is in the queue.",
             _QUEUE,
             bounds=QUEUE_BOUNDS,
         )

@@ -32,26 +32,26 @@ class LoopMeter:
     def __init__(self, registry: Registry, name: str, workers: int) -> None:
         totals = registry.counter(
             "controller_runtime_reconcile_total",
-            "Keys that were decided and carried out, by what came of it.",
+            "Reconciliations by result.",
             ("controller", "result"),
         )
         self._totals = {result: totals.of(name, result) for result in Result}
         self._errors = registry.counter(
             "controller_runtime_reconcile_errors_total",
-            "Keys that could not be carried out and are tried again.",
+            "Reconciliations that failed and are retried.",
             _CONTROLLER,
         ).of(name)
         self._seconds = registry.histogram(
             "controller_runtime_reconcile_time_seconds",
-            "Time from the moment a key is taken until its writes are done.",
+            "Duration of a reconciliation with its writes.",
             _CONTROLLER,
             bounds=RECONCILE_BOUNDS,
         ).of(name)
         self._active = registry.gauge(
-            "controller_runtime_active_workers", "Workers with a key in their hands.", _CONTROLLER
+            "controller_runtime_active_workers", "Workers that are reconciling a key.", _CONTROLLER
         ).of(name)
         registry.gauge(
-            "controller_runtime_max_concurrent_reconciles", "Workers that there are.", _CONTROLLER
+            "controller_runtime_max_concurrent_reconciles", "Number of workers.", _CONTROLLER
         ).of(name).set(workers)
 
     def began(self) -> None:

@@ -16,7 +16,7 @@ _RESULTS = ("success", "error")
 
 def fatal_errors(registry: Registry) -> Number:
     """Errors beside the kubelet's calls that ended the plugin."""
-    name, text = "fatal_background_errors_total", "Errors that ended the plugin."
+    name, text = "fatal_background_errors_total", "Background errors that stopped the plugin."
     return registry.counter(f"{_PREFIX}_{name}", text).of()
 
 
@@ -30,11 +30,11 @@ class PluginMetrics:
         for verb in ("prepare", "unprepare"):
             name = f"{_PREFIX}_{verb}"
             self._counts[verb] = registry.counter(
-                f"{name}_claims_total", f"Claims that the kubelet had the plugin {verb}.", _LABELS
+                f"{name}_claims_total", f"Calls of the kubelet to {verb} a claim.", _LABELS
             )
             self._durations[verb] = registry.histogram(
                 f"{name}_claim_duration_seconds",
-                f"How long it took to {verb} a claim.",
+                f"Duration of a call to {verb} a claim.",
                 _LABELS,
                 bounds=_SECONDS,
             )

@@ -59,36 +59,36 @@ class SchedulingMeter:
         self._lives: dict[Name, _Life] = {}
         self._attempts = registry.counter(
             "scheduler_schedule_attempts_total",
-            "Attempts to schedule a pod, by what came of it.",
+            "Attempts to schedule a pod, by result.",
             ("result", "profile"),
         )
         self._attempt_seconds = registry.histogram(
             "scheduler_scheduling_attempt_duration_seconds",
-            "Time from the moment a pod is taken until it is bound or refused.",
+            "Duration of an attempt to schedule a pod.",
             ("result", "profile"),
             bounds=ATTEMPT_BOUNDS,
         )
         self._attempts_needed = registry.histogram(
             "scheduler_pod_scheduling_attempts",
-            "Attempts until a pod was scheduled.",
+            "Number of attempts until a pod was scheduled.",
             bounds=ATTEMPTS_BOUNDS,
         ).of()
         self._latency = registry.histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
-            "Time from the moment a pod is queued until it is bound, by attempts.",
+            "Time from queueing a pod until it is bound, by number of attempts.",
             ("attempts",),
             bounds=LATENCY_BOUNDS,
         )
         self._preemptions = registry.counter(
-            "scheduler_preemption_attempts_total", "Times that pods were sent away for others."
+            "scheduler_preemption_attempts_total", "Number of preemptions."
         ).of()
         self._victims = registry.histogram(
             "scheduler_preemption_victims",
-            "Pods that were sent away at once.",
+            "Number of pods that one preemption deletes.",
             bounds=VICTIM_BOUNDS,
         ).of()
         self._pending = registry.reading(
-            "scheduler_pending_pods", "Pods that wait, by what they wait for.", ("queue",)
+            "scheduler_pending_pods", "Pending pods by scheduling queue.", ("queue",)
         )
 
     def read_queue(self, counts: Callable[[], Mapping[str, int]]) -> None:
@@ -152,25 +152,25 @@ class GangMeter:
         self._lives: dict[GangKey, _Life] = {}
         self._attempts = registry.counter(
             "scheduler_podgroup_schedule_attempts_total",
-            "Attempts to schedule a gang, by what came of it.",
+            "Attempts to schedule a gang, by result.",
             ("result", "profile"),
         )
         self._attempt_seconds = registry.histogram(
             "scheduler_podgroup_scheduling_attempt_duration_seconds",
-            "Time from the moment a gang is taken until it is bound or refused.",
+            "Duration of an attempt to schedule a gang.",
             ("result", "profile"),
             bounds=ATTEMPT_BOUNDS,
         )
         self._latency = registry.histogram(
             "kubenexus_gang_completion_latency_seconds",
-            "Time from the first attempt for a gang until as many are bound as it needs.",
+            "Time from the first attempt to schedule a gang until its required pods are bound.",
             bounds=LATENCY_BOUNDS,
         ).of()
         self._size = registry.histogram(
-            "kubenexus_pod_group_size", "Members of gangs that were bound.", bounds=SIZE_BOUNDS
+            "kubenexus_pod_group_size", "Number of pods that a gang binds.", bounds=SIZE_BOUNDS
         ).of()
         registry.reading(
-            "kubenexus_waiting_gangs", "Gangs that were tried and are not bound yet."
+            "kubenexus_waiting_gangs", "Gangs that had an attempt and are not bound."
         ).read_from(lambda: {(): float(len(self._lives))})
 
     def began(self, gang: GangKey, profile: str) -> None:

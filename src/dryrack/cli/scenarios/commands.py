@@ -95,9 +95,9 @@ def run_command(
     """
     Run scenarios, each on a new control plane in this process.
 
-    Exit code 0: all scenarios pass.
-    Exit code 1: a scenario fails, or a file is invalid.
-    Exit code 2: wrong usage.
+    Exit status 0: all scenarios pass.
+    Exit status 1: a scenario fails, or a file is invalid.
+    Exit status 2: wrong usage.
     """
     from dryrack.cli.scenarios import running
     from dryrack.cli.scenarios.changes import Changes
@@ -134,9 +134,9 @@ def diff(
     """
     Compare the Pods of two scenario runs. Options change B.
 
-    Exit code 0: no difference.
-    Exit code 1: a Pod differs, or a file is invalid.
-    Exit code 2: wrong usage.
+    Exit status 0: no difference.
+    Exit status 1: a Pod differs, or a file is invalid.
+    Exit status 2: wrong usage.
     """
     from dryrack.cli.scenarios import diff as command
     from dryrack.cli.scenarios.changes import Changes
@@ -190,9 +190,9 @@ def fuzz_command(
     The seed determines nodes, devices, Pods, gangs and faults. If a scenario fails, the command
     writes the smallest scenario that also fails; run it with: dryrack scenario run.
 
-    Exit code 0: all scenarios pass.
-    Exit code 1: a scenario fails.
-    Exit code 2: wrong usage.
+    Exit status 0: all scenarios pass.
+    Exit status 1: a scenario fails.
+    Exit status 2: wrong usage.
     """
     from dryrack.cli.scenarios import fuzzing
 
@@ -242,9 +242,9 @@ def record(
     You can then run it with other classes, nodes or scheduler settings. The scenario contains only
     what the scheduler uses: no Secrets, environment variables, commands or annotations.
 
-    Exit code 0: recorded.
-    Exit code 1: dryrack cannot read the cluster, or it has nothing to record.
-    Exit code 2: wrong usage.
+    Exit status 0: recorded.
+    Exit status 1: dryrack cannot read the cluster, or it has nothing to record.
+    Exit status 2: wrong usage.
     """
     from dryrack.cli.scenarios import record as command
 
@@ -262,9 +262,9 @@ def demo(
     """
     Run the demo scenarios, which show what dryrack does.
 
-    Exit code 0: all scenarios pass.
-    Exit code 1: a scenario fails.
-    Exit code 2: wrong usage.
+    Exit status 0: all scenarios pass.
+    Exit status 1: a scenario fails.
+    Exit status 2: wrong usage.
     """
     from dryrack.cli.scenarios import running
     from dryrack.scenario import DEMOS

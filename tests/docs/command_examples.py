@@ -1,0 +1,253 @@
+"""Two examples for each command, for the reference pages; a test parses each call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CommandExample:
+    reason: str
+    call: str
+
+
+def _pair(first: tuple[str, str], second: tuple[str, str]) -> tuple[CommandExample, ...]:
+    return CommandExample(*first), CommandExample(*second)
+
+
+EXAMPLES: dict[str, tuple[CommandExample, ...]] = {
+    "allocate": _pair(
+        (
+            "Test manifests against the nodes in a file.",
+            "dryrack allocate -f nodes.yaml -f manifests/",
+        ),
+        (
+            "Test a manifest against two nodes of an instance type.",
+            "dryrack allocate -f training.yaml --nodes 2 --instance-type p5.48xlarge",
+        ),
+    ),
+    "claims": _pair(
+        ("Show the claims of all namespaces.", "dryrack claims -A"),
+        ("Show the claims in the dump of a cluster.", "dryrack claims -f dump.yaml"),
+    ),
+    "dashboard": _pair(
+        (
+            "Show the cluster of the current context.",
+            "dryrack dashboard",
+        ),
+        ("Show the run of a scenario.", "dryrack dashboard --scenario first.yaml"),
+    ),
+    "demo": _pair(
+        ("Run the whole demo.", "dryrack demo"),
+        (
+            "Run the demo in real time, and keep the cluster for kubectl.",
+            "dryrack demo --keep",
+        ),
+    ),
+    "devices": _pair(
+        ("Show the devices of one node.", "dryrack devices --node node-1"),
+        ("Show the devices as JSON.", "dryrack devices -o json"),
+    ),
+    "down": _pair(
+        ("Stop the default cluster.", "dryrack down"),
+        ("Stop all virtual clusters.", "dryrack down --all"),
+    ),
+    "examples copy": _pair(
+        ("Copy an example to ./quickstart.", "dryrack examples copy quickstart"),
+        ("Copy all examples to a directory.", "dryrack examples copy --all examples"),
+    ),
+    "examples list": _pair(
+        ("List all examples.", "dryrack examples list"),
+        ("List the examples of a group.", "dryrack examples list --group dra"),
+    ),
+    "examples show": _pair(
+        ("Print an example.", "dryrack examples show quickstart"),
+        (
+            "Apply the first manifest of an example.",
+            "dryrack examples show quickstart -o yaml | kubectl apply -f -",
+        ),
+    ),
+    "explain": _pair(
+        ("Explain a pending Pod of a cluster.", "dryrack explain pod nine-gpus"),
+        (
+            "Explain a claim in files.",
+            "dryrack explain claim four-gpus -f nodes.yaml -f four-gpus.yaml",
+        ),
+    ),
+    "fault api": _pair(
+        (
+            "Let one in ten writes of the components conflict, for one minute.",
+            "dryrack fault api conflicts=0.1 --for 1m",
+        ),
+        (
+            "Let one in five requests of the scheduler fail.",
+            "dryrack fault api errors=0.2 engine=scheduler",
+        ),
+    ),
+    "fault claim": _pair(
+        ("Create a leaked claim.", "dryrack fault claim default/old-job leaked"),
+        (
+            "Create it in the cluster of a context.",
+            "dryrack fault claim default/old-job leaked --context dryrack-lab",
+        ),
+    ),
+    "fault clear": _pair(
+        ("End all faults.", "dryrack fault clear"),
+        ("End the faults of a node.", "dryrack fault clear node-1"),
+    ),
+    "fault device": _pair(
+        ("Make a device unhealthy.", "dryrack fault device node-1/gpu-0 unhealthy"),
+        (
+            "Remove the first GPU of all nodes for 30 seconds.",
+            "dryrack fault device 'node-*/gpu-0' lost --for 30s",
+        ),
+    ),
+    "fault engine": _pair(
+        ("Crash the scheduler.", "dryrack fault engine scheduler crash"),
+        (
+            "Crash the controllers, and restart them after one minute.",
+            "dryrack fault engine controllers crash --for 1m",
+        ),
+    ),
+    "fault list": _pair(
+        ("List all faults.", "dryrack fault list"),
+        ("List all faults as YAML.", "dryrack fault list -o yaml"),
+    ),
+    "fault node": _pair(
+        ("Let the preparation of claims fail.", "dryrack fault node node-1 prepare=fail"),
+        ("Restart a virtual node.", "dryrack fault node node-1 reboot"),
+    ),
+    "fault pool": _pair(
+        ("Make the pools of a node incomplete.", "dryrack fault pool node-1 half"),
+        (
+            "Make the pool of one driver incomplete.",
+            "dryrack fault pool node-1/gpu.example.com half",
+        ),
+    ),
+    "fault watches": _pair(
+        ("Close all watches.", "dryrack fault watches"),
+        (
+            "Close all watches, so that components list all objects.",
+            "dryrack fault watches expired",
+        ),
+    ),
+    "gangs": _pair(
+        ("Show the gangs of all namespaces.", "dryrack gangs -A"),
+        ("Show the gangs, and print changes.", "dryrack gangs -w"),
+    ),
+    "hardware classes": _pair(
+        (
+            "Create the DeviceClasses in a cluster.",
+            "dryrack hardware classes | kubectl apply -f -",
+        ),
+        (
+            "Print the DeviceClasses for your own catalog.",
+            "dryrack hardware classes --catalogue-file catalog.yaml",
+        ),
+    ),
+    "hardware list": _pair(
+        ("List all instance types and device models.", "dryrack hardware list"),
+        (
+            "List the instance types with a device model.",
+            "dryrack hardware list --model h200-141gb",
+        ),
+    ),
+    "hardware show": _pair(
+        ("Show the devices of an instance type.", "dryrack hardware show g6.xlarge"),
+        ("Show the MIG partitions.", "dryrack hardware show a2-highgpu-1g --mig"),
+    ),
+    "kubeconfig": _pair(
+        (
+            "Use the cluster in this terminal.",
+            'export KUBECONFIG="$(dryrack kubeconfig --path)"',
+        ),
+        ("Print the kubeconfig of a cluster.", "dryrack kubeconfig --name lab"),
+    ),
+    "lint": _pair(
+        ("Check manifests.", "dryrack lint manifests/*.yaml"),
+        ("Write the findings for a code scanner.", "dryrack lint -o sarif manifests > lint.sarif"),
+    ),
+    "plugin": _pair(
+        ("Simulate eight devices on this node.", "dryrack plugin --devices fake:8"),
+        (
+            "Grant the permissions that the plugin needs.",
+            "dryrack plugin --devices fake:8 --print-rbac | kubectl apply -f -",
+        ),
+    ),
+    "publish": _pair(
+        ("Publish the ResourceSlices once.", "dryrack publish --once"),
+        (
+            "Print the ResourceSlices for the nodes and the device configuration in files.",
+            "dryrack publish --dry-run -f nodes.yaml -f config.yaml",
+        ),
+    ),
+    "record": _pair(
+        ("Record the cluster of the current context.", "dryrack record -o production.yaml"),
+        (
+            "Record without the names of your objects.",
+            "dryrack record --anonymize -o production.yaml",
+        ),
+    ),
+    "scenario diff": _pair(
+        (
+            "Compare a recording with the same recording and other classes.",
+            "dryrack scenario diff production.yaml --replace classes.yaml",
+        ),
+        ("Compare two scenarios.", "dryrack scenario diff before.yaml after.yaml"),
+    ),
+    "scenario fuzz": _pair(
+        ("Run ten random scenarios.", "dryrack scenario fuzz --seeds 10"),
+        ("Run one scenario again by its seed.", "dryrack scenario fuzz --first 42 --seeds 1"),
+    ),
+    "scenario init": _pair(
+        ("Write a first scenario.", "dryrack scenario init first.yaml"),
+        ("Write it with the default name.", "dryrack scenario init"),
+    ),
+    "scenario list": _pair(
+        ("List the scenarios.", "dryrack scenario list"),
+        ("List the scenarios as JSON.", "dryrack scenario list -o json"),
+    ),
+    "scenario run": _pair(
+        ("Run a scenario.", "dryrack scenario run first.yaml"),
+        (
+            "Run a scenario, and write a JUnit report.",
+            "dryrack scenario run first.yaml --junit report.xml",
+        ),
+    ),
+    "scenario schema": _pair(
+        ("Print the schema.", "dryrack scenario schema"),
+        ("Write the schema to a file.", "dryrack scenario schema > scenario.schema.json"),
+    ),
+    "scenario show": _pair(
+        ("Print a scenario.", "dryrack scenario show gang-gpu"),
+        ("Copy a scenario to a file.", "dryrack scenario show gang-gpu > gang.yaml"),
+    ),
+    "schedule": _pair(
+        (
+            "Schedule the Pods with a schedulerName.",
+            "dryrack schedule --name second-scheduler",
+        ),
+        (
+            "Grant the permissions that the scheduler needs.",
+            "dryrack schedule --print-rbac --name second-scheduler | kubectl apply -f -",
+        ),
+    ),
+    "status": _pair(
+        ("Show all virtual clusters.", "dryrack status"),
+        ("Show one virtual cluster as JSON.", "dryrack status --name lab -o json"),
+    ),
+    "up": _pair(
+        (
+            "Start a cluster in the background, and let kubectl use it.",
+            "dryrack up --detach --merge --nodes 3 --instance-type p5.48xlarge",
+        ),
+        (
+            "Start a second cluster with eight GPUs on each node.",
+            "dryrack up --detach --name lab --nodes 2 --devices gpu:8",
+        ),
+    ),
+    "version": _pair(
+        ("Print the version.", "dryrack version"),
+        ("Print the version as JSON.", "dryrack version -o json"),
+    ),
+}
