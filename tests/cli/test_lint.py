@@ -157,7 +157,7 @@ def test_a_scenario_is_checked_as_the_command_that_runs_it_does(tmp_path: Path) 
         f"{tmp_path}/b.yaml:4: error DR008 steps[0].apply[0]: 'gone.yaml': "
         f"no such file or directory; use a file in {tmp_path} or below it\n"
     )
-    assert ":2: error DR008 not a scenario but dryrack.dev/v1 Scenario; write " in old
+    assert ":2: error DR008 expected a scenario, got dryrack.dev/v1 Scenario; write " in old
     assert json.loads(mixed)["findings"][0]["code"] == "DR008"
 
 
