@@ -61,7 +61,7 @@ def test_gates_go_by_the_names_that_kubernetes_uses() -> None:
     assert not off.device_binding_and_status
     assert off.device_taints
     assert Features.from_gates({"DRAListTypeAttributes": True}).list_type_attributes
-    with pytest.raises(DryrackError, match="feature gate 'DRATaints': not known here"):
+    with pytest.raises(DryrackError, match="feature gate 'DRATaints': unknown"):
         Features.from_gates({"DRATaints": True})
 
 

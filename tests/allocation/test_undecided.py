@@ -46,7 +46,7 @@ def test_what_is_not_known_is_told_of_each_claim(monkeypatch: pytest.MonkeyPatch
     [reason] = outcome.reasons
     assert reason.code is Code.UNDECIDED
     assert reason.claim.endswith("all-of-it")
-    assert "given up" in reason.message
+    assert "the search stopped at its limit" in reason.message
     assert reason.remedy
 
 

@@ -254,11 +254,11 @@ def test_a_log_is_for_a_container_that_runs() -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("pods/p/exec", "no process to exec to"),
-        ("pods/p/attach", "no process to attach to"),
-        ("pods/p/portforward", "no port of them is open to forward to"),
-        ("pods/p/proxy/index.html", "nobody behind the proxy to answer"),
-        ("services/s/proxy", "nobody behind the proxy to answer"),
+        ("pods/p/exec", "exec is not supported"),
+        ("pods/p/attach", "attach is not supported"),
+        ("pods/p/portforward", "port-forward is not supported"),
+        ("pods/p/proxy/index.html", "proxy is not supported"),
+        ("services/s/proxy", "proxy is not supported"),
     ],
 )
 def test_what_needs_a_running_program_is_refused_with_the_reason(path: str, said: str) -> None:

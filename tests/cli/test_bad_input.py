@@ -256,7 +256,9 @@ def test_of_an_object_that_is_there_twice_the_last_counts(tmp_path: Path) -> Non
     """As when the files are applied one after the other; where the first one is, is told."""
     (tmp_path / "a.yaml").write_text(CLAIM)
     (tmp_path / "b.yaml").write_text(CLAIM.replace("name: r,", "name: other,"))
-    done = dryrack("allocate", "-f", "a.yaml", "-f", "b.yaml", "-o", "json", cwd=tmp_path)
+    (tmp_path / "node.yaml").write_text("{apiVersion: v1, kind: Node, metadata: {name: one}}")
+    files = ("-f", "a.yaml", "-f", "b.yaml", "-f", "node.yaml")
+    done = dryrack("allocate", *files, "-o", "json", cwd=tmp_path)
     (refused,) = json.loads(done.stdout)["unsatisfied"]
 
     assert "b.yaml:3: ResourceClaim 'a' is also at a.yaml:1, and this one counts" in done.stderr

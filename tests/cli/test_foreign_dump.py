@@ -18,8 +18,7 @@ from tests.cli.test_record import run
 DUMP = str(Path(__file__).parent / "dumps" / "kubernetes-1.36.yaml")
 IGNORED = (
     *("ControllerRevision", "CustomResourceDefinition", "Event", "HorizontalPodAutoscaler"),
-    *("Ingress", "LimitRange", "NetworkPolicy", "PodDisruptionBudget", "ResourceQuota"),
-    *("Secret", "ValidatingAdmissionPolicy", "Widget"),
+    *("Ingress", "NetworkPolicy", "Secret", "ValidatingAdmissionPolicy", "Widget"),
 )
 WAITING = "web-77dc5b59c8-6zfdj"
 
@@ -34,8 +33,8 @@ def test_a_dump_is_tried_as_it_is() -> None:
     assert [each["claim"] for each in answer["unsatisfied"]] == [f"team/{WAITING}-gpu-r8srt"]
     notes, _, _ = said.partition("\n\n")
     assert notes.splitlines()[:4] == [
-        f"{DUMP}: ignored 30 objects of kinds that dryrack does not use: {', '.join(IGNORED)}",
-        f"{DUMP}:2025: Job migrate: makes no pods; its replica count is 0",
+        f"{DUMP}: ignored 27 objects of kinds that dryrack does not use: {', '.join(IGNORED)}",
+        f"{DUMP}:2025: Job migrate: creates no pods; it is complete, or asks for no pods",
         f"{DUMP}:2093: CronJob nightly: tried as 1 pod, nightly-0",
         "6 workloads create no pods: the files contain their pods",
     ]

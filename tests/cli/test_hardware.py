@@ -212,5 +212,5 @@ def test_a_wrong_file_is_told_with_its_line(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert done.stderr == (
-        "dryrack: own.yaml:6: instance type rack: no model 'l40'; did you mean 'l40s'?\n"
+        "dryrack: own.yaml:6: instance type rack: unknown model 'l40'; did you mean 'l40s'?\n"
     )

@@ -113,9 +113,9 @@ def test_files_are_shown_likewise() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("devices", "-f", "nodes.yaml", "--context", "x"), 2, "-f: files or a cluster"),
-        (("claims", "-n", "a", "-A"), 2, "-n and -A: one namespace or all"),
-        (("gangs", "-w", "-o", "json"), 2, "-w: shows a table of a cluster"),
+        (("devices", "-f", "nodes.yaml", "--context", "x"), 2, "-f reads files, not a cluster"),
+        (("claims", "-n", "a", "-A"), 2, "-n and -A are mutually exclusive"),
+        (("gangs", "-w", "-o", "json"), 2, "-w works only for a table of a cluster"),
         (("devices", "-f", "none.yaml"), 2, "none.yaml: no such file"),
         (("devices", "--kubeconfig", "none"), 1, 'kubeconfig "none" not found; start a'),
     ],
@@ -206,7 +206,7 @@ def test_in_a_pipe_a_line_is_written_for_each_change(capsys: pytest.CaptureFixtu
     lines.show(sheet(("b", "pending", "3s")))
 
     told = capsys.readouterr().out.splitlines()
-    assert told == ["a      reserved   2s", "a      reserved   2s    (gone)"]
+    assert told == ["a      reserved   2s", "a      reserved   2s    (deleted)"]
 
 
 @pytest.mark.parametrize(

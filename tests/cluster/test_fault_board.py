@@ -224,7 +224,7 @@ def test_an_engine_that_there_is_not_is_refused_with_those_that_there_are() -> N
     """By name."""
 
     async def story(world: World) -> None:
-        with pytest.raises(UnknownEngineError, match="no engine 'x'; there are: controllers, sch"):
+        with pytest.raises(UnknownEngineError, match="no engine 'x'; use one of: controllers, sch"):
             await world.board.begin(EngineCrash("x"))
 
     play(story, engines=None)

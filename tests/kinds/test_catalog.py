@@ -101,7 +101,7 @@ def test_all_type_mistakes_of_a_document_have_lines() -> None:
     problems = typed(document)
 
     assert isinstance(problems, tuple)
-    quotes = "put it in quotes: without them on, no, 5 and 1.10 are no text in YAML"
+    quotes = "put it in quotes: YAML reads on, no, 5 and 1.10 without quotes as other types"
     assert [str(problem) for problem in problems] == [
         f"f.yaml:4: spec.driver: expected a string, got the number 5; {quotes}",
         (

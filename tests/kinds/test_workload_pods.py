@@ -171,6 +171,6 @@ def test_why_there_are_so_many_pods_is_told() -> None:
     assert isinstance(found, Made)
 
     assert found.note == (
-        "tried as 2 pods, w-0 and w-1; 2 of 3 run at once; it is suspended, and tried as if it "
-        "were not"
+        "tried as 2 pods, w-0 and w-1; 2 of 3 run at once; it is suspended; dryrack tries it as "
+        "if it ran"
     )

@@ -43,7 +43,7 @@ NOTHING = ""
 CASES = {
     "a minimum of zero": (
         [changed(member("bad-0", "bad", 2), **{"min-available": "0"})],
-        "'0' is less than 1; write how many pods must run together",
+        "'0' is less than 1; set the number of pods that must run together",
     ),
     "more than ever come": (
         [member("bad-0", "bad", 9), member("bad-1", "bad", 9)],

@@ -143,7 +143,7 @@ def test_a_coscheduling_group_has_a_phase_and_counts() -> None:
         await scene.create(coscheduling_member("a", "group"), coscheduling_member("b", "group"))
         await scene.rest()
         what = "PodGroup.scheduling.x-k8s.io default/group"
-        assert (await scene.told("a")).startswith(f"{what} is not there")
+        assert (await scene.told("a")).startswith(f"{what} does not exist")
         await define(scene)
         await scene.rest(60)
         spec = {"minMember": 3, "scheduleTimeoutSeconds": 100}

@@ -64,7 +64,9 @@ def test_undecided_pods_wait_for_what_matters(monkeypatch: pytest.MonkeyPatch) -
         await furnish(client)
         await want(client, "first")
         await eventually(cluster, lambda: says("first", ALL))
-        assert "Node a, claim default/first: the search was given up" in await told(client, "first")
+        assert "Node a, claim default/first: the search stopped at its limit" in await told(
+            client, "first"
+        )
         messages = [event["message"] for event in (await client.list(EVENTS)).items]
         assert await told(client, "first") in messages
 

@@ -228,7 +228,7 @@ def test_mistakes_are_told_with_what_would_be_right(tmp_path: Path) -> None:
             cluster.add_nodes(taints=["team"])
         with pytest.raises(ContentError, match="kind 'pdos': unknown"):
             cluster.list("pdos")
-        with pytest.raises(ContentError, match="'soon': how long"):
+        with pytest.raises(ContentError, match="'soon': must be a number of seconds"):
             cluster.advance("soon")
 
 

@@ -46,7 +46,7 @@ class Mismatch:
         """What to write instead, where that is more than what was expected."""
         is_text = self.got.startswith("the string")
         if self.expected == "a string" and self.got.startswith(("the number", "true", "false")):
-            return "put it in quotes: without them on, no, 5 and 1.10 are no text in YAML"
+            return "put it in quotes: YAML reads on, no, 5 and 1.10 without quotes as other types"
         if is_text and self.expected in ("a 64-bit integer", "a 32-bit integer", "true or false"):
             return f"write {self.expected}, without quotes"
         within = _WRAPPED.search(self.path)

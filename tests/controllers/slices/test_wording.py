@@ -63,7 +63,9 @@ def test_many_pools_and_slices_are_counted() -> None:
 
     assert change.startswith("a.example.com/pool-0: 0 devices in 1 slice; ")
     assert change.endswith("a.example.com/pool-3: 0 devices in 1 slice; and 5 more")
-    assert dropped.startswith("slice-0; slice-1; slice-2; slice-3; and 2 more; the API server has")
+    assert dropped.startswith(
+        "slice-0; slice-1; slice-2; slice-3; and 2 more; the API server dropped"
+    )
 
 
 def a_slice(number: int) -> dict[str, object]:

@@ -236,18 +236,26 @@ def _is_for(spec: Raw, node: Raw) -> bool:
 
 
 def _note(workload: Document, pods: Sequence[Document], present: int) -> str:
-    """How many pods were made of it, and why it is that many where that is no matter of course."""
+    """Return how many pods the workload creates, and the reason for an unusual number."""
     names = [each.name for each in pods]
     said = f"tried as {len(names)} pod{'s' if len(names) > 1 else ''}, {_first_and_last(names)}"
     if not names:
-        none = "no node matches" if workload.kind == "DaemonSet" else "its replica count is 0"
-        said = f"makes no pods; {'all are in the files' if present else none}"
+        match workload.kind:
+            case _ if present:
+                why = "the files contain its pods"
+            case "DaemonSet":
+                why = "no node matches"
+            case "Job":
+                why = "it is complete, or asks for no pods"
+            case _:
+                why = "it asks for no pods"
+        said = f"creates no pods; {why}"
     if workload.kind in ("Job", "CronJob"):
         running, completions = _job(workload)
         if completions is not None and completions > running:
             said += f"; {running} of {completions} run at once"
         if _at(workload.raw, ("spec", "suspend")) is True:
-            said += "; it is suspended, and tried as if it were not"
+            said += "; it is suspended; dryrack tries it as if it ran"
     return said
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # Of a kind that takes no part, and of workloads that make no pods, so many are told by name.
 _TOLD_MAX = 3
 # And so many kinds by themselves; a dump of a whole cluster has more.
-_KINDS_TOLD_MAX = 10
+_KINDS_TOLD_MAX = 5
 
 
 @dataclass(slots=True)
