@@ -1,4 +1,4 @@
-"""What each reason means, for the reference page; one entry for each code."""
+"""The meaning and the remedy of each reason, for the reference page."""
 
 from dryrack.allocation.model.reasons import Code
 
@@ -32,4 +32,36 @@ MEANINGS: dict[Code, str] = {
     Code.ADMISSION: "The API server does not create the claim or its pod: it would exceed a "
     "ResourceQuota or violate a LimitRange, or the PriorityClass does not exist.",
     Code.PREEMPTED: "A pod of higher priority preempts the pod.",
+}
+
+REMEDIES: dict[Code, str] = {
+    Code.CLASS_SELECTOR: "Compare the selectors of the DeviceClass with the attributes in the "
+    "ResourceSlices, or use another class.",
+    Code.REQUEST_SELECTOR: "Compare the selectors of the request with the attributes in the "
+    "ResourceSlices.",
+    Code.SELECTOR_ERROR: "Correct the expression. If only some devices have an attribute, test "
+    "that it exists.",
+    Code.IN_USE: "Wait for the other claim, delete it, or add devices.",
+    Code.NODE: "Check `nodeSelector`, affinity, and taints of the Pod and the node, and the node "
+    "selection of the ResourceSlice.",
+    Code.GATE_OFF: "Enable the gate with `--feature-gates`.",
+    Code.CAPACITY_ABSENT: "Correct the name of the capacity, or request another device.",
+    Code.CAPACITY_POLICY: "Request an amount that the policy of the device allows.",
+    Code.CAPACITY_SHORT: "Request less, or wait until another claim releases its part.",
+    Code.COUNTER_SHORT: "Request a smaller partition, or wait until another claim releases one.",
+    Code.TAINTED: "Add a toleration to the request, or remove the taint.",
+    Code.CONSTRAINT: "Remove the constraint, or request fewer devices.",
+    Code.POOL_INCOMPLETE: "Let the driver publish the missing slices.",
+    Code.POOL_INVALID: "Correct the slices. `dryrack lint` reports the contradiction.",
+    Code.TOO_MANY_RESULTS: "Divide the claim into several claims.",
+    Code.NOT_ENOUGH: "Request fewer devices, or add devices.",
+    Code.NO_DEVICES: "Use another node or another DeviceClass.",
+    Code.COMBINATION: "Request fewer devices, or relax a constraint.",
+    Code.OTHER_CLAIM: "Read the reason of the other claim.",
+    Code.ERROR: "Correct the claim. `dryrack lint` reports the line.",
+    Code.UNDECIDED: "Make the claim simpler: fewer alternatives, constraints, or devices.",
+    Code.NOT_FOUND: "Create the missing object, or correct its name.",
+    Code.GANG: "Read the reasons of the other members, or lower the minimum of the gang.",
+    Code.ADMISSION: "Change the quota, the limit, or the request, or create the PriorityClass.",
+    Code.PREEMPTED: "Add devices, or give the Pod a higher priority.",
 }

@@ -18,7 +18,7 @@ from tests.apiserver.replay import (
     known_differences,
 )
 from tests.docs import commands, dashboard_api, monitoring
-from tests.docs.glossary import MEANINGS
+from tests.docs.glossary import MEANINGS, REMEDIES
 from tests.linter import reference as lint
 
 from dryrack.apiserver.builtin import BUILTINS
@@ -32,7 +32,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def reasons() -> str:
-    rows = [f"| `{code.text}` | {meaning} |" for code, meaning in sorted(MEANINGS.items())]
+    rows = [
+        f"| `{code.text}` | {meaning} | {REMEDIES[code]} |"
+        for code, meaning in sorted(MEANINGS.items())
+    ]
     return "\n".join(
         [
             "# Reasons",
@@ -41,8 +44,8 @@ def reasons() -> str:
             "It is the field `reason` in the output of `dryrack allocate` and `dryrack explain`.",
             "The meaning of a code never changes. Messages can change.",
             "",
-            "| Reason | Meaning |",
-            "|---|---|",
+            "| Reason | Meaning | Remedy |",
+            "|---|---|---|",
             *rows,
             "",
         ]

@@ -1,4 +1,4 @@
-"""The documents are true: examples run as shown, links lead somewhere, references are current."""
+"""Examples run as shown, links have targets, and generated pages are current."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.docs.console import examples, fits, follow, needs_kubectl
 from tests.docs.dashboard_api import plain, told_routes
-from tests.docs.glossary import MEANINGS
+from tests.docs.glossary import MEANINGS, REMEDIES
 from tests.docs.reference import PAGES
 
 from dryrack.allocation.model.reasons import Code
@@ -33,13 +33,13 @@ README_LINES_MAX = 70
 
 @pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=lambda page: page.stem)
 def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
-    """Every command of a page, run in order, prints what stands below it."""
+    """Every command of a page, run in order, prints the output below it."""
     follow(page, tmp_path)
 
 
 @pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    """A link to a file of the repository is a file of the repository."""
+    """The file of a relative link exists."""
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
 
     assert [target for target in targets if not (page.parent / target).exists()] == []
@@ -52,17 +52,17 @@ def test_reference_pages_follow_the_code(name: str) -> None:
 
 
 def test_every_route_of_the_page_is_explained() -> None:
-    """Whoever writes a program for the JSON API finds all of it."""
+    """The page about the JSON API describes every route."""
     assert sorted(told_routes()) == sorted(map(plain, ROUTES))
 
 
 def test_every_reason_is_explained() -> None:
-    """A code without a meaning is of no use to anybody."""
-    assert set(MEANINGS) == set(Code)
+    """Each code has a meaning and a remedy."""
+    assert set(MEANINGS) == set(REMEDIES) == set(Code)
 
 
 def test_every_annotation_is_explained() -> None:
-    """Whatever key of ours is read or written, people can look up, and no other."""
+    """The page lists the keys that the code uses, and no others."""
     page = (ROOT / "docs/reference/annotations.md").read_text()
     sources = "".join(path.read_text() for path in ROOT.glob("src/dryrack/**/*.py"))
     keys = set(re.findall(r'"(dryrack\.dev/[a-z0-9-]+)"', sources)) - {API_VERSION}
@@ -73,7 +73,7 @@ def test_every_annotation_is_explained() -> None:
 
 
 def test_the_readme_fits_on_one_screen() -> None:
-    """What, two commands, what it does not do; the rest is elsewhere."""
+    """The README is short; other pages have the details."""
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES_MAX
 
 

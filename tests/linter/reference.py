@@ -31,7 +31,7 @@ _HEAD = """\
 It reports what the API server rejects, and what the API server accepts but the scheduler \
 cannot schedule.
 A code never changes its meaning.
-Errors set the exit code to 1; warnings and infos do not.
+Errors set the exit status to 1; warnings and infos do not.
 
 - **error**: the API server rejects the object, or the object cannot work in any cluster.
 - **warning**: the object cannot work with the objects in the files, or it probably does not do \

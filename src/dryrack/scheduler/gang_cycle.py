@@ -378,7 +378,7 @@ class GangCycle:
             self._queue.add_after(key, left)
             return
         number = len(state.bound)
-        told = f"{key} could not be finished with {number} of its pods bound, which go: {message}"
+        told = f"{key} cannot start completely; its {number} bound pods are deleted: {message}"
         for raw in filter(self._reporter.speaks_for, state.bound):
             await self._reporter.event(raw, "GangDissolved", told, type="Warning")
             await self._delete(raw)
