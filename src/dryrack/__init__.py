@@ -1,13 +1,13 @@
 """
-dryrack gives Kubernetes devices that do not exist.
+Kubernetes Dynamic Resource Allocation without the hardware.
 
     import dryrack
 
     objects = dryrack.load("nodes.yaml", "training.yaml")
     answer = dryrack.allocate(objects)
 
-The words are `load`, `allocate`, `explain`, `lint`, `embedded`, `connect`, `testing` and `errors`.
-Each is loaded when it is first used, so that a command starts fast.
+The names are `load`, `allocate`, `explain`, `lint`, `embedded`, `connect`, `testing` and `errors`.
+Each is imported when it is first used, so that a command starts fast.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What the library raises: mistakes of the caller, with what would put them right."""
+"""The exceptions that the library raises."""
 
 from dryrack.base.errors import ContentError, DryrackError, InternalError
 

@@ -1,8 +1,7 @@
 """
-The library: what tests, notebooks and scripts do with devices that do not exist.
+The functions of `import dryrack`, for tests, notebooks and scripts.
 
-Objects are plain dictionaries, as in a manifest, so that a field is changed as one changes any
-dictionary. `import dryrack` offers all of it by name, and loads each part when it is used.
+Objects are dictionaries with the fields of a manifest; you can change them between two calls.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 def load(*paths: str | Path) -> list[Raw]:
     """
-    The objects in files of YAML or JSON, in their order.
+    Return the objects in YAML or JSON files, in the order of the files.
 
     >>> import dryrack
     >>> [each["kind"] for each in dryrack.load("training.yaml")]
@@ -41,9 +40,9 @@ def load(*paths: str | Path) -> list[Raw]:
 
 def allocate(objects: Iterable[Raw], *, node: str = "", release: str = "1.36") -> WhatIf:
     """
-    Which devices on which node each claim and pod would get, and why not.
+    Return the node and the devices of each claim and pod, or the reasons if it does not fit.
 
-    With a `node`, only on that one; `release` is the Kubernetes to behave as.
+    With `node`, try only this node. `release` is the Kubernetes release whose allocator is used.
 
     >>> import dryrack
     >>> answer = dryrack.allocate(dryrack.load("nodes.yaml", "training.yaml"))
@@ -59,8 +58,7 @@ def explain(
     objects: Iterable[Raw], claim: str, *, node: str = "", release: str = "1.36"
 ) -> Explanation:
     """
-    The case of one claim, by its namespace and name: what it gets, or what each node lacks and
-    what would help.
+    Return the devices of the claim NAMESPACE/NAME, or what each node lacks and what would help.
 
     >>> import dryrack
     >>> objects = dryrack.load("nodes.yaml", "training.yaml", "four-gpus.yaml")
@@ -74,7 +72,7 @@ def explain(
 
 def lint(*paths: str | Path) -> tuple[Finding, ...]:
     """
-    What a cluster would refuse in files, or take and never schedule.
+    Return what a cluster would reject in files, or accept and never schedule.
 
     >>> import dryrack
     >>> dryrack.lint("nodes.yaml", "training.yaml")
@@ -90,7 +88,7 @@ def lint(*paths: str | Path) -> tuple[Finding, ...]:
 @asynccontextmanager
 async def connect(kubeconfig: str | Path = "", *, context: str = "") -> AsyncIterator[Client]:
     """
-    A client of a cluster, that of kubectl if none is named.
+    Yield a client of a real cluster. Default: the cluster that kubectl uses.
 
     >>> import dryrack
     >>> from dryrack.client.endpoints import NODES

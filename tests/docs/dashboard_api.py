@@ -1,7 +1,7 @@
 """
-The reference of the page's JSON API: a template, and the answers about a small cluster.
+Write the reference page of the dashboard's JSON API from a template.
 
-After each line `GET api/v1/...` of the template comes what the server answers.
+The answer of the server, for a small cluster, follows each line `GET api/v1/...:` of the template.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WIDTH = 96
 
 
 def page() -> str:
-    """The page."""
+    """Return the template with the answers."""
     text = TEMPLATE.read_text()
     answers: dict[str, str] = {}
 
@@ -36,13 +36,13 @@ def page() -> str:
     return _EXAMPLE.sub(lambda found: f"{found[0]}\n\n{answers[found[1]]}", text)
 
 
-def told_routes() -> list[str]:
-    """The routes that have a heading."""
+def documented_routes() -> list[str]:
+    """Return the routes that have a heading in the template."""
     return _ROUTE.findall(TEMPLATE.read_text())
 
 
 def plain(route: str) -> str:
-    """A route without what its parts may look like."""
+    """Return a route without the patterns of its parts."""
     return route.replace("{kind:pod|claim|gang}", "{pod|claim|gang}").replace(":.+", "")
 
 
@@ -60,7 +60,7 @@ async def _answer(visitor: Visit, path: str, body: str) -> str:
 
 
 def pretty(value: Any, indent: str = "") -> str:
-    """JSON with what fits on a line on one line."""
+    """Return JSON in which each list and object that fits on a line is on one line."""
     flat = json.dumps(value, ensure_ascii=False)
     if len(indent + flat) <= _WIDTH or not isinstance(value, dict | list):
         return flat

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.console import examples, fits, follow, needs_kubectl
-from tests.docs.dashboard_api import plain, told_routes
+from tests.docs.dashboard_api import documented_routes, plain
 from tests.docs.glossary import MEANINGS, REMEDIES
 from tests.docs.reference import PAGES
 
@@ -53,7 +53,7 @@ def test_reference_pages_follow_the_code(name: str) -> None:
 
 def test_every_route_of_the_page_is_explained() -> None:
     """The page about the JSON API describes every route."""
-    assert sorted(told_routes()) == sorted(map(plain, ROUTES))
+    assert sorted(documented_routes()) == sorted(map(plain, ROUTES))
 
 
 def test_every_reason_is_explained() -> None:

@@ -15,7 +15,7 @@ from dryrack import library
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "what-if"
-WORDS = ["allocate", "connect", "embedded", "errors", "explain", "lint", "load", "testing"]
+NAMES = ["allocate", "connect", "embedded", "errors", "explain", "lint", "load", "testing"]
 
 
 def blocks() -> list[tuple[str, str]]:
@@ -56,8 +56,8 @@ def test_examples_of_docstrings_are_true(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_library_has_eight_words() -> None:
     """And no more; each is what it says, whatever was imported before."""
-    assert sorted(dryrack.__all__) == ["__version__", *WORDS]
-    assert all(callable(getattr(dryrack, word)) for word in WORDS if word not in MODULES)
+    assert sorted(dryrack.__all__) == ["__version__", *NAMES]
+    assert all(callable(getattr(dryrack, word)) for word in NAMES if word not in MODULES)
     assert dryrack.testing.VirtualClock().now() > 0
     assert issubclass(dryrack.errors.ContentError, dryrack.errors.DryrackError)
 

@@ -197,7 +197,7 @@ def kind_custom(world: World) -> Iterator[Problem]:
     """
     The definition of a custom kind is only in the cluster. dryrack checks the claims of everything
     in the object that looks like a pod template. It reports each custom kind once per file. The
-    exit code stays 0.
+    exit status stays 0.
     """
     seen: set[tuple[str, str, str]] = set()
     for document in world.documents:
