@@ -93,10 +93,10 @@ def page() -> str:
                 "`dryrack schedule`, `dryrack publish`, and `dryrack plugin` serve `/metrics` for "
                 "Prometheus at the address of `--metrics-address`.\n"
                 "`dryrack plugin` does not have `leader_election_master_status`.\n"
-                "The API server of `dryrack up` serves `/metrics` with the metrics of the "
-                "scheduler and the device publisher, and with `apiserver_storage_objects` (number "
-                "of objects by resource) and `kubernetes_build_info`, but without the common "
-                "metrics.",
+                "The API server of `dryrack up` serves `/metrics` without the common metrics. It "
+                "has the metrics of the scheduler and the device publisher, "
+                "`apiserver_storage_objects` (number of objects by resource), and "
+                "`kubernetes_build_info`.",
                 shared.values(),
             ),
             *_section(
