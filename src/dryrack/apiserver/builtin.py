@@ -121,9 +121,9 @@ LimitRange v1 namespaced full limits
 PersistentVolumeClaim v1 namespaced simulated pvc status
 PersistentVolume v1 cluster simulated pv status
 PodTemplate v1 namespaced stored
-ReplicationController v1 namespaced stored rc scale,status
+ReplicationController v1 namespaced simulated rc scale,status
 ResourceQuota v1 namespaced full quota status
-Service v1 namespaced full svc proxy,status
+Service v1 namespaced simulated svc proxy,status
 ControllerRevision apps/v1 namespaced simulated
 HorizontalPodAutoscaler autoscaling/v2 namespaced stored hpa status
 HorizontalPodAutoscaler autoscaling/v1 namespaced stored hpa status
