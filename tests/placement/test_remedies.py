@@ -102,6 +102,43 @@ def test_a_device_like_one_that_is_selected_is_proposed() -> None:
     assert "add a device like gpu.example.com/one/gpu-1" in explained(large).helps
 
 
+def test_a_device_for_the_closest_node_is_proposed_first() -> None:
+    """The last node lacks one device; slices of other drivers on the nodes before are no help."""
+    slices = [
+        f"""---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {{name: {driver}-{node}}}
+spec:
+  driver: {driver}
+  nodeName: {node}
+  pool: {{name: {node}, generation: 1, resourceSliceCount: 1}}
+  devices: [{", ".join(f"{{name: d-{number}}}" for number in range(count))}]
+"""
+        for node, count in (("a", 2), ("b", 2), ("c", 3))
+        for driver in ("gpu.example.com", "nic.example.com", "cpu.example.com")
+    ]
+    nodes = "".join(
+        f"---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\n" for name in ("a", "b", "c")
+    )
+    asked = """---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: x}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, count: 4}}]}}
+"""
+    story = explain_claim(
+        of_text("".join(slices) + nodes + asked), "x", Settings(chance=Counting())
+    )
+
+    assert "add a device like gpu.example.com/c/d-0" in story.helps
+
+
 def test_who_has_devices_already_is_mentioned() -> None:
     """An answer without allocations is not silence."""
     results = "[{request: r, driver: gpu.example.com, pool: one, device: gpu-0}]"

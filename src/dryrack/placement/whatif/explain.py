@@ -220,7 +220,8 @@ class _Trial:
         nearest = sorted(refusals, key=distance_of)[:_NODES_HELPED_MAX]
         reasons = [reason for refusal in nearest for reason in refusal.reasons]
         least = min(map(distance_of, refusals), default=0.0)
-        for change in possible_changes(world, claim, reasons):
+        nodes = [refusal.node for refusal in nearest]
+        for change in possible_changes(world, claim, reasons, nodes):
             if change.kind in helped or tried[change.kind] >= _TRIED_OF_KIND_MAX:
                 continue
             tried[change.kind] += 1

@@ -76,18 +76,21 @@ class Change:
 
 
 def possible_changes(
-    world: World, claim: ResourceClaim, reasons: Sequence[Reason]
+    world: World, claim: ResourceClaim, reasons: Sequence[Reason], nodes: Sequence[str] = ()
 ) -> Iterator[Change]:
-    """Yield what might help; each text once, and of each kind the smallest change first."""
+    """
+    Yield what might help; each text once, and of each kind the smallest change first.
+
+    `nodes` are the closest nodes, which get additional devices first.
+    """
     seen: set[str] = set()
-    for propose in (
-        *(_correct, _untaint, _complete, _shrink, _lessen, _reclass, _unconstrain, _widen),
-        *(_free, _add),
-    ):
-        for change in propose(world, claim, reasons):
+    small = (_correct, _untaint, _complete, _shrink, _lessen, _reclass, _unconstrain, _widen, _free)
+    proposals = [(each.__name__, each(world, claim, reasons)) for each in small]
+    for kind, changes in (*proposals, (_add.__name__, _add(world, claim, reasons, nodes))):
+        for change in changes:
             if change.text not in seen:
                 seen.add(change.text)
-                yield replace(change, kind=propose.__name__)
+                yield replace(change, kind=kind)
 
 
 def _untaint(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
@@ -217,13 +220,19 @@ def _complete(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> 
         yield Change(told, replace(world, slices=slices), cost=_OF_OPERATOR)
 
 
-def _add(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+def _add(
+    world: World, claim: ResourceClaim, reasons: Sequence[Reason], nodes: Sequence[str]
+) -> Iterator[Change]:
     would_do = [reason for reason in reasons if reason.code in _WOULD_DO and reason.device]
     # Of a device in use nobody asked whether it is selected at all.
     would_do.sort(key=lambda reason: reason.code is Code.IN_USE)
     likely = [reason.device for reason in would_do]
-    # Devices of one slice are mostly alike.
-    firsts = [f"{_pool(s)}/{s.spec.devices[0].name}" for s in world.slices if s.spec.devices]
+    # Devices of one slice are mostly alike. The closest node needs the fewest additional devices.
+    rank = {name: place for place, name in enumerate(nodes)}
+    closest_first = sorted(
+        world.slices, key=lambda it: rank.get(it.spec.node_name or "", len(rank))
+    )
+    firsts = [f"{_pool(s)}/{s.spec.devices[0].name}" for s in closest_first if s.spec.devices]
     counts = sorted({1, *(reason.lacking for reason in reasons if reason.lacking)})
     # Each count has a turn before too many changes were tried.
     slices_tried = max(1, _SLICES_TRIED_MAX // len(counts))
