@@ -163,8 +163,9 @@ class _Round:
         self._known: dict[Hashable, tuple[Refusal, ...]] = {}
         self._gangs: list[GangOutcome] = []
         self._in_gangs: set[str] = set()
-        # Pods that wait for others, which of these help, and those who came since they were asked.
-        self._hoping: dict[str, tuple[Party, Callable[[Occupant], bool]]] = {}
+        # Refused pods and gangs that other pods can help, whether a pod does, and the pods that
+        # were placed since.
+        self._hoping: dict[str, tuple[Sequence[Party], Callable[[Occupant], bool]]] = {}
         self._came: list[Occupant] = []
         self._rejected: dict[str, str] = {}
         self._preemptions: list[Preempted] = []
@@ -325,19 +326,23 @@ class _Round:
 
     def _serve_again(self) -> None:
         """
-        Try pods again that a pod which has come may help.
+        Try pods and gangs again that a pod placed after them can help.
 
         The scheduler tries them after a second. By then it has tried all pods of its queue, and a
         file that is applied has created the next pod.
         """
         while self._came:
-            other = self._came.pop(0)
-            for name, (party, helps) in list(self._hoping.items()):
-                if helps(other):
-                    del self._hoping[name], self._unplaced[name]
-                    names = set(map(claim_name, party.claims))
+            came, self._came = self._came, []
+            for name, (parties, helps) in list(self._hoping.items()):
+                if any(map(helps, came)):
+                    del self._hoping[name]
+                    for pod in map(_pod_of, parties):
+                        self._unplaced.pop(pod, None)
+                        self._in_gangs.discard(pod)
+                    names = {claim_name(claim) for party in parties for claim in party.claims}
                     self._refused = [each for each in self._refused if each.claim not in names]
-                    self._serve(party)
+                    self._gangs = [each for each in self._gangs if each.gang != name]
+                    self._serve_together(parties)
 
     def _placed(self, pod: Pod, party: Party) -> Placed | Unplaced:
         """Where the scheduler's code puts the pod."""
@@ -373,6 +378,10 @@ class _Round:
                 outcome = place_all()
         if isinstance(outcome, GangRefused):
             self._refuse_gang(key, members, waiting, outcome)
+            helpers = [helped_by(member.pod, self._fleet) for member in members]
+            helps = [each for each in helpers if each is not None]
+            if helps:
+                self._hoping[str(key)] = (parties, lambda other: any(h(other) for h in helps))
             return
         for each in outcome.waiting:
             party = waiting[each.member.name]
@@ -504,7 +513,7 @@ class _Round:
             self._unplaced[party.pod.full_name] = (set(names), outcome.message)
             helps = helped_by(party.pod, self._fleet)
             if helps is not None:
-                self._hoping[party.pod.full_name] = (party, helps)
+                self._hoping[party.pod.full_name] = ((party,), helps)
         empty = lack_of_nodes(self._world, self._settings)
         if empty is not None:
             shared = tuple(on_any_node(each, Code.NO_DEVICES, *empty) for each in names)
