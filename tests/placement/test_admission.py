@@ -118,6 +118,24 @@ def test_a_pod_of_higher_priority_preempts_one_that_came_before() -> None:
     )
 
 
+def test_a_gang_that_is_preempted_does_not_fit() -> None:
+    """Its verdict follows the victims: no member keeps a node."""
+    labels = {
+        "pod-group.scheduling.sigs.k8s.io/name": "g",
+        "pod-group.scheduling.sigs.k8s.io/min-available": "2",
+    }
+    members = [pod("m-0", "four"), pod("m-1", "four")]
+    for member in members:
+        member["metadata"]["labels"] = labels
+    files = (*fleet(), URGENT, *members, pod("b", "eight", priorityClassName="urgent"))
+
+    outcome = allocated(*files)
+
+    assert outcome.nodes == {"default/b": "node-1"}
+    (gang,) = outcome.gangs
+    assert (gang.nodes, gang.message) == ({}, "it is preempted by pod default/b")
+
+
 def test_a_pod_whose_class_never_preempts_waits() -> None:
     """Its explanation says so."""
     never = priority_class("patient", 1000, preemptionPolicy="Never")

@@ -62,7 +62,15 @@ from dryrack.placement.whatif.facts import tell
 from dryrack.placement.whatif.preempting import Preempting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Hashable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from dryrack.base.ports import Chance
     from dryrack.kinds.resource import AllocationResult, ResourceClaim, ResourceSlice
@@ -141,6 +149,17 @@ def what_if(world: World, settings: Settings) -> WhatIf:
 def turn_of(world: World, pod: str, settings: Settings) -> Turn:
     """What is decided on, of a pod of the world that lacks nothing: all before it are served."""
     return _Round(world, settings).turn_of(pod)
+
+
+def _without_victims(gang: GangOutcome, victims: Collection[str], by: str) -> GangOutcome:
+    """Return the gang without preempted members; it no longer fits if it keeps none."""
+    lost = [name for name in gang.nodes if name in victims]
+    if not lost:
+        return gang
+    message = f"it is preempted by {by}"
+    nodes = {name: node for name, node in gang.nodes.items() if name not in lost}
+    waiting = {**gang.waiting, **dict.fromkeys(lost, message)}
+    return replace(gang, nodes=nodes, waiting=waiting, message="" if nodes else message)
 
 
 class _Round:
@@ -322,6 +341,7 @@ class _Round:
                     for claim in freed
                 ]
             self._gone.add(name)
+        self._gangs = [_without_victims(each, priorities.keys(), by) for each in self._gangs]
         return again
 
     def _serve_again(self) -> None:
