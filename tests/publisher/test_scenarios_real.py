@@ -62,7 +62,7 @@ def test_a_scenario_does_not_touch_what_is_there(real_plane: ControlPlane) -> No
     assert real_plane.kubectl("apply", "-f", "-", stdin=theirs).returncode == 0
     how = ClusterRun(connection=load([real_plane.kubeconfig], SystemClock()))
     try:
-        with pytest.raises(ContentError, match="Node/kwok-f1: there already"):
+        with pytest.raises(ContentError, match="Node/kwok-f1: already exists"):
             run_on_cluster(load_packaged("karpenter-fpga"), how)
         assert real_plane.kubectl("get", "namespace", "karpenter").returncode != 0
     finally:
