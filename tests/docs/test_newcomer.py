@@ -56,8 +56,10 @@ def test_the_pages_lead_to_all_results() -> None:
     for shown in ("".join(each.output or "" for each in page) for page in (first, second)):
         assert re.search(r"^one-h100 +1/1 +Running", shown, re.MULTILINE)
         assert re.search(r"^nine-gpus +0/1 +Pending", shown, re.MULTILINE)
-        assert "  lower the count of request gpus from 9 to 8\n" in shown
-    assert "error DR117 Pod my-pod" in "".join(each.output or "" for each in second)
+        assert "request gpus: needs 9 devices; 8 of 8 are available\n" in shown
+    results = "".join(each.output or "" for each in second)
+    assert "  lower the count of request gpus from 9 to 8\n" in results
+    assert "error DR117 Pod my-pod" in results
 
 
 def test_the_tag_line_is_the_same_everywhere() -> None:
@@ -84,6 +86,6 @@ def test_the_readme_begins_with_two_commands_that_set_up_everything() -> None:
 def test_the_readme_has_the_figures_of_the_coverage() -> None:
     """How many requests get the answer of Kubernetes is measured, and changes."""
     page = (ROOT / "COVERAGE.md").read_text()
-    recorded, equal = re.findall(r"of (\d+) recorded requests, (\d+) ", page)[0]
+    recorded, equal = re.findall(r"of (\d+) requests, (\d+) get the same answer", page)[0]
 
     assert f"{equal} of {recorded} recorded requests" in README.read_text()
