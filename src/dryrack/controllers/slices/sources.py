@@ -54,8 +54,12 @@ NAME = "dryrack-publisher"
 # Counts change with every node; a status is for people, who read no faster than this.
 STATUS_SECONDS = 1.0
 
-# A person who has read these many notes on a version has seen what is wrong with it.
+# One mistake in a version can have a note for each of many nodes; these many become events.
 NOTES_MAX = 5
+_MORE_NOTES = (
+    "dryrack writes no more events for this version; to see all of its devices that are not "
+    "published, run: dryrack publish --dry-run"
+)
 
 
 class Task(Enum):
@@ -221,8 +225,11 @@ class Sources:
 
     def _notes(self, source: Source, obj: Raw, verdict: Verdict) -> list[Write]:
         told = self._told.setdefault(source, set())
+        if _MORE_NOTES in told:
+            return []
         new = [each for each in self._ledger.notes_on(source) if each not in told]
-        new = new[: max(NOTES_MAX - len(told), 0)]
+        if len(told) + len(new) > NOTES_MAX:
+            new = [*new[: NOTES_MAX - len(told)], _MORE_NOTES]
         told.update(new)
         return list(note_reports(obj, verdict, new))
 
