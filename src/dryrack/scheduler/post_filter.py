@@ -144,17 +144,23 @@ class PostFilter:
         if refusal:
             return Help(f"preemption: {refusal}")
         if not self._has_below(priority):
-            return Help(nobody_to_preempt(self._view.cluster, unresolvable).message)
+            return self._unhelpful(name, nobody_to_preempt(self._view.cluster, unresolvable))
         preemptor = Preemptor(priority, group_of=self._group_of(), started=self._started)
         member = Member(wanted.pod, wanted.unallocated, wanted.allocated, wanted.extended)
         budgets = disruption_budgets(self._view.budgets.all())
         found = preempt_for_pod(member, self._view.cluster, preemptor, profile, budgets)
         if isinstance(found, NoPreemption):
-            return Help(found.message)
+            return self._unhelpful(name, found)
         preemption, placed = found
         kept = MemberPlaced(member, placed.node, placed.amounts, placed.given)
         self._keep(name, rank, (kept,), _NOMINATION_SECONDS)
         return Help(preemption=preemption)
+
+    def _unhelpful(self, name: Name, found: NoPreemption) -> Help:
+        """Clear the nominated node of a pod that no preemption helps, as kube-scheduler does."""
+        if self._view.reservations.drop(name):
+            self._view.wake()
+        return Help(found.message)
 
     def for_gang(
         self,
