@@ -186,7 +186,7 @@ def test_a_budget_protects_its_pods_where_others_can_go() -> None:
         *fleet(), URGENT, budget, *pods, pod("c", "four", priorityClassName="urgent")
     )
 
-    assert outcome.preempted == {"default/b": "pod default/c"}
+    assert outcome.preemptors == {"default/b": "pod default/c"}
 
 
 def test_a_claim_over_quota_is_refused_and_the_pod_waits() -> None:

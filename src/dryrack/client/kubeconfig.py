@@ -58,7 +58,7 @@ def load(paths: Sequence[Path], clock: Clock, *, context: str = "") -> Connectio
     name = context or config["current-context"]
     if not name:
         raise NoContextError(
-            f"kubeconfig {_quoted(paths)} has no current context; start a cluster with "
+            f"kubeconfig {_quote(paths)} has no current context; start a cluster with "
             '"dryrack up --merge", or pass --context NAME'
         )
     chosen = _entry(config, "context", name)
@@ -78,12 +78,12 @@ def load(paths: Sequence[Path], clock: Clock, *, context: str = "") -> Connectio
 
 def not_found(paths: Sequence[Path]) -> NoContextError:
     return NoContextError(
-        f'kubeconfig {_quoted(paths)} not found; start a cluster with "dryrack up --merge", '
+        f'kubeconfig {_quote(paths)} not found; start a cluster with "dryrack up --merge", '
         "or pass --kubeconfig FILE"
     )
 
 
-def _quoted(paths: Sequence[Path]) -> str:
+def _quote(paths: Sequence[Path]) -> str:
     return ", ".join(f'"{path}"' for path in paths)
 
 

@@ -9,7 +9,6 @@ from functools import partial
 
 import msgspec
 
-from dryrack.base.numbers import read_int64
 from dryrack.client.endpoints import PODS, Endpoint
 from dryrack.client.informer import Index, Informer, Name, name_of
 from dryrack.client.timekeeping import seconds_of
@@ -234,14 +233,3 @@ def waits_for_availability(
         return None
     waits = (available_in(pod, min_ready_seconds, now) for pod in pods if is_ready(pod))
     return min((each for each in waits if each > 0), default=None)
-
-
-def scaled_value(
-    value: int | str | None, total: int, *, default: int | str, rounds_up: bool
-) -> int:
-    """Return an absolute number, or a percentage of a total; 0 for one that no int64 holds."""
-    value = default if value is None else value
-    if isinstance(value, int):
-        return value
-    share = (read_int64(value.rstrip("%")) or 0) * total
-    return -(-share // 100) if rounds_up else share // 100

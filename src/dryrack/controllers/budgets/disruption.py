@@ -32,11 +32,12 @@ from dryrack.controllers.objects import (
     uid_of,
     with_condition,
 )
-from dryrack.controllers.workloads import owner_key, pace, replicas_of, scaled_value, status_update
+from dryrack.controllers.workloads import owner_key, pace, replicas_of, status_update
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan, Report, Write
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.rules.int_or_percent import desired_healthy
 from dryrack.kinds.selectors import matches_labels
 
 Scale = tuple[str, int]
@@ -94,15 +95,9 @@ def _once(budget: Raw) -> str:
     return str(budget["metadata"].get("generation", 0))
 
 
-def _desired(spec: Raw, expected: int) -> int:
-    unavailable, available = spec.get("maxUnavailable"), spec.get("minAvailable")
-    if unavailable is not None:
-        return max(0, expected - scaled_value(unavailable, expected, default=0, rounds_up=True))
-    return scaled_value(available, expected, default=0, rounds_up=True)
-
-
 def _status(budget: Raw, expected: int, healthy: int, disrupted: Mapping[str, str]) -> Raw:
-    desired = _desired(spec_of(budget), expected)
+    spec = spec_of(budget)
+    desired = desired_healthy(spec.get("maxUnavailable"), spec.get("minAvailable"), expected)
     # While there is nobody, none may go: the first ones may come before they are counted.
     allowed = max(0, healthy - desired) if expected > 0 else 0
     status: Raw = {

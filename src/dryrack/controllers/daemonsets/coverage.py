@@ -31,7 +31,6 @@ from dryrack.controllers.workloads import (
     min_ready_seconds_of,
     pace,
     pod_from,
-    scaled_value,
     status_update,
     waits_for_availability,
 )
@@ -43,6 +42,7 @@ from dryrack.controllers.writes import (
 )
 from dryrack.kinds.expansion.workloads import daemon_tolerations, is_daemon_node, pinned
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.rules.int_or_percent import scaled_value
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

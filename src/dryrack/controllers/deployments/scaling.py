@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from dryrack.base.numbers import read_int64
 from dryrack.controllers.objects import annotations_of, spec_of, status_of, uid_of
-from dryrack.controllers.workloads import replicas_of, scaled_value
+from dryrack.controllers.workloads import replicas_of
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.rules.int_or_percent import scaled_value
 
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"

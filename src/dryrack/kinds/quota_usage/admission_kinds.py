@@ -1,5 +1,5 @@
 """
-The kinds by which a server admits pods and claims, and by which pods make way for others.
+The kinds that decide about the admission of pods and claims, and about preemption.
 
 Only the fields that admission and preemption read are modelled.
 """

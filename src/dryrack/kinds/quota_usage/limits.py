@@ -1,8 +1,8 @@
 """
-What LimitRanges do to pods and claims of storage.
+Apply LimitRanges to pods and PersistentVolumeClaims.
 
-`completed` adds the defaults of a range to a pod. `broken_by_pod` and `broken_by_volume` return the
-limits that a pod or a PersistentVolumeClaim does not keep, in the words of the LimitRanger plugin.
+`add_defaults` adds the defaults of a range to a pod. `broken_by_pod` and `broken_by_volume` return
+the limits that a pod or a PersistentVolumeClaim exceeds, in the words of the LimitRanger plugin.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ANNOTATION = "kubernetes.io/limit-ranger"
 _LISTS = (("containers", "container"), ("initContainers", "init container"))
 
 
-def completed(pod: Raw, ranges: Iterable[Raw]) -> Raw:
+def add_defaults(pod: Raw, ranges: Iterable[Raw]) -> Raw:
     """Return the pod with the default requests and limits of these ranges."""
     for limit_range in ranges:
         defaults: dict[str, Raw] = {"limits": {}, "requests": {}}
@@ -81,7 +81,7 @@ def broken_by_volume(limit_range: Raw, claim: Raw) -> tuple[str, ...]:
     return tuple(dict.fromkeys(broken))
 
 
-def told(broken: tuple[str, ...]) -> str:
+def format_broken(broken: tuple[str, ...]) -> str:
     """Return broken limits as the detail of a refusal."""
     return broken[0] if len(broken) == 1 else f"[{', '.join(broken)}]"
 

@@ -162,8 +162,8 @@ def counted(quota: Raw, objects: Callable[[str], Iterable[Raw]], context: ClaimC
     return used
 
 
-def charged(quota: Raw, more: Amounts) -> Amounts | str | None:
-    """Return what is used of a quota with this much more; or which limits that exceeds."""
+def charge(quota: Raw, more: Amounts) -> Amounts | str | None:
+    """Return the usage of a quota with these amounts added, or the error if it exceeds a limit."""
     hard, used = read(hard_of(quota)), read((quota.get("status") or {}).get("used"))
     asked = masked({name: amount for name, amount in more.items() if amount.sign}, hard)
     if not asked:

@@ -50,3 +50,19 @@ def is_nothing(value: Count | None) -> bool:
         return not value
     share = percentage(value)
     return not share if share is not None else not read_int64(value)
+
+
+def scaled_value(value: Count | None, total: int, *, default: Count, rounds_up: bool) -> int:
+    """Return an absolute number, or a percentage of a total; 0 for one that no int64 holds."""
+    value = default if value is None else value
+    if isinstance(value, int):
+        return value
+    share = (read_int64(value.rstrip("%")) or 0) * total
+    return -(-share // 100) if rounds_up else share // 100
+
+
+def desired_healthy(unavailable: Count | None, available: Count | None, expected: int) -> int:
+    """Return how many pods a disruption budget requires to be healthy."""
+    if unavailable is not None:
+        return max(0, expected - scaled_value(unavailable, expected, default=0, rounds_up=True))
+    return scaled_value(available, expected, default=0, rounds_up=True)

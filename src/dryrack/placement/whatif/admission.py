@@ -127,7 +127,7 @@ def _with_limits(pod: Pod, ranges: Sequence[Raw]) -> Pod:
     if not ranges or is_stored(pod):
         return pod
     raw = to_builtins(pod)
-    made = limits.completed(raw, ranges)
+    made = limits.add_defaults(raw, ranges)
     return pod if made is raw else decode(made, Pod)
 
 
@@ -149,7 +149,7 @@ class Admission:
         for each in facts:
             if isinstance(each, ResourceQuota):
                 own = [it for it in stored if it.metadata.namespace == each.metadata.namespace]
-                self._quotas[each.metadata.namespace].append(self._counted(each, own))
+                self._quotas[each.metadata.namespace].append(self._count_usage(each, own))
 
     def pod(self, pod: Pod) -> Refusal | None:
         """Return why a pod is not created; a pod that is created counts from now on."""
@@ -176,7 +176,7 @@ class Admission:
             broken = limits.broken_by_pod(limit_range, raw["spec"])
             if broken:
                 remedy = f"keep to LimitRange {limit_range['metadata']['name']}"
-                return Refusal(limits.told(broken), remedy)
+                return Refusal(limits.format_broken(broken), remedy)
         return self._charge(quotas.PODS, namespace, raw)
 
     def _wrong_priority(self, pod: Pod) -> Refusal | None:
@@ -210,7 +210,7 @@ class Admission:
             complaint = quotas.complaint(resource, names, raw)
             if complaint:
                 return Refusal(f"failed quota: {name}: {complaint}", "set them")
-            used = quotas.charged(quota, more)
+            used = quotas.charge(quota, more)
             if isinstance(used, str):
                 return Refusal(used, f"raise ResourceQuota {name}, or request less")
             if used is not None:
@@ -219,7 +219,7 @@ class Admission:
             quota["status"]["used"] = written(used)
         return None
 
-    def _counted(self, quota: ResourceQuota, stored: Sequence[Pod | ResourceClaim]) -> Raw:
+    def _count_usage(self, quota: ResourceQuota, stored: Sequence[Pod | ResourceClaim]) -> Raw:
         """Return the quota with what objects of a cluster use of it."""
         raw = to_builtins(quota)
         status: dict[str, Any] = {"hard": {}, "used": {}, **raw.get("status", {})}

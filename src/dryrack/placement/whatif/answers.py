@@ -115,11 +115,11 @@ class Preempted:
     def message(self) -> str:
         """Return what becomes of whom, as a sentence."""
         where = f" on node {self.node}" if self.node else ""
-        return f"{self.by} fits{where} after preempting {self.named}"
+        return f"{self.by} fits{where} after preempting {self.victim_names}"
 
     @property
-    def named(self) -> str:
-        """Return the pods that make way."""
+    def victim_names(self) -> str:
+        """Return the names of the preempted pods."""
         named = [f"pod {pod} (priority {priority})" for pod, priority in self.victims.items()]
         more = len(named) - NAMES_MAX
         return listed(named) if more <= 0 else f"{', '.join(named[:NAMES_MAX])} and {more} more"
@@ -147,8 +147,8 @@ class WhatIf:
     preemptions: tuple[Preempted, ...] = ()
 
     @property
-    def preempted(self) -> Mapping[str, str]:
-        """Who preempts each pod that makes way."""
+    def preemptors(self) -> Mapping[str, str]:
+        """Return the preemptor of each preempted pod."""
         return {pod: each.by for each in self.preemptions for pod in each.victims}
 
     def document(self) -> dict[str, Any]:

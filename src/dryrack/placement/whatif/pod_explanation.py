@@ -235,7 +235,7 @@ def _unless_preempted(about: PodExplanation, world: World, settings: Settings) -
     priorities = {each.full_name: each.spec.priority or 0 for each in world.pods}
     if not settings.assumes_nodes or max(priorities.values()) <= priorities[about.pod]:
         return about
-    preemptor = what_if(world, replace(settings, only=None)).preempted.get(about.pod)
+    preemptor = what_if(world, replace(settings, only=None)).preemptors.get(about.pod)
     if preemptor is None:
         return about
     cause = f"{preemptor}, which has a higher priority, preempts it on node {about.chosen}"

@@ -1,16 +1,16 @@
 """
-Preemption in a what-if: which pods of lower priority make way for a pod or a gang.
+Preemption in a what-if: find the pods of lower priority that a pod or a gang preempts.
 
-The scheduler makes the same decision with the same functions. Here nobody deletes the victims: the
-what-if continues as if they were gone.
+The scheduler uses the same functions. A what-if deletes no pods; it continues as if the victims no
+longer existed.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.base.numbers import read_int64
 from dryrack.kinds.quota_usage.admission_kinds import PodDisruptionBudget
+from dryrack.kinds.rules.int_or_percent import desired_healthy
 from dryrack.placement.gangs.dialects import Membership, membership
 from dryrack.placement.gangs.search import GangPlaced
 from dryrack.placement.occupant import Occupant
@@ -58,7 +58,7 @@ class Preempting:
         is_able = profile.has("DefaultPreemption") and spec.preemption_policy != _NEVER
         if not is_able or not self._has_below(priority):
             return None
-        preemptor = Preemptor(priority, group_of=self._group_of, started=self._started)
+        preemptor = Preemptor(priority, group_of=self._group_of, started=self._start_time)
         found = preempt_for_pod(member, self._cluster, preemptor, profile, self._budgets())
         return found if isinstance(found, tuple) else None
 
@@ -71,7 +71,7 @@ class Preempting:
         if any(each.pod.spec.preemption_policy == _NEVER for each in members):
             return None
         bound = frozenset(pod.full_name for pod in gang.members if pod.spec.node_name)
-        preemptor = Preemptor(gang.priority, bound, self._group_of, started=self._started)
+        preemptor = Preemptor(gang.priority, bound, self._group_of, started=self._start_time)
         found = preempt_anywhere(
             self._cluster, preemptor, lambda: isinstance(place(), GangPlaced), self._budgets()
         )
@@ -81,7 +81,7 @@ class Preempting:
         """Count these pods as disrupted."""
         self._gone += victims
 
-    def _started(self, pod: Occupant) -> str | None:
+    def _start_time(self, pod: Occupant) -> str | None:
         return self._starts.get(pod.name)
 
     def _has_below(self, priority: int) -> bool:
@@ -110,24 +110,13 @@ class Preempting:
         allowed = each.status.disruptions_allowed
         if allowed is None:
             covered = [pod for pod in self._world.pods if counted.covers(Occupant.of(pod))]
-            allowed = _allowed(each, len(covered), sum(map(self._is_running, covered)))
+            spec, healthy = each.spec, sum(map(self._is_running, covered))
+            allowed = healthy - desired_healthy(
+                spec.max_unavailable, spec.min_available, len(covered)
+            )
         else:
             allowed -= sum(counted.covers(victim.occupant) for victim in self._gone)
         return DisruptionBudget(namespace, selector, max(0, allowed), disrupted)
 
     def _is_running(self, pod: Pod) -> bool:
         return self._cluster.fleet.occupant(pod.full_name) is not None
-
-
-def _allowed(budget: PodDisruptionBudget, expected: int, healthy: int) -> int:
-    """Return how many disruptions a budget allows that no controller has counted."""
-    unavailable, available = budget.spec.max_unavailable, budget.spec.min_available
-    if unavailable is not None:
-        return healthy - (expected - _scaled(unavailable, expected))
-    return healthy - _scaled(available or 0, expected)
-
-
-def _scaled(value: int | str, total: int) -> int:
-    if isinstance(value, int):
-        return value
-    return -(-(read_int64(value.rstrip("%")) or 0) * total // 100)

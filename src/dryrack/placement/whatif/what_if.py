@@ -471,7 +471,7 @@ class _Round:
         claims = [c for c in party.claims if extended is None or c is not extended.claim]
         had = [self._allocated(claim) for claim in claims if claim_name(claim) in self._there]
         wanted = [claim for claim in claims if claim_name(claim) not in self._there]
-        return [_unallocated(claim) for claim in wanted], had
+        return [_without_allocation(claim) for claim in wanted], had
 
     def _stand(
         self, pod: Pod, node: str, amounts: Amounts, claims: Sequence[str] | None = None
@@ -600,10 +600,10 @@ def _without_node(party: Party) -> Party:
     pod = party.pod
     assert pod is not None, "only a pod is preempted"
     new = changed(pod, spec=changed(pod.spec, node_name=""))
-    return replace(party, pod=new, claims=tuple(map(_unallocated, party.claims)))
+    return replace(party, pod=new, claims=tuple(map(_without_allocation, party.claims)))
 
 
-def _unallocated(claim: ResourceClaim) -> ResourceClaim:
+def _without_allocation(claim: ResourceClaim) -> ResourceClaim:
     """Return the claim without devices: it has none any more if it is to be allocated."""
     if claim.status.allocation is None:
         return claim

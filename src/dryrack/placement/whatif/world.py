@@ -157,7 +157,7 @@ class World:
     def with_higher_quotas(self, limits: Mapping[tuple[str, str], Quantity]) -> World:
         """The same with these limits, by the name of the quota and of the resource."""
 
-        def raised(each: Fact) -> Fact:
+        def raise_limits(each: Fact) -> Fact:
             if not isinstance(each, ResourceQuota):
                 return each
             own = {
@@ -167,7 +167,7 @@ class World:
             hard = {**each.status.hard, **own} if each.status.hard else {}
             return changed(each, spec=spec, status=changed(each.status, hard=hard))
 
-        return replace(self, facts=tuple(map(raised, self.facts)))
+        return replace(self, facts=tuple(map(raise_limits, self.facts)))
 
     @property
     def pods(self) -> tuple[Pod, ...]:
@@ -189,9 +189,9 @@ class World:
         for each in self.parties:
             if isinstance(each, Pod):
                 if each.status.phase not in _DONE:
-                    yield _admitted(named.party(each), refused)
+                    yield _add_refusals(named.party(each), refused)
             elif claim_name(each) not in used:
-                yield _admitted(Party(None, (each,)), refused)
+                yield _add_refusals(Party(None, (each,)), refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ class _Named:
         return ExtendedResources.of(pod, self.classes, name=name, made=self.claims.get(full))
 
 
-def _admitted(party: Party, refused: Refusals) -> Party:
+def _add_refusals(party: Party, refused: Refusals) -> Party:
     """Return the party without the claims that the API server refuses."""
     if party.pod is not None and party.pod.full_name in refused.pods:
         return replace(party, refusal=refused.pods[party.pod.full_name])

@@ -131,7 +131,7 @@ def _steps(moment: Moment, claims: _Claims, found: _Objects) -> Iterator[Raw]:
         yield {"title": _pods(len(pods)), "at": at, "apply": pods}
     if moment.tainting is not None:
         title = f"taints by {moment.tainting['kind']} {_name(moment.tainting)}"
-        yield {"title": title, "at": at, "apply": [_recorded(moment.tainting)]}
+        yield {"title": title, "at": at, "apply": [_strip_status(moment.tainting)]}
     if moment.closed_node:
         node = found.by_kind["Node"]["", moment.closed_node]
         title = f"node {_name(node)} takes no further pods"
@@ -195,11 +195,11 @@ def _own_objects(
         for each in found.all(kind):
             if each in rules_late:
                 continue
-            yield _recorded(minimums.group(each))
+            yield _strip_status(minimums.group(each))
 
 
-def _recorded(obj: Raw) -> Raw:
-    """Return an object without what its cluster wrote."""
+def _strip_status(obj: Raw) -> Raw:
+    """Return an object without its status and the fields that the cluster sets."""
     plain = _plain(obj, ("spec",))
     if obj["kind"] == "ResourceSlice":
         # A publisher deletes slices that have its labels and that it does not publish.

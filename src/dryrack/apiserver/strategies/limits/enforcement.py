@@ -25,7 +25,7 @@ def _ranges(write: Write) -> Sequence[Raw]:
 
 def completed(pod: Raw, write: Write) -> Raw:
     """Return the pod with the resources that its namespace has for those who name none."""
-    return limits.completed(pod, _ranges(write))
+    return limits.add_defaults(pod, _ranges(write))
 
 
 def check(pod: Raw, write: Write) -> None:
@@ -42,4 +42,4 @@ def check_volume(claim: Raw, write: Write) -> None:
 
 def _refuse(plural: str, obj: Raw, broken: tuple[str, ...]) -> None:
     if broken:
-        raise forbidden(Subject("", plural), obj["metadata"]["name"], limits.told(broken))
+        raise forbidden(Subject("", plural), obj["metadata"]["name"], limits.format_broken(broken))

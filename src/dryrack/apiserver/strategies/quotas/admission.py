@@ -125,7 +125,7 @@ class _Request:
         used = quotas.usage_of(self.resource.storage, self.new, context=self.context)
         made = []
         for quota in relevant:
-            after = quotas.charged(quota, self._more(quota, used))
+            after = quotas.charge(quota, self._more(quota, used))
             if isinstance(after, str):
                 raise self._refusal(after)
             if after is not None:
