@@ -10,10 +10,10 @@ from tests.tidy.rules import File, problems
 
 ROOT = Path(__file__).parents[2]
 
-LONG_FUNCTION = '"""Says."""\n\n\ndef step() -> None:\n' + "    print()\n" * 70
-LONG_SIGNATURE = "def step(\n" + "".join(f"    a{n}: int,\n" for n in range(70)) + ") -> None:\n"
+LONG_FUNCTION = '"""Says."""\n\n\ndef step() -> None:\n' + "    print()\n" * 80
+LONG_SIGNATURE = "def step(\n" + "".join(f"    a{n}: int,\n" for n in range(80)) + ") -> None:\n"
 LONG_SIGNATURE += '    """Does."""\n    print()\n'
-TOLD_FUNCTION = '"""Says."""\n\n\ndef step() -> None:\n    """\n' + "    x\n" * 80 + '    """\n'
+TOLD_FUNCTION = '"""Says."""\n\n\ndef step() -> None:\n    """\n' + "    x\n" * 90 + '    """\n'
 
 
 def tracked() -> list[PurePosixPath]:
@@ -42,9 +42,9 @@ def test_every_tracked_file_keeps_the_rules() -> None:
 @pytest.mark.parametrize(
     ("path", "text", "complaint"),
     [
-        ("src/dryrack/kinds/a.py", LONG_FUNCTION, "a.py:4: step has 71 lines"),
-        ("src/dryrack/cli/a.py", f'"""Says."""\n{LONG_SIGNATURE}', "a.py:2: step has 73 lines"),
-        ("src/dryrack/kinds/a.py", '"""Says."""\n' + "x = 1\n" * 800, "a.py:1: 801 lines"),
+        ("src/dryrack/kinds/a.py", LONG_FUNCTION, "a.py:4: step has 81 lines"),
+        ("src/dryrack/cli/a.py", f'"""Says."""\n{LONG_SIGNATURE}', "a.py:2: step has 83 lines"),
+        ("src/dryrack/kinds/a.py", '"""Says."""\n' + "x = 1\n" * 900, "a.py:1: 901 lines"),
         ("src/dryrack/kinds/utils.py", '"""Says."""\n', "utils.py:1: the name does not"),
         ("src/dryrack/helpers/a.py", '"""Says."""\n', "a.py:1: the name does not"),
         ("src/dryrack/kinds/a.py", "x = 1\n", "a.py:1: no module docstring"),
@@ -92,8 +92,8 @@ def test_what_is_allowed_is_not_found(path: str, text: str) -> None:
 
 
 def test_no_folder_has_too_many_modules() -> None:
-    """Twenty on one level are what a person looks through."""
+    """A reader finds a module in a folder of at most 24."""
     folders = {path.parent for path in (ROOT / "src" / "dryrack").rglob("*.py")}
     counts = {str(each.relative_to(ROOT)): len(list(each.glob("*.py"))) for each in folders}
 
-    assert {name: count for name, count in counts.items() if count > 21} == {}
+    assert {name: count for name, count in counts.items() if count > 24} == {}
