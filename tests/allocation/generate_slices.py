@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = "dict[str, Any]"
 
-GPU, NIC = "gpu.example.com", "nic.example.com"
-NODE, OTHER_NODE = "node-1", "node-2"
+GPU = "gpu.example.com"
+NIC = "nic.example.com"
+NODE = "node-1"
+OTHER_NODE = "node-2"
 NODE_LABELS = {"zone": "a", "rack": "r1", "generation": "5"}
 POOL_NAMES = ("alpha", "beta", "gamma")
 TAINT_KEYS = ("unhealthy", "maintenance")

@@ -6,7 +6,8 @@ from tests.placement.gang_worlds import claim, cluster, devices, node, pool
 
 from dryrack.allocation import Allocated, LiveAllocator, Site, Unsatisfiable
 
-A, B = node("a", rack="r1"), node("b", rack="r2")
+A = node("a", rack="r1")
+B = node("b", rack="r2")
 
 
 def allocator(*pools: object) -> LiveAllocator:

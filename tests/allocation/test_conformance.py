@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("case", cases("allocator"), ids=lambda case: case["name"])
 def test_allocator_case(case: Mapping[str, Any]) -> None:
     """Devices, order, configuration, node selector and errors are those of Kubernetes."""
-    expected, actual = recorded_verdict(case["answer"]), our_verdict(case)
+    expected = recorded_verdict(case["answer"])
+    actual = our_verdict(case)
 
     assert expected.same_as(actual), (expected.as_json(), actual.as_json())

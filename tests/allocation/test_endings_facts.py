@@ -245,7 +245,8 @@ def test_remembering_changes_no_verdict(start: int) -> None:
         for each in family(case, Random(case["name"])):
             verdict = our_verdict(each)
             assert our_verdict(each, memory) == verdict, case["name"]
-            kept, other = memory.count["kept"], with_other_names(each)
+            kept = memory.count["kept"]
+            other = with_other_names(each)
             assert our_verdict(other, memory) == our_verdict(other), case["name"]
             # Only an error is one of certain names.
             assert verdict.error or memory.count["kept"] == kept, case["name"]

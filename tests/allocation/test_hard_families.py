@@ -81,7 +81,8 @@ def two_counters(size: int) -> Family:
 
 def partitioned(size: int) -> Family:
     """GPUs of seven parts, of which two threes leave no two."""
-    offered, sets = [], []
+    offered = []
+    sets = []
     for gpu in range(size // 4):
         sets.append(counters(f"gpu-{gpu}", parts=7))
         for part in (3, 2):
@@ -147,7 +148,8 @@ def a_hopeless_claim_behind_another(size: int) -> Family:
 
 def filled_to_the_last_part(size: int) -> Family:
     """GPUs whose large part has one place, and leaves one place each for the smaller ones."""
-    offered, sets = [], []
+    offered = []
+    sets = []
     for gpu in range(size // 4):
         sets.append(counters(f"gpu-{gpu}", **{f"slice-{n}": 1 for n in range(7)}))
         for part, places in ((1, range(7)), (2, (0, 2, 4)), (4, (0,))):

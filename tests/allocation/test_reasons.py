@@ -261,7 +261,8 @@ def test_devices_that_are_not_meant_by_all_are_told_as_such() -> None:
 
 def test_claims_that_only_wait_for_another_say_so() -> None:
     """Of two claims of a pod one fits; it is not given alone, and says why."""
-    good, bad = claim(request("r"), name="good"), claim(request("r", 2), name="bad")
+    good = claim(request("r"), name="good")
+    bad = claim(request("r", 2), name="bad")
     reasons = why(pool(devices(2)), good, bad)
 
     [waiting] = [each for each in reasons if each.claim == "good"]

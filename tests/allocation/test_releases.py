@@ -102,7 +102,8 @@ def test_a_share_without_capacity_draws_once_since_1_37() -> None:
     more = {"allowMultipleAllocations": True}
     offered = [{**drawing("gpu-0", memory=6), **more}]
     held = {"other": used("gpu-0", shareID="share")}
-    slices, wanted = pool(offered, sets=[counters(memory=10)]), [claim(request("r"))]
+    slices = pool(offered, sets=[counters(memory=10)])
+    wanted = [claim(request("r"))]
 
     assert refused(allocator(slices, held=held).allocate(node(), wanted))
     after = allocator(slices, held=held, release=Release.V1_37)
@@ -125,7 +126,8 @@ def test_amounts_are_rounded_up_to_a_step(release: Release, written: str) -> Non
 def test_fractional_steps_came_with_1_37() -> None:
     """Tenths are rounded to whole numbers before, and to tenths since."""
     limits = {"default": "200m", "validRange": {"min": "200m", "max": "4", "step": "100m"}}
-    slices, wanted = pool([shareable("gpu-0", "4", **limits)]), [claim(asking("250m"))]
+    slices = pool([shareable("gpu-0", "4", **limits)])
+    wanted = [claim(asking("250m"))]
     outcome = allocator(slices, release=Release.V1_37).allocate(node(), wanted)
 
     assert isinstance(outcome, Allocated)

@@ -68,7 +68,8 @@ def test_a_share_is_a_whole_device_where_there_are_no_shares() -> None:
 
 def test_the_claim_that_holds_a_device_is_known() -> None:
     """Who has a device can be told, until it is given back."""
-    books, allocation = UsageTable(FEATURES), used("gpu-0")
+    books = UsageTable(FEATURES)
+    allocation = used("gpu-0")
     books.allocate(allocation, "team/train")
     assert books.holders == {GPU_0: "team/train"}
 
@@ -79,7 +80,8 @@ def test_the_claim_that_holds_a_device_is_known() -> None:
 @pytest.mark.parametrize("first", ["red", "blue"])
 def test_a_device_that_two_claims_have_is_in_use_until_both_give_it_back(first: str) -> None:
     """Two schedulers may write at the same time; the one that takes it back frees nothing."""
-    books, allocation = UsageTable(FEATURES), used("gpu-0")
+    books = UsageTable(FEATURES)
+    allocation = used("gpu-0")
     for name in ("red", "blue"):
         books.allocate(allocation, name)
     (second,) = {"red", "blue"} - {first}
@@ -95,7 +97,8 @@ def test_a_device_that_two_claims_have_is_in_use_until_both_give_it_back(first: 
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["", "a", "b"])), max_size=20))
 def test_how_it_came_about_does_not_matter(steps: list[tuple[int, str]]) -> None:
     """Whatever was given and taken back, a new table that is given the rest tells the same."""
-    books, given_out = UsageTable(FEATURES), dict[tuple[int, str], AllocationResult]()
+    books = UsageTable(FEATURES)
+    given_out = dict[tuple[int, str], AllocationResult]()
     for number, share in steps:
         back = given_out.pop((number, share), None)
         if back is not None:
@@ -117,7 +120,8 @@ def whole_or_share(number: int, share: str) -> AllocationResult:
     """A device of its own, or a share of one that there are more of."""
     if not share:
         return used(f"gpu-{number}")
-    share_id, consumed = f"{share}-{number}", {"memory": "1Gi"}
+    share_id = f"{share}-{number}"
+    consumed = {"memory": "1Gi"}
     return used(f"shared-{number // 2}", shareID=share_id, consumedCapacity=consumed)
 
 
@@ -153,7 +157,9 @@ def test_nothing_is_given_twice_or_overdrawn(asked: list[int], room: int, limit:
     shareable = {"allowMultipleAllocations": True, "capacity": {"memory": {"value": str(room)}}}
     offered.append(device("shared", more=shareable))
     serving = allocator(pool(offered, sets=[counters(memory=limit)]))
-    whole, consumed, drawn = set[str](), 0, 0
+    whole = set[str]()
+    consumed = 0
+    drawn = 0
     for number, amount in enumerate(asked):
         wanted = claim(
             request("share", capacity={"requests": {"memory": str(amount)}}),

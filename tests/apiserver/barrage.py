@@ -206,7 +206,8 @@ class Barrage:
     def _query(self, query: str) -> str:
         parameters = [query] if query else []
         while self._is_spoiling and self.random.random() < 0.25:
-            name, value = self.random.choice(_PARAMETERS), self.random.choice(_VALUES)
+            name = self.random.choice(_PARAMETERS)
+            value = self.random.choice(_VALUES)
             parameters.append(f"{name}={quote(value)}" if self.random.random() < 0.9 else value)
         # Nobody waits for the end of a watch that has none.
         return "&".join(quote(each, safe="=&%,!()") for each in [*parameters, "timeoutSeconds=1"])
@@ -346,9 +347,11 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--keep-going", action="store_true", help="print what is wrong and go on")
     options = parser.parse_args()
-    barrage, target = Barrage(Random(options.seed)), Target()
+    barrage = Barrage(Random(options.seed))
+    target = Target()
     told: Counter[int] = Counter()
-    slowest, wrong = 0.0, 0
+    slowest = 0.0
+    wrong = 0
     for number in range(1, options.requests + 1):
         asked = barrage.asked()
         try:

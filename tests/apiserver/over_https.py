@@ -40,7 +40,8 @@ _SERVED = ",".join(f"{version}=true" for version in OPTIONS.runtime_config)
 def cluster(name: str) -> Iterator[Server]:
     """A cluster of its own, for the length of a block."""
     with tempfile.TemporaryDirectory(prefix="dryrack-") as scratch:
-        home, kubeconfig = Path(scratch) / "home", Path(scratch) / "kubeconfig"
+        home = Path(scratch) / "home"
+        kubeconfig = Path(scratch) / "kubeconfig"
         up = ("up", "--detach", "--without", _WITHOUT, "--kubeconfig", str(kubeconfig))
         _dryrack(home, *up, "--runtime-config", _SERVED, "--name", name)
         try:
@@ -85,7 +86,8 @@ def answers(script: Script, server: Server) -> list[dict[str, Any]]:
 def main(names: list[str]) -> None:
     with cluster("parity") as server:
         for script in load_all(names):
-            found, count = answers(script, server), 0
+            found = answers(script, server)
+            count = 0
             for step, recorded, answered in compared(script, found):
                 if recorded != answered:
                     count += 1

@@ -19,7 +19,8 @@ def main(names: list[str]) -> None:
 
 
 def _show(script: Script) -> None:
-    answers, count = replayed(script), 0
+    answers = replayed(script)
+    count = 0
     for step, recorded, answered in compared(script, answers):
         if recorded != answered:
             count += 1

@@ -42,7 +42,8 @@ def _encoded(content: bytes) -> str:
 async def _answered(content: bytes) -> int:
     plane = build(PlaneOptions(clock=VirtualClock(), chance=CountingChance()))
     authentication = Authentication(plane.tokens, plane.authorization.allows)
-    server, listening = HttpServer(plane.transport, authentication, Flow()), listen(Address())
+    server = HttpServer(plane.transport, authentication, Flow())
+    listening = listen(Address())
     await server.start(listening, None)
     try:
         return (await exchange(listening.getsockname()[1], content))[0]

@@ -97,7 +97,8 @@ def test_any_bytes_in_any_pieces_are_answered_or_end_the_connection(pieces: list
 
     async def scenario() -> bytes:
         everybody: set[Connection] = set()
-        connection, wire = Connection(_read_and_answer, everybody), Wire()
+        connection = Connection(_read_and_answer, everybody)
+        wire = Wire()
         connection.connection_made(wire)
         for piece in pieces:
             if not wire.is_closed:
@@ -144,7 +145,8 @@ def test_answers_keep_their_order_whatever_the_pieces() -> None:
     content = b"POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\n\r\n"
 
     async def scenario(cut: int) -> bytes:
-        connection, wire = Connection(_read_and_answer, set()), Wire()
+        connection = Connection(_read_and_answer, set())
+        wire = Wire()
         connection.connection_made(wire)
         for piece in (content[:cut], content[cut:]):
             if piece:
@@ -165,7 +167,8 @@ def test_a_connection_that_is_used_is_not_idle() -> None:
     """Time counts from the last answer; a connection can be as old as it likes."""
 
     async def scenario() -> list[float]:
-        connection, wire = Connection(_read_and_answer, set()), Wire()
+        connection = Connection(_read_and_answer, set())
+        wire = Wire()
         loop = asyncio.get_running_loop()
         ends: list[float] = []
 

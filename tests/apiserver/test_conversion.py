@@ -48,7 +48,8 @@ SERVICE = {"namespace": "default", "name": "hook", "path": "/convert"}
 def convert(obj: Raw, desired: str) -> Raw:
     """Rename the field that differs, as a webhook is expected to."""
     made = copy.deepcopy(obj)
-    before, after = NAMES[made["apiVersion"]], NAMES[desired]
+    before = NAMES[made["apiVersion"]]
+    after = NAMES[desired]
     made["apiVersion"] = desired
     for part in ("spec", "status"):
         if before in (made.get(part) or {}):

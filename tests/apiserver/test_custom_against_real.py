@@ -58,7 +58,8 @@ def _verdict(server: Server | EmbeddedServer, body: dict[str, Any]) -> Any:
 @pytest.mark.real
 def test_spoilt_objects_get_the_verdict_of_a_real_server(real_plane: ControlPlane) -> None:
     """Whatever is wrong with a custom object, both say the same of it."""
-    real, embedded = Server.of(real_plane.kubeconfig), embedded_server()
+    real = Server.of(real_plane.kubeconfig)
+    embedded = embedded_server()
     content = json.dumps(_DEFINITION).encode()
     for server in (real, embedded):
         server.send("POST", _DEFINITIONS, headers=_JSON, content=content)

@@ -104,10 +104,8 @@ def test_names_belong_to_whoever_came_first() -> None:
 
 def test_what_is_served_stays_served() -> None:
     """A definition that asks for a name that is taken is served under its old names."""
-    first, second = (
-        _accepted(_definition("boxes", "Box")),
-        _accepted(_definition("crates", "Crate")),
-    )
+    first = _accepted(_definition("boxes", "Box"))
+    second = _accepted(_definition("crates", "Crate"))
     second["spec"]["names"]["shortNames"] = ["box"]
     again = {**second, "status": settled(second, [first], "2026-01-02T00:00:00Z")}
 

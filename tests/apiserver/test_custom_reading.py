@@ -135,7 +135,8 @@ def test_a_changed_schema_holds_for_what_is_stored(plane: Plane) -> None:
 
 def test_an_object_is_read_in_the_version_that_is_asked_for(plane: Plane) -> None:
     """By the defaults of the stored version and the fields of the other, whichever is stored."""
-    size, colour = {"type": "string", "default": "1"}, {"type": "string", "default": "red"}
+    size = {"type": "string", "default": "1"}
+    colour = {"type": "string", "default": "red"}
     one = version(spec=spec(size=size, kept=_TEXT))
     two = version("v2", spec=spec(colour=colour, kept=_TEXT))
     plane.define(one, two)

@@ -175,7 +175,8 @@ def _until_ruled(server: Server) -> None:
 @pytest.mark.timeout(300)
 def test_rules_are_tried_as_by_a_real_server(real_plane: ControlPlane) -> None:
     """Costs, messages, errors and what a change excuses are the real server's."""
-    real, embedded = Server.of(real_plane.kubeconfig), embedded_server()
+    real = Server.of(real_plane.kubeconfig)
+    embedded = embedded_server()
     try:
         for server in (real, embedded):
             _define(server, ruled=False)

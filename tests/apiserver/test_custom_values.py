@@ -70,7 +70,8 @@ def _strategy() -> CustomStrategy:
 @pytest.mark.parametrize("step", _CREATED, ids=[step.name for step in _CREATED])
 def test_an_object_is_refused_for_the_recorded_reasons(step: Step) -> None:
     """The causes of a refusal are the recorded ones in their order; what was taken has none."""
-    strategy, answer = _strategy(), _ANSWERS[step.name]
+    strategy = _strategy()
+    answer = _ANSWERS[step.name]
     meta = {**step.body["metadata"], "namespace": "parity-custom-kinds"}
     obj = strategy.default(pruned(_SCHEMA, {**step.body, "metadata": meta}), _WRITE)
     found = strategy.validate_create(strategy.prepare_create(obj, _WRITE), _WRITE)

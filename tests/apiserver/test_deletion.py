@@ -62,7 +62,9 @@ def test_an_object_goes_when_it_is_deleted_and_nobody_holds_it(script: list[str]
     """In any order of deletes and releases: it is there until both are done, then gone."""
 
     async def scene() -> None:
-        asked, held, deleted = Asked(), list(FINALIZERS), False
+        asked = Asked()
+        held = list(FINALIZERS)
+        deleted = False
         await asked.make("a", metadata={"finalizers": held})
         for step in script:
             if step == "delete":

@@ -27,7 +27,9 @@ def test_an_event_goes_an_hour_after_it_was_last_written() -> None:
     """Not before, and with those of the same minute; each write begins the hour anew."""
 
     async def scenario() -> None:
-        store, clock, told = Store(), VirtualClock(), list[str]()
+        store = Store()
+        clock = VirtualClock()
+        told = list[str]()
 
         def on_event(event: Event) -> None:
             if event.type is EventType.DELETED:
@@ -55,7 +57,8 @@ def test_an_event_that_was_deleted_does_not_take_another_with_it() -> None:
     """One of the same name that came later has its own hour."""
 
     async def scenario() -> None:
-        store, clock = Store(), VirtualClock()
+        store = Store()
+        clock = VirtualClock()
         EventExpiry(store, clock)
         write(store, "a")
         store.delete(Key(STORAGE, "default", "a"), expected=None)
@@ -73,7 +76,8 @@ def test_of_events_that_were_there_the_hour_begins_at_the_start() -> None:
     """A server that was away does not know for how long."""
 
     async def scenario() -> None:
-        store, clock = Store(), VirtualClock()
+        store = Store()
+        clock = VirtualClock()
         write(store, "a")
         expiry = EventExpiry(store, clock)
         await clock.advance(EVENT_SECONDS - 1)

@@ -396,7 +396,8 @@ def test_a_bug_of_the_server_is_one_answer(run: Run, caplog: pytest.LogCaptureFi
 
 def test_a_flood_waits_and_then_is_told_to_come_later(run: Run) -> None:
     """So many at work, so many in line; the others get 429 with Retry-After at once."""
-    gate, both = asyncio.Event(), asyncio.Barrier(3)
+    gate = asyncio.Event()
+    both = asyncio.Barrier(3)
 
     async def held(request: Request) -> Response:
         if not gate.is_set():
@@ -556,7 +557,8 @@ async def none_is_kept() -> None:
 
 async def connected(port: int, content: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     stranger = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    stranger.check_hostname, stranger.verify_mode = False, ssl.CERT_NONE
+    stranger.check_hostname = False
+    stranger.verify_mode = ssl.CERT_NONE
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=stranger)
     writer.write(content)
     return reader, writer

@@ -75,7 +75,8 @@ def test_a_health_page_is_answered_without_the_body_of_its_request(run: Run) -> 
 
 def test_health_pages_answer_while_every_place_is_taken(run: Run) -> None:
     """A probe does not wait for requests that wait for something else."""
-    held, begun = asyncio.Event(), asyncio.Event()
+    held = asyncio.Event()
+    begun = asyncio.Event()
 
     async def wait(request: Request) -> Response:
         if request.path == "/healthz":
@@ -107,7 +108,8 @@ class Arriving:
 
 def test_the_oldest_unfinished_body_makes_room_for_others() -> None:
     """A slow client is refused with 429; what is complete stays; the newest is last to go."""
-    memory, bodies = BodyMemory(bytes_max=100), [Arriving() for _ in range(4)]
+    memory = BodyMemory(bytes_max=100)
+    bodies = [Arriving() for _ in range(4)]
     with (
         memory.hold(bodies[0]) as whole,
         memory.hold(bodies[1]) as slow,
@@ -239,7 +241,8 @@ def test_what_is_no_content_is_refused_before_it_takes_memory(kind: str) -> None
         raise AssertionError
 
     async def scenario() -> None:
-        connection, wire = Connection(never_read, set()), _Wire()
+        connection = Connection(never_read, set())
+        wire = _Wire()
         connection.connection_made(wire)
         tracemalloc.start()
         try:
@@ -269,7 +272,8 @@ def test_a_client_that_sends_many_requests_ahead_fills_no_memory() -> None:
         return OK
 
     async def scenario() -> None:
-        connection, wire = Connection(wait, set()), _Wire()
+        connection = Connection(wait, set())
+        wire = _Wire()
         connection.connection_made(wire)
         tracemalloc.start()
         try:

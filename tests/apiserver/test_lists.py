@@ -25,7 +25,8 @@ def test_pages_are_the_list_at_the_revision_of_the_first(
     """Whatever is written between two pages, together they are the list as it was."""
 
     async def scene() -> None:
-        asked, left = Asked(), list(changes)
+        asked = Asked()
+        left = list(changes)
         for name in names:
             labels = {"odd": "1"} if NAMES.index(name) % 2 else {}
             await asked.make(name, metadata={"labels": labels})
@@ -119,7 +120,8 @@ def test_a_list_across_namespaces_goes_on_where_a_page_ended() -> None:
             await asked.ask("POST /api/v1/namespaces", {"metadata": {"name": namespace}})
             for name in ("x", "y"):
                 await asked.make(name, f"/api/v1/namespaces/{namespace}/configmaps")
-        found, query = list[str](), "limit=1"
+        found = list[str]()
+        query = "limit=1"
         while True:
             page = await asked.told(f"GET /api/v1/configmaps?{query}")
             found += [

@@ -91,7 +91,8 @@ def test_the_union_has_what_either_has(left: Any, right: Any) -> None:
 @given(SETS, SETS)
 def test_difference_and_intersection_are_those_of_sets(left: Any, right: Any) -> None:
     """Members are compared one by one, whatever is above or below them."""
-    mine, yours = set(fieldsets.paths(left)), set(fieldsets.paths(right))
+    mine = set(fieldsets.paths(left))
+    yours = set(fieldsets.paths(right))
 
     assert set(fieldsets.paths(fieldsets.difference(left, right))) == mine - yours
     assert set(fieldsets.paths(fieldsets.intersection(left, right))) == mine & yours
@@ -153,7 +154,9 @@ def test_pods_of_a_template_own_the_same_and_others_their_own() -> None:
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         return managed_after_update(None, pod, manager="m", now=NOW, tracked=tracked("Pod"))
 
-    first, again, labelled = created("a"), created("b"), created("c", only="here")
+    first = created("a")
+    again = created("b")
+    labelled = created("c", only="here")
     status = tracked("Pod", subresource="status")
     by_status = managed_after_update(None, first, manager="m", now=NOW, tracked=status)
 
@@ -353,8 +356,10 @@ def test_whoever_owned_a_part_owns_the_whole_when_the_schema_says_it_is_one() ->
 def test_objects_differ_in_their_differing_parts_alone(seed: int) -> None:
     """What two objects have in common need not be looked at to know in what they differ."""
     kind = kind_of(*KINDS[seed % len(KINDS)])
-    maker, choice = Maker(kind, Random(seed)), Random(seed)
-    old, other = read(kind, maker.object()), read(kind, maker.object())
+    maker = Maker(kind, Random(seed))
+    choice = Random(seed)
+    old = read(kind, maker.object())
+    other = read(kind, maker.object())
     new = {**other, **{name: old[name] for name in old if choice.random() < 0.5}}
     new["metadata"] = {**old["metadata"], **other["metadata"]}
 

@@ -357,6 +357,7 @@ def test_json_patches_and_merge_patches_are_those_of_the_server() -> None:
 
 
 def _patched(asked: dict[str, Any]) -> str:
-    live, patch = asked["live"], asked["patch"]
+    live = asked["live"]
+    patch = asked["patch"]
     made = merge_patch.merged(live, patch) if asked["merge"] else json_patch.apply(live, patch)
     return json.dumps(made, sort_keys=True)

@@ -117,7 +117,8 @@ OWN_NODE = {
 def test_a_plugin_writes_the_slices_of_its_own_node_alone(plane: WholePlane) -> None:
     """The policy that drivers' charts ship: create, update and delete, by node and user."""
     bind(plane, OWN_NODE)
-    mine, theirs = plugin_on("node-1"), plugin_on("node-2")
+    mine = plugin_on("node-1")
+    theirs = plugin_on("node-2")
 
     assert plane.create(SLICES, slice_of("node-1"), user=mine).status == 201
     denied = plane.create(SLICES, slice_of("node-2"), user=mine)

@@ -52,7 +52,8 @@ def test_zeroes_of_go_are_left_out_as_in_json() -> None:
 )
 def test_early_years_have_four_digits(seconds: int, shown: str) -> None:
     """A time before the year 1000 is written so that it can be read again."""
-    number, moment = seconds % 2**64, b"\x08"
+    number = seconds % 2**64
+    moment = b"\x08"
     while number > 127:
         moment += bytes([number & 127 | 128])
         number >>= 7

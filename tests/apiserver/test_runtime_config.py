@@ -88,7 +88,8 @@ def asked(server: EmbeddedServer, path: str, body: Any = None) -> tuple[int, Any
 
 def test_what_is_not_served_is_nowhere() -> None:
     """Neither under its path nor in discovery nor in OpenAPI, until it is switched on."""
-    usual, more = embedded_server(RuntimeConfig()), embedded_server(parse("api/beta=true"))
+    usual = embedded_server(RuntimeConfig())
+    more = embedded_server(parse("api/beta=true"))
 
     def seen(server: EmbeddedServer) -> tuple[int, list[str], bool, bool]:
         versions = asked(server, "/apis/resource.k8s.io")[1]["versions"]

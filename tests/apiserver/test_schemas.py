@@ -202,7 +202,8 @@ def test_lists_say_how_their_items_are_told_apart() -> None:
     """By list type, or, of older lists, by how they are patched."""
     spec = POD.named("spec")
     assert spec is not None
-    containers, tolerations = spec.named("containers"), spec.named("tolerations")
+    containers = spec.named("containers")
+    tolerations = spec.named("tolerations")
     assert containers is not None
     assert tolerations is not None
 

@@ -242,7 +242,8 @@ def test_who_approves_needs_the_right_for_the_signer() -> None:
     options = PlaneOptions(
         clock=VirtualClock(), chance=CountingChance(), authorization=AuthorizationMode.RBAC
     )
-    plane, jane = WholePlane(options), User("jane", ("system:authenticated",))
+    plane = WholePlane(options)
+    jane = User("jane", ("system:authenticated",))
     plane.create(REQUESTS, REQUEST)
     group = ["certificates.k8s.io"]
     write: Raw = {"apiGroups": group, "resources": ["*"], "verbs": ["get", "update"]}

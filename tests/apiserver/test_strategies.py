@@ -568,7 +568,8 @@ SAMPLES: dict[str, Raw] = {
 )
 def test_what_a_strategy_is_given_is_never_changed(kind: Any) -> None:
     """Objects are shared by the store and every watcher: each step answers with a copy."""
-    strategy, sample = strategy_of(kind), copy.deepcopy(SAMPLES[kind.kind])
+    strategy = strategy_of(kind)
+    sample = copy.deepcopy(SAMPLES[kind.kind])
     sample["metadata"]["uid"] = "u"
     for step in (
         lambda obj: strategy.default(obj, _write()),

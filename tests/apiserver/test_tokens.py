@@ -113,7 +113,8 @@ def test_a_token_for_others_is_not_for_us(key: EllipticKey) -> None:
 
 def test_nobody_else_can_make_one(key: EllipticKey) -> None:
     """Another key, no signature, or another claim under the same signature: all refused."""
-    world, stranger = World(key=key), World()
+    world = World(key=key)
+    stranger = World()
     assert world.tokens.user_of(stranger.issued()) is None
     header, payload, signature = world.issued().split(".")
     claims = json.loads(base64.urlsafe_b64decode(payload + "=="))

@@ -46,7 +46,8 @@ def test_a_watcher_with_a_selector_knows_what_a_list_with_it_says(
     """Whatever labels come and go, replaying the events gives the selected list."""
 
     async def scene() -> None:
-        asked, known = Asked(), dict[str, str]()
+        asked = Asked()
+        known = dict[str, str]()
         reader = await watch(asked, "labelSelector=tier+in+(x,y)")
         for name, tier in script:
             meta = {"name": name, "labels": {"tier": tier}} if tier != "-" else {"name": name}
@@ -195,7 +196,8 @@ def test_a_reader_that_does_not_read_has_to_list_again(monkeypatch: pytest.Monke
 
     async def scene() -> None:
         asked = Asked()
-        slow, quick = await watch(asked, ""), await watch(asked, "")
+        slow = await watch(asked, "")
+        quick = await watch(asked, "")
         for name in "abcdef":
             await asked.make(name)
             await quick.events()
@@ -260,7 +262,8 @@ def test_the_watch_that_was_read_last_expires_last(monkeypatch: pytest.MonkeyPat
     async def scene() -> None:
         asked = Asked()
         await asked.make("a")
-        late, later = await watch(asked, ""), await watch(asked, "")
+        late = await watch(asked, "")
+        later = await watch(asked, "")
         for reader in (late, later):
             await reader.events()
         for number in range(4):
@@ -285,7 +288,8 @@ def test_a_state_that_is_not_read_counts_when_it_is_replaced(
         names = [f"a{number}" for number in range(20)]
         for name in names:
             await asked.make(name, data={"x": "y" * 6000})
-        idle, other = await watch(asked, ""), await watch(asked, "")
+        idle = await watch(asked, "")
+        other = await watch(asked, "")
         assert len(await other.events()) == 20
         for name in names:
             await asked.ask(f"PUT {CONFIG_MAPS}/{name}", {"metadata": {"name": name}})

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 MAPS = "/api/v1/namespaces/default/configmaps"
 ORIGIN = "https://localhost"
 # The key and its answer are the example of RFC 6455.
-KEY, ACCEPT = "dGhlIHNhbXBsZSBub25jZQ==", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+KEY = "dGhlIHNhbXBsZSBub25jZQ=="
+ACCEPT = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 HANDSHAKE = {
     "Host": "localhost",
     "Connection": "keep-alive, Upgrade",
@@ -381,7 +382,8 @@ def frames_of(message: Message, sizes: list[int]) -> Iterator[bytes]:
     rest = message.payload
     for size in sizes:
         yield masked(opcode, rest[:size], is_final=False)
-        opcode, rest = Opcode.CONTINUATION, rest[size:]
+        opcode = Opcode.CONTINUATION
+        rest = rest[size:]
     yield masked(opcode, rest)
 
 

@@ -45,9 +45,11 @@ class Server:
     def __init__(self, kubeconfig: Path, scratch: Path) -> None:
         config = yaml.safe_load(kubeconfig.read_text())
         address = urlsplit(config["clusters"][0]["cluster"]["server"])
-        self.host, self.port = address.hostname, address.port
+        self.host = address.hostname
+        self.port = address.port
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self.tls.check_hostname, self.tls.verify_mode = False, ssl.CERT_NONE
+        self.tls.check_hostname = False
+        self.tls.verify_mode = ssl.CERT_NONE
         self.tls.set_alpn_protocols(["http/1.1"])
         user = config["users"][0]["user"]
         for part in ("certificate", "key"):

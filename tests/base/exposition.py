@@ -56,7 +56,8 @@ def value(text: str, name: str, /, **labels: str) -> float:
 
 
 def _family(found: dict[str, Metric], first: str, second: str) -> str:
-    said, typed = _HELP.fullmatch(first), _TYPE.fullmatch(second)
+    said = _HELP.fullmatch(first)
+    typed = _TYPE.fullmatch(second)
     assert said, first
     assert typed, second
     name = said[1]

@@ -55,7 +55,8 @@ def test_what_a_part_does_not_have_it_does_not_get() -> None:
 
 def test_a_name_of_a_package_is_loaded_once_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """The module behind a name is looked at when the name is first used; then it is there."""
-    package, module = ModuleType("shop"), ModuleType("shop.shelf")
+    package = ModuleType("shop")
+    module = ModuleType("shop.shelf")
     vars(module).update(Apple="red", Pear="green")
     monkeypatch.setitem(sys.modules, "shop", package)
     monkeypatch.setitem(sys.modules, "shop.shelf", module)

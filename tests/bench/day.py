@@ -83,7 +83,8 @@ async def _whole_day(nodes: int, pods: int, seconds: float) -> int:
 
 
 async def _tenth(world: Day, tenth: int, pods: int, seconds: float) -> float:
-    first, last = pods * tenth // TENTHS, pods * (tenth + 1) // TENTHS
+    first = pods * tenth // TENTHS
+    last = pods * (tenth + 1) // TENTHS
     began = time.process_time()
     for _ in range(first, last):
         await world.pod(seconds / pods)
@@ -108,7 +109,8 @@ class Day:
     async def pod(self, gap: float) -> None:
         """One more, and time until the next; those whose time is over go meanwhile."""
         self._made += 1
-        name, ends = f"pod-{self._made}", self._made % 2 == 0
+        name = f"pod-{self._made}"
+        ends = self._made % 2 == 0
         await self.cluster.client.create(PODS, _pod(name, ends=ends))
         self._leaving.append((self.clock.now() + RUN_SECONDS + 60, name))
         await self._pass(self.clock.now() + gap)

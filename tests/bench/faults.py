@@ -24,10 +24,14 @@ def main() -> None:
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
-    began, worlds, writes, broken = time.monotonic(), 0, 0, 0
+    began = time.monotonic()
+    worlds = 0
+    writes = 0
+    broken = 0
     seeds = range(asked.first, asked.first + asked.seeds)
     for each in fuzz(seeds, asked.faults, jobs=asked.jobs):
-        worlds, writes = worlds + 1, writes + each.writes
+        worlds = worlds + 1
+        writes = writes + each.writes
         if each.problem:
             broken += 1
             file = Path(f"seed-{each.seed}.yaml")

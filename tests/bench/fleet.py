@@ -118,10 +118,12 @@ async def _add_machines(cluster: EmbeddedCluster, numbers: range) -> None:
         labels = {"node.kubernetes.io/instance-type": PARTITIONED, "dryrack.dev/mig": "dynamic"}
         node["metadata"]["labels"] |= labels
         await cluster.client.create(NODES, node)
-    before, written = -1, 0
+    before = -1
+    written = 0
     while before != written:
         await asyncio.sleep(2)
-        before, written = written, cluster.plane.store.count("resourceslices.resource.k8s.io")
+        before = written
+        written = cluster.plane.store.count("resourceslices.resource.k8s.io")
 
 
 def _print_one(measured: Measured) -> None:
@@ -209,10 +211,12 @@ async def _used(work: Awaitable[None]) -> float:
 
 async def _checked(cluster: EmbeddedCluster, names: Sequence[str]) -> None:
     """No slice is missing, none is too many, and each belongs to the node that is there now."""
-    fewest, since = len(names) + 1, time.monotonic()
+    fewest = len(names) + 1
+    since = time.monotonic()
     while wrong := await _wrong(cluster, names):
         if len(wrong) < fewest:
-            fewest, since = len(wrong), time.monotonic()
+            fewest = len(wrong)
+            since = time.monotonic()
         stuck = time.monotonic() - since > STUCK_SECONDS_MIN
         assert not stuck, f"{len(wrong)} nodes stay wrong, such as {wrong[0]}"
         await asyncio.sleep(1 + len(wrong) / 100)

@@ -37,7 +37,8 @@ Raw = dict[str, Any]
 
 CASES = 200
 # A cycle is over within a second; what is refused is told by the condition of the group.
-LOOKS, PAUSE_SECONDS = 40, 0.1
+LOOKS = 40
+PAUSE_SECONDS = 0.1
 GATES = ("GenericWorkload", "GangScheduling")
 OPTIONS = Options(
     feature_gates=dict.fromkeys(GATES, True),
@@ -60,7 +61,9 @@ def main() -> int:
 
 
 async def _missed(kubeconfig: Path, cases: int, first: int) -> list[int]:
-    missed, seed, done = [], first, 0
+    missed = []
+    seed = first
+    done = 0
     async with load.talking_to(kubeconfig) as client:
         await client.create(CLASSES, {"metadata": {"name": "gpu"}})
         while done < cases:
@@ -79,7 +82,8 @@ def _is_used(made: World) -> bool:
 
 async def _is_found(client: Client, made: World, seed: int) -> bool:
     """Whether as many pods as the gang needs are bound."""
-    prefix, namespace = f"s{seed}-", f"gang-{seed}"
+    prefix = f"s{seed}-"
+    namespace = f"gang-{seed}"
     await client.create(NAMESPACES, {"metadata": {"name": namespace}})
     nodes = [f"{prefix}{name}" for name in made.nodes]
     slices = [_renamed(each, prefix) for each in made.slices]

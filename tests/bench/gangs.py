@@ -29,14 +29,18 @@ def say(line: str) -> None:
 
 def compare(seeds: range) -> bool:
     """Whether the search and the brute force agree on all of them."""
-    wrong, undecided, feasible, seconds = [], [], 0, 0.0
+    wrong = []
+    undecided = []
+    feasible = 0
+    seconds = 0.0
     for seed in seeds:
         made = world(Random(seed))
         here, wanted, members = built(made)
         began = time.perf_counter()
         outcome = place_gang_now(wanted, members, here)
         seconds += time.perf_counter() - began
-        truth, found = fits(made), isinstance(outcome, GangPlaced)
+        truth = fits(made)
+        found = isinstance(outcome, GangPlaced)
         feasible += truth
         if not isinstance(outcome, GangPlaced) and outcome.undecided:
             undecided.append(seed)

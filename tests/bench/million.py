@@ -69,7 +69,9 @@ def cel_piece(start: int, count: int) -> Found:
 
 def million(what: str, piece: Piece, cases: range, *, jobs: int | None = None) -> Found:
     """Compares the cases with these numbers; says on standard error how far it has come."""
-    compared, found, undecided = 0, list[str](), list[str]()
+    compared = 0
+    found = list[str]()
+    undecided = list[str]()
     jobs = jobs or os.cpu_count() or 1
     with ProcessPoolExecutor(jobs) as pool:
         for done, result in enumerate(_in_order(pool, piece, cases), start=1):

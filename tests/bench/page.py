@@ -62,7 +62,8 @@ async def _run(nodes: int) -> int:
         past = partial(past_of, cluster.plane.store)
         live = Live(cluster.client, clock=SystemClock(), chance=CountedChance(), read_past=past)
         async with _served(live) as http:
-            began, used = time.perf_counter(), time.process_time()
+            began = time.perf_counter()
+            used = time.process_time()
             async with http.get("/api/v1/fleet") as response:
                 assert response.status == 200, await response.text()
                 body = await response.read()
@@ -114,7 +115,8 @@ async def _events(
     client: Client, http: ClientSession, nodes: int, since: int
 ) -> tuple[list[float], list[float]]:
     """From write to reader, and what of the processor that took."""
-    latencies, costs = [], []
+    latencies = []
+    costs = []
     async with http.get(f"/api/v1/stream?since={since}") as response:
         events = Events(response)
         for n in range(EVENTS):
@@ -122,7 +124,8 @@ async def _events(
             made = await client.create(CLAIMS, claim(name))
             await events.next()
             given = {"allocation": allocation(f"node-{n * 7919 % nodes:05}", "gpu-3")}
-            began, used = time.perf_counter(), time.process_time()
+            began = time.perf_counter()
+            used = time.process_time()
             await client.update(CLAIMS, made | {"status": given}, subresource="status")
             event = await events.next()
             latencies.append(time.perf_counter() - began)

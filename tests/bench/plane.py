@@ -71,7 +71,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.plane")
     parser.add_argument("--small", action="store_true", help="a fifth of a minute, rough")
     sizes = SMALL if parser.parse_args().small else load.Sizes()
-    ours, theirs = Measured(), Measured()
+    ours = Measured()
+    theirs = Measured()
     _starts(ours, theirs)
     _in_memory(sizes, ours, theirs)
     _durable(sizes, ours, theirs)
@@ -91,7 +92,8 @@ def _table(ours: Measured, theirs: Measured) -> Table:
     for heading in ("task", "dryrack", "Kubernetes", "ratio", "goal", "met"):
         table.add_column(heading, justify="left" if heading == "task" else "right")
     for task, goal in GOALS.items():
-        mine, other = ours.values[task], theirs.values[task]
+        mine = ours.values[task]
+        other = theirs.values[task]
         ratio = other / mine
         words = f"{ratio:.1f}x better" if ratio >= 1 else f"{1 / ratio:.1f}x worse"
         wanted = f"{goal:g}x" if goal else ""
@@ -166,7 +168,8 @@ def _start_theirs() -> float:
 async def _work(
     kubeconfigs: tuple[Path, Path], sizes: load.Sizes, measured: tuple[Measured, Measured]
 ) -> None:
-    creates, gets = sizes.creates // PARTS, sizes.gets // PARTS
+    creates = sizes.creates // PARTS
+    gets = sizes.gets // PARTS
     async with _turns(kubeconfigs, measured) as turns:
         await turns.take("", lambda client, _: load.create_slices(client, load.CONNECTIONS, "warm"))
         await turns.take(

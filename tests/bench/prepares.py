@@ -300,7 +300,8 @@ def _table(ours: Mapping[int, Measured], theirs: Mapping[int, Measured]) -> Tabl
         for name, side in (("dryrack", mine), ("dra-example-driver", other)):
             times = [f"{each * 1e3:.1f} ms" for each in (side.median, side.p99, side.cpu_seconds)]
             table.add_row(str(live), name, *times, f"{side.per_second:.0f}", "", "")
-        ratio, goal = mine.per_second / other.per_second, GOALS.get(live)
+        ratio = mine.per_second / other.per_second
+        goal = GOALS.get(live)
         said = f"{goal:g} times as many" if goal else ""
         met = ("yes" if ratio >= goal else "no") if goal else ""
         pairs = (

@@ -43,7 +43,8 @@ def main() -> int:
 def _replayed(name: str, runs: int) -> bool:
     loaded = load_packaged(name)
     hashes: list[str] = []
-    held, seconds = True, 0.0
+    held = True
+    seconds = 0.0
     for number in range(runs):
         if number % 10 == 9:
             hashes.append(_elsewhere(name, number))

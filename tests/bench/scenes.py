@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = "dict[str, Any]"
 
-GPU, NIC = "gpu.example.com", "nic.example.com"
+GPU = "gpu.example.com"
+NIC = "nic.example.com"
 ATTRIBUTES = f'device.attributes["{GPU}"]'
 CAPACITY = f'device.capacity["{GPU}"]'
 ROOT = "topology.example.com/root"

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 Raw = dict[str, Any]
 
-GOAL_EMBEDDED, GOAL_ATTACHED = 10.0, 1.0
+GOAL_EMBEDDED = 10.0
+GOAL_ATTACHED = 1.0
 OURS = "dryrack"
 DRIVER = "gpu.example.com"
 DEVICES = 8

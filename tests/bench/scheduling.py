@@ -52,7 +52,8 @@ def main() -> int:
         table.add_column(heading, justify="right")
     for nodes in given.nodes:
         pods = min(given.pods, DEVICES * nodes // 10)
-        alone, choosy = decided(nodes, pods), decided(nodes, pods, zone="zone-3")
+        alone = decided(nodes, pods)
+        choosy = decided(nodes, pods, zone="zone-3")
         bound = asyncio.run(scheduled(nodes, pods))
         cells = (f"{each * 1e6:.0f} µs" for each in (alone, choosy, bound))
         table.add_row(str(nodes), str(pods), *cells)
@@ -64,14 +65,17 @@ def decided(nodes: int, pods: int, *, zone: str = "") -> float:
     """Processor seconds per pod, from its claim to the devices it is given."""
     # What the part before has left is not collected at the cost of this one.
     gc.collect()
-    fleet, allocator = Fleet(), LiveAllocator(chance=SystemChance())
+    fleet = Fleet()
+    allocator = LiveAllocator(chance=SystemChance())
     allocator.put_class(decode(_class(), DeviceClass))
     for number in range(nodes):
         fleet.put(decode(_node(number), Node))
         allocator.put_slice(decode(_slice(number), ResourceSlice))
-    cluster, seconds = Cluster(fleet, allocator), 0.0
+    cluster = Cluster(fleet, allocator)
+    seconds = 0.0
     for number in range(pods):
-        pod, claim = decode(_pod(number, zone), Pod), decode(_claim(number), ResourceClaim)
+        pod = decode(_pod(number, zone), Pod)
+        claim = decode(_claim(number), ResourceClaim)
         began = time.process_time()
         placed = place(pod, (claim,), (), cluster)
         assert isinstance(placed, Placed), placed

@@ -92,8 +92,10 @@ class Soak:
 
     async def batch(self, size: int = BATCH) -> None:
         """Pods come, run, and go with their claims; a minute passes."""
-        client, began = self.cluster.client, self.clock.now()
-        job, half = f"job-{self._made}", size // 2
+        client = self.cluster.client
+        began = self.clock.now()
+        job = f"job-{self._made}"
+        half = size // 2
         names = [f"pod-{self._made + number}" for number in range(half)]
         self._made += size
         await client.create(JOBS, _job(job, half))

@@ -44,7 +44,8 @@ def test_cel_case(case: Mapping[str, Any]) -> None:
 )
 def test_cel_case_of_another_book(case: Mapping[str, Any]) -> None:
     """Verdict and estimated cost are as written, and errors contain what is written."""
-    answer, actual = case["answer"], our_verdict(case)
+    answer = case["answer"]
+    actual = our_verdict(case)
 
     assert actual.crash == ""
     assert answer.get("compileError", "") in actual.compile_error

@@ -10,7 +10,8 @@ from dryrack.cel.declarations.signatures import read_table
 def test_a_table_is_read_as_it_is_written() -> None:
     """Receivers, type parameters and nested types come out as declared."""
     table = read_table("find\n    a_id map(K, list(V)).(K, int) -> optional_type(V)\n")
-    k, v = t.type_param("K"), t.type_param("V")
+    k = t.type_param("K")
+    v = t.type_param("V")
 
     assert table == {
         "find": (

@@ -22,7 +22,8 @@ _DEVICE = cel.Device("d.example.com", {}, {}, None)
 def test_who_leaves_first_takes_only_its_own_room() -> None:
     """The limit is raised for all that are deep at the time, and is as before when none is."""
     before = sys.getrecursionlimit()
-    first, second = raised_recursion_limit(1000), raised_recursion_limit(2000)
+    first = raised_recursion_limit(1000)
+    second = raised_recursion_limit(2000)
 
     first.__enter__()
     second.__enter__()
@@ -55,7 +56,8 @@ def _nested(levels: int) -> cel.Program:
 
 @contextmanager
 def _little_room_and_many_switches() -> Iterator[None]:
-    limit, interval = sys.getrecursionlimit(), sys.getswitchinterval()
+    limit = sys.getrecursionlimit()
+    interval = sys.getswitchinterval()
     sys.setrecursionlimit(400)
     sys.setswitchinterval(1e-6)
     try:

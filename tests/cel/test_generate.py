@@ -80,7 +80,8 @@ def _generated_with_fish() -> Generated:
 
 def test_a_difference_is_shrunk_to_its_cause() -> None:
     """Of a long expression and a device, what remains is about what the two disagree on."""
-    generated, oracle = _generated_with_fish(), DislikesFish()
+    generated = _generated_with_fish()
+    oracle = DislikesFish()
     theirs = their_verdict(oracle.answer(generated.case))
     found = Difference(generated.seed, generated.case, our_verdict(generated.case), theirs)
 

@@ -60,7 +60,8 @@ def test_verdict_error_and_cost_are_those_of_kubernetes(case: dict[str, Any]) ->
 @pytest.mark.parametrize("case", _DATA["cases"], ids=_by_name)
 def test_the_tier_that_is_used_gives_the_same_answer(case: dict[str, Any]) -> None:
     """Whatever tier `matches` takes, it says what the exact one says."""
-    program, device = _compile(case), _DEVICES[case["device"]]
+    program = _compile(case)
+    device = _DEVICES[case["device"]]
     if "error" in case:
         with pytest.raises(cel.EvaluationError) as raised:
             program.matches(device)

@@ -10,7 +10,8 @@ from dryrack.cel.selectors import SelectorTable
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
 
-_A, _C = "device.attributes['gpu.example.com']", "device.capacity['gpu.example.com']"
+_A = "device.attributes['gpu.example.com']"
+_C = "device.capacity['gpu.example.com']"
 
 
 _ENVIRONMENT = Environment(

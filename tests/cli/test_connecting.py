@@ -59,7 +59,8 @@ def test_a_kubeconfig_without_a_current_context_is_none(home: Path) -> None:
 
 def test_without_a_cluster_the_error_names_the_command_to_start_one(home: Path) -> None:
     """The same for a file that was named and does not exist."""
-    default, named = dryrack("devices"), dryrack("devices", "--kubeconfig", "nowhere")
+    default = dryrack("devices")
+    named = dryrack("devices", "--kubeconfig", "nowhere")
     told = 'not found; start a cluster with "dryrack up --merge", or pass --kubeconfig FILE'
 
     assert default.stderr == f'dryrack: kubeconfig "{home / ".kube" / "config"}" {told}\n'

@@ -127,7 +127,8 @@ def test_what_takes_no_part_is_told_once_for_each_kind(tmp_path: Path) -> None:
 
 def test_a_dump_without_claims_is_answered_with_the_command_that_has_them(tmp_path: Path) -> None:
     """As of `kubectl get all`: one hint and no verdict, since devices that are used look free."""
-    path, rest = tmp_path / "all.yaml", tmp_path / "rest.yaml"
+    path = tmp_path / "all.yaml"
+    rest = tmp_path / "rest.yaml"
     with Cluster() as cluster:
         cluster.add_nodes(devices="fake:4")
         cluster.apply([claim("two", 2, "ResourceClaimTemplate"), DEPLOYMENT])

@@ -71,7 +71,8 @@ def test_faults_of_nodes_are_ended_part_by_part() -> None:
 
 def test_faults_are_cleared_by_node_and_by_device() -> None:
     """A node's with those of its devices, a device's alone, or all."""
-    lost, ready = device_annotation("gpu-9"), node_annotation("ready")
+    lost = device_annotation("gpu-9")
+    ready = node_annotation("ready")
 
     everything = {"rack-1": {lost: None}, "rack-2": {ready: None}}
     assert cleared(CLUSTER, ()) == everything
@@ -159,7 +160,8 @@ def test_a_device_fails_and_is_well_again_on_a_plane(kubeconfig: Path) -> None:
     published = json.loads(dryrack("devices", "-o", "json", "--kubeconfig", kubeconfig).stdout)[
         "devices"
     ]
-    name, where = published[0]["device"], published[0]["node"]
+    name = published[0]["device"]
+    where = published[0]["node"]
     words = ("device", f"{where}/{name}", "taint=ecc=double:NoSchedule; unknown", "--for", "1h")
     table = fault(kubeconfig, *words)
     assert table.splitlines()[0].split() == ["NODE", "DEVICE", "FAULT", "ENDS"]

@@ -194,10 +194,8 @@ def test_all_kinds_of_our_own_are_checked(tmp_path: Path, text: str, line: int, 
 
 def test_windows_line_ends_change_nothing(tmp_path: Path) -> None:
     """A file with CRLF has the same findings at the same lines."""
-    unix, windows = (
-        write(tmp_path, REFUSED),
-        write(tmp_path, REFUSED.replace("\n", "\r\n"), "b.yaml"),
-    )
+    unix = write(tmp_path, REFUSED)
+    windows = write(tmp_path, REFUSED.replace("\n", "\r\n"), "b.yaml")
 
     assert run(unix)[1].replace("a.yaml", "b.yaml") == run(windows)[1]
 

@@ -92,13 +92,15 @@ def finding(severity: Severity = Severity.ERROR, **parts: Any) -> Finding:
 
 def test_sarif_says_what_where_and_by_which_rule(tmp_path: Path) -> None:
     """It is valid, each result names its rule, and levels are those of the rules."""
-    refused, warned = write(tmp_path, REFUSED), write(tmp_path, WARNED, "b.yaml")
+    refused = write(tmp_path, REFUSED)
+    warned = write(tmp_path, WARNED, "b.yaml")
     code, out, talk = run(refused, warned, "-o", "sarif")
     log = json.loads(out)
 
     jsonschema_rs.validate(SARIF, log, validate_formats=True)
     (inside,) = log["runs"]
-    driver, results = inside["tool"]["driver"], inside["results"]
+    driver = inside["tool"]["driver"]
+    results = inside["results"]
     assert (code, talk, driver["semanticVersion"]) == (1, "", __version__)
     for result in results:
         rule = driver["rules"][result["ruleIndex"]]

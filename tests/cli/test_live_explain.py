@@ -99,7 +99,8 @@ def test_gates_are_told_before_anything_else(kubeconfig: Path) -> None:
 
 def test_a_gang_is_told_with_the_proof_and_so_are_its_pods(kubeconfig: Path) -> None:
     """How many fit, and what the next one lacks."""
-    gang, member = explain(kubeconfig, "gang", "pair"), explain(kubeconfig, "pod", "first")
+    gang = explain(kubeconfig, "gang", "pair")
+    member = explain(kubeconfig, "pod", "first")
     proof = "pod group team/pair: 1 of 2 pods fit; pod team/second does not fit with them: "
 
     assert gang.returncode == member.returncode == 1
@@ -110,7 +111,8 @@ def test_a_gang_is_told_with_the_proof_and_so_are_its_pods(kubeconfig: Path) -> 
 
 def test_a_claim_is_told_with_what_it_has_or_with_its_pod(kubeconfig: Path) -> None:
     """Devices are given when a pod is placed."""
-    has, waits = explain(kubeconfig, "claim", "three"), explain(kubeconfig, "claim", "four")
+    has = explain(kubeconfig, "claim", "three")
+    waits = explain(kubeconfig, "claim", "four")
 
     assert has.returncode == 0
     assert has.stdout.startswith("claim team/three is allocated on node rack-1:\n")

@@ -96,7 +96,8 @@ def test_a_run_that_loses_a_pod_of_the_recording_fails_and_names_it(
     scenario: str, tmp_path: Path
 ) -> None:
     """The counts then and now, and the pod with its reason, for people, programs and CI."""
-    larger, report = tmp_path / "claim.yaml", tmp_path / "junit.xml"
+    larger = tmp_path / "claim.yaml"
+    report = tmp_path / "junit.xml"
     larger.write_text(yaml.safe_dump(claim("b", 5)))
     options = ("scenario", "run", scenario, "--replace", str(larger))
     code, out, _ = run(*options, "--junit", str(report))
@@ -147,7 +148,8 @@ def test_another_fleet_and_another_scheduler_make_a_difference(
     """Each is an option of `run` and of `diff`."""
     (tmp_path / "fleet.yaml").write_text(FLEET)
     (tmp_path / "scheduler.yaml").write_text(PACKING)
-    fleet, scheduler = f"{tmp_path}/fleet.yaml", f"{tmp_path}/scheduler.yaml"
+    fleet = f"{tmp_path}/fleet.yaml"
+    scheduler = f"{tmp_path}/scheduler.yaml"
 
     said = run("scenario", "diff", scenario, "--fleet", fleet)[2]
     assert said.endswith("\n2 not at all in 2 pods\n")

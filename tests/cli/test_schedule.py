@@ -155,7 +155,8 @@ def test_options_count_more_than_the_file(config: Callable[[str], str]) -> None:
         "leaderElection:\n  leaderElect: false\n  resourceName: mine\n"
         "  resourceNamespace: gangs\n  leaseDuration: 30s\n"
     )
-    said, overruled = decide(Wish(config=file)), Wish(config=file, leader_elect=True, namespace="b")
+    said = decide(Wish(config=file))
+    overruled = Wish(config=file, leader_elect=True, namespace="b")
 
     assert (said.lease, said.leader_elect) == (Name("gangs", "mine"), False)
     assert said.terms is not None

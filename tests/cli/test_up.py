@@ -171,7 +171,8 @@ def test_objects_of_a_file_are_there_from_the_start(home: Path, tmp_path: Path) 
     """Or of a directory of files; what the API refuses is told, and there is no cluster."""
     folder = tmp_path / "start"
     folder.mkdir()
-    file, more = folder / "a.yaml", folder / "b.yaml"
+    file = folder / "a.yaml"
+    more = folder / "b.yaml"
     file.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: hello}\n")
     more.write_text(
         "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu}\n"

@@ -90,7 +90,8 @@ class Site:
 
 
 def site() -> Site:
-    clock, chance = VirtualClock(), CountedChance()
+    clock = VirtualClock()
+    chance = CountedChance()
     plane = build(PlaneOptions(clock=clock, chance=chance))
     road = Road(plane.transport)
     return Site(road, Client(road), clock, chance)

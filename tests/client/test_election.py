@@ -57,7 +57,8 @@ def test_the_second_waits_for_the_first(caplog: pytest.LogCaptureFixture) -> Non
     caplog.set_level(logging.INFO)
 
     async def play() -> None:
-        here, leaders = site(), list[str]()
+        here = site()
+        leaders = list[str]()
         async with asyncio.TaskGroup() as group:
             first = group.create_task(candidate(here, "a").lead(working(here, leaders, "a")))
             await here.clock.advance(5)
@@ -77,7 +78,8 @@ def test_who_cannot_renew_stops_before_another_begins() -> None:
     """A leader that is cut off ends its work within the lease; then another takes over."""
 
     async def play() -> None:
-        here, leaders = site(), list[str]()
+        here = site()
+        leaders = list[str]()
         road = Road(here.road)
         async with asyncio.TaskGroup() as group:
             first = group.create_task(self_ending(candidate(here, "a", road), here, leaders))
@@ -104,7 +106,8 @@ def test_a_server_that_does_not_answer_moves_no_deadline() -> None:
     """A leader whose renewal hangs stops before the lease is over, and another takes over."""
 
     async def play() -> None:
-        here, leaders = site(), list[str]()
+        here = site()
+        leaders = list[str]()
         road = Road(here.road)
         silent = Silent(road)
         async with asyncio.TaskGroup() as group:
@@ -127,7 +130,8 @@ def test_who_finds_another_in_his_place_stops_at_once() -> None:
     """A lease that somebody took by force ends the work at the next renewal."""
 
     async def play() -> None:
-        here, leaders = site(), list[str]()
+        here = site()
+        leaders = list[str]()
         async with asyncio.TaskGroup() as group:
             first = group.create_task(self_ending(candidate(here, "a"), here, leaders))
             await here.clock.advance(5)
@@ -145,7 +149,8 @@ def test_what_fails_under_a_lease_gives_it_back() -> None:
     """The error of the work comes out, and the next candidate need not wait."""
 
     async def play() -> None:
-        here, leaders = site(), list[str]()
+        here = site()
+        leaders = list[str]()
 
         async def failing() -> None:
             raise ZeroDivisionError

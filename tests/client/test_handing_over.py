@@ -105,7 +105,9 @@ def test_caches_and_the_store_have_one_object() -> None:
 
     async def story() -> None:
         here = plane()
-        clock, chance, client = here.options.clock, here.options.chance, here.client()
+        clock = here.options.clock
+        chance = here.options.chance
+        client = here.client()
         caches = [Informer(client, CONFIG_MAPS, clock=clock, chance=chance) for _ in range(2)]
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each.run()) for each in caches]

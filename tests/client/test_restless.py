@@ -23,7 +23,8 @@ def test_two_that_undo_each_other_at_once_do_not_keep_a_simulation_for_ever(
             theirs.set()
 
     async def run() -> None:
-        here, there = asyncio.Event(), asyncio.Event()
+        here = asyncio.Event()
+        there = asyncio.Event()
         tasks = [asyncio.create_task(contend(*each)) for each in ((here, there), (there, here))]
         here.set()
         try:

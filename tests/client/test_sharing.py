@@ -22,7 +22,8 @@ _VALUES = st.recursive(
 @given(_VALUES, _VALUES)
 def test_sharing_changes_no_value(new: Any, like: Any) -> None:
     """What comes out reads as what went in, and the other object stays as it was."""
-    wanted, other = json.dumps(new, sort_keys=True), json.dumps(like, sort_keys=True)
+    wanted = json.dumps(new, sort_keys=True)
+    other = json.dumps(like, sort_keys=True)
     made = shared(copy.deepcopy(new), like)
     assert json.dumps(made, sort_keys=True) == wanted
     assert json.dumps(like, sort_keys=True) == other

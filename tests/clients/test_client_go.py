@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.real
 
 MODULE = Path(__file__).parent / "go"
-CHANGES, NAMES, AT_ONCE = 10_000, 400, 16
+CHANGES = 10_000
+NAMES = 400
+AT_ONCE = 16
 
 
 async def churn(kubeconfig: Path) -> tuple[dict[str, str], str]:

@@ -54,7 +54,8 @@ def deed_of(request: Request) -> Deed | None:
     group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
     namespace = ""
     if rest[:1] == ["namespaces"] and len(rest) > 2:
-        namespace, rest = rest[1], rest[2:]
+        namespace = rest[1]
+        rest = rest[2:]
     if not rest:
         return None
     verb = _VERBS.get(request.method) or ("get" if len(rest) > 1 else "list")

@@ -77,9 +77,12 @@ def test_a_follower_is_ready_and_works_when_the_leader_has_gone() -> None:
     """Its shared caches are enough while it waits; a lease that is given back is taken at once."""
 
     async def play() -> None:
-        here, working = site(), list[str]()
-        one, other = attached(here, working, "a"), attached(here, working, "b")
-        stop_one, stop_other = asyncio.Event(), asyncio.Event()
+        here = site()
+        working = list[str]()
+        one = attached(here, working, "a")
+        other = attached(here, working, "b")
+        stop_one = asyncio.Event()
+        stop_other = asyncio.Event()
         assert one.lacking() == ("nodes: not synced yet",)
         async with asyncio.TaskGroup() as group:
             first = group.create_task(one.run(stop_one))
@@ -104,7 +107,8 @@ def test_who_loses_the_lease_stops_and_ends() -> None:
     """Nothing is done from that moment on, and whoever started it is told why."""
 
     async def play() -> None:
-        here, working = site(), list[str]()
+        here = site()
+        working = list[str]()
         road = Road(here.road)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(ending(attached(here, working, "a", road)))
@@ -252,7 +256,8 @@ def test_a_cluster_that_is_not_there_comes_with_a_remedy() -> None:
 @pytest.fixture
 def logs() -> Iterator[None]:
     """Logging as it was, afterwards."""
-    root, ours = logging.getLogger(), logging.getLogger("dryrack")
+    root = logging.getLogger()
+    ours = logging.getLogger("dryrack")
     before = (root.handlers, root.level, ours.level)
     yield
     root.handlers = before[0]

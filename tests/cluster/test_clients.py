@@ -276,7 +276,8 @@ def test_the_python_client_reads_writes_and_watches(kubectl: Kubectl) -> None:
         made = core.create_namespaced_config_map(
             "default", {"metadata": {"generateName": "python-"}, "data": {"a": "1"}}
         )
-        name, revision = made.metadata.name, made.metadata.resource_version
+        name = made.metadata.name
+        revision = made.metadata.resource_version
         core.patch_namespaced_config_map(name, "default", {"data": {"a": "2"}})
         assert core.read_namespaced_config_map(name, "default").data == {"a": "2"}
         event = first_event(kubernetes.watch.Watch(), core, revision)

@@ -76,7 +76,8 @@ def test_what_cannot_be_written_whole_is_not_written(
 
 def test_a_link_to_a_kubeconfig_stays_a_link(tmp_path: Path) -> None:
     """Those who keep theirs elsewhere find it changed there."""
-    kept, link = tmp_path / "kept", tmp_path / "config"
+    kept = tmp_path / "kept"
+    link = tmp_path / "config"
     kept.write_text("theirs")
     link.symlink_to(kept)
     write_private(link, b"ours")

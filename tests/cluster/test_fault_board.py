@@ -99,7 +99,8 @@ def test_an_error_comes_before_the_write_and_a_lost_answer_after_it() -> None:
     """Both look the same to the engine; the server knows better."""
 
     async def story(world: World) -> None:
-        client, other = world.engine(), world.cluster.client
+        client = world.engine()
+        other = world.cluster.client
         for fault, stored in ((ApiFault(errors=1.0), 1), (ApiFault(lost_answers=1.0), 2)):
             await world.board.begin(fault)
             with pytest.raises(TransportError):
@@ -140,7 +141,8 @@ def test_a_lost_watch_loses_no_change(end: WatchEnd) -> None:
     """The informer hears of what happened meanwhile, whether it goes on or lists again."""
 
     async def story(world: World) -> None:
-        client, other = world.engine(), world.cluster.client
+        client = world.engine()
+        other = world.cluster.client
         informers = Informers(client, clock=world.clock, chance=SeededChance(2))
         informer = informers.of(CONFIG_MAPS)
         heard: list[str] = []

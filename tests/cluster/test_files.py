@@ -88,7 +88,8 @@ def test_a_start_renews_certificates_near_their_end(
 ) -> None:
     """When less than a third is left; the keys of the authority and of tokens stay."""
     keys = certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
-    before, secrets = _certificates(keys), (keys.authority.key, keys.accounts)
+    before = _certificates(keys)
+    secrets = (keys.authority.key, keys.accounts)
     kept = [path.read_bytes() for path in secrets]
     certificates.ensure(tmp_path, ["127.0.0.1"], NOW + days * DAY)
     after = _certificates(keys)

@@ -54,7 +54,8 @@ class Reader:
 @asynccontextmanager
 async def whole_cluster() -> AsyncIterator[tuple[EmbeddedCluster, VirtualClock, Reader]]:
     """All engines, the catalogue, and one that reads along."""
-    clock, reader = VirtualClock(), Reader()
+    clock = VirtualClock()
+    reader = Reader()
     engines = (*families(with_catalogue), Family("reader", ("reader",), reader.run))
     async with embedded(PlaneOptions(clock=clock), engines=engines) as cluster:
         await clock.advance(0.1)

@@ -43,7 +43,8 @@ def test_the_rights_are_all_used_and_all_that_is_used() -> None:
     """On a plane that enforces roles nothing is forbidden, and no right is for nothing."""
 
     async def scenario() -> Witness:
-        clock, chance = VirtualClock(), CountedChance()
+        clock = VirtualClock()
+        chance = CountedChance()
         mode = AuthorizationMode.RBAC
         plane = build(PlaneOptions(clock=clock, chance=chance, authorization=mode))
         admin = plane.client()

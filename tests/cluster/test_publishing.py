@@ -83,7 +83,8 @@ def test_the_catalogue_is_for_those_who_ask_for_it() -> None:
 
 async def run_on_machines(instance_type: str, file: str) -> tuple[list[str], list[str]]:
     """The pods that run, and the devices that are given, on nodes that `up` starts with."""
-    clock, engines = VirtualClock(), families(with_catalogue)
+    clock = VirtualClock()
+    engines = families(with_catalogue)
     async with embedded(PlaneOptions(clock=clock), engines=engines) as cluster:
         catalogue = load_catalogue()
         await add_device_classes(cluster.client, catalogue.device_classes.values())
@@ -172,7 +173,8 @@ def test_once_knows_whether_anything_says_what_to_publish() -> None:
     """Nodes alone are no configuration; who called is to be told what is missing."""
 
     async def scenario() -> tuple[Outcome, Outcome]:
-        bare, full = site(), site()
+        bare = site()
+        full = site()
         await inhabit(bare.client, *GPU_NODES)
         await inhabit(full.client, *GPU_NODES, config="karpenter-gpu/config.yaml")
         return await once(bare), await once(full)

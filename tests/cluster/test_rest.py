@@ -119,7 +119,8 @@ def test_a_world_that_nobody_touches_comes_to_rest(world: World) -> None:
         async with embedded(PlaneOptions(clock=clock)) as cluster:
             await play(world, cluster.client, clock)
             await clock.advance(SETTLING_SECONDS)
-            revision, before = cluster.plane.store.revision, decisions(cluster)
+            revision = cluster.plane.store.revision
+            before = decisions(cluster)
             size = kept()
             await clock.advance(HOUR)
 

@@ -295,7 +295,8 @@ def test_the_rights_are_all_used_and_all_that_is_used() -> None:
     """On a plane that enforces roles nothing is forbidden, and no right is for nothing."""
 
     async def scenario() -> Witness:
-        clock, chance = VirtualClock(), CountedChance()
+        clock = VirtualClock()
+        chance = CountedChance()
         options = PlaneOptions(
             clock=clock,
             chance=chance,
@@ -341,7 +342,8 @@ def test_all_that_it_cannot_do_without_is_asked_for_before_it_starts() -> None:
     """What a cluster does not show is told at once, and not by a cache that never fills."""
     optional = {"podgroups.scheduling.x-k8s.io", "podgroups.scheduling.k8s.io"}
     optional |= {"workloads.scheduling.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"}
-    clock, chance = VirtualClock(), CountedChance()
+    clock = VirtualClock()
+    chance = CountedChance()
     client = build(PlaneOptions(clock=clock, chance=chance)).client()
     informers = Informers(client, clock=clock, chance=chance)
     engine(EngineContext(client, informers, clock, chance), SchedulerSettings())

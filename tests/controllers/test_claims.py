@@ -167,7 +167,8 @@ def test_reservations_end_with_their_pods(
 
 
 def _reserved(phases: list[str]) -> tuple[World, Raw, dict[str, Raw]]:
-    consumers, pods = [], {}
+    consumers = []
+    pods = {}
     for number, phase in enumerate(phases):
         name = f"pod-{number}"
         uid = f"uid-of-{number}"

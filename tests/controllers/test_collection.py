@@ -111,7 +111,8 @@ def test_a_circle_of_owners_ends() -> None:
 )
 def test_the_graph_knows_the_dependents(script: list[tuple[int, list[int], bool]]) -> None:
     """After any changes, the dependents of a uid are those whose last state names it."""
-    graph, truth = Graph(), dict[str, Item]()
+    graph = Graph()
+    truth = dict[str, Item]()
     for number, owners, is_removed in script:
         uid = f"u{number}"
         if is_removed:
@@ -142,7 +143,8 @@ def test_an_owner_of_no_kind_is_not_asked_for_again() -> None:
     """Nothing is decided for an hour; when the kind is served, the owner turns out to be gone."""
 
     async def play() -> None:
-        at, metrics = site(), Registry()
+        at = site()
+        metrics = Registry()
         informers = Informers(at.client, clock=at.clock, chance=at.chance)
         around = EngineContext(at.client, informers, at.clock, at.chance, metrics=metrics)
         owner = {"apiVersion": "example.com/v1", "kind": "Rack", "name": "r", "uid": "gone"}

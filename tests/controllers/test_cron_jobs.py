@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 Raw = dict[str, Any]
 
-MINUTE, HOUR, DAY = 60, 3600, 86_400
+MINUTE = 60
+HOUR = 3600
+DAY = 86_400
 # A Friday, eight o'clock in the morning: 30,000,000 minutes after 1970.
 START = 1_800_000_000.0
 FIRST = 30_000_000
@@ -498,7 +500,8 @@ class Play:
         self.world.create(CRON_JOBS, cron_job("* * * * *", **spec))
 
     def plan(self) -> Plan:
-        owner, jobs = self.world.get(CRON_JOBS, TICK), self.jobs()
+        owner = self.world.get(CRON_JOBS, TICK)
+        jobs = self.jobs()
         assert owner is not None
         existing = {name_of(job): job for job in jobs}
         return plan(owner, jobs, self.world.now, existing=existing)
@@ -543,7 +546,8 @@ def test_a_cron_job_comes_to_rest_however_it_went(
     policy: str, kept: int, steps: list[tuple[str, int]]
 ) -> None:
     """No job is made twice; those that run are written down, and the history is short."""
-    play, crashed = Play(policy, kept), False
+    play = Play(policy, kept)
+    crashed = False
     for word, number in steps:
         match word:
             case "settle":

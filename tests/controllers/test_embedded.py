@@ -263,10 +263,8 @@ def test_a_quota_is_counted() -> None:
             return {"metadata": {"name": name, "namespace": "play"}, "spec": claim}
 
         await client.create(CLAIMS, named("before"))
-        devices, leases = (
-            "gpu.deviceclass.resource.k8s.io/devices",
-            "count/leases.coordination.k8s.io",
-        )
+        devices = "gpu.deviceclass.resource.k8s.io/devices"
+        leases = "count/leases.coordination.k8s.io"
         hard = {devices: "2", leases: "1", "pods": "1"}
         quota = {"metadata": {"name": "q", "namespace": "play"}, "spec": {"hard": hard}}
         await client.create(QUOTAS, quota)
@@ -303,10 +301,8 @@ def test_a_quota_of_an_extended_resource_counts_claims() -> None:
         return {"metadata": {"name": name, "namespace": "play"}, "spec": {"devices": devices}}
 
     async def scene(client: Client) -> None:
-        explicit, implicit = (
-            "requests.example.com/gpu",
-            "requests.deviceclass.resource.kubernetes.io/gpu",
-        )
+        explicit = "requests.example.com/gpu"
+        implicit = "requests.deviceclass.resource.kubernetes.io/gpu"
         hard = {explicit: "3", implicit: "9"}
         quota = {"metadata": {"name": "q", "namespace": "play"}, "spec": {"hard": hard}}
         await client.create(QUOTAS, quota)

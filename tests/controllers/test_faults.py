@@ -62,7 +62,9 @@ class Deadly:
 @asynccontextmanager
 async def engines_on(road: Road, *, lives: int) -> AsyncIterator[None]:
     """Controllers and a scheduler that reach the server by this road; they die so many times."""
-    client, clock, chance = Client(road), SystemClock(), SystemChance()
+    client = Client(road)
+    clock = SystemClock()
+    chance = SystemChance()
 
     async def live() -> None:
         async with asyncio.TaskGroup() as group:

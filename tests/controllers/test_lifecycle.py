@@ -77,7 +77,9 @@ SCRIPTS = st.lists(
 
 
 def drive(pod: Raw, script: list[tuple[str, int]]) -> list[tuple[Event, Run, tuple[Effect, ...]]]:
-    run, now, found = new_run(pod, START), START, []
+    run = new_run(pod, START)
+    now = START
+    found = []
     for word, seconds in script:
         now += seconds
         run, effects = step(run, event := event_of(word, now))
@@ -105,7 +107,8 @@ def test_what_lacks_something_does_not_start(pod: Raw, script: list[tuple[str, i
     before = new_run(pod, START)
     for event, run, _ in drive(pod, script):
         if before.missing and not isinstance(event, Missing):
-            old, new = before.mains[0], run.mains[0]
+            old = before.mains[0]
+            new = run.mains[0]
             assert new.restarts == old.restarts
             assert isinstance(new.state, Waiting) or not isinstance(old.state, Waiting)
         before = run
@@ -243,7 +246,8 @@ def test_waking_up_early_changes_nothing(pod: Raw, script: list[tuple[str, int]]
     for word, seconds in script:
         half = seconds // 2
         often += [("pass", half), (word, seconds - half)]
-    rare, dense = drive(pod, script), drive(pod, often)
+    rare = drive(pod, script)
+    dense = drive(pod, often)
 
     assert not script or rare[-1][1] == dense[-1][1]
 

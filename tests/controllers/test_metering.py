@@ -28,7 +28,8 @@ def test_a_loop_counts_what_came_of_its_keys() -> None:
     """Results, errors, times, retries and waits, by the controller's name; all by the clock."""
 
     async def play() -> str:
-        at, registry = site(), Registry()
+        at = site()
+        registry = Registry()
         informers = Informers(at.client, clock=at.clock, chance=at.chance)
         around = EngineContext(at.client, informers, at.clock, at.chance, metrics=registry)
         failures = [NotFoundError({"code": 404, "message": "no"}), RuntimeError("a bug")]
@@ -91,7 +92,8 @@ def test_requests_are_counted_by_code_and_method() -> None:
             raise TransportError("nobody there")
 
     async def play() -> str:
-        at, registry = site(), Registry()
+        at = site()
+        registry = Registry()
         client = Client(MeteredTransport(at.road, registry))
         await client.create(CONFIG_MAPS, config_map("a"))
         await client.get(CONFIG_MAPS, "a", "default")

@@ -66,7 +66,8 @@ def test_a_namespace_that_is_held_is_looked_at_less_and_less() -> None:
         clock = VirtualClock()
         metrics = Registry()
         plane = build(PlaneOptions(clock=clock))
-        client, chance = plane.client(), plane.options.chance
+        client = plane.client()
+        chance = plane.options.chance
         informers = Informers(client, clock=clock, chance=chance)
         around = EngineContext(client, informers, clock, chance, metrics=metrics)
         await client.create(NAMESPACES, {"metadata": {"name": "play"}})

@@ -71,7 +71,8 @@ def test_a_stateful_set_and_its_claims_go_in_either_order(is_set_first: bool) ->
     """And so do their volumes; then nothing is written any more."""
 
     async def story(scene: Scene) -> None:
-        client, store = scene.cluster.client, scene.cluster.plane.store
+        client = scene.cluster.client
+        store = scene.cluster.plane.store
         await client.create(STATEFUL_SETS, stateful_set("db"))
         await scene.clock.advance(30)
         if is_set_first:

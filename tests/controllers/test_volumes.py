@@ -270,7 +270,8 @@ def test_a_volume_grows_with_its_claim() -> None:
     """If its class lets it; then nothing is written any more."""
 
     async def story(scene: Scene) -> None:
-        client, store = scene.cluster.client, scene.cluster.plane.store
+        client = scene.cluster.client
+        store = scene.cluster.plane.store
         await scene.make(storage_class("elastic", allowVolumeExpansion=True))
         await scene.make(claim("data", storageClassName="elastic"))
         [name] = await scene.phases()
@@ -393,7 +394,8 @@ def test_pods_of_a_stateful_set_go_to_the_volumes_of_nodes() -> None:
     """Of a class without a provisioner, each to one of its own; then nothing is written."""
 
     async def story(scene: Scene) -> None:
-        client, store = scene.cluster.client, scene.cluster.plane.store
+        client = scene.cluster.client
+        store = scene.cluster.plane.store
         await client.create(NODES, virtual_node("node-2"))
         none = {"provisioner": "kubernetes.io/no-provisioner"}
         late = {"volumeBindingMode": "WaitForFirstConsumer"}
@@ -445,7 +447,8 @@ def test_a_pod_waits_until_its_claim_is_bound() -> None:
     """It is told so, once; then it runs, and nothing is written any more."""
 
     async def story(scene: Scene) -> None:
-        client, store = scene.cluster.client, scene.cluster.plane.store
+        client = scene.cluster.client
+        store = scene.cluster.plane.store
         await scene.make(
             claim("data", storageClassName="manual", selector={"matchLabels": {"is": "disk"}})
         )

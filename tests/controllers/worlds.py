@@ -114,7 +114,8 @@ class World:
 
     def _patch(self, write: Patch) -> None:
         metadata = dict(write.patch.get("metadata") or {})
-        uid, revision = metadata.pop("uid", ""), metadata.pop("resourceVersion", "")
+        uid = metadata.pop("uid", "")
+        revision = metadata.pop("resourceVersion", "")
         current = self._current(write.endpoint, write.name, uid, revision)
         merged = {
             key: value

@@ -121,9 +121,11 @@ async def _play(
     rounds: int,
     progress: Callable[[str], None],
 ) -> None:
-    clock, written = VirtualClock(), _Writes()
+    clock = VirtualClock()
+    written = _Writes()
     kinds = read_devices(_DEVICES, [])
-    drivers, catalogue = VirtualDrivers(kinds), load_catalogue()
+    drivers = VirtualDrivers(kinds)
+    catalogue = load_catalogue()
     options = PlaneOptions(
         clock=clock,
         chance=SeededChance(chance.getrandbits(32)),

@@ -32,7 +32,8 @@ from dryrack.placement import (
 
 def devices(fleet: Raw) -> dict[str, Raw]:
     """The devices of the map by node and name, as its columns tell them."""
-    columns, found = fleet["devices"], {}
+    columns = fleet["devices"]
+    found = {}
     for n in range(len(columns["pool"])):
         where = fleet["nodes"]["name"][columns["node"][n]]
         name = fleet["names"][columns["name"][n]]

@@ -82,7 +82,8 @@ class Both:
     def act(self, action: Action) -> None:
         """The object comes or changes; or it goes, one time of five."""
         what, which, how = action
-        kind, made = KINDS[what], MAKE[what](which, how)
+        kind = KINDS[what]
+        made = MAKE[what](which, how)
         name = made["metadata"]["name"]
         old = self.objects[kind].get(name)
         if how % 5 == 4:

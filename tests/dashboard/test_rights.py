@@ -49,7 +49,8 @@ def test_the_page_does_with_its_rights_all_that_it_does_and_has_no_others() -> N
 
 
 async def _looked_at() -> Witness:
-    clock, chance = VirtualClock(), CountedChance()
+    clock = VirtualClock()
+    chance = CountedChance()
     options = PlaneOptions(
         clock=clock,
         chance=chance,

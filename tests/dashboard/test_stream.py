@@ -67,7 +67,8 @@ def test_what_comes_together_is_told_together() -> None:
             await page.clock.advance(0.2)
             await page.client.delete(PODS, "train", namespace="team")
             await page.clock.advance(0.2)
-            first, second = await events.next(), await events.next()
+            first = await events.next()
+            second = await events.next()
 
         changed = {each["name"]: each["node"] for each in first.data["pods"]["changed"]}
         assert changed == {"waits": "rack-2", "half": "rack-2"}
@@ -157,7 +158,8 @@ def test_a_cluster_that_cannot_be_followed_is_told() -> None:
                 assert (await others.next()).data == lost.data
             page.road.refuse = lambda request: None
             await page.clock.advance(60)
-            found, update = await events.next(), await events.next()
+            found = await events.next()
+            update = await events.next()
 
         assert (lost.type, lost.id) == ("cluster", -1)
         assert lost.data["error"]

@@ -102,7 +102,8 @@ def visit(
 async def _played(
     story: Callable[[Visit], Awaitable[None]], *, empty: bool, with_past: bool
 ) -> None:
-    clock, chance = VirtualClock(), CountedChance()
+    clock = VirtualClock()
+    chance = CountedChance()
     options = PlaneOptions(clock=clock, chance=chance)
     async with embedded(options, engines=()) as cluster:
         if not empty:

@@ -86,7 +86,9 @@ def staged(
             raise SiteError(f"{path}: link to {link['target']}, which does not exist")
         return link["text"]
 
-    lines, fence, before = [], "", ""
+    lines = []
+    fence = ""
+    before = ""
     for number, line in enumerate(text.splitlines(), 1):
         mark = FENCE.match(line)
         if fence:

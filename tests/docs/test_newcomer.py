@@ -52,7 +52,8 @@ def test_the_commands_work_in_an_empty_folder(
 
 def test_the_pages_lead_to_all_results() -> None:
     """A running Pod, a pending one, its reason, and in the quick start a manifest of one's own."""
-    first, second = examples(README), examples(QUICKSTART)
+    first = examples(README)
+    second = examples(QUICKSTART)
     for shown in ("".join(each.output or "" for each in page) for page in (first, second)):
         assert re.search(r"^one-h100 +1/1 +Running", shown, re.MULTILINE)
         assert re.search(r"^nine-gpus +0/1 +Pending", shown, re.MULTILINE)

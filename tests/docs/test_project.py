@@ -90,7 +90,8 @@ def test_actions_are_pinned_by_commit() -> None:
 def test_the_notice_names_files_that_exist() -> None:
     """A source of a file that was moved would be credited to nothing."""
     lines = re.findall(r"^  (?=\S+/)(.+)$", (ROOT / "NOTICE").read_text(), re.MULTILINE)
-    folder, missing = "", []
+    folder = ""
+    missing = []
     for name in (name for line in lines for name in line.split(", ")):
         # A name without a folder is in the folder of the name before it.
         path = name if "/" in name else f"{folder}/{name}"

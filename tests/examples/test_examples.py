@@ -101,7 +101,8 @@ def test_an_example_holds_on_the_embedded_plane(name: str) -> None:
     kinds = read_devices(example.devices, [], lambda: catalogue)
     machine = catalogue.instance_types.get(example.instance_type)
     publishing = partial(with_catalogue, catalogue) if machine else None
-    clock, drivers = VirtualClock(), VirtualDrivers(kinds)
+    clock = VirtualClock()
+    drivers = VirtualDrivers(kinds)
     options = PlaneOptions(
         clock=clock,
         chance=CountedChance(),

@@ -126,7 +126,8 @@ def test_every_class_stands_for_a_resource_of_its_name() -> None:
 
 def test_of_classes_for_one_resource_the_newest_counts() -> None:
     """And of those that are as old the first by name."""
-    old, new = device_class("a", GPU, "2025-01-01T00:00:00Z"), device_class("b", GPU)
+    old = device_class("a", GPU, "2025-01-01T00:00:00Z")
+    new = device_class("b", GPU)
     newest = device_class("c", GPU, "2026-01-01T00:00:00Z")
 
     assert classes_by_resource((newest, old, new))[GPU] is newest

@@ -74,8 +74,10 @@ def test_what_apimachinery_accepts_reads_the_same(row: dict[str, Any]) -> None:
 def test_pairs_compare_add_and_subtract_the_same() -> None:
     """Order, sums, differences and their formats are apimachinery's."""
     for row in TABLE["pairs"]:
-        left, right = Quantity.parse(row["left"]), Quantity.parse(row["right"])
-        total, difference = left + right, left - right
+        left = Quantity.parse(row["left"])
+        right = Quantity.parse(row["right"])
+        total = left + right
+        difference = left - right
 
         assert (left > right) - (left < right) == row["compare"], row
         assert str(total) == row["sum"], row
@@ -159,7 +161,8 @@ def test_a_quantity_of_too_many_characters_is_refused(text: str) -> None:
 @pytest.mark.parametrize("other", ["1", "1e30", "9" * 19, "1n", "-1e-99"])
 def test_a_zero_with_an_enormous_exponent_does_not_stall_sums(zero: str, other: str) -> None:
     """Adding a zero changes nothing, however it is written, and takes no time."""
-    left, right = Quantity.parse(zero), Quantity.parse(other)
+    left = Quantity.parse(zero)
+    right = Quantity.parse(other)
 
     assert left + right == right
     assert right - left == right
@@ -168,7 +171,8 @@ def test_a_zero_with_an_enormous_exponent_does_not_stall_sums(zero: str, other: 
 
 def test_the_largest_quantities_can_be_added_and_printed() -> None:
     """No sum of accepted quantities has more digits than Python prints."""
-    largest, least = Quantity.parse("9" * DIGITS_MAX), Quantity.parse("1n")
+    largest = Quantity.parse("9" * DIGITS_MAX)
+    least = Quantity.parse("1n")
 
     assert str(largest + least).startswith("9999")
     assert str(Quantity.parse("1e3990") - least).startswith("9999")

@@ -32,7 +32,8 @@ def test_node_selectors_answer_as_kubernetes_does() -> None:
 
     assert len(rows) > 200
     for row in rows:
-        selector, node = decode(row["selector"], NodeSelector), decode(row["node"], Node)
+        selector = decode(row["selector"], NodeSelector)
+        node = decode(row["node"], Node)
         assert answer(lambda s=selector, n=node: parse_node_selector(s).matches(n)) == (
             row["match"],
             row.get("error"),
@@ -69,7 +70,8 @@ def test_tolerations_cover_taints_as_kubernetes_does() -> None:
 
     assert len(rows) > 80
     for row in rows:
-        taint, toleration = row["taint"], row["toleration"]
+        taint = row["taint"]
+        toleration = row["toleration"]
         assert tolerates_taint(decode(toleration, Toleration), decode(taint, Taint)) == row["match"]
         assert row["match"] == tolerates_device_taint(
             decode(toleration, DeviceToleration), decode(taint, DeviceTaint)

@@ -46,7 +46,8 @@ def outcome(parse: Any, text: str) -> tuple[str | None, str | None]:
 def test_pairs_are_ordered_as_the_library_orders_them() -> None:
     """Precedence follows semver, build metadata aside."""
     for left_text, right_text, compare in TABLE["pairs"]:
-        left, right = Semver.parse(left_text), Semver.parse(right_text)
+        left = Semver.parse(left_text)
+        right = Semver.parse(right_text)
 
         assert (left > right) - (left < right) == compare, (left_text, right_text)
         assert (left == right) == (compare == 0)

@@ -172,5 +172,6 @@ def test_a_child_that_is_on_offer_is_prepared_with_its_parent(tmp_path: Path) ->
 
     [prepared] = asyncio.run(scenario())["spec"]["preparedDevices"].values()
 
-    own, parent = uuid_of(NODE, "fake-0-child-1"), uuid_of(NODE, "fake-0")
+    own = uuid_of(NODE, "fake-0-child-1")
+    parent = uuid_of(NODE, "fake-0")
     assert prepared["fake"]["devices"] == [{"uuid": own, "parentUUID": parent}]

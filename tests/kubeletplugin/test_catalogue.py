@@ -125,7 +125,8 @@ def test_claims_that_share_a_numa_node_have_cpus_of_their_own(tmp_path: Path) ->
                 name, [device_name], share_id=share, consumed={"dra.cpu/cpu": cpus}
             )
 
-        one, two = await claim("one", "4", shares[0]), await claim("two", "2", shares[1])
+        one = await claim("one", "4", shares[0])
+        two = await claim("two", "2", shares[1])
         envs = await prepared(world, one, two)
         plugin = world.plugin()
         plugin.recover()
@@ -162,7 +163,8 @@ def test_a_whole_and_its_partition_are_never_prepared_together(
 
     async def scenario() -> tuple[str, object]:
         world = bench(tmp_path, kind)
-        first, second = await world.claim("one", [held]), await world.claim("two", [wanted])
+        first = await world.claim("one", [held])
+        second = await world.claim("two", [wanted])
         plugin = world.plugin()
         plugin.recover()
         await plugin.prepare([first])

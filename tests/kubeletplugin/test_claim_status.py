@@ -164,7 +164,8 @@ def test_the_printed_rights_are_enough_for_a_token_that_is_bound_to_the_node(
             await plugin.prepare([claim])
         return await claim_of(world)
 
-    own, other = asyncio.run(scenario(NODE)), asyncio.run(scenario("node-2"))
+    own = asyncio.run(scenario(NODE))
+    other = asyncio.run(scenario("node-2"))
 
     assert [each["device"] for each in own["status"]["devices"]] == ["fake-0"]
     assert "devices" not in other["status"]

@@ -167,7 +167,8 @@ def test_partitions_take_what_is_there_to_be_taken(kind: GpuKind) -> None:
     for device in partitions:
         [taken] = device.consumes_counters
         for name, counter in taken.counters.items():
-            part, total = counter.value, totals[taken.counter_set][name].value
+            part = counter.value
+            total = totals[taken.counter_set][name].value
             assert 0 < part.value() * kind.partitions <= total.value()
 
 

@@ -13,7 +13,8 @@ from tests.kubeletplugin.nodes import bench
 from dryrack.kubeletplugin import Sockets, serving_health, serving_kubelet
 from dryrack.kubeletplugin.kinds.fake import DRIVER
 
-SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
+SERVING = b"\x08\x01"
+NOT_SERVING = b"\x08\x02"
 
 
 async def probe(port: int, request: bytes = b"") -> bytes | grpc.StatusCode:

@@ -66,7 +66,8 @@ def checkpoints(world: Bench) -> Path:
 
 def check_whole(world: Bench, plugin: NodePlugin, expected: set[str]) -> None:
     """Memory, checkpoint, CDI specs and host files say the same, and nothing is left over."""
-    driver, uids = world.kind.driver, {record.uid for record in plugin.records}
+    driver = world.kind.driver
+    uids = {record.uid for record in plugin.records}
     specs = {path.name for path in world.cdi.iterdir()}
     files = list(checkpoints(world).iterdir())
     remembered = {path.name for path in files}
@@ -185,7 +186,8 @@ def test_a_disk_that_fails_once_is_told_and_the_next_attempt_succeeds(
     """An error of the disk is the claim's answer, and nothing is lost or leaked by it."""
 
     async def fail_at(world: Bench, number: int) -> bool:
-        stays, comes = ready[0], ready[1]
+        stays = ready[0]
+        comes = ready[1]
         files = MortalFileSystem()
         plugin = world.plugin(files)
         plugin.recover()

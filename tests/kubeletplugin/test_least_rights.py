@@ -88,7 +88,9 @@ class Watched:
 async def life(world: Bench, admin: Client, kind: DeviceKind, device: str) -> None:
     """All that a plugin does: its slices, a claim, a damaged checkpoint, a repair, and the end."""
     where = NodeSite(NODE, world.directory, world.cdi, UID)
-    sockets, client, clock = where.sockets(kind.driver), world.site.client, world.site.clock
+    sockets = where.sockets(kind.driver)
+    client = world.site.client
+    clock = world.site.clock
     await admin.create(NODES, {"metadata": {"name": NODE}})
     claim = await replace(world, site=replace(world.site, client=admin)).claim("c", [device])
     for _ in range(2):
@@ -129,7 +131,8 @@ def test_the_rights_for_some_devices_are_those_that_are_used(
     """Nothing is forbidden, and nothing is granted that is never done; of one driver alone."""
 
     async def scenario() -> tuple[set[tuple[str, str]], Watched]:
-        clock, chance = VirtualClock(), CountedChance()
+        clock = VirtualClock()
+        chance = CountedChance()
         mode = AuthorizationMode.RBAC
         plane = build(PlaneOptions(clock=clock, chance=chance, authorization=mode))
         admin = Client(plane.transport)
@@ -161,7 +164,8 @@ def test_the_rights_for_some_devices_are_those_that_are_used(
 def test_rights_name_the_drivers_and_leave_out_what_they_do_not_need() -> None:
     """Without devices they are for any driver; states are for fake devices that have them."""
     gpu = printed("--devices", "gpu", "--devices", "net")
-    fake, bare = printed("--devices", "fake"), printed("--devices", "fake", "--no-nas")
+    fake = printed("--devices", "fake")
+    bare = printed("--devices", "fake", "--no-nas")
     rules = [rule for each in gpu for rule in each.get("rules", ())]
     [of_drivers] = [rule for rule in rules if rule["resources"] == ["resourceclaims/driver"]]
 

@@ -66,7 +66,8 @@ class Said:
 
     def say(self, annotations: dict[str, str]) -> None:
         self._faults = faults_of(annotations, self.clock.now())
-        changed, self._changed = self._changed, asyncio.Event()
+        changed = self._changed
+        self._changed = asyncio.Event()
         changed.set()
 
 
@@ -194,7 +195,8 @@ def test_the_kubelet_is_told_again_before_it_forgets() -> None:
     async def run() -> tuple[dict[float, bool], bool]:
         said = Said()
         told: dict[float, bool] = {}
-        begin, is_ended = said.clock.now(), False
+        begin = said.clock.now()
+        is_ended = False
 
         async def listen() -> None:
             nonlocal is_ended
@@ -238,8 +240,10 @@ def test_a_kubelet_hears_how_devices_are(short_path: Path, package: str) -> None
     """All devices at first and whenever one changes; the stream ends when the driver is gone."""
 
     async def scenario() -> tuple[list[Any], str]:
-        world, said = bench(short_path, FakeKind(2)), Said()
-        heard, code = [], ""
+        world = bench(short_path, FakeKind(2))
+        said = Said()
+        heard = []
+        code = ""
         async with serving_kubelet(world.plugin(), of(world), said):
             try:
                 async for health in watched(of(world).dra, package):
@@ -269,7 +273,8 @@ def test_a_kubelet_that_listens_does_not_keep_the_plugin_from_ending(short_path:
     """Nobody waits for the end of a stream that has none."""
 
     async def scenario() -> list[Any]:
-        world, heard = bench(short_path), []
+        world = bench(short_path)
+        heard = []
         async with asyncio.timeout(5):
             with suppress(grpc.aio.AioRpcError):
                 async with serving_kubelet(world.plugin(), of(world), Said()):
@@ -288,7 +293,8 @@ def test_a_kubelet_finds_the_health_of_its_version(short_path: Path) -> None:
     async def scenario() -> list[str]:
         world = bench(short_path)
         async with serving_kubelet(world.plugin(), of(world), Said()):
-            asked, told = message(REGISTRATION, "InfoRequest"), message(REGISTRATION, "PluginInfo")
+            asked = message(REGISTRATION, "InfoRequest")
+            told = message(REGISTRATION, "PluginInfo")
             method = f"/{REGISTRATION}.Registration/GetInfo"
             info = await call(of(world).registration, method, asked(), told)
         return list(info.supported_versions)
@@ -305,7 +311,8 @@ def test_prepare_fails_as_it_is_said(short_path: Path) -> None:
     """A claim that is prepared stays so, and all is well when the fault is over."""
 
     async def scenario() -> list[str]:
-        world, said = bench(short_path), Said()
+        world = bench(short_path)
+        said = Said()
         first = await world.claim("first", ["fake-0"])
         second = await world.claim("second", ["fake-1"])
         prepare = node_annotation("prepare")

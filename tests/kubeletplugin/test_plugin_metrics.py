@@ -29,7 +29,8 @@ def test_claims_are_counted_by_how_they_ended(tmp_path: Path) -> None:
     """Prepared and unprepared, with their durations; what never happened is a zero."""
 
     async def scenario() -> str:
-        world, metrics = bench(tmp_path), Registry()
+        world = bench(tmp_path)
+        metrics = Registry()
         directories = Directories(world.plugin_directory, world.cdi)
         plugin = NodePlugin(world.kind, world.site.client, NODE, directories, metrics=metrics)
         plugin.recover()
@@ -82,7 +83,8 @@ def test_the_numbers_are_served_where_it_was_said(
             metrics_address=Address(port=0),
             health_address=Address(port=0),
         )
-        stopping, addresses = asyncio.Event(), _Addresses()
+        stopping = asyncio.Event()
+        addresses = _Addresses()
         monkeypatch.setattr(node_plugins._logger, "handlers", [addresses])
         async with asyncio.TaskGroup() as group:
             group.create_task(plugins.run(stopping), name="plugin")

@@ -51,7 +51,8 @@ def test_numbers_and_holders_are_those_of_a_look_at_all_claims(
     history: list[tuple[int, bool, str, bool]],
 ) -> None:
     """However claims come and go; and no number is ever had twice by one container."""
-    index, live = RecordIndex(), dict[str, ClaimRecord]()
+    index = RecordIndex()
+    live = dict[str, ClaimRecord]()
     for number, is_of_one_pod, pod, goes in history:
         uid = f"u-{number}"
         if uid in live:

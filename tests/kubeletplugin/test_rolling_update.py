@@ -50,7 +50,8 @@ def test_either_instance_gives_back_what_the_other_prepared(tmp_path: Path, name
         world = made(tmp_path, name)
         world.is_shared = True
         stays, comes = await claims(world)
-        old, new = started(world), started(world)
+        old = started(world)
+        new = started(world)
         await old.prepare([stays])
         await new.prepare([comes])
         again = await old.prepare([stays, comes])
@@ -75,7 +76,8 @@ def test_a_device_that_the_other_instance_prepared_is_refused(tmp_path: Path) ->
         world.is_shared = True
         first = await world.claim("first", ["fake-0"])
         second = await world.claim("second", ["fake-0"])
-        old, new = started(world), started(world)
+        old = started(world)
+        new = started(world)
         await old.prepare([first])
         refused = (await new.prepare([second]))[second.uid]
         await new.unprepare([first])
@@ -100,12 +102,14 @@ def test_the_other_instance_finishes_what_a_killed_one_has_begun(
         stays, comes = await claims(world)
         for last in itertools.count(1):
             world.directory = tmp_path / str(last)
-            living, files = started(world), MortalFileSystem()
+            living = started(world)
+            files = MortalFileSystem()
             await living.prepare([stays])
             mortal = started(world, files)
             if verb == "unprepare":
                 await mortal.prepare([comes])
-            files.last, files.is_half_done = files.done + last, True
+            files.last = files.done + last
+            files.is_half_done = True
             with suppress(Killed):
                 await getattr(mortal, verb)([comes])
             has_ended = files.done < files.last
@@ -125,14 +129,16 @@ def test_no_history_of_two_instances_loses_a_claim_or_leaks_one(tmp_path: Path) 
     dice = random.Random(7)
 
     async def scenario() -> int:
-        world, kills = bench(tmp_path, FakeKind(CLAIMS)), 0
+        world = bench(tmp_path, FakeKind(CLAIMS))
+        kills = 0
         world.is_shared = True
         known = [await world.claim(f"claim-{n}", [f"fake-{n}"]) for n in range(CLAIMS)]
         files = [MortalFileSystem(), MortalFileSystem()]
         plugins = [started(world, each) for each in files]
         prepared: set[str] = set()
         for _ in range(STEPS):
-            some, mortal = dice.sample(known, 2), dice.randrange(2)
+            some = dice.sample(known, 2)
+            mortal = dice.randrange(2)
             verb = "prepare" if dice.random() < 0.6 else "unprepare"
             if dice.random() < 0.2:
                 files[mortal].last = files[mortal].done + dice.randint(1, 6)

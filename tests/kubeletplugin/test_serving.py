@@ -65,7 +65,8 @@ def test_the_kubelet_is_told_where_the_driver_is(short_path: Path) -> None:
         world = bench(short_path)
         async with serving_kubelet(world.plugin(), of(world)):
             modes = [path.stat().st_mode for path in (of(world).dra, of(world).registration)]
-            path, name = of(world).registration, f"/{REGISTRATION}.Registration/GetInfo"
+            path = of(world).registration
+            name = f"/{REGISTRATION}.Registration/GetInfo"
             request = message(REGISTRATION, "InfoRequest")()
             info = await call(path, name, request, message(REGISTRATION, "PluginInfo"))
         return info, modes

@@ -252,7 +252,8 @@ def test_a_fault_of_the_node_keeps_its_pods_waiting_until_it_is_over(
     part, _, text = fault.partition(": ")
 
     async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-        client, key = cluster.client, node_annotation(part)
+        client = cluster.client
+        key = node_annotation(part)
         await client.patch(NODES, "node-1", {"metadata": {"annotations": {key: text}}})
         asked = {"requests": [request("r", "fake.3-shake.com")]}
         await make(client, "test", {"one": asked}, [container("c", {"name": "one"})])
@@ -321,7 +322,8 @@ def test_claims_of_virtual_nodes_say_what_is_prepared_and_come_to_rest() -> None
 def test_a_kubelet_that_starts_again_prepares_what_its_pods_have(annotations: Raw) -> None:
     """Pods that run go on, whatever fails by now; what they have is refused to others."""
     clock = VirtualClock()
-    first, second = VirtualDrivers(KINDS), VirtualDrivers(KINDS)
+    first = VirtualDrivers(KINDS)
+    second = VirtualDrivers(KINDS)
     options = PlaneOptions(clock=clock, chance=CountedChance())
 
     async def run() -> None:
@@ -461,7 +463,8 @@ def test_claims_share_nics_and_cpus_and_the_log_shows_their_parts() -> None:
     """Two requests have parts of one NIC, by the amounts that the scheduler gave them."""
 
     async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-        fast, plain = request("fast", "net.example.com"), request("plain", "net.example.com")
+        fast = request("fast", "net.example.com")
+        plain = request("plain", "net.example.com")
         fast["exactly"]["capacity"] = {"requests": {"ingressBandwidth": "10G"}}
         cpus = request("cpus", "cpu.example.com")
         cpus["exactly"]["capacity"] = {"requests": {"cpu.example.com/cpu": "3"}}

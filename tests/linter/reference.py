@@ -68,7 +68,8 @@ def _section(rule: Rule) -> str:
 
 def _change(example: Example) -> Iterator[str]:
     """The difference in the manner of `diff -u`, each part headed by the object it is in."""
-    bad, fixed = example.bad.splitlines(), example.fixed.splitlines()
+    bad = example.bad.splitlines()
+    fixed = example.fixed.splitlines()
     matcher = difflib.SequenceMatcher(None, bad, fixed, autojunk=False)
     for group in matcher.get_grouped_opcodes(_CONTEXT_LINES):
         start = group[0][1]

@@ -435,7 +435,8 @@ def _paths(value: Any, path: Path = ()) -> Iterator[Path]:
 
 def main() -> None:
     """Print the disagreements of many cases, the same kind once."""
-    cases, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    cases = int(sys.argv[1])
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     found = asyncio.run(disagreements(seed, cases))
     kinds = Counter(each.document["kind"] for each in found)
     for each in found:

@@ -467,7 +467,8 @@ def test_a_claim_that_is_not_there_is_looked_for_elsewhere(pod: str, fix: str) -
 
 def test_no_execute_on_everything_says_who_is_evicted() -> None:
     """An empty selector with NoExecute is told with its consequence."""
-    start, end = TAINT_RULE.index("  deviceSelector"), TAINT_RULE.index("  taint:")
+    start = TAINT_RULE.index("  deviceSelector")
+    end = TAINT_RULE.index("  taint:")
     rule = TAINT_RULE[:start] + "  deviceSelector: {}\n" + TAINT_RULE[end:]
     (finding,) = findings(rule.replace("NoSchedule", "NoExecute"))
 

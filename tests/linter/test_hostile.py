@@ -171,6 +171,7 @@ def seconds_for(name: str, count: int) -> float:
 @pytest.mark.parametrize("name", MANY)
 def test_many_items_take_time_in_proportion(name: str) -> None:
     """Four times as many take some four times as long, and not sixteen times."""
-    few, many = seconds_for(name, 1_000), seconds_for(name, 4_000)
+    few = seconds_for(name, 1_000)
+    many = seconds_for(name, 4_000)
 
     assert many < 9 * few + 0.5

@@ -113,7 +113,8 @@ def compare(oracle: Oracle[AllocatorAnswer], cases: Iterable[Json]) -> Tally:
     """Asks both sides; stops early once enough differences are known."""
     tally = Tally()
     for case, answer in oracle.ask(cases):
-        real, ours = _count(tally, answer), _ours(case)
+        real = _count(tally, answer)
+        ours = _ours(case)
         if ours.error == GAVE_UP:
             tally.undecided.append(case.get("name", ""))
             continue

@@ -36,7 +36,8 @@ def shrink(
             if trials > TRIALS_MAX:
                 break
             if fails(smaller):
-                case, progress = smaller, True
+                case = smaller
+                progress = True
                 break
     return case
 

@@ -41,7 +41,8 @@ _BLANKS = (
     (_TIME, "<time>"),
 )
 # What a server takes from a range for a service, at random or in order.
-_ADDRESSES, _PORTS = ("clusterIP", "clusterIPs"), ("nodePort", "healthCheckNodePort")
+_ADDRESSES = ("clusterIP", "clusterIPs")
+_PORTS = ("nodePort", "healthCheckNodePort")
 _SERVICE = re.compile(r"^10\.200\.")
 _SHORT_AGE = re.compile(r"^(?:\d+m)?\d+s$")
 
@@ -133,7 +134,8 @@ class Normaliser:
             for inner in value:
                 self._note_generated(inner)
         elif isinstance(value, dict):
-            prefix, name = value.get("generateName"), value.get("name")
+            prefix = value.get("generateName")
+            name = value.get("name")
             if isinstance(prefix, str) and isinstance(name, str) and name.startswith(prefix):
                 number = len(self._generated) + 1
                 self._generated.setdefault(name, f"{prefix}<generated {number}>")

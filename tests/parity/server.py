@@ -34,7 +34,8 @@ class Server:
     @classmethod
     def of(cls, kubeconfig: Path) -> Server:
         config = yaml.safe_load(kubeconfig.read_text())
-        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        cluster = config["clusters"][0]["cluster"]
+        user = config["users"][0]["user"]
         address = urlsplit(cluster["server"])
         assert address.hostname, f"{kubeconfig}: the server has no host"
         assert address.port, f"{kubeconfig}: the server has no port"

@@ -54,7 +54,8 @@ def pool(
 
 
 def cluster(nodes: Sequence[Node], slices: Sequence[ResourceSlice] = ()) -> Cluster:
-    fleet, allocator = Fleet(), LiveAllocator(chance=NumberedChance())
+    fleet = Fleet()
+    allocator = LiveAllocator(chance=NumberedChance())
     for each in nodes:
         fleet.put(each)
     for offered in slices:

@@ -189,9 +189,12 @@ def _pods(made: World, chance: Random) -> None:
 
 def _related(pods: Sequence[Pod], chance: Random) -> list[Pod]:
     """The same pods, which say something about each other."""
-    keys, apps = (HOSTNAME, HOSTNAME, "zone"), "xy"
-    far, near = (chance.choice(keys), chance.choice(apps)), (chance.choice(keys), "x")
-    all_alike, near_often = chance.random() < 0.5, chance.choice((0.0, 0.0, 0.4))
+    keys = (HOSTNAME, HOSTNAME, "zone")
+    apps = "xy"
+    far = (chance.choice(keys), chance.choice(apps))
+    near = (chance.choice(keys), "x")
+    all_alike = chance.random() < 0.5
+    near_often = chance.choice((0.0, 0.0, 0.4))
     far_often = chance.choice((0.9 if all_alike else 0.5, 0.0))
     is_spread = chance.random() < 0.3
     return [

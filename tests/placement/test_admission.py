@@ -300,7 +300,8 @@ def test_files_without_nodes_name_no_node() -> None:
     classes = [each for each in fleet() if each["kind"] not in ("Node", "ResourceSlice")]
     files = (*classes, pod("a", "one"), pod("b"))
 
-    outcome, story = allocated(*files), explained("a", *files)
+    outcome = allocated(*files)
+    story = explained("a", *files)
 
     assert not outcome.nodes
     assert [each.node for refused in outcome.refused for each in refused.nodes] == [""]

@@ -422,7 +422,8 @@ def test_the_configuration_of_the_original_is_understood() -> None:
 def test_a_file_that_says_nothing_changes_nothing(name: str) -> None:
     """What a scheduler of a name does by itself is where its configuration begins."""
     (config,) = read("").profiles
-    found, usual = profile_of(config, name, IN_TREE), profile_named(name)
+    found = profile_of(config, name, IN_TREE)
+    usual = profile_named(name)
 
     assert found.filters == usual.filters
     assert dict(found.scores) == dict(usual.scores)

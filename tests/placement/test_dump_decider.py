@@ -207,7 +207,8 @@ def cluster_of(seed: int) -> Seen:
         others = [name for each in families() for name in each.engines if name != "scheduler"]
         scheduler = wanted_engines(others, families())
         async with embedded(options, without=("scheduler",)) as cluster:
-            client, refused = cluster.client, set()
+            client = cluster.client
+            refused = set()
             for endpoint, raw in made.fleet:
                 await _create(client, endpoint, raw)
             await clock.advance(SETTLED_SECONDS)
@@ -261,7 +262,8 @@ async def _fate(client: Client) -> Fate:
     fate = Fate()
     claims = {each["metadata"]["name"]: each for each in (await client.list(CLAIMS)).items}
     for pod in (await client.list(PODS)).items:
-        name, where = pod["metadata"]["name"], pod["spec"].get("nodeName", "")
+        name = pod["metadata"]["name"]
+        where = pod["spec"].get("nodeName", "")
         if not where:
             fate.waiting.add(name)
             continue
@@ -297,7 +299,8 @@ def decided_at_once(outcome: WhatIf) -> dict[str, str]:
 def test_the_dump_of_a_cluster_is_decided_as_its_scheduler_decides(seed: int) -> None:
     """The same pods get the same nodes, the same pods make way, and the same pods wait."""
     seen = cluster_of(seed)
-    placed, after = decided_at_once(seen.outcome), seen.after
+    placed = decided_at_once(seen.outcome)
+    after = seen.after
     came = {name: node for name, node in after.nodes.items() if name not in seen.before.nodes}
 
     assert not seen.outcome.rejected
@@ -322,7 +325,8 @@ def test_what_a_scheduler_leaves_waiting_waits_in_its_dump(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_files_are_admitted_as_an_api_server_admits_them(seed: int) -> None:
     """Pods that a server refuses are refused in files, in the order of their creation."""
-    made, seen = case(Random(seed)), cluster_of(seed)
+    made = case(Random(seed))
+    seen = cluster_of(seed)
     there = seen.before.nodes.keys() | seen.before.waiting | seen.after.refused
     if not there >= {each["metadata"]["name"] for each in (*made.running, *made.waiting)}:
         pytest.skip("a pod made way while pods were created, and its quota became free")

@@ -193,7 +193,8 @@ def test_replicas_of_a_group_in_a_workload_are_gangs_of_their_own() -> None:
     first = pod(workloadRef={**ref, "podGroupReplicaKey": "0"})
     second = pod(workloadRef={**ref, "podGroupReplicaKey": "1"})
 
-    one, other = gang([first], workload), gang([second], workload)
+    one = gang([first], workload)
+    other = gang([second], workload)
 
     assert isinstance(one, Gang)
     assert isinstance(other, Gang)

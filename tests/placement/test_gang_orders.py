@@ -49,9 +49,11 @@ def scene(chance: Random) -> Scene:
     names = [f"n{i}" for i in range(chance.randint(2, 5))]
     # Racks are parts of zones, or go across them.
     is_nested = chance.random() < 0.7
-    nodes, slices = [], []
+    nodes = []
+    slices = []
     for name in names:
-        zone, rack = chance.choice("ab"), chance.choice("123")
+        zone = chance.choice("ab")
+        rack = chance.choice("123")
         labels = {HOSTNAME: name, "zone": zone, "rack": f"{zone}{rack}" if is_nested else rack}
         if chance.random() < 0.1:
             del labels["rack"]
@@ -144,7 +146,8 @@ def _offer_volumes(here: Cluster, names: Sequence[str], chance: Random) -> None:
     places = [(HOSTNAME, name) for name in names if chance.random() < 0.7]
     places += [("zone", "a")] if chance.random() < 0.3 else []
     for number, (key, value) in enumerate(places):
-        name, size = f"v{number}", f"{chance.randint(1, 2)}Gi"
+        name = f"v{number}"
+        size = f"{chance.randint(1, 2)}Gi"
         volumes.volumes[name] = _volume(name, key, value, size)
 
 
@@ -190,7 +193,8 @@ def fits(made: Scene) -> bool:
         first_of_kind = {made.kinds[each.pod.metadata.name]: each for each in reversed(left)}
         for who in first_of_kind.values():
             for where in names:
-                mark, placed = trial.mark(), arrival(made.cluster, who, where)
+                mark = trial.mark()
+                placed = arrival(made.cluster, who, where)
                 if placed is not None:
                     placed.stand(trial)
                     if goes_on(trial, {**there, who.pod.metadata.name: where}):

@@ -207,7 +207,8 @@ def near(key: str, app: str) -> dict[str, Any]:
 
 def racks(counts: Sequence[Sequence[int]]) -> Cluster:
     """Return racks of nodes, each with so many devices."""
-    nodes, slices = [], []
+    nodes = []
+    slices = []
     for rack, devices_of_nodes in enumerate(counts):
         for index, number in enumerate(devices_of_nodes):
             name = f"r{rack:02}-n{index}"

@@ -84,7 +84,8 @@ class Placing(World):
             assert self.fleet.leave(key)
 
     def _pod(self) -> None:
-        pod, claims = a_pod(self.random), [a_claim(self.random)][: self.random.randint(0, 1)]
+        pod = a_pod(self.random)
+        claims = [a_claim(self.random)][: self.random.randint(0, 1)]
         self.chance.reset()
         ours = place(pod, claims, (), Cluster(self.fleet, self.live))
         wanted = place(pod, claims, (), self._anew())
@@ -157,7 +158,8 @@ def test_the_next_node_is_the_one_with_the_fewest_pods() -> None:
 def test_the_score_comes_before_the_number_of_pods() -> None:
     """It is computed again for nodes to which something happened, and for no others."""
     states = {name: NodeState(decode({"metadata": {"name": name}}, Node)) for name in "abc"}
-    scores, scored = {"a": 1, "b": 3, "c": 2}, []
+    scores = {"a": 1, "b": 3, "c": 2}
+    scored = []
 
     def score(node: NodeState) -> int:
         scored.append(node.name)

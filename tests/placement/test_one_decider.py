@@ -189,7 +189,8 @@ async def _answer(client: Client, name: str) -> Answer:
 
 def agreed(objects: Case) -> dict[str, Answer]:
     """The answer of both."""
-    files, cluster = by_files(objects), by_cluster(objects)
+    files = by_files(objects)
+    cluster = by_cluster(objects)
 
     assert files == cluster
     return files

@@ -93,7 +93,8 @@ def test_the_first_of_a_group_that_stays_together_may_go_anywhere_with_a_zone() 
 
 def test_pods_that_keep_apart_take_a_zone_each() -> None:
     """And as many nodes as have no zone, because these are in nobody's."""
-    made, nodes = three_nodes(), []
+    made = three_nodes()
+    nodes = []
     for number in range(3):
         each = labelled(f"w{number}", "web", affinity=far("web"))
         nodes.append(node_of(each, made))
@@ -145,7 +146,8 @@ def spread(app: str, key: str = ZONE, **more: Any) -> dict[str, Any]:
 
 def test_pods_are_spread_evenly() -> None:
     """No zone gets two more than another, and who lacks a zone gets none."""
-    made, nodes = three_nodes(), []
+    made = three_nodes()
+    nodes = []
     for number in range(4):
         each = labelled(f"w{number}", "web", topologySpreadConstraints=[spread("web")])
         nodes.append(node_of(each, made))

@@ -110,7 +110,8 @@ def test_pods_that_differ_in_what_they_take_have_each_their_own_demand(
 ) -> None:
     """One demand serves all pods of a template, and no others, however little they differ."""
     main = {**container(cpu="1"), "ports": [{"containerPort": 8080}]}
-    plain, other = pod(containers=[main]), pod(containers=[main], **more)
+    plain = pod(containers=[main])
+    other = pod(containers=[main], **more)
 
     assert demand_of(plain) is demand_of(pod(containers=[main]))
     assert demand(other) == {**expected, "pods": ONE}
@@ -194,7 +195,8 @@ def test_what_plugins_said_of_a_pod_is_not_said_of_one_that_asks_otherwise(
 
 def test_a_class_that_stands_for_what_a_pod_asks_for_makes_another_template() -> None:
     """What the node has none of is short without the class, and given as a device with it."""
-    there, name = cluster(state("a"), devices=1), "example.com/x"
+    there = cluster(state("a"), devices=1)
+    name = "example.com/x"
     asks = pod(containers=[container(**{name: "1"})])
     gpu = decode({"metadata": {"name": "c"}, "spec": {"extendedResourceName": name}}, DeviceClass)
     extended = ExtendedResources.of(asks, {name: gpu}, name="made")

@@ -108,7 +108,8 @@ def asked(fleet: Fleet) -> dict[str, Any]:
 @given(st.lists(events, max_size=20), st.lists(events, max_size=20))
 def test_counts_that_are_kept_are_those_of_a_recount(before: list[Any], after: list[Any]) -> None:
     """Whatever came and went since it was first asked, the answer is that of asking only now."""
-    kept, fresh = Fleet(), Fleet()
+    kept = Fleet()
+    fresh = Fleet()
     for event in before:
         told(kept, event)
     asked(kept)

@@ -137,7 +137,8 @@ def test_devices_that_are_lacking_are_told_with_who_has_them() -> None:
 def test_others_that_wait_are_not_served_before_it() -> None:
     """What is asked is what would become of the pod now."""
     there = (node("a"), gpus("a", 1), CLASS)
-    first, second = claim("first", 1), claim("second", 1)
+    first = claim("first", 1)
+    second = claim("second", 1)
     told = explained("q", *there, first, pod("p", claim="first"), second, pod("q", claim="second"))
 
     assert told.chosen == "a"

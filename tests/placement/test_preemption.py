@@ -74,7 +74,8 @@ class World:
             self.cluster.fleet.reopen(self.allocator.hold(claim, allocation))
 
     def try_on(self, *, cpu: int = 0, gpus: int = 0) -> Callable[[str], Placed | Refused]:
-        made, wanted = pod(containers=[container(cpu=str(cpu))]), (wish(gpus, "new"),)
+        made = pod(containers=[container(cpu=str(cpu))])
+        wanted = (wish(gpus, "new"),)
         return lambda name: place_on(name, made, wanted if gpus else (), (), self.cluster)
 
     def all_fit(self, *gpus: int) -> Callable[[], bool]:

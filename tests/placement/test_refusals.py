@@ -61,7 +61,8 @@ class Asked:
 
 
 def cluster(nodes: str, *slices: ResourceSlice) -> tuple[Cluster, Asked]:
-    fleet, asked = Fleet(), Asked(*slices)
+    fleet = Fleet()
+    asked = Asked(*slices)
     for name in nodes:
         fleet.put(state(name).node)
     return Cluster(fleet, asked), asked

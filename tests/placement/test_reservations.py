@@ -15,7 +15,8 @@ from dryrack.placement.reservations import Reservation, Reservations
 if TYPE_CHECKING:
     from dryrack.placement import Unplaced
 
-EARLY, LATE = (0, "1"), (0, "2")
+EARLY = (0, "1")
+LATE = (0, "2")
 
 
 def ask(world: World, name: str, count: int = 1) -> Placed | Unplaced:

@@ -118,7 +118,8 @@ def test_a_pod_that_wants_one_numa_node_goes_only_where_one_has_room() -> None:
     single = {POLICY: "single-numa-node"}
     assert chosen(cluster(numa("a", 4, 4)), pod(cpu=5, annotations=single), "NUMATopology") == ""
     assert chosen(cluster(numa("a", 4, 4)), pod(cpu=5), "NUMATopology") == "a"
-    split, whole = numa("a", 4, 4), numa("b", 8)
+    split = numa("a", 4, 4)
+    whole = numa("b", 8)
     assert chosen(cluster(split, whole), pod(cpu=5, annotations=single), "NUMATopology") == "b"
     there = cluster(split, used={"a": 2})
     assert chosen(there, pod(cpu=4, annotations=single), "NUMATopology") == "a"

@@ -24,7 +24,8 @@ DEVICES = 2
 
 
 def cluster() -> Cluster:
-    fleet, allocator = Fleet(), LiveAllocator(chance=Counting())
+    fleet = Fleet()
+    allocator = LiveAllocator(chance=Counting())
     allocator.put_class(device_class())
     for name in NAMES:
         fleet.put(state(name).node)
@@ -123,7 +124,8 @@ def test_a_trial_is_rewound_to_a_mark() -> None:
     there = cluster()
     with Trial(there) as trial:
         _tried(there, trial, "first", 1, 1)
-        mark, before = trial.mark(), books(there)
+        mark = trial.mark()
+        before = books(there)
         _tried(there, trial, "second", 1, 1)
         trial.rewind(mark)
 
@@ -134,9 +136,13 @@ def test_a_trial_is_rewound_to_a_mark() -> None:
 @given(st.integers(0, 2**32))
 def test_decisions_after_trials_are_those_of_a_cluster_without(seed: int) -> None:
     """What a trial made nodes refuse, or take, is not remembered beyond it."""
-    random, tried, plain = Random(seed), cluster(), cluster()
+    random = Random(seed)
+    tried = cluster()
+    plain = cluster()
     for number in range(12):
-        key, cpu, count = f"p{number}", random.randint(0, 3), random.randint(1, DEVICES)
+        key = f"p{number}"
+        cpu = random.randint(0, 3)
+        count = random.randint(1, DEVICES)
         with Trial(tried) as trial:
             for other in random.sample(range(12), 4):
                 if random.random() < 0.5:

@@ -281,7 +281,9 @@ def test_claims_tell_how_far_they_have_come() -> None:
     pod = decode(
         {"metadata": {"name": "web", "namespace": "team"}, "spec": {"resourceClaims": [name]}}, Pod
     )
-    waits, has, used = claim("waits"), claim("has", "a/gpu-0"), claim("used", "a/1", pods=("x",))
+    waits = claim("waits")
+    has = claim("has", "a/gpu-0")
+    used = claim("used", "a/1", pods=("x",))
 
     found = {each.name: each for each in claims_of([waits, has, used], [pod])}
 

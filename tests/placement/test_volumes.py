@@ -112,7 +112,8 @@ def test_a_volume_is_made_where_its_class_allows_it(
     made = three_nodes()
     made.fleet.drop("nowhere")
     volumes = made.fleet.volumes
-    volumes.are_stored, volumes.waiting_classes = True, {"late": waits}
+    volumes.are_stored = True
+    volumes.waiting_classes = {"late": waits}
     volumes.claims["default", "data"] = waiting(chosen=chosen)
 
     assert volumes.problem(pod()) is None

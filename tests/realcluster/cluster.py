@@ -82,7 +82,8 @@ def _started(directory: Path, options: Options, parts: Parts, *, detached: bool)
 
 
 def _add(cluster: Cluster, parts: Parts) -> None:
-    plane, processes = cluster.plane, cluster.processes
+    plane = cluster.plane
+    processes = cluster.processes
     if parts.kwok:
         kwok.start(plane, processes)
     if parts.node:

@@ -60,7 +60,8 @@ def _layer(busybox: bytes) -> bytes:
         _add(tar, "bin/busybox", busybox, mode=0o755)
         for applet in _APPLETS:
             link = tarfile.TarInfo(f"bin/{applet}")
-            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+            link.type = tarfile.SYMTYPE
+            link.linkname = "busybox"
             tar.addfile(link)
         _add(tar, "etc/passwd", b"root:x:0:0:root:/:/bin/sh\n", mode=0o644)
     return buffer.getvalue()
@@ -76,7 +77,8 @@ def _tar(files: dict[str, bytes]) -> bytes:
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes, *, mode: int) -> None:
     info = tarfile.TarInfo(name)
-    info.size, info.mode = len(content), mode
+    info.size = len(content)
+    info.mode = mode
     tar.addfile(info, io.BytesIO(content))
 
 

@@ -127,7 +127,8 @@ class _Starter:
 
     def _kubelet(self) -> None:
         self.say("starting kubelet")
-        plane, node = self.plane, self.node
+        plane = self.plane
+        node = self.node
         user = plane.authority.client(f"system:node:{node.name}", groups=["system:nodes"])
         config = node.directory / "kubelet.yaml"
         config.write_text(yaml.safe_dump(self._kubelet_config()))
@@ -154,7 +155,8 @@ class _Starter:
         return answer.stdout == "True"
 
     def _kubelet_config(self) -> dict[str, object]:
-        plane, node = self.plane, self.node
+        plane = self.plane
+        node = self.node
         serving = plane.authority.server(
             f"kubelet-{node.name}", addresses=[own_address(), "127.0.0.1"], names=[node.name]
         )

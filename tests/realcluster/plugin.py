@@ -71,7 +71,8 @@ def _field(package: str, number: int, text: str) -> descriptor_pb2.FieldDescript
     if kind in ("", "bool"):
         made.type = _Field.TYPE_BOOL if kind else _Field.TYPE_STRING
     else:
-        made.type, made.type_name = _Field.TYPE_MESSAGE, f".{package}.{kind}"
+        made.type = _Field.TYPE_MESSAGE
+        made.type_name = f".{package}.{kind}"
     return made
 
 

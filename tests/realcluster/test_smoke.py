@@ -207,7 +207,8 @@ def test_the_seeds_release_comes_up_and_goes(start_cluster: StartCluster) -> Non
     """The release before the reference, by one word; its processes and files end with it."""
     cluster = start_cluster(Options(release=RELEASES["1.35"]))
     version = json.loads(cluster.plane.kubectl("version", "-o", "json").stdout)
-    directory, running = cluster.plane.directory, list(cluster.processes.running)
+    directory = cluster.plane.directory
+    running = list(cluster.processes.running)
     cluster.stop()
 
     assert version["serverVersion"]["gitVersion"] == "v1.35.8"

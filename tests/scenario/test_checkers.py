@@ -11,7 +11,8 @@ from dryrack.scenario.checkers import Checkers, check
 from dryrack.scenario.invariants.violations import Invariant
 
 Raw = dict[str, Any]
-PODS, NODES = "pods", "nodes"
+PODS = "pods"
+NODES = "nodes"
 CLAIMS = "resourceclaims.resource.k8s.io"
 SLICES = "resourceslices.resource.k8s.io"
 GROUPS = "podgroups.scheduling.x-k8s.io"
@@ -268,10 +269,8 @@ def test_a_gang_that_was_whole_may_lose_members() -> None:
 
 def test_a_device_that_comes_back_may_keep_a_pod_waiting() -> None:
     """Its card was given away while it was lost; without that, who does not start waits in vain."""
-    held, taken = (
-        claim("c", result("half-1"), users=("p",)),
-        claim("e", result("whole"), users=("q",)),
-    )
+    held = claim("c", result("half-1"), users=("p",))
+    taken = claim("e", result("whole"), users=("q",))
     checkers = Checkers()
     for resource, obj in (node(), pod("p"), pod("q", phase="Pending"), held, taken):
         checkers.see(resource, None, obj)

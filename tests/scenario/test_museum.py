@@ -142,7 +142,8 @@ def counts_one_by_one(patch: Patch) -> None:
 
 def trusts_what_it_wrote(patch: Patch) -> None:
     """What was once written as it is wanted is taken to be there."""
-    plan, written = slices.plan, set[str]()
+    plan = slices.plan
+    written = set[str]()
 
     def trusting(wanted: Any, observed: Any) -> Any:
         if str(wanted) in written:

@@ -12,7 +12,8 @@ from dryrack.scenario.invariants.prepared import unprepared
 from dryrack.scenario.invariants.violations import Invariant
 
 Raw = dict[str, Any]
-CLAIMS, SLICES = "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"
+CLAIMS = "resourceclaims.resource.k8s.io"
+SLICES = "resourceslices.resource.k8s.io"
 DRIVER = "gpu.example.com"
 FIRST = f"device.attributes['{DRIVER}'].index == 0"
 
@@ -73,7 +74,8 @@ def test_what_is_no_longer_on_offer_is_given_only_by_who_is_late(after: Raw | No
     offers = Offers()
     offers.see(SLICES, None, piece(0, 1), 0.0)
     offers.see(SLICES, piece(0, 1), after, 100.0)
-    soon, late = 100.0 + LATE_SECONDS_MAX, 101.0 + LATE_SECONDS_MAX
+    soon = 100.0 + LATE_SECONDS_MAX
+    late = 101.0 + LATE_SECONDS_MAX
     assert offers.see(CLAIMS, None, claim("gpu-0"), soon) == ()
     [found] = offers.see(CLAIMS, None, claim("gpu-0"), late)
     assert found.invariant is Invariant.ON_OFFER

@@ -213,7 +213,8 @@ steps:
             tmp_path,
         )
 
-    minute, hour = rest("1m"), rest("1h")
+    minute = rest("1m")
+    hour = rest("1h")
 
     assert minute.failures == hour.failures == ()
     assert minute.writes == hour.writes

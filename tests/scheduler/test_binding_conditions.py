@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 Raw = dict[str, Any]
 
-ATTACHED, LOST = "example.com/attached", "example.com/lost"
+ATTACHED = "example.com/attached"
+LOST = "example.com/lost"
 PRE_BIND = 'running PreBind plugin "DynamicResources": '
 PENDING = "waiting for binding conditions for device on node n"
 

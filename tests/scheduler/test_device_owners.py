@@ -28,7 +28,8 @@ Raw = dict[str, Any]
 @asynccontextmanager
 async def watched() -> AsyncIterator[tuple[Client, DeviceOwners]]:
     """A plane, and owners that follow its claims."""
-    clock, chance = VirtualClock(), CountingChance()
+    clock = VirtualClock()
+    chance = CountingChance()
     async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
         informer = Informer(cluster.client, CLAIMS, clock=clock, chance=chance)
         owners = DeviceOwners(informer, clock)
@@ -59,7 +60,8 @@ def test_the_later_of_two_is_overtaken_and_the_earlier_is_not() -> None:
 
     async def scene() -> None:
         async with watched() as (client, owners):
-            red, blue = await claim(client, "red"), await claim(client, "blue")
+            red = await claim(client, "red")
+            blue = await claim(client, "blue")
             red = await give(client, red, "gpu-0")
             blue = await give(client, blue, "gpu-0")
             with pytest.raises(OvertakenError, match="got allocated to default/red"):
@@ -77,7 +79,8 @@ def test_where_nobody_saw_who_was_first_both_are_overtaken() -> None:
         async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
             client = cluster.client
             await client.create(CLASSES, {"metadata": {"name": "c"}})
-            red, blue = await claim(client, "red"), await claim(client, "blue")
+            red = await claim(client, "red")
+            blue = await claim(client, "blue")
             given = [await give(client, red, "gpu-0"), await give(client, blue, "gpu-0")]
             informer = Informer(client, CLAIMS, clock=clock, chance=CountingChance())
             owners = DeviceOwners(informer, clock)
@@ -96,7 +99,8 @@ def test_a_device_that_was_given_back_is_anybodys() -> None:
 
     async def scene() -> None:
         async with watched() as (client, owners):
-            red, blue = await claim(client, "red"), await claim(client, "blue")
+            red = await claim(client, "red")
+            blue = await claim(client, "blue")
             red = await give(client, red, "gpu-0")
             blue = await give(client, blue, "gpu-0")
             await give(client, red, "")
@@ -113,7 +117,8 @@ def test_access_by_an_administrator_takes_nothing_from_anybody() -> None:
         async with watched() as (client, owners):
             label = {"resource.kubernetes.io/admin-access": "true"}
             await client.patch(NAMESPACES, "default", {"metadata": {"labels": label}})
-            red, blue = await claim(client, "red"), await claim(client, "blue")
+            red = await claim(client, "red")
+            blue = await claim(client, "blue")
             await give(client, red, "gpu-0", adminAccess=True)
             await owners.confirm([await give(client, blue, "gpu-0")])
 

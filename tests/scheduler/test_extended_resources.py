@@ -50,7 +50,8 @@ def test_a_claim_is_made_for_a_pod_and_told_to_it(resource: str) -> None:
         async with stage.scheduler():
             pod = await stage.client.get(PODS, "p", "default")
             [claim] = await claims(stage)
-            metadata, status = claim["metadata"], claim["status"]
+            metadata = claim["metadata"]
+            status = claim["status"]
 
             assert await stage.node_of("p") == "n"
             assert metadata["generateName"] == "p-extended-resources-"

@@ -84,7 +84,8 @@ def test_the_time_of_an_attempt_and_of_the_whole_way_differ() -> None:
     """A pod waits 2 s, is tried for 0.1 s in vain, waits, and is bound by the second attempt."""
 
     async def run() -> dict[str, float]:
-        clock, registry = VirtualClock(), Registry()
+        clock = VirtualClock()
+        registry = Registry()
         meter = SchedulingMeter(clock, registry)
         meter.queued(POD, "dryrack")
         await clock.advance(2)

@@ -35,7 +35,8 @@ async def bound_by(names: Sequence[str], pods: Sequence[Raw]) -> dict[str, str]:
         await client.create(NODES, NODE)
         for each in pods:
             await client.create(PODS, each)
-        clock, chance = SystemClock(), CountingChance()
+        clock = SystemClock()
+        chance = CountingChance()
         settings = SchedulerSettings.of(names)
         scheduler = Scheduler(client, clock=clock, chance=chance, settings=settings)
         task = asyncio.create_task(scheduler.run(), name="scheduler")

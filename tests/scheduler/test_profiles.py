@@ -62,7 +62,8 @@ async def decided(plugins: str, pods: Sequence[Raw]) -> dict[str, str]:
         client = cluster.client
         await client.create(NODES, NODE)
         await client.create(PRIORITIES, {"metadata": {"name": "high"}, "value": 1000})
-        clock, chance = SystemClock(), CountingChance()
+        clock = SystemClock()
+        chance = CountingChance()
         scheduler = Scheduler(client, clock=clock, chance=chance, settings=settings(plugins))
         task = asyncio.create_task(scheduler.run(), name="scheduler")
         told: dict[str, str] = {}

@@ -153,7 +153,8 @@ def test_what_nothing_helps_comes_back_after_five_minutes_with_nothing_remembere
     """All that come back together forget once, and are counted as active alone by then."""
 
     async def play() -> tuple[dict[str, int], list[str], int]:
-        clock, flushes = VirtualClock(START), []
+        clock = VirtualClock(START)
+        flushes = []
         queue = SchedulingQueue[str](clock, lambda _: Rank(0, ""))
         queue.on_flush = lambda: flushes.append(clock.now())
         queue.park("pod")

@@ -250,7 +250,8 @@ def _kept(cluster: Cluster, whose: str, scheduler: str) -> Raw:
     for manifest in (LOCAL_VOLUMES, local):
         _apply(cluster, manifest.replace("NAME", name).replace("SCHEDULER", scheduler))
     _wait(cluster, f"pod/{name}", "jsonpath={.status.phase}=Running")
-    volume, claim = _get(cluster, "pv", f"{name}-small"), _get(cluster, "pvc", name)
+    volume = _get(cluster, "pv", f"{name}-small")
+    claim = _get(cluster, "pvc", name)
     reference = volume["spec"]["claimRef"]
     assert reference["uid"] == claim["metadata"]["uid"]
     assert claim["spec"]["volumeName"] == f"{name}-small"
@@ -268,7 +269,8 @@ def _claim_for(cluster: Cluster, pod: str) -> Raw:
     asking = _get(cluster, "pod", pod)
     told = asking["status"]["extendedResourceClaimStatus"]
     claim = _get(cluster, "resourceclaim", told["resourceClaimName"])
-    metadata, status = claim["metadata"], claim["status"]
+    metadata = claim["metadata"]
+    status = claim["status"]
     [owner] = metadata["ownerReferences"]
     [user] = status["reservedFor"]
     assert owner["uid"] == user["uid"] == asking["metadata"]["uid"]

@@ -265,7 +265,8 @@ def test_a_pod_that_goes_may_help_a_gang_of_which_one_lacks_only_devices() -> No
         plain = lone("plain", nodeSelector={"place": "node-1"})
         plain["spec"]["containers"] = [{**scenes.POD_SPEC["containers"][0], **port}]
         del plain["spec"]["resourceClaims"]
-        anywhere, here = member("a", "pair", 2), member("b", "pair", 2)
+        anywhere = member("a", "pair", 2)
+        here = member("b", "pair", 2)
         anywhere["spec"]["containers"][0] |= port
         here["spec"]["nodeSelector"] = {"place": "node-0"}
         scene.start()

@@ -44,7 +44,8 @@ class Watched:
         self.begun = asyncio.Event()
         self.may_end: Callable[[], bool] = lambda: True
         self._steps = 0
-        self._run, self._turns = Walk.run, long_search.Search._turns
+        self._run = Walk.run
+        self._turns = long_search.Search._turns
         patch.setattr(Walk, "run", lambda *of, **limits: self._counted(*of, **limits))
         patch.setattr(long_search.Search, "_turns", lambda *of: self._noted(*of))
 
@@ -146,7 +147,8 @@ def test_other_pods_are_bound_while_a_search_goes_on(monkeypatch: pytest.MonkeyP
 
 def test_what_was_found_is_not_taken_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """While a search finds the one combination that does, a part of it is given to another pod."""
-    searches, watched = Searches(monkeypatch, steps=1000), Watched(monkeypatch)
+    searches = Searches(monkeypatch, steps=1000)
+    watched = Watched(monkeypatch)
     offered = [drawing(f"part-{n:02}", memory=PARTS - n) for n in range(PARTS)]
     offered[-1]["attributes"] = {"last": {"bool": True}}
     enough = sum(range(1, PARTS // 2 + 1))
@@ -174,7 +176,8 @@ def test_what_was_found_is_not_taken_from_others(monkeypatch: pytest.MonkeyPatch
 
 def test_pods_that_want_the_same_wait_for_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second pod comes while the search for the first goes on, and needs none of its own."""
-    searches, watched = Searches(monkeypatch), Watched(monkeypatch)
+    searches = Searches(monkeypatch)
+    watched = Watched(monkeypatch)
 
     async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
         client = cluster.client

@@ -45,7 +45,9 @@ class HandedOut:
 @contextmanager
 def watched_for_changes() -> Iterator[HandedOut]:
     """Notes every write to any store until the end of the block."""
-    noted, put, delete = HandedOut(), Store.put, Store.delete
+    noted = HandedOut()
+    put = Store.put
+    delete = Store.delete
 
     def noting_put(self: Store, *args: Any, **options: Any) -> Any:
         written = put(self, *args, **options)

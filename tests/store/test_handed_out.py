@@ -46,7 +46,8 @@ def test_what_json_would_change_is_told(value: Any) -> None:
 
 def test_writes_to_any_store_are_noted_and_then_no_more() -> None:
     """Stores are as they were when the block is over."""
-    put, changes = Store.put, []
+    put = Store.put
+    changes = []
     with watched_for_changes() as handed_out:
         stored = Store().put(KEY, {"metadata": {}, "x": [1, 2.5, None, True, "a"]}, expected=0)
         assert isinstance(stored, Stored)

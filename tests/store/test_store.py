@@ -85,7 +85,8 @@ def test_a_list_and_the_events_after_it_are_the_whole_truth(
 @given(actions, actions)
 def test_a_subscriber_sees_what_the_log_keeps(before: list[Action], after: list[Action]) -> None:
     """Events come to a subscriber in the order of the log, each once, until it leaves."""
-    store, seen = Store(), list[Event]()
+    store = Store()
+    seen = list[Event]()
     for action in before:
         act(store, action)
     revision = store.revision
@@ -101,7 +102,8 @@ def test_a_subscriber_sees_what_the_log_keeps(before: list[Action], after: list[
 
 def test_a_subscriber_that_raises_keeps_no_other_from_the_event() -> None:
     """All are told of every write; the writer gets the error after that, and the write stays."""
-    store, seen = Store(), list[Event]()
+    store = Store()
+    seen = list[Event]()
 
     def fail(event: Event) -> None:
         raise LookupError(f"no room for {event.stored.key.name}")
@@ -122,13 +124,15 @@ def test_a_subscriber_that_raises_keeps_no_other_from_the_event() -> None:
 @given(actions, actions)
 def test_a_history_that_begins_anew_is_gone(before: list[Action], after: list[Action]) -> None:
     """Who follows it is told once, unless it has left; nothing that is stored changes."""
-    store, told = Store(), list[str]()
+    store = Store()
+    told = list[str]()
     store.subscribe(PODS, lambda _: None, ended=lambda: told.append("stays"))
     leave = store.subscribe(PODS, lambda _: None, ended=lambda: told.append("left"))
     leave()
     for action in before:
         act(store, action)
-    known, revision = state(store), store.revision
+    known = state(store)
+    revision = store.revision
     store.restart(PODS)
 
     assert (told, state(store), store.revision) == (["stays"], known, revision)
@@ -158,7 +162,8 @@ def test_a_list_at_a_revision_is_what_was_there(script: list[Action]) -> None:
 @given(actions, st.integers(1, 8))
 def test_a_full_log_says_gone_and_never_leaves_a_hole(script: list[Action], room: int) -> None:
     """Asked for any revision, a bounded log gives every event after it or says that it cannot."""
-    store, everything = Store(events_max=room), list[Event]()
+    store = Store(events_max=room)
+    everything = list[Event]()
     store.subscribe(PODS, everything.append)
     for action in script:
         act(store, action)
@@ -217,7 +222,8 @@ def test_a_write_that_the_journal_refuses_has_not_happened() -> None:
         def append(self, record: Record) -> None:
             raise OSError("no space left")
 
-    store, seen = Store(Full()), list[Event]()
+    store = Store(Full())
+    seen = list[Event]()
     store.subscribe(PODS, seen.append)
 
     with pytest.raises(OSError, match="no space"):
@@ -241,7 +247,8 @@ def test_lists_are_in_the_order_of_the_real_store() -> None:
 
 def test_what_is_stored_is_encoded_once_and_not_shared_with_the_writer() -> None:
     """The JSON of an object is one value, and the writer's metadata is not touched."""
-    store, given_body = Store(), body()
+    store = Store()
+    given_body = body()
     made = store.put(KEYS[0], given_body, expected=0)
     assert isinstance(made, Stored)
 
@@ -290,7 +297,8 @@ def test_only_what_was_written_last_is_kept_as_a_value(monkeypatch: pytest.Monke
     store = Store()
     for key in KEYS[:2]:
         store.put(key, body(), expected=0)
-    old, new = store.get(KEYS[0]), store.get(KEYS[1])
+    old = store.get(KEYS[0])
+    new = store.get(KEYS[1])
     assert old is not None
     assert new is not None
 

@@ -16,7 +16,8 @@ DOORS = [module for room in rooms(ROOT) for module in public_modules(room, ROOT)
 
 def test_the_public_names_of_every_room_are_those_that_were_reviewed() -> None:
     """Nothing becomes public, or stops to be, without a line in the list."""
-    written, found = LIST.read_text().splitlines(), listing(ROOT)
+    written = LIST.read_text().splitlines()
+    found = listing(ROOT)
     changed = [f"- {line}" for line in written if line not in found]
     changed += [f"+ {line}" for line in found if line not in written]
 

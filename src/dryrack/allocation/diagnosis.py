@@ -110,7 +110,8 @@ class _Diagnosis:
             summary = self._reason(slate, "", Code.NO_DEVICES, fact, remedy)
             return replace(summary, lacking=max(1, slate.count))
         if slate.ask.takes_all and not slate.all_devices:
-            fact, remedy = "needs all matching devices; none matches", "at least one is needed"
+            fact = "needs all matching devices; none matches"
+            remedy = "at least one is needed"
             return replace(self._reason(slate, "", Code.NO_DEVICES, fact, remedy), lacking=1)
         together = details.count(None)
         lacking = slate.count - together
@@ -125,7 +126,8 @@ class _Diagnosis:
         codes = Counter(None if reason is None else reason.code for reason in details)
         meant = len(details) - codes[Code.CLASS_SELECTOR]
         if not meant:
-            name, node = slate.ask.device_class.metadata.name, self._problem.node.metadata.name
+            name = slate.ask.device_class.metadata.name
+            node = self._problem.node.metadata.name
             return f"class {name} selects none of {_count(len(details), 'device')} of node {node}"
         other = sum(each is not None and each.fact.startswith(_CHOSEN) for each in details)
         codes[Code.IN_USE] -= other
@@ -321,7 +323,8 @@ class _Diagnosis:
         return None
 
     def _counters(self, slate: RequestRow, device: int) -> tuple[str, str]:
-        ledger, drawn = self._problem.ledger, self._moment.drawn
+        ledger = self._problem.ledger
+        drawn = self._moment.drawn
         remedy = "free a device that consumes it"
         for number, amount in self._problem.draws[device]:
             left = ledger.left[number] - drawn.get(number, 0)

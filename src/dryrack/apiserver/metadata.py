@@ -94,7 +94,8 @@ def with_generation(obj: Raw, old: Raw) -> Raw:
 
 def restored(obj: Raw, old: Raw) -> Raw:
     """What an update cannot change, as it is stored."""
-    meta, before = dict(obj["metadata"]), old["metadata"]
+    meta = dict(obj["metadata"])
+    before = old["metadata"]
     meta.setdefault("uid", before.get("uid"))
     for name in ("creationTimestamp", "deletionTimestamp"):
         if name in before:

@@ -127,7 +127,8 @@ class Resource:
         part = self.subresources.get(subresource)
         if part is None or not part.kind:
             return self
-        group, version = part.group or self.group, part.version or self.version
+        group = part.group or self.group
+        version = part.version or self.version
         return replace(self, kind=part.kind, group=group, version=version)
 
     def read(self, stored: Stored) -> dict[str, Any]:

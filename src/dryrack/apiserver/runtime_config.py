@@ -78,7 +78,8 @@ def _switch(key: str, value: str) -> bool:
     stages = (_ALL, *_STAGES.values())
     if key not in stages:
         _check_key(key)
-    is_on, is_off = value in _TRUE, value in _FALSE
+    is_on = value in _TRUE
+    is_off = value in _FALSE
     # Of the keys for many versions a real server takes these two words alone.
     if not (value in ("true", "false") if key in stages else is_on or is_off):
         raise RuntimeConfigError(

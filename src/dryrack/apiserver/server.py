@@ -127,7 +127,8 @@ class ApiServer:
         Handlers of writes, and of reads that need a conversion, do not wait, so that no other
         request is given the identifiers of this one.
         """
-        reviews, told = Reviews(), len(call.warnings)
+        reviews = Reviews()
+        told = len(call.warnings)
         again = msgspec.structs.replace(call, reviews=reviews)
 
         async def attempt() -> Response:

@@ -27,6 +27,7 @@ from dryrack.base.ports import Chance
 from dryrack.client.transport import User
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.paths import metadata_of
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation import FieldProblem
@@ -138,7 +139,8 @@ class Strategy:
         return keep_status(obj, old)
 
     def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
-        meta, before = object_meta(obj), object_meta(old)
+        meta = object_meta(obj)
+        before = object_meta(old)
         return [
             *common_metadata_change(meta, before, namespaced=self.namespaced),
             *metadata_change(meta, before),
@@ -192,7 +194,7 @@ class Strategy:
 def object_meta(obj: Raw) -> ObjectMeta:
     """The metadata as a model; a bad request if a value has the wrong type."""
     try:
-        return decode(obj.get("metadata") or {}, ObjectMeta)
+        return decode(metadata_of(obj), ObjectMeta)
     except DecodeError as error:
         raise bad_request(f"metadata: {error}") from error
 
@@ -231,7 +233,7 @@ def status_only(obj: Raw, old: Raw) -> Raw:
 
 def part_only(obj: Raw, old: Raw) -> Raw:
     """The stored object, with what any write to a part of it changes in the metadata."""
-    given = obj.get("metadata") or {}
+    given = metadata_of(obj)
     kept = {key: value for key, value in old["metadata"].items() if key != "managedFields"}
     return {**old, "metadata": kept | {key: given[key] for key in _META_OF_STATUS if key in given}}
 

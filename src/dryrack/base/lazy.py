@@ -24,7 +24,8 @@ class _Late:
     def __getattr__(self, name: str) -> Any:
         # Python comes here only for what is not kept below.
         if self._load is not None:
-            self._loaded, self._load = self._load(), None
+            self._loaded = self._load()
+            self._load = None
         value = getattr(self._loaded, name)
         self.__dict__[name] = value
         return value

@@ -89,7 +89,8 @@ def _by_domain(values: Mapping[str, Value], driver: str) -> DomainMap:
     for name in sorted(values):
         domain, slash, identifier = name.partition("/")
         if not slash:
-            domain, identifier = driver, name
+            domain = driver
+            identifier = name
         domains.setdefault(domain, {})[identifier] = values[name]
     ordered = DomainMap()
     for domain in sorted(domains):

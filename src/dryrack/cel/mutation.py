@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-OBJECT, JSON_PATCH = "Object", "JSONPatch"
+OBJECT = "Object"
+JSON_PATCH = "JSONPatch"
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,8 @@ _FLIPPED = {"_<_": "_>_", "_<=_": "_>=_", "_>_": "_<_", "_>=_": "_<=_"}
 _METHODS = {"isGreaterThan": "_>_", "isLessThan": "_<_"}
 # Functions that make a value of a text.
 _MAKERS = ("quantity", "semver")
-_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+_OPENING = frozenset("([{")
+_CLOSING = frozenset(")]}")
 # A condition that is not met is never as good as met.
 _DISTANCE_MIN = 0.01
 
@@ -105,7 +106,9 @@ def _tree(part: str) -> Expr | None:
 def split(expression: str) -> tuple[str, ...]:
     """Return the conditions that `&&` joins on the outermost level."""
     tokens, problems = tokenize(expression)
-    depth, starts, previous = 0, [0], ""
+    depth = 0
+    starts = [0]
+    previous = ""
     for token in tokens:
         kind = token.kind
         if kind in _OPENING:
@@ -181,7 +184,8 @@ def _condition(tree: Expr) -> _Condition | None:
         case Call(function="!_", args=(operand,)) if (read := read_of(operand)) is not None:
             return _Condition(read, "_==_", False, "false")
         case Call(function="@in", args=(operand, ListLiteral(elements=elements))):
-            read, constants = read_of(operand), [_constant(each) for each in elements]
+            read = read_of(operand)
+            constants = [_constant(each) for each in elements]
             if read is not None and all(each is not None for each in constants):
                 known = [each for each in constants if each is not None]
                 texts = " or ".join(text for _, text in known)
@@ -195,7 +199,8 @@ def _compared(left: Expr, operator: str, right: Expr) -> _Condition | None:
         (left, right, operator),
         (right, left, _FLIPPED.get(operator, operator)),
     ):
-        read, constant = read_of(side), _constant(other)
+        read = read_of(side)
+        constant = _constant(other)
         if read is not None and constant is not None:
             return _Condition(read, shown, *constant)
     return None

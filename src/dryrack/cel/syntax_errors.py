@@ -35,7 +35,8 @@ _ESCAPED = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 def syntax_error(tokens: Sequence[Token], index: int, expected: Collection[str]) -> Problem:
     """Say that a token cannot be where it is, and what could have been there."""
     token = tokens[index]
-    found, wanted = f"'{token.text.translate(_ESCAPED)}'", _shown(expected)
+    found = f"'{token.text.translate(_ESCAPED)}'"
+    wanted = _shown(expected)
     if token.kind != EOF and tokens[index + 1].kind in expected:
         message = f"extraneous input {found} expecting {wanted}"
     elif _is_missing(token.kind, *expected):

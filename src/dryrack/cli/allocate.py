@@ -296,7 +296,8 @@ def _alike(
 
 def _tell(claims: Sequence[str], nodes: Sequence[NodeStory]) -> None:
     """Print why claims are not allocated, to stderr, so that the table stays one in a pipe."""
-    claim, told = shown(claims[0]), verdict(nodes)
+    claim = shown(claims[0])
+    told = verdict(nodes)
     named = paint(claim, "bold") if sys.stderr.isatty() else claim
     if len(claims) > 1:
         named += f" and {many(len(claims) - 1, 'claim')} like it"

@@ -186,7 +186,8 @@ def print_story(story: Explanation, where: str) -> None:
     elif story.settled:
         print_line(f"{paint(shown(story.claim), 'bold green')} is already allocated")
     else:
-        claim, told = paint(shown(story.claim), "bold red"), verdict(story.nodes)
+        claim = paint(shown(story.claim), "bold red")
+        told = verdict(story.nodes)
         at = "" if told == WAITS_FOR_GANG else f" on {shown(where)}"
         print_line(f"{sentence(claim, told)}{at}")
         _print_refused(story)

@@ -80,7 +80,8 @@ def run(wish: Wish) -> bool:
     if wish.prints_classes:
         print_classes(kinds)
         return True
-    form, site = log_format_of(wish.log_format), site_of(wish)
+    form = log_format_of(wish.log_format)
+    site = site_of(wish)
     addresses = (
         address_of("--metrics-address", wish.metrics_address),
         address_of("--grpc-health-address", wish.health_address),

@@ -207,14 +207,16 @@ def _check(wish: Wish) -> None:
 def _serve(wish: Wish) -> bool:
     """Publish until a signal stops the process."""
     form = log_format_of(wish.log_format)
-    options, attachment = options_of(wish), attachment_of(wish)
+    options = options_of(wish)
+    attachment = attachment_of(wish)
     connection = connection_to(kubeconfig=wish.kubeconfig, context=wish.context)
     return serve(form, lambda: _served(connection, options, attachment))
 
 
 def config_hint(options: PublishOptions) -> str:
     """Return what to do if no device configuration exists."""
-    name, namespace = options.config_map, options.namespace
+    name = options.config_map
+    namespace = options.namespace
     make = f"kubectl create configmap {name} -n {namespace} --from-file={options.key}=FILE"
     return (
         f"no node has devices: ConfigMap {namespace}/{name} does not exist, and there is no "
@@ -260,7 +262,8 @@ def _once(wish: Wish) -> bool:
     """Publish once, print what could not be published, and return whether all is published."""
     from dryrack.cluster.process import configure_logs
 
-    options, form = options_of(wish), log_format_of(wish.log_format)
+    options = options_of(wish)
+    form = log_format_of(wish.log_format)
     connection = connection_to(kubeconfig=wish.kubeconfig, context=wish.context)
     configure_logs(form)
     outcome = asyncio.run(_published(connection, options))

@@ -38,7 +38,8 @@ def settings_of(
     A single profile without a name is used for all `names`. If the profiles have names, the
     `option` that sets other names is an error.
     """
-    plugins, profiles = installed_plugins(), configuration.profiles
+    plugins = installed_plugins()
+    profiles = configuration.profiles
     if not profiles[0].scheduler_name:
         found = {name: profile_of(profiles[0], name, plugins) for name in names}
     elif option:

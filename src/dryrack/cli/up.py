@@ -31,6 +31,7 @@ from dryrack.cluster.process import (
     launching,
     state_of,
 )
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -281,7 +282,7 @@ def _kubeconfig(wish: Wish) -> Path | None:
     if wish.merges:
         kubeconfig.read(path)
     elif path.exists():
-        names = {each.get("name") for each in kubeconfig.read(path).get("clusters") or ()}
+        names = {each.get("name") for each in get(kubeconfig.read(path), "clusters", ())}
         if names - {kubeconfig.entry_name(wish.name)}:
             raise UsageError(f"--kubeconfig {path}: has other clusters; add --merge to keep them")
     return path

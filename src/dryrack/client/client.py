@@ -19,6 +19,7 @@ from dryrack.client.errors import TransportError, error_of
 from dryrack.client.lines import LineSplitter
 from dryrack.client.sharing import LARGE_BYTES_MIN, SharedDecoder
 from dryrack.client.transport import ADMIN, Chunk, Request, Response, Stream, Transport, User
+from dryrack.kinds.paths import get, metadata_of
 from dryrack.kinds.raw import Raw
 
 _encode = msgspec.json.Encoder().encode
@@ -108,8 +109,8 @@ class Client:
         while True:
             request = self._request("GET", endpoint.path(selection.namespace), query, accept=accept)
             page = _read(await self._send(request), request.path)
-            items += (kind | item for item in page.get("items") or ())
-            metadata = page.get("metadata") or {}
+            items += (kind | item for item in get(page, "items", ()))
+            metadata = metadata_of(page)
             if not metadata.get("continue"):
                 return Listing(tuple(items), str(metadata.get("resourceVersion", "")))
             query["continue"] = metadata["continue"]
@@ -133,7 +134,8 @@ class Client:
         if metadata is not None and not is_readable:
             metadata = {"namespace": "default" if endpoint.is_namespaced else ""}
         metadata = metadata or {}
-        namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
+        namespace = metadata.get("namespace", "")
+        name = metadata.get("name", "")
         path = endpoint.path(namespace, name if subresource else "", subresource)
         query = {"fieldValidation": field_validation} if field_validation else {}
         return await self._ask("POST", path, query, body=_typed(endpoint, obj))
@@ -290,11 +292,13 @@ class Client:
         media_type: str = JSON,
         accept: str = JSON,
     ) -> Request:
-        headers, data = self._headers, b""
+        headers = self._headers
+        data = b""
         if accept != JSON:
             headers = headers | {"accept": accept}
         if body is not None:
-            headers, data = headers | {"content-type": media_type}, _encode(body)
+            headers = headers | {"content-type": media_type}
+            data = _encode(body)
         asked = urlencode(query) if query else ""
         return Request(method, path, asked, headers, data, self._user)
 
@@ -393,5 +397,5 @@ def ends_initial_events(event: WatchEvent) -> bool:
     """Whether all that was there when a watch began has been sent."""
     if event.type != "BOOKMARK":
         return False
-    annotations = event.object.get("metadata", {}).get("annotations") or {}
+    annotations = get(event.object.get("metadata", {}), "annotations", {})
     return bool(annotations.get("k8s.io/initial-events-end") == "true")

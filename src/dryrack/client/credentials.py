@@ -16,6 +16,7 @@ from typing import Protocol
 from dryrack.base.errors import DryrackError
 from dryrack.base.ports import Clock
 from dryrack.client.timekeeping import seconds_of
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 # A command that asks a person something takes its time; one that hangs must not hang us for ever.
@@ -89,7 +90,8 @@ class TokenFile:
         return self._pair
 
     def renew(self) -> bool:
-        before, self._token = self._token, self._read()
+        before = self._token
+        self._token = self._read()
         self._read_at = self._clock.now()
         return before != self._token
 
@@ -147,7 +149,7 @@ class Command:
         try:
             process = await asyncio.create_subprocess_exec(
                 command,
-                *(self._spec.get("args") or ()),
+                *get(self._spec, "args", ()),
                 env=self._environment(),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
@@ -168,7 +170,7 @@ class Command:
         return output
 
     def _environment(self) -> dict[str, str]:
-        given: Sequence[Raw] = self._spec.get("env") or ()
+        given: Sequence[Raw] = get(self._spec, "env", ())
         asked: Raw = {"interactive": False}
         if self._spec.get("provideClusterInfo"):
             asked["cluster"] = self._cluster

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dryrack.client.client import Client
 from dryrack.client.endpoints import Endpoint
 from dryrack.client.errors import NotFoundError, TransportError
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -36,7 +37,7 @@ async def discover(client: Client) -> tuple[Served, ...]:
 def _all_preferred(answer: Raw) -> tuple[Served, ...] | None:
     if answer.get("kind") != "APIGroupDiscoveryList":
         return None
-    return tuple(each for group in answer.get("items") or () for each in _preferred(group))
+    return tuple(each for group in get(answer, "items", ()) for each in _preferred(group))
 
 
 async def is_served(client: Client, endpoint: Endpoint) -> bool:
@@ -49,23 +50,23 @@ async def is_served(client: Client, endpoint: Endpoint) -> bool:
 
 
 def _watchable(answer: Raw) -> frozenset[str]:
-    resources = answer.get("resources") or ()
+    resources = get(answer, "resources", ())
     return frozenset(
-        each["name"] for each in resources if {"list", "watch"} <= set(each.get("verbs") or ())
+        each["name"] for each in resources if {"list", "watch"} <= set(get(each, "verbs", ()))
     )
 
 
 def _preferred(group: Raw) -> Iterator[Served]:
     """The versions are in the order of preference."""
     seen: set[str] = set()
-    name = (group.get("metadata") or {}).get("name") or ""
-    for version in group.get("versions") or ():
-        for resource in version.get("resources") or ():
+    name = get(group, "metadata.name") or ""
+    for version in get(group, "versions", ()):
+        for resource in get(version, "resources", ()):
             plural = resource["resource"]
             if plural in seen or version.get("freshness") == "Stale":
                 continue
             seen.add(plural)
-            kind = (resource.get("responseKind") or {}).get("kind", "")
+            kind = get(resource, "responseKind", {}).get("kind", "")
             is_namespaced = resource.get("scope") == "Namespaced"
             endpoint = Endpoint(name, version["version"], plural, kind, is_namespaced)
-            yield Served(endpoint, frozenset(resource.get("verbs") or ()))
+            yield Served(endpoint, frozenset(get(resource, "verbs", ())))

@@ -19,6 +19,7 @@ from dryrack.client.endpoints import LEASES
 from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TransportError
 from dryrack.client.informer import Name
 from dryrack.client.timekeeping import Timekeeper, deadline, jittered, micro_timestamp, sleep
+from dryrack.kinds.paths import spec_of
 from dryrack.kinds.raw import Raw
 
 _logger = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ class Terms:
 
 def is_open(lease: Raw, identity: str, *, unchanged_seconds: float) -> bool:
     """Whether somebody may take a lease that has looked the same for so long."""
-    spec = lease.get("spec") or {}
+    spec = spec_of(lease)
     holder = spec.get("holderIdentity") or ""
     duration = float(spec.get("leaseDurationSeconds") or 0)
     return holder in ("", identity) or unchanged_seconds >= duration
@@ -56,7 +57,7 @@ def is_open(lease: Raw, identity: str, *, unchanged_seconds: float) -> bool:
 
 def taken(lease: Raw, identity: str, terms: Terms, now: float) -> Raw:
     """The lease as its holder writes it."""
-    spec = lease.get("spec") or {}
+    spec = spec_of(lease)
     when = micro_timestamp(now)
     is_mine = spec.get("holderIdentity") == identity
     held = {
@@ -187,7 +188,7 @@ class LeaderElection:
 
     async def _clear(self) -> None:
         lease = await self._client.get(LEASES, self._lease.name, self._lease.namespace)
-        spec = lease.get("spec") or {}
+        spec = spec_of(lease)
         if spec.get("holderIdentity") == self._identity:
             freed = spec | {"holderIdentity": "", "leaseDurationSeconds": 1}
             await self._client.update(LEASES, lease | {"spec": freed})

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dryrack.base.errors import DryrackError
+from dryrack.kinds.paths import get
 
 
 class TransportError(DryrackError):
@@ -37,7 +38,7 @@ class ApiError(DryrackError):
     @property
     def retry_after_seconds(self) -> float:
         """How long the server asks to wait; 0 if it does not."""
-        details = self.status.get("details") or {}
+        details = get(self.status, "details", {})
         return float(details.get("retryAfterSeconds") or 0)
 
 

@@ -269,7 +269,8 @@ class Informer:
 
     def _kept(self, name: Name, event: WatchEvent) -> Raw:
         """An object without what nobody decides by, and with what it has in common with others."""
-        obj, metadata = event.object, event.object["metadata"]
+        obj = event.object
+        metadata = event.object["metadata"]
         if "managedFields" in metadata:
             # A third of most objects. The server keeps what an update does not mention.
             rest = {key: value for key, value in metadata.items() if key != "managedFields"}
@@ -448,7 +449,8 @@ class Informers:
 
     def _start(self, part: _Part) -> None:
         if self._group is not None:
-            informer, name = self._by_part[part], f"informer {part[0].resource}"
+            informer = self._by_part[part]
+            name = f"informer {part[0].resource}"
             self._tasks[part] = self._group.create_task(
                 self._supervise(name, informer.run), name=name
             )

@@ -22,6 +22,7 @@ from dryrack.client.discovery import is_served
 from dryrack.client.endpoints import DEFINITIONS
 from dryrack.client.errors import ApiError, ForbiddenError, TransportError
 from dryrack.client.informer import Name
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,9 +143,9 @@ class OptionalKind:
 
     def _promises(self, definition: Raw) -> bool:
         """Whether it says that our version is served; one with a name that is taken never is."""
-        versions = (definition.get("spec") or {}).get("versions") or ()
+        versions = get(definition, "spec.versions", ())
         served = [each.get("name") for each in versions if each.get("served")]
-        conditions = (definition.get("status") or {}).get("conditions") or ()
+        conditions = get(definition, "status.conditions", ())
         established = any(
             each["type"] == "Established" and each.get("status") == "True" for each in conditions
         )
@@ -177,7 +178,8 @@ class OptionalKind:
             self._on_known()
 
     def _leave(self) -> None:
-        objects, following = self._objects, self._following
+        objects = self._objects
+        following = self._following
         self._objects = self._following = None
         if following is not None:
             following.cancel()

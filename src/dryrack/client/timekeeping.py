@@ -199,7 +199,9 @@ class _IdleSelector(selectors.DefaultSelector):
         return events
 
     def _answer(self, error: RestlessError | None) -> None:
-        waiting, self.waiting, self._steps = self.waiting, [], 0
+        waiting = self.waiting
+        self.waiting = []
+        self._steps = 0
         for each in waiting:
             if each.done():
                 continue

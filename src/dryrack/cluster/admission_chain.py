@@ -230,9 +230,11 @@ def approval(
             from dryrack.apiserver import check_pod_security
 
             check_pod_security(resource, new, old=old, write=write)
-        seen, before = new, old
+        seen = new
+        before = old
         if write.shown is not None:
-            seen, before = write.shown(new), old and write.shown(old)
+            seen = write.shown(new)
+            before = old and write.shown(old)
         policies.check(resource, seen, old=before, write=write)
         webhooks.validate(resource, seen, old=before, write=write)
         if not write.lookup.list("resourcequotas", write.namespace):

@@ -167,7 +167,8 @@ class Attached:
     def __init__(
         self, transport: Transport, build: Callable[[EngineContext], Engine], attachment: Attachment
     ) -> None:
-        clock, chance = attachment.clock, attachment.chance
+        clock = attachment.clock
+        chance = attachment.chance
         self._attachment = attachment
         self._metrics = Registry()
         self._client = Client(MeteredTransport(transport, self._metrics), agent=attachment.agent)

@@ -97,7 +97,8 @@ class Keys:
         return self.directory / "accounts.key"
 
     def _pair(self, name: str) -> Pair:
-        crt, key = self.directory / f"{name}.crt", self.directory / f"{name}.key"
+        crt = self.directory / f"{name}.crt"
+        key = self.directory / f"{name}.key"
         return Pair(crt, key, self.lasts)
 
 
@@ -156,7 +157,8 @@ class Meanwhile:
 
 def _make(keys: Keys, addresses: Sequence[str], now: datetime.datetime) -> None:
     authority = Authority.ensure(keys.authority, now)
-    served, listed = keys.directory / _ADDRESSES, "\n".join(sorted(addresses))
+    served = keys.directory / _ADDRESSES
+    listed = "\n".join(sorted(addresses))
     is_fitting = served.exists() and served.read_text() == listed
     if not is_fitting or not authority.vouches_for(keys.server):
         authority.issue(keys.server, "kube-apiserver", addresses=(*_NAMES, *addresses))
@@ -172,7 +174,8 @@ def _make(keys: Keys, addresses: Sequence[str], now: datetime.datetime) -> None:
 
 def _is_fresh(certificate: x509.Certificate, now: datetime.datetime) -> bool:
     """Return whether a certificate is valid, and for long enough."""
-    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    begins = certificate.not_valid_before_utc
+    ends = certificate.not_valid_after_utc
     return begins <= now and (ends - now) * _RENEWAL_PART >= ends - begins
 
 
@@ -203,13 +206,15 @@ class Authority:
         from cryptography import x509
 
         if pair.exist():
-            key, certificate = load_key(pair.key), load_certificate(pair.certificate)
+            key = load_key(pair.key)
+            certificate = load_certificate(pair.certificate)
             # What it signs ends before it does.
             if _is_fresh(certificate, now) and certificate.not_valid_after_utc >= now + _LIFETIME:
                 return cls(certificate, key, now)
             name = certificate.subject
         else:
-            key, name = _new_key(), _subject("dryrack")
+            key = _new_key()
+            name = _subject("dryrack")
         builder = _builder(name, key, now, _AUTHORITY_LIFETIME).issuer_name(name)
         constraints = x509.BasicConstraints(ca=True, path_length=None)
         builder = builder.add_extension(constraints, critical=True)

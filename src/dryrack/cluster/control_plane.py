@@ -194,7 +194,8 @@ def _registry(config: RuntimeConfig, behaviours: _Behaviours) -> Registry:
 
 
 def _store(options: PlaneOptions) -> Store:
-    journal, events_max = options.journal, options.watch_log_events_max
+    journal = options.journal
+    events_max = options.watch_log_events_max
     if journal is None:
         return Store(options.recorder, events_max=events_max)
     revision = journal.revision()

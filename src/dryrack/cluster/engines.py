@@ -208,9 +208,12 @@ class _Plugins:
             states_of_virtual_nodes,
         )
 
-        informers, client, clock = around.informers, around.client, around.clock
+        informers = around.informers
+        client = around.client
+        clock = around.clock
         assert informers is not None, "engines of one cluster share them"
-        kinds, is_virtual = self.drivers.kinds, self._is_virtual
+        kinds = self.drivers.kinds
+        is_virtual = self._is_virtual
         slices = VirtualNodeSlices(client, informers, kinds, clock=clock, is_virtual=is_virtual)
         async with asyncio.TaskGroup() as group:
             group.create_task(slices.run(), name="slices of the plugin")

@@ -14,6 +14,7 @@ from dryrack.base.errors import DryrackError
 from dryrack.client.endpoints import CLASSES, DEFINITIONS, NAMESPACES, NODES, Endpoint
 from dryrack.client.errors import AlreadyExistsError, ApiError
 from dryrack.kinds.expansion.virtual_nodes import CAPACITY
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -129,7 +130,7 @@ async def add_nodes(client: Client, count: int, machine: InstanceType | None = N
 async def add_node(client: Client, node: Raw) -> bool:
     """A node with its size; whether it is new."""
     made = await _create(client, NODES, node)
-    if made is not None and not (made.get("status") or {}).get("capacity"):
+    if made is not None and not get(made, "status.capacity"):
         status = {**made, "status": node["status"]}
         await client.update(NODES, status, subresource="status")
     return made is not None

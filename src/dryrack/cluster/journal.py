@@ -114,7 +114,8 @@ class SqliteJournal:
             await asyncio.shield(self._commit)
 
     async def _run(self) -> None:
-        records, self._gathered = self._gathered, []
+        records = self._gathered
+        self._gathered = []
         try:
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._thread, self._write, records)

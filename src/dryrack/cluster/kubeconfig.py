@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
 from dryrack.cluster.certificates import read_client_key
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -96,11 +97,11 @@ def without(theirs: Raw, cluster: str) -> Raw:
 
 def _previous_of(config: Raw, name: str) -> str:
     """Return the context that was the current one before the context `name`, or ""."""
-    for entry in config.get("contexts") or ():
-        context = entry.get("context") or {}
-        for each in (context.get("extensions") or ()) if entry.get("name") == name else ():
+    for entry in get(config, "contexts", ()):
+        context = get(entry, "context", {})
+        for each in get(context, "extensions", ()) if entry.get("name") == name else ():
             if each.get("name") == _PREVIOUS:
-                return str((each.get("extension") or {}).get("context") or "")
+                return str(get(each, "extension.context") or "")
     return ""
 
 
@@ -110,7 +111,7 @@ def _with_previous(contexts: Sequence[Raw], previous: Mapping[str, str]) -> list
     for entry in contexts:
         name = str(entry.get("name"))
         if name in previous:
-            context = dict(entry.get("context") or {})
+            context = dict(get(entry, "context", {}))
             others = [e for e in context.pop("extensions", None) or () if e["name"] != _PREVIOUS]
             if previous[name]:
                 others += [{"name": _PREVIOUS, "extension": {"context": previous[name]}}]
@@ -133,7 +134,8 @@ def read(path: Path) -> Raw:
         raise KubeconfigError(f"{path}: not a kubeconfig; expected an object")
     found = found or {}
     for key in _LISTS:
-        entries, kind = found.get(key) or [], key.removesuffix("s")
+        entries = found.get(key) or []
+        kind = key.removesuffix("s")
         if not isinstance(entries, list) or not all(_is_entry(each, kind) for each in entries):
             raise KubeconfigError(f"{path}: {key}: expected a list of entries with name and {kind}")
     return found

@@ -25,7 +25,8 @@ class SystemClock:
 
         from dryrack.client.supervision import current_component
 
-        delay, component = max(0.0, when - self.now()), current_component()
+        delay = max(0.0, when - self.now())
+        component = current_component()
         guarded = callback if component is None else component.guard(callback)
         return get_running_loop().call_later(delay, guarded)
 

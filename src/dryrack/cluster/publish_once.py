@@ -79,7 +79,8 @@ async def _settled(publisher: Publisher, clock: Timekeeper) -> dict[str, str]:
         if publisher.publishing.is_idle and not publisher.publishing.unsettled():
             return {}
         if clock.now() - looked >= _WEIGH_SECONDS:
-            looked, found = clock.now(), _failing(publisher)
+            looked = clock.now()
+            found = _failing(publisher)
             # Whatever changes is progress, also if it takes its time.
             failing, since = found, since if found == failing else looked
     return failing or {"": "the sources are not read yet"}

@@ -14,6 +14,7 @@ from dryrack.base.text import hint
 from dryrack.kinds import schemas
 from dryrack.kinds.convert import GROUP
 from dryrack.kinds.migrations import KINDS_GONE
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 def kind_problem(document: Document, registry: Registry) -> Problem:
     """Why a document is of no kind that is served."""
-    kind, version = document.kind, document.api_version
+    kind = document.kind
+    version = document.api_version
     if not kind or not version:
         missing = "apiVersion" if kind else "kind"
         return document.problem("", f"an object without {missing}", f"add {missing}")
@@ -56,7 +58,7 @@ def problems(document: Document, resource: Resource, error: ApiError) -> tuple[P
     read = GoShapes().conform(resource, document.raw)
     if read.unknown:
         return tuple(_unknown_field(document, resource, path) for path in read.unknown)
-    causes = (error.status.get("details") or {}).get("causes") or ()
+    causes = get(error.status, "details.causes", ())
     if causes:
         return tuple(
             document.problem(each["field"], f"{named}, {each['field']}: {each['message']}")

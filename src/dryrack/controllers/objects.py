@@ -5,6 +5,7 @@ from typing import Any
 
 from dryrack.client.endpoints import Endpoint
 from dryrack.hardware import DEVICE_FAULT, NODE_FAULT
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 FAULTS = (DEVICE_FAULT, NODE_FAULT)
@@ -15,11 +16,11 @@ def uid_of(obj: Raw) -> str:
 
 
 def labels_of(obj: Raw) -> Mapping[str, str]:
-    return obj["metadata"].get("labels") or {}
+    return get(obj["metadata"], "labels", {})
 
 
 def annotations_of(obj: Raw) -> Mapping[str, str]:
-    return obj["metadata"].get("annotations") or {}
+    return get(obj["metadata"], "annotations", {})
 
 
 def fault_annotations(node: Raw | None) -> Mapping[str, str]:
@@ -29,7 +30,7 @@ def fault_annotations(node: Raw | None) -> Mapping[str, str]:
 
 
 def finalizers_of(obj: Raw) -> Sequence[str]:
-    return obj["metadata"].get("finalizers") or ()
+    return get(obj["metadata"], "finalizers", ())
 
 
 def is_deleted(obj: Raw) -> bool:
@@ -46,7 +47,7 @@ def status_of(obj: Raw) -> Raw:
 
 
 def owners_of(obj: Raw) -> Sequence[Raw]:
-    return obj["metadata"].get("ownerReferences") or ()
+    return get(obj["metadata"], "ownerReferences", ())
 
 
 def controller_of(obj: Raw) -> Raw | None:
@@ -78,7 +79,7 @@ def controller_reference(owner: Raw, endpoint: Endpoint) -> Raw:
 
 
 def condition_of(obj: Raw, kind: str) -> Raw | None:
-    conditions: Sequence[Raw] = status_of(obj).get("conditions") or ()
+    conditions: Sequence[Raw] = get(obj, "status.conditions", ())
     return next((each for each in conditions if each.get("type") == kind), None)
 
 

@@ -20,6 +20,7 @@ from dryrack.controllers.objects import (
 )
 from dryrack.controllers.workloads import template_hash
 from dryrack.controllers.writes import Create, Delete, Update, Write
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 HASH_LABEL = "controller-revision-hash"
@@ -49,7 +50,7 @@ def chronicle(
 
     Revisions `in_use` (by name) are never forgotten; `label` is where a revision keeps its hash.
     """
-    template = spec_of(owner).get("template") or {}
+    template = get(owner, "spec.template", {})
     data = {"spec": {"template": template | {"$patch": "replace"}}}
     ordered = sorted(known, key=lambda each: (each.get("revision", 0), name_of(each)))
     same = next((each for each in reversed(ordered) if each.get("data") == data), None)
@@ -66,10 +67,10 @@ def _added(
 ) -> Chronicle:
     taken = {each["metadata"]["name"] for each in ordered}
     owner_name = owner["metadata"]["name"]
-    template = spec_of(owner).get("template") or {}
+    template = get(owner, "spec.template", {})
     hashes = (template_hash(template, number) for number in range(len(taken) + 1))
     digest = next(each for each in hashes if f"{owner_name}-{each}" not in taken)
-    labels = (template.get("metadata") or {}).get("labels") or {}
+    labels = get(template, "metadata.labels", {})
     revision = {
         "metadata": {
             "name": f"{owner_name}-{digest}",

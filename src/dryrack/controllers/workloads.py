@@ -31,6 +31,7 @@ from dryrack.controllers.writes import Create, Delete, Patch, Report, Update, Wr
 from dryrack.kinds.decode import decode
 from dryrack.kinds.expansion.workloads import pod_of
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.selectors import matches_labels
 
@@ -71,8 +72,9 @@ def family_of(
     A matching orphan is adopted, a member that no longer matches is released. While such writes
     are due, the members are not complete.
     """
-    is_selected = _selecting(spec_of(owner).get("selector") or {})
-    members, writes = [], []
+    is_selected = _selecting(get(owner, "spec.selector", {}))
+    members = []
+    writes = []
     for candidate in candidates:
         matches = is_selected(labels_of(candidate))
         if is_controlled_by(candidate, owner):
@@ -89,7 +91,7 @@ def _selecting(selector: Raw) -> Callable[[Mapping[str, str]], bool]:
     """Whether labels are selected; the server has seen to it that the selector makes sense."""
     if selector.get("matchExpressions"):
         return partial(matches_labels, decode(selector, LabelSelector))
-    wanted = (selector.get("matchLabels") or {}).items()
+    wanted = get(selector, "matchLabels", {}).items()
     return lambda labels: bool(wanted) and wanted <= labels.items()
 
 

@@ -23,6 +23,7 @@ from dryrack.client.errors import ApiError, NotFoundError
 from dryrack.client.events import EventRecorder
 from dryrack.client.informer import Informers, Name, name_of
 from dryrack.client.timekeeping import Timekeeper, sleep
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class Report:
 def without_finalizer(endpoint: Endpoint, obj: Raw, finalizer: str) -> Patch:
     """Lets that very object go, for one of those who keep it."""
     metadata = obj["metadata"]
-    left = [each for each in metadata.get("finalizers") or () if each != finalizer]
+    left = [each for each in get(metadata, "finalizers", ()) if each != finalizer]
     patch = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
     return Patch(endpoint, name_of(obj), {"metadata": patch | {"finalizers": left or None}})
 

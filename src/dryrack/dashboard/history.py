@@ -117,7 +117,8 @@ class History:
     ) -> Then:
         """The fleet at a revision or a time, found from what it is now; raises if not known."""
         moment = self._moment(at)
-        past, places = dict(pools), dict(nodes)
+        past = dict(pools)
+        places = dict(nodes)
         for each in reversed(self._moments):
             if each.revision <= moment.revision:
                 break
@@ -202,7 +203,8 @@ def _device_changes(old: PoolRow | None, new: PoolRow | None) -> Iterator[tuple[
     before = {each.name: each for each in old.devices} if old is not None else {}
     after = {each.name: each for each in new.devices} if new is not None else {}
     for name in {**before, **after}:
-        was, now = before.get(name), after.get(name)
+        was = before.get(name)
+        now = after.get(name)
         # Of what is withdrawn, nobody says any more what it is.
         one = was or now
         assert one is not None, "it is in one of them"

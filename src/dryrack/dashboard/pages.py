@@ -90,7 +90,8 @@ class Pages:
         )
 
     async def _fleet_with(self, request: web.Request, names: list[str]) -> web.StreamResponse:
-        now, slices = self._now(), self._live.objects(SLICES)
+        now = self._now()
+        slices = self._live.objects(SLICES)
 
         def document() -> dict[str, Any]:
             return now.document() | {"attributes": attribute_columns(now.pools, slices, names)}
@@ -127,7 +128,8 @@ class Pages:
     async def attributes(self, request: web.Request) -> web.StreamResponse:
         """By what the map can be grouped."""
         await self._live.look()
-        raws, revision = self._live.objects(SLICES), self._live.revision
+        raws = self._live.objects(SLICES)
+        revision = self._live.revision
         found = await asyncio.to_thread(attribute_documents, raws)
         return await _json(request, {"revision": revision, "attributes": found})
 
@@ -203,7 +205,8 @@ class Pages:
 
     async def slices(self, request: web.Request) -> web.StreamResponse:
         await self._live.look()
-        raws, revision = self._live.objects(SLICES), self._live.revision
+        raws = self._live.objects(SLICES)
+        revision = self._live.revision
         found = await asyncio.to_thread(slice_documents, raws)
         return await _json(request, {"revision": revision, "slices": found})
 

@@ -58,7 +58,8 @@ def _written(store: Store, record: Record, time: float) -> PastWrite | None:
     """Makes a write again; None if there was nothing to delete."""
     previous = store.get(record.key)
     if record.json is None:
-        stored, kind = store.delete(record.key, expected=None), EventType.DELETED
+        stored = store.delete(record.key, expected=None)
+        kind = EventType.DELETED
     else:
         stored = store.put(record.key, _decode(record.json), expected=None)
         kind = EventType.MODIFIED if previous is not None else EventType.ADDED

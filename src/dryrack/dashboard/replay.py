@@ -64,7 +64,8 @@ async def replay(
     """Makes the past again; its moments have the revisions before this one."""
     known = Known()
     for number, stored in enumerate(past.objects):
-        kind, raw = kinds[stored.key.resource], stored.object
+        kind = kinds[stored.key.resource]
+        raw = stored.object
         known.put(kind, None, raw)
         tracked.change(kind, None, raw)
         if number % _OBJECTS_AT_ONCE == 0:

@@ -54,7 +54,8 @@ def nearest(name: str, known: Collection[str]) -> str | None:
 
 def _is_of_same_vendor(name: str, other: str) -> bool:
     """Return whether the domains in two names may be the same, but for a slip of the pen."""
-    mine, other_one = _vendor(name), _vendor(other)
+    mine = _vendor(name)
+    other_one = _vendor(other)
     if not mine or not other_one or mine == other_one:
         return True
     return difflib.SequenceMatcher(None, mine, other_one).ratio() >= _NEAR_VENDOR

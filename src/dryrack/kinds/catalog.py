@@ -104,7 +104,8 @@ def model_of(api_version: str, kind: str) -> type[KubernetesObject] | Unknown:
 
 def fix_of(unknown: Unknown, document: Document) -> str:
     """Return what to do about a document without a model: the whole conversion of an old one."""
-    raw, kind = document.raw, document.kind
+    raw = document.raw
+    kind = document.kind
     if not document.api_version.startswith(f"{GROUP}/"):
         return unknown.fix
     if kind in CURRENT:

@@ -129,7 +129,8 @@ class Repeat:
 
     @property
     def message(self) -> str:
-        this, where = self.document, f"{self.before.file}:{self.before.line}"
+        this = self.document
+        where = f"{self.before.file}:{self.before.line}"
         return f"{this.kind} {this.name!r} is also at {where}, and this one counts"
 
 

@@ -104,7 +104,8 @@ def _listed(names: Sequence[str]) -> str:
 
 def moved(path: Path, api_version: str) -> str:
     """Where a field that is not in this place belongs; empty where that is not known."""
-    holder, name = _holder(path), str(path[-1])
+    holder = _holder(path)
+    name = str(path[-1])
     if path == ("spec", "devices") and api_version.startswith("resource.k8s.io/"):
         return "move it under `spec`: a template has spec.spec"
     if api_version == V1BETA1:
@@ -119,7 +120,8 @@ def misplaced_in(raw: Any, path: Path) -> str:
     """What is to be moved in an object that lacks something, as it is in an older version."""
     if raw.get("apiVersion") == V1BETA1:
         return ""
-    holder, found = _holder((*path, "")), raw
+    holder = _holder((*path, ""))
+    found = raw
     for step in path:
         is_there = isinstance(found, dict | list) and (
             step in found

@@ -6,7 +6,6 @@ difference between them. On hot paths, prefer `metadata_of`, `spec_of`, and `sta
 not split a path.
 """
 
-from collections.abc import Mapping
 from typing import Any, TypeVar, overload
 
 from dryrack.kinds.raw import Raw
@@ -27,13 +26,20 @@ def get(obj: Any, path: str, default: T) -> T: ...
 
 
 def get(obj: Any, path: str, default: Any = None) -> Any:
-    """Return the value at a dotted path, or the default if a part of the path is unset."""
+    """
+    Return the value at a dotted path, or the default if a part of the path is unset.
+
+    An empty value of the wrong type counts as unset if the default is a collection, so that the
+    result can be read as the collection that the caller expects.
+    """
     value = obj
     for key in path.split("."):
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             return default
         value = value.get(key)
-    return default if value is None else value
+    if value is None or (not value and isinstance(default, dict | list | tuple)):
+        return default
+    return value
 
 
 def metadata_of(obj: Raw) -> Raw:

@@ -32,11 +32,15 @@ def newest_generation(
     slices: Iterable[Slice], pool_of: Callable[[Slice], ResourcePool]
 ) -> Generation[Slice]:
     """What consumers look at; `pool_of` gives the `spec.pool` of a slice in any form."""
-    number, newest, counts = 0, list[Slice](), list[int]()
+    number = 0
+    newest = list[Slice]()
+    counts = list[int]()
     for each in slices:
         pool = pool_of(each)
         if not newest or pool.generation > number:
-            number, newest, counts = pool.generation, [], []
+            number = pool.generation
+            newest = []
+            counts = []
         if pool.generation == number:
             newest.append(each)
             counts.append(pool.resource_slice_count)

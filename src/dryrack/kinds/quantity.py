@@ -293,7 +293,8 @@ def _small(text: str, number: _Number, unit: tuple[int, int, Format]) -> Quantit
     if base == 2:
         if number.decimals or 14 - len(number.digits) - exponent * 3 // 10 < 0:
             return None
-        value, scale = int(shifted), 0
+        value = int(shifted)
+        scale = 0
         kept = value & 7 != 0
         unscaled = number.sign * (value << exponent)
     else:
@@ -323,10 +324,13 @@ def _large(text: str, number: _Number, unit: tuple[int, int, Format]) -> Quantit
     # Rounding to nano leaves the decimal at that scale, whether or not a digit was lost.
     unscaled, scale = (nanos, _NANO) if nanos else (0, _scale_of_zero(scale))
     if preferred is Format.BINARY_SI and nanos > INT64_MAX * 10**9:
-        unscaled, scale, nanos = INT64_MAX, 0, INT64_MAX * 10**9
+        unscaled = INT64_MAX
+        scale = 0
+        nanos = INT64_MAX * 10**9
     if preferred is Format.BINARY_SI and 0 < nanos < 10**9:
         preferred = Format.DECIMAL_SI
-    nanos, unscaled = number.sign * nanos, number.sign * unscaled
+    nanos = number.sign * nanos
+    unscaled = number.sign * unscaled
     return Quantity(nanos, preferred, unscaled=unscaled, scale=scale, big=True, written=text)
 
 

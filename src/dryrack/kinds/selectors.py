@@ -127,7 +127,8 @@ class NodeMatcher:
         A good term may match before or after a bad one; `SelectorError` is raised only when
         no term matches and at least one is bad.
         """
-        labels, name = node.metadata.labels, node.metadata.name
+        labels = node.metadata.labels
+        name = node.metadata.name
         if any(term.matches(labels, name) for term in self.terms):
             return True
         if self.errors:
@@ -231,7 +232,9 @@ def _field_problems(requirement: NodeSelectorRequirement, path: str) -> Iterator
 
 def _problems(requirement: _Requirement, path: str) -> Iterator[FieldProblem]:
     """What makes no sense about a requirement whose operator is known."""
-    key, values, field = requirement.key, requirement.values, f"{path}values"
+    key = requirement.key
+    values = requirement.values
+    field = f"{path}values"
     yield from _key_problems(f"{path}key", key)
     detail = _count_complaint(requirement.operator, values)
     if detail:
@@ -282,7 +285,8 @@ def _meets(requirement: _Requirement, labels: Mapping[str, str]) -> bool:
 
 
 def _compares(requirement: _Requirement, value: str) -> bool:
-    number, bound = _int64(value), _int64(requirement.values[0])
+    number = _int64(value)
+    bound = _int64(requirement.values[0])
     if number is None or bound is None:
         return False
     return number > bound if requirement.operator == "Gt" else number < bound

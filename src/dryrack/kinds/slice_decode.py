@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import force_setattr
 
 from dryrack.kinds.decode import decode
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.resource import ResourceSlice
 
@@ -40,7 +41,7 @@ class SliceDecoder:
         typed = decode(raw, ResourceSlice)
         # The typed devices are nobody else's yet.
         for document, device in zip(
-            raw.get("spec", {}).get("devices") or (), typed.spec.devices, strict=True
+            get(raw.get("spec", {}), "devices", ()), typed.spec.devices, strict=True
         ):
             for name, field in _PARTS:
                 if part := document.get(name):
@@ -59,5 +60,6 @@ class SliceDecoder:
 
     def _keep(self, key: _Key, entry: _Entry) -> None:
         if len(self._known) >= _PARTS_MAX:
-            self._before, self._known = self._known, {}
+            self._before = self._known
+            self._known = {}
         self._known[key] = entry

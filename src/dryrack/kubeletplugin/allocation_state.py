@@ -20,6 +20,7 @@ from dryrack.client.informer import Informer
 from dryrack.client.timekeeping import sleep
 from dryrack.hardware import node_owner
 from dryrack.kinds.decode import decode, to_builtins
+from dryrack.kinds.paths import get
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.kubeletplugin.device_kind import PrepareError
 from dryrack.kubeletplugin.kinds.fake import split_of, uuid_of
@@ -62,8 +63,10 @@ def allocation_state(
     is_ready: bool,
 ) -> Raw:
     """What the object of a node says; `claims` are those with devices on it."""
-    name, uid = node["metadata"]["name"], node["metadata"]["uid"]
-    devices, offered = NodeDevices.of(kind, name), kind.devices(name)
+    name = node["metadata"]["name"]
+    uid = node["metadata"]["uid"]
+    devices = NodeDevices.of(kind, name)
+    offered = kind.devices(name)
     parents = _parents(offered)
     spec: Raw = {
         "allocatableDevice": [
@@ -190,7 +193,8 @@ class AllocationStates:
     async def _served(self) -> None:
         """Waits until the kind is there."""
         selection = Selection(namespace=self._terms.namespace)
-        is_told, seconds = False, _RETRY_SECONDS
+        is_told = False
+        seconds = _RETRY_SECONDS
         while True:
             try:
                 return await self._client.peek(STATES, selection)
@@ -252,8 +256,8 @@ class AllocationStates:
                 self.mark(each["metadata"]["name"])
 
     def _nodes_of(self, claim: Raw) -> tuple[str, ...]:
-        allocation = (claim.get("status") or {}).get("allocation") or {}
-        results = (allocation.get("devices") or {}).get("results") or ()
+        allocation = get(claim, "status.allocation", {})
+        results = get(allocation, "devices.results", ())
         pools = {each["pool"] for each in results if each["driver"] == self._kind.driver}
         return tuple(sorted(pools))
 
@@ -312,10 +316,10 @@ def states_of_virtual_nodes(
 
 
 def _is_node_ready(node: Raw) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or ()
+    conditions = get(node, "status.conditions", ())
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def _content(state: Raw) -> tuple[Any, ...]:
-    owners = state["metadata"].get("ownerReferences") or ()
+    owners = get(state["metadata"], "ownerReferences", ())
     return state.get("spec"), state.get("status"), [owner["uid"] for owner in owners]

@@ -94,7 +94,8 @@ class Checkpoint:
 
     def save(self, record: ClaimRecord) -> None:
         """Afterwards the claim is on disk, and it was not there before or is there as before."""
-        path, data = self._path(record.uid), _encode(record)
+        path = self._path(record.uid)
+        data = _encode(record)
         if self.files.read(path) is None:
             # A name that changes after the content is on disk would be waited for once more.
             create_file(self.files, path, data)

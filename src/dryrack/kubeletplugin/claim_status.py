@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from dryrack.client.endpoints import CLAIMS
 from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.client.timekeeping import sleep, timestamp
+from dryrack.kinds.paths import get, status_of
 from dryrack.kubeletplugin.record import State
 
 if TYPE_CHECKING:
@@ -121,8 +122,8 @@ class ClaimStatuses:
             claim = await self._client.get(CLAIMS, record.name, record.namespace)
         except NotFoundError:
             return
-        status = claim.get("status") or {}
-        there = {_key(s): s for s in status.get("devices") or () if s["driver"] == driver}
+        status = status_of(claim)
+        there = {_key(s): s for s in get(status, "devices", ()) if s["driver"] == driver}
         is_another = claim["metadata"]["uid"] != record.uid
         if is_another or "allocation" not in status or _is_said(wanted, there):
             return
@@ -151,6 +152,6 @@ def _key(status: Raw) -> _Key:
 def _timeless(status: Raw) -> Raw:
     conditions = [
         {key: value for key, value in each.items() if key != "lastTransitionTime"}
-        for each in status.get("conditions") or ()
+        for each in get(status, "conditions", ())
     ]
     return {**status, "conditions": conditions}

@@ -39,7 +39,8 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
 
 def with_metadata(record: ClaimRecord, claim: ResourceClaim, devices: NodeDevices) -> ClaimRecord:
     """The record with a file for each request, whose CDI device comes with the first device."""
-    allocation, driver = claim.status.allocation, devices.kind.driver
+    allocation = claim.status.allocation
+    driver = devices.kind.driver
     assert allocation is not None, "only an allocated claim is prepared"
     by_request: dict[str, list[DeviceRequestAllocationResult]] = {}
     for result in allocation.devices.results:

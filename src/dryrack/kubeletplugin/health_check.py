@@ -27,7 +27,8 @@ _logger = logging.getLogger(__name__)
 _SERVICE = "grpc.health.v1.Health"
 # The messages have one field each, and these are all that are needed of them: a status that is 1
 # or 2, and the name of a service, which is empty or the only one that is known.
-_SERVING, _NOT_SERVING = b"\x08\x01", b"\x08\x02"
+_SERVING = b"\x08\x01"
+_NOT_SERVING = b"\x08\x02"
 _KNOWN_REQUESTS = (b"", b"\x0a\x00", b"\x0a\x08liveness")
 _ANSWER_SECONDS_MAX = 5.0
 

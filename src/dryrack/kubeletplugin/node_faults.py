@@ -17,6 +17,7 @@ from dryrack.client.events import EventRecorder
 from dryrack.client.informer import Informer
 from dryrack.client.timekeeping import sleep
 from dryrack.hardware import NO_FAULTS, PrepareMode, fault_lines, faults_of
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,13 +119,14 @@ class NodeFaultWatch:
 
     async def _read(self) -> None:
         node = self._informer.get("", self._node)
-        annotations = node["metadata"].get("annotations") or {} if node is not None else {}
+        annotations = get(node["metadata"], "annotations", {}) if node is not None else {}
         faults = faults_of(_joined(annotations, self._said), self.clock.now())
         if faults != self._faults:
             self._faults = faults
             devices = sorted(faults.devices)
             _logger.info("faults changed", extra={"node": self._node, "devices": devices})
-            changed, self._changed = self._changed, asyncio.Event()
+            changed = self._changed
+            self._changed = asyncio.Event()
             changed.set()
         await self._tell(node, faults.problems)
 

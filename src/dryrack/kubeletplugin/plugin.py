@@ -206,7 +206,8 @@ class NodePlugin:
     @contextmanager
     def _metered(self, verb: str) -> Iterator[None]:
         loop = asyncio.get_running_loop()
-        started, has_failed = loop.time(), True
+        started = loop.time()
+        has_failed = True
         try:
             yield
             has_failed = False
@@ -323,7 +324,8 @@ class NodePlugin:
     def _write_specs(self, record: ClaimRecord) -> None:
         for file in record.metadata:
             directory = self._metadata_directory(record) / file.request
-            path, content = directory / device_metadata.FILE, file.content.encode()
+            path = directory / device_metadata.FILE
+            content = file.content.encode()
             if self._files.read(path) != content:
                 # In place: a container that has it mounted keeps the file that it was given.
                 self._files.make_directory(directory, 0o755)

@@ -16,7 +16,8 @@ _RESULTS = ("success", "error")
 
 def fatal_errors(registry: Registry) -> Number:
     """Errors beside the kubelet's calls that ended the plugin."""
-    name, text = "fatal_background_errors_total", "Background errors that stopped the plugin."
+    name = "fatal_background_errors_total"
+    text = "Background errors that stopped the plugin."
     return registry.counter(f"{_PREFIX}_{name}", text).of()
 
 

@@ -112,7 +112,9 @@ def plan(claim: ResourceClaim, devices: NodeDevices, others: RecordIndex) -> Cla
 
 def allocated_devices(claim: ResourceClaim, devices: NodeDevices) -> Iterable[AllocatedDevice]:
     """The results of the driver, one by one; `PrepareError` if one is not on the node."""
-    kind, node, known = devices.kind, devices.node, devices.devices
+    kind = devices.kind
+    node = devices.node
+    known = devices.devices
     what = f"claim {claim.full_name}"
     allocation = claim.status.allocation
     if allocation is None:

@@ -68,7 +68,8 @@ class Sockets:
         With the UID of a pod they are those of one of several instances; where the kernel has no
         room for the path a digest takes the place of the UID, and then of both names.
         """
-        own, registry = kubelet / "plugins" / driver, kubelet / "plugins_registry"
+        own = kubelet / "plugins" / driver
+        registry = kubelet / "plugins_registry"
         if not uid:
             return Sockets(own / "dra.sock", registry / f"{driver}-reg.sock")
         names = (
@@ -94,7 +95,8 @@ async def serving_kubelet(
 
     With a source of faults it acts by them, and tells the kubelet how devices are.
     """
-    dra, registration = grpc.aio.server(), grpc.aio.server()
+    dra = grpc.aio.server()
+    registration = grpc.aio.server()
     dra.add_generic_rpc_handlers(
         tuple(_dra_service(plugin, package, faults) for package in (DRA_V1, DRA_V1BETA1))
     )

@@ -31,6 +31,7 @@ from dryrack.hardware import (
 )
 from dryrack.kinds.decode import DecodeError, decode, to_builtins
 from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.paths import get
 from dryrack.kinds.resource import (
     CELDeviceSelector,
     DeviceClass,
@@ -201,7 +202,8 @@ class SlicePublisher:
         now = self._clock.now()
         is_soon = now - self._written_at < _REWRITES_FORGOTTEN_AFTER_SECONDS
         self._rewrites = self._rewrites + 1 if is_soon and faults == self._written else 0
-        self._written, self._written_at = faults, now
+        self._written = faults
+        self._written_at = now
         beyond = self._rewrites - _REWRITES_AT_ONCE
         if beyond == 0:
             _logger.warning(
@@ -266,16 +268,16 @@ _Mark = tuple[str, str, str, str]
 def _times(observed: Iterable[Raw]) -> Iterator[tuple[_Mark, str]]:
     """When taints came, as the server has noted it where it was not told."""
     for each in observed:
-        for device in each["spec"].get("devices") or ():
-            for taint in device.get("taints") or ():
+        for device in get(each["spec"], "devices", ()):
+            for taint in get(device, "taints", ()):
                 if "timeAdded" in taint:
                     yield _mark(device, taint), taint["timeAdded"]
 
 
 def _timed(slice_: Raw, times: Mapping[_Mark, str]) -> Raw:
     """With the times of taints that are there already."""
-    for device in slice_["spec"].get("devices") or ():
-        for taint in device.get("taints") or ():
+    for device in get(slice_["spec"], "devices", ()):
+        for taint in get(device, "taints", ()):
             when = times.get(_mark(device, taint))
             if when is not None:
                 taint.setdefault("timeAdded", when)
@@ -298,7 +300,7 @@ def _is_same(new: Raw, old: Raw | None) -> bool:
 
 
 def _owners(slice_: Raw) -> list[Raw]:
-    return slice_["metadata"].get("ownerReferences") or []
+    return get(slice_["metadata"], "ownerReferences", [])
 
 
 def _over(new: Raw, old: Raw | None) -> Raw:

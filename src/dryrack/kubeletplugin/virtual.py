@@ -20,6 +20,7 @@ from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.workqueue import WorkQueue
 from dryrack.hardware import NO_FAULTS, PrepareMode, faults_of
 from dryrack.kinds.decode import decode
+from dryrack.kinds.paths import get
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.kubeletplugin.device_kind import PrepareError
 from dryrack.kubeletplugin.node_faults import failure
@@ -174,7 +175,8 @@ class VirtualDrivers:
             yield _injection(index.by_uid, wanted)
 
     def _prepare(self, kind: DeviceKind, node: str, raw: Raw, faults: NodeFaults) -> None:
-        plugin, place = self._plugin(kind, node), (kind.driver, node)
+        plugin = self._plugin(kind, node)
+        place = (kind.driver, node)
         uid = raw["metadata"]["uid"]
         if uid in plugin.records:
             return
@@ -239,13 +241,13 @@ def _injection(
 
 
 def _faults(node: Raw, now: float) -> NodeFaults:
-    return faults_of(node["metadata"].get("annotations") or {}, now)
+    return faults_of(get(node["metadata"], "annotations", {}), now)
 
 
 def _has(claim: Raw, driver: str) -> bool:
     """Whether a claim was given devices of a driver."""
-    devices = ((claim.get("status") or {}).get("allocation") or {}).get("devices") or {}
-    return any(each["driver"] == driver for each in devices.get("results") or ())
+    devices = get(claim, "status.allocation.devices", {})
+    return any(each["driver"] == driver for each in get(devices, "results", ()))
 
 
 class VirtualNodeSlices:
@@ -329,6 +331,6 @@ class VirtualNodeSlices:
 
 
 def _nodes_of(slice_: Raw) -> tuple[str, ...]:
-    labels = slice_["metadata"].get("labels") or {}
+    labels = get(slice_["metadata"], "labels", {})
     node = slice_["spec"].get("nodeName")
     return (node,) if node and labels.get(MANAGED_BY) == MANAGER else ()

@@ -51,7 +51,8 @@ def field_home(schema: Schema, path: Path) -> str:
     The field may belong one level down or up. Below, exactly one object, or one list of objects,
     must have a field of that name.
     """
-    above, name = [schema], str(path[-1])
+    above = [schema]
+    name = str(path[-1])
     for step in path[:-1]:
         below = above[-1].items if isinstance(step, int) else above[-1].child(step)
         if below is None:

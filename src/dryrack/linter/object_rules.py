@@ -21,6 +21,7 @@ from dryrack.extension.policies import (
 )
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.paths import metadata_of
 from dryrack.kinds.rules.accounts import RoleBindingRules, RoleRules
 from dryrack.kinds.rules.budgets import BudgetRules
 from dryrack.kinds.rules.configuration import ConfigMapRules, SecretRules
@@ -55,7 +56,8 @@ if TYPE_CHECKING:
 _RBAC = "rbac.authorization.k8s.io/v1"
 _ADMISSION = "admissionregistration.k8s.io/v1"
 # Nothing that is judged here depends on what a server makes up.
-_UID, _NOW = "00000000-0000-4000-8000-000000000000", "2026-01-01T00:00:00Z"
+_UID = "00000000-0000-4000-8000-000000000000"
+_NOW = "2026-01-01T00:00:00Z"
 
 
 @cache
@@ -137,7 +139,7 @@ def _judged(rules: KindRules, obj: Raw, namespace: str) -> Sequence[FieldProblem
 
 def _completed(obj: Raw, rules: KindRules, namespace: str) -> Raw:
     """The metadata with what a server makes up; a dump has its own, and labels made of it."""
-    given = obj.get("metadata") or {}
+    given = metadata_of(obj)
     meta = {**given, "uid": given.get("uid") or _UID, "creationTimestamp": _NOW}
     if rules.namespaced:
         meta["namespace"] = namespace

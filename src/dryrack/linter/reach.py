@@ -54,7 +54,8 @@ class Supply:
     def _counted(
         self, devices: Iterable[PlacedDevice], tolerations: tuple[DeviceToleration, ...]
     ) -> Reach:
-        shared, own = 0, Counter[str]()
+        shared = 0
+        own = Counter[str]()
         for placed in devices:
             if not _is_usable(placed, tolerations):
                 continue

@@ -119,7 +119,8 @@ class Selection:
     def _run(self, texts: Sequence[str], among: Selected) -> Selected:
         if any(isinstance(self._table.program(text), cel.CompileError) for text in texts):
             return Selected(among.shapes, compiled=False)
-        remaining, failures = among.shapes, list[Failure]()
+        remaining = among.shapes
+        failures = list[Failure]()
         for index, text in enumerate(texts):
             passed, errors = self._evaluate(text, remaining)
             failures += [
@@ -157,7 +158,8 @@ class _Admitted:
 def _shapes(devices: Iterable[PlacedDevice], visible: frozenset[str] | None) -> tuple[Shape, ...]:
     found: dict[Hashable, Shape] = {}
     for placed in devices:
-        driver, device = placed.entry.value.spec.driver, placed.device
+        driver = placed.entry.value.spec.driver
+        device = placed.device
         key = (
             driver,
             _seen(device.attributes, visible),
@@ -166,7 +168,8 @@ def _shapes(devices: Iterable[PlacedDevice], visible: frozenset[str] | None) -> 
         )
         shape = found.get(key)
         if shape is None:
-            attributes, capacity = _readable(device.attributes), device.capacity
+            attributes = _readable(device.attributes)
+            capacity = device.capacity
             multiple = device.allow_multiple_allocations
             shape = found[key] = Shape(cel.Device(driver, attributes, capacity, multiple))
         shape.members.append(placed)

@@ -69,7 +69,9 @@ _FIRST = 10**9
 # kube-scheduler looks for nodes that fit among all nodes up to the first number, and among more
 # until it has found this percentage of them, which falls by one with every so many nodes.
 _NODES_MIN = 100
-_SHARE_MAX, _SHARE_MIN, _NODES_A_PERCENT = 50, 5, 125
+_SHARE_MAX = 50
+_SHARE_MIN = 5
+_NODES_A_PERCENT = 125
 
 # To ask a node for devices takes up to two milliseconds.
 _NODES_A_TURN = 8
@@ -153,7 +155,8 @@ class Attempt(msgspec.Struct, frozen=True):
 
     def _failure(self) -> Unplaced | None:
         """Return the error that kube-scheduler meets on a node, whichever nodes fit."""
-        allocator, fleet = self.cluster.allocator, self.cluster.fleet
+        allocator = self.cluster.allocator
+        fleet = self.cluster.fleet
         if not self.pod.wanted or not isinstance(allocator, FindsDoubtfulNodes):
             return None
         doubtful = allocator.doubtful_nodes(
@@ -335,20 +338,23 @@ class Attempt(msgspec.Struct, frozen=True):
                 yield Refusal(node.name, self._asked(node).reasons)
                 continue
             if refusal not in told:
-                fact, remedy = refusal.fact, refusal.remedy
+                fact = refusal.fact
+                remedy = refusal.remedy
                 refused = _for_all(self.pod.wanted, node.name, Code.NODE, fact, remedy)
                 told[refusal] = refused.reasons
             yield Refusal(node.name, told[refusal])
 
     def _unplaced(self, queue: NodeQueue, decided: Sequence[Unsatisfiable]) -> Unplaced:
-        nodes, words = len(self.cluster.fleet), frozenset(queue.refusals)
+        nodes = len(self.cluster.fleet)
+        words = frozenset(queue.refusals)
         if not nodes:
             return Unplaced("no nodes available to schedule pods", self._refusals, words=words)
         refusals, unresolvable = self._counts(queue)
         counts = ", ".join(
             sorted(f"{count} {refusal}" for refusal, count in refusals.items() if count)
         )
-        unmet, undecided = self._unmet(queue, decided), self._undecided(queue)
+        unmet = self._unmet(queue, decided)
+        undecided = self._undecided(queue)
         message = f"0/{nodes} nodes are available: {counts}.{unmet}{undecided}"
         unresolvable += sum(refusals.get(each, 0) for each in _OF_DEVICES)
         # A claim that is allocated elsewhere may be let go when who uses it goes.

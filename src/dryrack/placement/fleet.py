@@ -126,7 +126,8 @@ class Fleet:
 
     def leave(self, pod: Hashable) -> bool:
         """The pod is on no node; whether it was on one."""
-        occupant, node = self.occupant(pod), self._places.pop(pod, "")
+        occupant = self.occupant(pod)
+        node = self._places.pop(pod, "")
         if occupant is None:
             return False
         state = self._state(node)

@@ -212,7 +212,8 @@ class NodeQueue:
 
     def know(self, name: str, scores: DeviceScores) -> None:
         """The node would take the pod, with devices of these scores."""
-        rank, group = self._ranks[name], self._sorts[name][1]
+        rank = self._ranks[name]
+        group = self._sorts[name][1]
         self._forget(name)
         sort = (scores, group)
         self._ranks[name], self._sorts[name] = rank, sort
@@ -258,7 +259,8 @@ class NodeQueue:
         """Scores those to which something happened."""
         if not self._stale:
             return
-        many, changed = len(self._stale) > _MANY, set()
+        many = len(self._stale) > _MANY
+        changed = set()
         interned: dict[_Sort, _Sort] = {sort: sort for sort in self._heaps}
         for name in self._stale:
             self._forget(name)

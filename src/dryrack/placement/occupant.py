@@ -43,7 +43,8 @@ class Occupant(msgspec.Struct, frozen=True, gc=False):
         pod: Pod, *, claims: Iterable[str] | None = None, amounts: Amounts | None = None
     ) -> Occupant:
         """The pod; `claims` and `amounts`, if they are others than the pod itself tells."""
-        metadata, affinity = pod.metadata, pod.spec.affinity
+        metadata = pod.metadata
+        affinity = pod.spec.affinity
         if affinity is not None and not (affinity.pod_affinity or affinity.pod_anti_affinity):
             affinity = None
         demand = demand_of(pod)

@@ -136,10 +136,8 @@ def unresolvable_nodes(
     profile: Profile = DEFAULT_PROFILE,
 ) -> frozenset[str]:
     """The nodes that refuse the pod for what no pod that goes can change."""
-    constraints, states = (
-        PodConstraints.of(pod, wanted, allocated, extended=extended),
-        cluster.fleet.states(),
-    )
+    constraints = PodConstraints.of(pod, wanted, allocated, extended=extended)
+    states = cluster.fleet.states()
     try:
         checks = PluginsInPlay.of(constraints, cluster.fleet, profile).checks
         refusals = {state.name: first_refusal(checks, state) for state in states}

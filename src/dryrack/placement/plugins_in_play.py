@@ -212,7 +212,8 @@ def first_refusal(checks: Sequence[tuple[Plugin, Check]], node: NodeState) -> No
 
 def _calls_of(pod: PodConstraints, fleet: Fleet, profile: Profile) -> PluginCalls:
     """What is left to call for pods of its template; kept for the templates that came last."""
-    known, template = profile.calls_by_template, pod.template
+    known = profile.calls_by_template
+    template = pod.template
     found = known.get(template)
     if found is None:
         naming: list[PluginCall[Check]] = [
@@ -275,7 +276,8 @@ def _named(plugin: Plugin, pod: PodConstraints, *_asked: object) -> Check | None
     if names is None:
         return None
     words = f"node(s) didn't satisfy plugin(s) [{plugin.name}]"
-    fact, remedy = f"plugin {plugin.name} selects other nodes", "use a node that it selects"
+    fact = f"plugin {plugin.name} selects other nodes"
+    remedy = "use a node that it selects"
     refusal = NodeRefusal(words, fact, remedy, is_unresolvable=True)
     return lambda node: None if node.name in names else refusal
 

@@ -223,7 +223,8 @@ class Preemptor:
     ) -> Iterator[_Unit]:
         """The least important that the group can spare, and all the others with them as one."""
         running = [each for each in group.members if fleet.occupant(each) is not None]
-        victims, spare = self._victims(fleet, here), group.spare(len(running))
+        victims = self._victims(fleet, here)
+        spare = group.spare(len(running))
         single = victims[max(0, len(victims) - spare) :]
         keys = {each.key for each in single}
         others = [each for each in running if each not in keys]

@@ -129,7 +129,8 @@ def _feasible(
         given = _devices(plugins.pod, cluster, node)
         if isinstance(given, str):
             it.passed = [each for each in it.passed if each != DYNAMIC_RESOURCES.name]
-            it.refused_by, it.refusal = DYNAMIC_RESOURCES.name, given
+            it.refused_by = DYNAMIC_RESOURCES.name
+            it.refusal = given
         else:
             yield node, given
 

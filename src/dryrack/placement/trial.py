@@ -125,7 +125,8 @@ class Trial:
 
         A claim whose volume has to be made remembers the node, as it does when the pod is bound.
         """
-        volumes, state = self._fleet.volumes, self._fleet.get(node)
+        volumes = self._fleet.volumes
+        state = self._fleet.get(node)
         waiting = list(volumes.waiting(pod)) if pod.spec.volumes else []
         if not waiting or state is None:
             return

@@ -29,6 +29,7 @@ from dryrack.client.endpoints import (
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.expansion.pod_claims import is_group
+from dryrack.kinds.paths import get, status_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.scheduling import CoschedulingPodGroup, PodGroup, PodGroupV1Beta1
 from dryrack.placement import Membership, definitions, membership
@@ -116,8 +117,8 @@ class Checkers:
     def _idle(self) -> Iterator[Violation]:
         """Pods that have their devices and a node, and do not start."""
         for claim in self._claims.values():
-            status = claim.get("status") or {}
-            for user in status.get("reservedFor") or () if status.get("allocation") else ():
+            status = status_of(claim)
+            for user in get(status, "reservedFor", ()) if status.get("allocation") else ():
                 pod = self._pods.get(user["uid"])
                 if pod is None or _phase(pod) != "Pending" or not pod["spec"].get("nodeName"):
                     continue
@@ -146,8 +147,9 @@ class Checkers:
                 yield Violation(Invariant.NO_LEAK, subject, f"belongs to node {node}, {_DELETED}")
 
     def _claim_leaks(self, claim: Raw) -> Iterator[str]:
-        metadata, status = claim["metadata"], claim.get("status") or {}
-        users = status.get("reservedFor") or ()
+        metadata = claim["metadata"]
+        status = status_of(claim)
+        users = get(status, "reservedFor", ())
         is_allocated = bool(status.get("allocation"))
         if is_allocated and not users:
             yield "is allocated, but not reserved for any pod"
@@ -155,9 +157,9 @@ class Checkers:
             yield from self._user_leaks(user)
         # One that is in use goes when its users have.
         if "deletionTimestamp" in metadata and not users:
-            kept = ", ".join(metadata.get("finalizers") or ())
+            kept = ", ".join(get(metadata, "finalizers", ()))
             yield f"has a deletionTimestamp, but still exists; finalizers: {kept or 'none'}"
-        for owner in metadata.get("ownerReferences") or ():
+        for owner in get(metadata, "ownerReferences", ()):
             if owner["kind"] == "Pod" and owner["uid"] not in self._pods:
                 yield f"was created for pod {owner['name']}, {_DELETED}"
 
@@ -237,35 +239,38 @@ class _Devices:
 
     @staticmethod
     def _put(pool: _PoolSupply, each: Raw, new: Raw | None) -> None:
-        spec, name = each["spec"], _name(each)
+        spec = each["spec"]
+        name = _name(each)
         for table in (pool.counters, pool.draws, pool.capacity):
             table.pop(name, None)
         if new is None:
             return
         pool.counters[name] = {
             (counters["name"], counter): _nanos(value["value"])
-            for counters in spec.get("sharedCounters") or ()
+            for counters in get(spec, "sharedCounters", ())
             for counter, value in counters["counters"].items()
         }
-        devices = spec.get("devices") or ()
+        devices = get(spec, "devices", ())
         pool.draws[name] = {
             device["name"]: _draws(device) for device in devices if device.get("consumesCounters")
         }
         pool.capacity[name] = {
             device["name"]: {
-                key: _nanos(value["value"]) for key, value in (device.get("capacity") or {}).items()
+                key: _nanos(value["value"]) for key, value in get(device, "capacity", {}).items()
             }
             for device in devices
             if device.get("allowMultipleAllocations")
         }
 
     def claim(self, old: Raw | None, new: Raw | None) -> Iterator[Violation]:
-        before, after = _uses(old), _uses(new)
+        before = _uses(old)
+        after = _uses(new)
         claim = new or old
         assert claim is not None, "a write is of something"
         uid = _uid(claim)
         if old is not None and new is not None and _uid(old) != uid:
-            before, _ = {}, list(self.claim(old, None))
+            before = {}
+            _ = list(self.claim(old, None))
         if before == after:
             return
         self._names[uid] = _full_name(claim)
@@ -434,7 +439,7 @@ class _Gangs:
 
 def _membership(pod: Raw) -> Membership | None:
     """The gang of a pod; most pods are in none, and a look at their labels says so."""
-    labels = pod["metadata"].get("labels") or {}
+    labels = get(pod["metadata"], "labels", {})
     is_marked = any("pod-group" in label for label in labels)
     if not is_marked and not any(name in pod["spec"] for name in _GROUP_FIELDS):
         return None
@@ -447,12 +452,12 @@ def _membership(pod: Raw) -> Membership | None:
 
 def _uses(claim: Raw | None) -> dict[_Device, list[_Use]]:
     """The devices that a claim has; who only looks takes nothing."""
-    allocation = ((claim or {}).get("status") or {}).get("allocation") or {}
+    allocation = get(claim or {}, "status.allocation", {})
     found: dict[_Device, list[_Use]] = defaultdict(list)
-    for each in (allocation.get("devices") or {}).get("results") or ():
+    for each in get(allocation, "devices.results", ()):
         if not each.get("adminAccess"):
             device = _Device(each["driver"], each["pool"], each["device"])
-            use = _Use(each.get("shareID") or "", each.get("consumedCapacity") or {})
+            use = _Use(each.get("shareID") or "", get(each, "consumedCapacity", {}))
             found[device].append(use)
     return dict(found)
 
@@ -477,7 +482,7 @@ def _nanos(text: Any) -> int:
 
 
 def _phase(pod: Raw) -> str:
-    return str((pod.get("status") or {}).get("phase", ""))
+    return str(status_of(pod).get("phase", ""))
 
 
 def _name(obj: Raw | None) -> str:

@@ -35,6 +35,7 @@ from dryrack.cluster import (
     with_catalogue,
 )
 from dryrack.cluster.faults import FaultInjector
+from dryrack.kinds.paths import get, spec_of
 from dryrack.scenario.embedded_faults import InjectedFaults
 from dryrack.scenario.embedded_world import drivers_of
 from dryrack.scenario.fleet import Hardware, fleet_objects
@@ -182,8 +183,8 @@ async def _attached(
 
 def _scheduler_names(objects: Iterable[Raw]) -> tuple[str, ...]:
     """The schedulers that pods ask for, without the one that every cluster has."""
-    specs = [each.get("spec") or {} for each in objects]
-    specs += [(each.get("template") or {}).get("spec") or {} for each in specs]
+    specs = [spec_of(each) for each in objects]
+    specs += [get(each, "template.spec", {}) for each in specs]
     names = {each.get("schedulerName") or DEFAULT_NAME for each in specs}
     return tuple(sorted(names - {DEFAULT_NAME}))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
 from dryrack.client.errors import NotFoundError
 from dryrack.cluster import GROUP_KINDS
+from dryrack.kinds.paths import get
 from dryrack.scenario.references import Reference, as_text, name_in, values_at
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ async def exhibit_of(wanted: Any, sight: Sight, now: float) -> Exhibit:
     if "log" in wanted:
         lines = await _log_lines(wanted, sight)
         return Exhibit("log", now, {}, tuple(lines))
-    lines = await _object_lines(wanted["object"], wanted.get("fields") or (), sight)
+    lines = await _object_lines(wanted["object"], get(wanted, "fields", ()), sight)
     return Exhibit("object", now, {}, tuple(lines))
 
 
@@ -68,7 +69,8 @@ async def _matching(text: str, sight: Sight) -> list[Raw]:
 
 async def _log_lines(wanted: Mapping[str, str], sight: Sight) -> list[str]:
     lines: list[str] = []
-    pattern, container = f"*{wanted.get('has', '')}*", wanted.get("container")
+    pattern = f"*{wanted.get('has', '')}*"
+    container = wanted.get("container")
     for pod in await _matching(wanted["log"], sight):
         for name in [each["name"] for each in pod["spec"]["containers"]]:
             if container in (None, name):

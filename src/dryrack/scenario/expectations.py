@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dryrack.base.text import listed
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, SLICES
+from dryrack.kinds.paths import get, status_of
 from dryrack.scenario.references import (
     Reference,
     as_text,
@@ -143,10 +144,10 @@ def devices_by_pod(claims: Iterable[Raw]) -> dict[str, list[str]]:
     """By pod, as `Pod/namespace/name`: the devices that it has."""
     found: dict[str, list[str]] = {}
     for claim in claims:
-        status = claim.get("status") or {}
-        results = (status.get("allocation") or {}).get("devices", {}).get("results") or ()
+        status = status_of(claim)
+        results = get(get(status, "allocation", {}).get("devices", {}), "results", ())
         devices = [f"{each['driver']}/{each['pool']}/{each['device']}" for each in results]
-        for user in status.get("reservedFor") or ():
+        for user in get(status, "reservedFor", ()):
             if user.get("resource") == "pods":
                 name = f"Pod/{claim['metadata']['namespace']}/{user['name']}"
                 found.setdefault(name, []).extend(devices)
@@ -160,7 +161,7 @@ def published_by_place(slices: Iterable[Raw]) -> dict[str, list[str]]:
         spec = each["spec"]
         place = spec.get("nodeName") or (ALL_NODES if spec.get("allNodes") else SOME_NODES)
         pool = f"{spec['driver']}/{spec['pool']['name']}"
-        devices = [f"{pool}/{device['name']}" for device in spec.get("devices") or ()]
+        devices = [f"{pool}/{device['name']}" for device in get(spec, "devices", ())]
         found.setdefault(place, []).extend(devices)
     return found
 
@@ -179,7 +180,8 @@ def _published(
                 fits = counts == {driver: count for driver, count in wanted.items() if count}
                 shown = _offer(dict(counts))
             else:
-                fits, shown = fit_all(found, wanted), _list(found)
+                fits = fit_all(found, wanted)
+                shown = _list(found)
             if not fits:
                 yield f"{place} has {shown}, not {_offer(wanted)}"
 

@@ -35,7 +35,8 @@ class Journal:
         """A write to the store."""
         self.writes += 1
         if record.json is None:
-            verb, digest = "delete", ""
+            verb = "delete"
+            digest = ""
             self._known.discard(record.key)
         else:
             verb = "update" if record.key in self._known else "create"

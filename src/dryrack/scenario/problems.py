@@ -17,6 +17,7 @@ from dryrack.base.limits import (
 )
 from dryrack.base.text import hint
 from dryrack.cluster.faults import FaultWordsError, read_healing, read_injection
+from dryrack.kinds.paths import get
 from dryrack.kinds.shape import Path, described, render
 from dryrack.kinds.text.source_positions import parse_path
 from dryrack.kubeletplugin import DevicesError, read_devices
@@ -75,7 +76,8 @@ def _limit(scenario: Scenario) -> Iterator[tuple[Path, str, str]]:
 
 
 def _fleet(fleet: Fleet) -> Iterator[tuple[Path, str, str]]:
-    total, names = 0, dict[str, int]()
+    total = 0
+    names = dict[str, int]()
     for index, group in enumerate(fleet.nodes):
         place: Path = ("fleet", "nodes", index)
         if group.count is not None and group.count < 1:
@@ -289,7 +291,7 @@ def _repeated(place: Path, each: dict[str, Any]) -> Iterator[tuple[Path, str, st
     if unknown:
         yield (*place, unknown[0]), "unknown field", "use only repeat and object"
     yield from _object((*place, "object"), each.get("object"))
-    if "$n" not in str(((each.get("object") or {}).get("metadata") or {}).get("name")):
+    if "$n" not in str(get(each, "object.metadata.name")):
         fix = "add $n, the number of the copy, to metadata.name"
         yield (*place, "object"), "all copies would have the same name", fix
 

@@ -17,6 +17,7 @@ from dryrack.client.client import MERGE_PATCH
 from dryrack.client.endpoints import CLAIMS, NODES, PODS
 from dryrack.client.errors import AlreadyExistsError, NotFoundError, TooManyRequestsError
 from dryrack.client.timekeeping import deadline, sleep
+from dryrack.kinds.paths import get, status_of
 from dryrack.scenario.exhibits import exhibit_of
 from dryrack.scenario.expectations import described, lacking
 from dryrack.scenario.outcome import ExpectationOutcome, Outcome, StepOutcome, Verdict
@@ -255,8 +256,8 @@ class _Run:
             made = await self._world.client.create(endpoint, placed)
         except AlreadyExistsError:
             return
-        status = obj.get("status") or {}
-        if endpoint == NODES and not (made.get("status") or {}).get("capacity"):
+        status = status_of(obj)
+        if endpoint == NODES and not get(made, "status.capacity"):
             name = obj["metadata"]["name"]
             patch = {"status": status}
             await self._world.client.patch(
@@ -320,7 +321,7 @@ class _Run:
             return True
         except TooManyRequestsError as error:
             if self._now() >= latest and not self._setting.skips_missing:
-                causes = (error.status.get("details") or {}).get("causes") or ()
+                causes = get(error.status, "details.causes", ())
                 why = "; ".join(str(each.get("message", "")) for each in causes) or error.message
                 raise ContentError(f"{name_in(pod)}: not evicted: {why}") from None
             return False

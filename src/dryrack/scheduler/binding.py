@@ -188,7 +188,8 @@ class Binder:
         except BaseException:
             await self._undo(reserved)
             raise
-        bound, failures = [first], []
+        bound = [first]
+        failures = []
         for batch in _batches(others):
             answers = await asyncio.gather(
                 *(self._bound(each, obstacle, annotations) for each in batch)
@@ -311,7 +312,8 @@ class Binder:
         annotations: Mapping[str, str],
     ) -> Exception | None:
         """Binds one pod; what was in the way, if it is not bound there now."""
-        pod, node = assignment.pod, assignment.node
+        pod = assignment.pod
+        node = assignment.node
         if obstacle(pod, node):
             return OvertakenError(obstacle(pod, node))
         try:
@@ -356,7 +358,8 @@ class Binder:
                 await self.extended.discard(reserved.plan.claims[each.extended.name])
 
     async def _take_back(self, written: _Written, kept: set[str], *, is_useless: bool) -> None:
-        use, current = written.use, written.answer
+        use = written.use
+        current = written.answer
         if current is None:
             current = await self.now(use.claim)
             if current is None or not _is_as_written(current, use):

@@ -24,6 +24,7 @@ from dryrack.client.informer import name_of
 from dryrack.kinds.core import PersistentVolume, PersistentVolumeClaim
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.paths import get
 from dryrack.placement import SELECTED_NODE, WaitingClass
 from dryrack.scheduler.demands import volume_claim_key
 
@@ -136,8 +137,8 @@ def waiting_class(storage_class: Raw) -> WaitingClass:
     terms = [
         tuple((each["key"], frozenset(each["values"])) for each in term)
         for term in (
-            each.get("matchLabelExpressions") or ()
-            for each in storage_class.get("allowedTopologies") or ()
+            get(each, "matchLabelExpressions", ())
+            for each in get(storage_class, "allowedTopologies", ())
         )
     ]
     return WaitingClass(storage_class.get("provisioner") != _NO_PROVISIONER, tuple(terms))
@@ -150,5 +151,6 @@ def _reach(volume: PersistentVolume) -> tuple[object, ...]:
 def _is_released(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> bool:
     """Whether pods for other nodes no longer have to wait for a volume that is being made."""
     is_bound = bool(after.spec.volume_name) and not before.spec.volume_name
-    chosen, annotations = before.metadata.annotations.get(SELECTED_NODE), after.metadata.annotations
+    chosen = before.metadata.annotations.get(SELECTED_NODE)
+    annotations = after.metadata.annotations
     return is_bound or (chosen is not None and annotations.get(SELECTED_NODE) != chosen)

@@ -135,7 +135,8 @@ class View:
 
     def volume_problem(self, pod: Pod) -> VolumeProblem | None:
         """The first of the pod's volume claims that keeps it from every node, as it is told."""
-        problem, nodes = self._fleet.volumes.problem(pod), len(self._fleet)
+        problem = self._fleet.volumes.problem(pod)
+        nodes = len(self._fleet)
         if problem is None or not nodes:
             return problem
         said = f"0/{nodes} nodes are available: {problem.message}."
@@ -258,7 +259,8 @@ class View:
             if self._fleet.leave(name):
                 self._sleepers.wake(Change.POD_LEFT)
         elif new["spec"].get("nodeName") and not (old and _occupies(old) == _occupies(new)):
-            before, occupant = self._fleet.occupant(name), Occupant.of(decode(new, Pod))
+            before = self._fleet.occupant(name)
+            occupant = Occupant.of(decode(new, Pod))
             self._fleet.stand(name, new["spec"]["nodeName"], occupant)
             if before is not None and before.labels != occupant.labels:
                 self._sleepers.wake()
@@ -353,7 +355,8 @@ def _offers_less(before: Raw, after: Raw | None) -> bool:
 
     Of several slices each may be the one that the pool lacked to be complete.
     """
-    old, new = before["spec"], (after or before)["spec"]
+    old = before["spec"]
+    new = (after or before)["spec"]
     if any(spec["pool"].get("resourceSliceCount", 0) > 1 for spec in (old, new)):
         return False
     devices = old.get("devices", ()), new.get("devices", ())

@@ -15,6 +15,7 @@ from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import timestamp
 from dryrack.client.workqueue import WorkQueue
+from dryrack.kinds.paths import get
 from dryrack.kinds.scheduling import CoschedulingPodGroup
 from dryrack.placement import Dialect, GangKey
 
@@ -119,7 +120,7 @@ def _owners(pods: Sequence[Raw]) -> str:
 
 def _group_keys(pod: Raw) -> Sequence[str]:
     metadata = pod["metadata"]
-    name = (metadata.get("labels") or {}).get(CoschedulingPodGroup.POD_LABEL)
+    name = get(metadata, "labels", {}).get(CoschedulingPodGroup.POD_LABEL)
     return (f"{metadata['namespace']}/{name}",) if name else ()
 
 

@@ -131,7 +131,8 @@ class Scheduler:
 
     def _build_gangs(self, informers: Informers, settings: SchedulerSettings) -> None:
         """All that has to do with gangs, and with those who make way."""
-        client, clock = self._client, self._clock
+        client = self._client
+        clock = self._clock
         self._table = GangTable(clock, self._reads_gang)
         self._coscheduling = CoschedulingStatuses(client, clock, self._view.pods)
         self._groups = GroupObjects(
@@ -287,7 +288,8 @@ class Scheduler:
 
     async def _unplaced(self, raw: Raw, wanted: Demands, outcome: Unplaced) -> None:
         """A pod that fits nowhere waits; others may have to go for it."""
-        name, stale = name_of(raw), in_the_way(wanted, outcome)
+        name = name_of(raw)
+        stale = in_the_way(wanted, outcome)
         profile = self._profiles[scheduler_of(raw)]
         rank = self._rank_of(name)
         found = Help()

@@ -208,7 +208,8 @@ class GangCycle:
         await self._give_up(key, state, message, _Report.ERROR if is_error else _Report.REFUSAL)
 
     def _help(self, key: GangKey, state: GangState, outcome: GangRefused) -> Help:
-        gang, found = state.gang, self._members(key, state)
+        gang = state.gang
+        found = self._members(key, state)
         if isinstance(gang, Flaw) or isinstance(found, _Waits):
             return Help()
         return self._post_filter.for_gang(
@@ -340,7 +341,8 @@ class GangCycle:
             return
         is_error = report is _Report.ERROR
         self._meter.ended(key, Result.ERROR if is_error else Result.UNSCHEDULABLE)
-        nominated, untold = self._post_filter.nominated(key), None
+        nominated = self._post_filter.nominated(key)
+        untold = None
         try:
             await (self._groups.failed if is_error else self._groups.refused)(key, message)
         except (ApiError, TransportError) as error:

@@ -19,6 +19,7 @@ from dryrack.client.timekeeping import seconds_of
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.expansion.pod_claims import named_claim
+from dryrack.kinds.paths import get
 from dryrack.kinds.scheduling import CoschedulingPodGroup
 from dryrack.placement import (
     Flaw,
@@ -151,7 +152,8 @@ class GangTable:
 
     def is_complete(self, key: GangKey) -> bool:
         """Whether as many members are there as the gang needs, and have their claims."""
-        group, definition = self._groups.get(key), self.definitions.get(key.definition)
+        group = self._groups.get(key)
+        definition = self.definitions.get(key.definition)
         if group is None:
             return False
         minimum = group.min_count if definition is None else definition.min_count
@@ -167,7 +169,8 @@ class GangTable:
         group = self._groups.get(key)
         if group is None or group.members.keys() <= leaving:
             return None
-        pending, bound = [], []
+        pending = []
+        bound = []
         for raw in sorted(group.members.values(), key=_age):
             if name_of(raw) in leaving:
                 continue
@@ -195,7 +198,8 @@ class GangTable:
         key = self._gang_of.get(pod) if isinstance(pod, Name) else None
         if key is None or isinstance(key, Flaw) or pod in leaving:
             return None
-        group, definition = self._groups[key], self.definitions.get(key.definition)
+        group = self._groups[key]
+        definition = self.definitions.get(key.definition)
         members = group.members.keys() - leaving if leaving else group.members
         return disruption_group(key, members, group.min_count, definition)
 
@@ -234,7 +238,8 @@ class GangTable:
         After a restart nobody remembers; `is_open` tells if a plan was left in the middle. Where
         nothing says so, bound members are taken for the rest of a whole gang, and left alone.
         """
-        gang, group = state.gang, self._groups[key]
+        gang = state.gang
+        group = self._groups[key]
         if not state.bound:
             group.was_waiting = True
         if isinstance(gang, Flaw) or not state.bound or key in self.whole:
@@ -280,7 +285,7 @@ class GangTable:
 
 def _may_be_member(pod: Raw) -> bool:
     """Whether it is worth reading what the pod says about gangs."""
-    labels = pod["metadata"].get("labels") or {}
+    labels = get(pod["metadata"], "labels", {})
     return any(each in labels for each in _LABELS) or any(pod["spec"].get(it) for it in _FIELDS)
 
 

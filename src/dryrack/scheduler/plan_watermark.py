@@ -30,6 +30,7 @@ from dryrack.client.errors import (
     TransportError,
 )
 from dryrack.client.timekeeping import micro_timestamp, seconds_of, sleep
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -139,7 +140,8 @@ class PlanWatermark:
         open_plans = (*self._in_flight, *(() if oldest is None else (oldest,)))
         moments += [seconds_of(each) - _MICROSECOND for each in open_plans]
         reached = micro_timestamp(min(moments))
-        lease, settled = self._lease, self.settled
+        lease = self._lease
+        settled = self.settled
         if lease is None or settled is None or reached <= settled:
             return
         spec = {**lease["spec"], "renewTime": reached}
@@ -165,4 +167,4 @@ class PlanWatermark:
 
 def plan_of(pod: Raw) -> str:
     """The time of the plan by which the pod was bound with its gang, if there was one."""
-    return str((pod["metadata"].get("annotations") or {}).get(PLAN, ""))
+    return str(get(pod["metadata"], "annotations", {}).get(PLAN, ""))

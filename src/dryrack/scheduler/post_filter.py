@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.base.text import listed
+from dryrack.kinds.paths import get
 from dryrack.placement import (
     GangPlaced,
     Member,
@@ -290,5 +291,5 @@ def _may_be_sent_away(pod: Occupant) -> bool:
 
 
 def _is_backfill(pod: Raw) -> bool:
-    labels = pod["metadata"].get("labels") or {}
+    labels = get(pod["metadata"], "labels", {})
     return is_backfill(labels, pod["spec"].get("priority"))

@@ -18,6 +18,7 @@ from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import timestamp
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.paths import get
 from dryrack.placement import DisruptionBudget
 from dryrack.scheduler.reporting import patch_status
 
@@ -110,7 +111,8 @@ class Evictions:
             self._leaving[unit] = replace(self._leaving[unit], victims=uids)
 
     async def _send_away(self, victim: Raw, pod: Raw) -> None:
-        metadata, preemptor = victim["metadata"], pod["metadata"]
+        metadata = victim["metadata"]
+        preemptor = pod["metadata"]
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
@@ -140,7 +142,7 @@ def disruption_budgets(budgets: Iterable[Raw]) -> list[DisruptionBudget]:
             each["metadata"]["namespace"],
             _selector(each.get("spec", {}).get("selector")),
             each.get("status", {}).get("disruptionsAllowed", 0),
-            frozenset(each.get("status", {}).get("disruptedPods") or ()),
+            frozenset(get(each.get("status", {}), "disruptedPods", ())),
         )
         for each in budgets
     ]

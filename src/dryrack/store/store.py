@@ -210,7 +210,8 @@ class Store:
         history begins anew, after which more events still come. The answer ends the subscription.
         """
         self._subscriptions += 1
-        number, shelf = self._subscriptions, self._shelf(resource)
+        number = self._subscriptions
+        shelf = self._shelf(resource)
         shelf.callbacks[number] = callback
         if ended is not None:
             shelf.endings[number] = ended
@@ -235,9 +236,11 @@ class Store:
 
     def _note_readable(self, stored: Stored) -> None:
         """After the event is told: then whoever watches has asked for the JSON."""
-        kept, count_max = self._readable, READABLE_OBJECTS_MAX
+        kept = self._readable
+        count_max = READABLE_OBJECTS_MAX
         if stored.is_large:
-            kept, count_max = self._readable_large, READABLE_LARGE_OBJECTS_MAX
+            kept = self._readable_large
+            count_max = READABLE_LARGE_OBJECTS_MAX
         kept.append(stored)
         if len(kept) > count_max:
             kept.popleft().compact()

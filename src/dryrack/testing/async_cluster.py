@@ -36,6 +36,7 @@ from dryrack.cluster import (
 )
 from dryrack.cluster.faults import read_healing, read_injection
 from dryrack.kinds.core import Event
+from dryrack.kinds.paths import get
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.testing.expectation import (
     ExpectationError,
@@ -229,7 +230,8 @@ class AsyncCluster:
         `on` is a pattern of nodes; `devices` how many devices each pod has, or a pattern for each.
         """
         __tracebackhide__ = True
-        wanted, about = Wanted.of(on, devices), Target.of(target)
+        wanted = Wanted.of(on, devices)
+        about = Target.of(target)
         seconds = _WITHIN_SECONDS if within is None else seconds_of(within)
 
         async def settled() -> Members | None:
@@ -269,7 +271,8 @@ class AsyncCluster:
             members = await self._members(about)
             if members.placed or members.are_told:
                 return members
-            claims, refused = await self._claims(about), await self._without_claims(about)
+            claims = await self._claims(about)
+            refused = await self._without_claims(about)
             return members if are_held_back(members, claims, refused) else None
 
         if await self._until(told, seconds) is None:
@@ -393,7 +396,8 @@ class AsyncCluster:
         self, look: Callable[[], Awaitable[_Found | None]], seconds: float
     ) -> _Found | None:
         """What is found in time, None if nothing is."""
-        end, step = self.now() + seconds, _STEP_SECONDS_MIN
+        end = self.now() + seconds
+        step = _STEP_SECONDS_MIN
         await self._pass(0)
         while (found := await look()) is None and self.now() < end:
             self._check_engines()
@@ -421,5 +425,5 @@ class AsyncCluster:
 
 
 def _is_ready(node: Raw | None) -> bool:
-    conditions = (node or {}).get("status", {}).get("conditions") or ()
+    conditions = get((node or {}).get("status", {}), "conditions", ())
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

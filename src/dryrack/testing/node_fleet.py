@@ -34,7 +34,8 @@ class NodeGroup:
         return [self._node(virtual_node(name, machine), taints) for name in self.names]
 
     def _node(self, node: Raw, taints: list[Raw]) -> Raw:
-        meta, status = node["metadata"], node["status"]
+        meta = node["metadata"]
+        status = node["status"]
         meta["labels"] |= self.labels
         meta["annotations"] |= self.annotations
         more = {resource: str(amount) for resource, amount in self.capacity.items()}

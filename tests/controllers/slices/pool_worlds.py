@@ -107,7 +107,8 @@ def visible(slices: Iterable[Raw]) -> tuple[str, ...] | None:
     It looks at whatever slice comes first for the count; all orders must give one answer.
     """
     ordered = list(slices)
-    forwards, backwards = seen_in_order(ordered), seen_in_order(ordered[::-1])
+    forwards = seen_in_order(ordered)
+    backwards = seen_in_order(ordered[::-1])
     assert forwards == backwards, "it depends on the order in which slices come"
     return forwards
 

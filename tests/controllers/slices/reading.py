@@ -161,7 +161,9 @@ async def begin(at: Site, options: PublishOptions | None = None) -> Stage:
     """A new process on a server that may have seen others."""
     chosen = options or PublishOptions()
     informers = Informers(at.client, clock=at.clock, chance=at.chance)
-    metrics, current, ledger = Registry(), CurrentInventory(), Ledger()
+    metrics = Registry()
+    current = CurrentInventory()
+    ledger = Ledger()
     around = EngineContext(at.client, informers, at.clock, at.chance, metrics=metrics)
     sources = Sources(around, chosen, current=current, ledger=ledger)
     watch_sources(metrics, sources.verdicts)

@@ -122,7 +122,8 @@ async def stage(
     place = where or site()
     informers = Informers(place.client, clock=place.clock, chance=place.chance)
     around = EngineContext(place.client, informers, place.clock, place.chance)
-    current, ledger = CurrentInventory(), Ledger()
+    current = CurrentInventory()
+    ledger = Ledger()
     publishing = Publishing(
         around,
         options or PublishOptions(),

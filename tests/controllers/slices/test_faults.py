@@ -131,7 +131,8 @@ def test_the_cluster_becomes_what_is_wanted_whatever_gets_lost(weather: str, see
     """Errors, timeouts with and without effect, conflicts, watches that break, lag and lose."""
 
     async def scene() -> None:
-        where, observer = site(), Observer()
+        where = site()
+        observer = Observer()
         server = where.road.to
         storm = Storm(server, FAIR, seed, clock=where.clock)
         where.road.to = storm
@@ -158,7 +159,8 @@ def test_a_cache_that_lags_is_not_taken_for_the_truth(weather: Weather) -> None:
     """While nothing is heard of slices, it is asked what became of them; nobody sees a mixture."""
 
     async def scene() -> None:
-        where, observer = site(), Observer()
+        where = site()
+        observer = Observer()
         server = where.road.to
         storm = Storm(server, FAIR)
         where.road.to = storm
@@ -189,7 +191,8 @@ def test_devices_are_never_offered_under_two_names() -> None:
     """A pool that gets another name is gone under the first before it is there under the second."""
 
     async def scene() -> None:
-        where, observer = site(), Observer()
+        where = site()
+        observer = Observer()
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(observer.watch(Client(where.road.to)))
             async with stage(mapping("gpu", "gpu", devices("t4", 1), pool="a"), where=where) as at:
@@ -213,13 +216,15 @@ def test_no_healthy_slice_is_deleted_on_the_way(seed: int) -> None:
     """While nodes and inventory stay as they are, nothing the weather does deletes a slice."""
 
     async def scene() -> None:
-        where, observer = site(), Observer()
+        where = site()
+        observer = Observer()
         server = where.road.to
         storm = Storm(server, FAIR, seed)
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(observer.watch(Client(server)))
             for weather in (FAIR, BAD, LOSSY, FORGETFUL):
-                where.road.to, storm.weather = storm, weather
+                where.road.to = storm
+                storm.weather = weather
                 async with stage(wanted=VERSIONS[1], where=where) as at:
                     at.client = Client(server)
                     if weather is FAIR:
@@ -265,7 +270,8 @@ def test_a_publisher_may_be_killed_between_any_two_writes(old: int, new: int) ->
         return mortal.death.is_set()
 
     async def scene() -> None:
-        where, observer = site(), Observer()
+        where = site()
+        observer = Observer()
         server = where.road.to
         await Client(server).create(NODES, node_named("node-a"))
         async with asyncio.TaskGroup() as group:

@@ -57,7 +57,8 @@ def order(effects: list[Effect]) -> list[str]:
 
 REFUSED = Failed("refused: Invalid", is_lasting=True)
 LOST = Failed("no answer", is_lasting=False)
-IN_CACHE, NOT_IN_CACHE = Ended(is_cached=True), Ended(is_cached=False)
+IN_CACHE = Ended(is_cached=True)
+NOT_IN_CACHE = Ended(is_cached=False)
 RIGHT = Matches(("seen",), is_cached=True)
 
 
@@ -80,7 +81,8 @@ def stories(draw: st.DrawFn) -> list[Event]:
 @given(stories())
 def test_a_key_is_settled_or_open_and_never_both(story: list[Event]) -> None:
     """It is open from a difference until it is right, whatever fails in between."""
-    state, is_open = NEW, False
+    state = NEW
+    is_open = False
     for event in story:
         state, _ = step(state, event)
         is_open = isinstance(event, Differs) or (is_open and not isinstance(event, Matches))
@@ -92,7 +94,8 @@ def test_a_key_is_settled_or_open_and_never_both(story: list[Event]) -> None:
 @given(stories())
 def test_no_key_writes_more_than_a_burst_and_once_a_second(story: list[Event]) -> None:
     """In any span of time; a plan that has to wait says for how long, and then it is let."""
-    state, times = NEW, list[float]()
+    state = NEW
+    times = list[float]()
     for event in story:
         state, effects = step(state, event)
         for plan in effects:
@@ -110,7 +113,9 @@ def test_no_key_writes_more_than_a_burst_and_once_a_second(story: list[Event]) -
 @given(stories())
 def test_all_writes_since_a_key_was_right_are_in_doubt_after_a_failure(story: list[Event]) -> None:
     """Until the cache alone says that all is right, the server is asked for each of them."""
-    state, names, is_doubtful = NEW, set[Name](), False
+    state = NEW
+    names = set[Name]()
+    is_doubtful = False
     for event in story:
         state, effects = step(state, event)
         match event:
@@ -118,7 +123,8 @@ def test_all_writes_since_a_key_was_right_are_in_doubt_after_a_failure(story: li
                 is_let = any(isinstance(each, Plan) and each.writes for each in effects)
                 names |= {Name("", pool.name) for pool in event.plans if is_let}
             case Matches(is_cached=True):
-                names, is_doubtful = set(), False
+                names = set()
+                is_doubtful = False
             case Failed() | Ended(is_cached=False):
                 is_doubtful = True
 
@@ -127,7 +133,8 @@ def test_all_writes_since_a_key_was_right_are_in_doubt_after_a_failure(story: li
 
 def test_a_pool_that_fails_first_is_written_last() -> None:
     """With two that fail, the third has its turn at last; success starts the order over."""
-    state, orders = NEW, []
+    state = NEW
+    orders = []
     for _ in range(3):
         state, effects = played(differs(A, B, C), state=state)
         orders.append(order(effects))

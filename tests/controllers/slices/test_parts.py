@@ -31,7 +31,8 @@ def test_a_shared_pool_is_matched_by_any_node(
     story: list[tuple[str, list[int]]],
 ) -> None:
     """What is matched is what any node matches; a change is told if and only if it is one."""
-    matches, nodes = SharedMatches(), dict[str, list[int]]()
+    matches = SharedMatches()
+    nodes = dict[str, list[int]]()
     for node, called in story:
         before = matches.matched
         nodes[node] = called
@@ -45,7 +46,8 @@ def test_events_wait_for_calm_but_not_for_ever(caplog: pytest.LogCaptureFixture)
     """Under load one a second is written; the newest remain, and the log counts the others."""
 
     async def scene() -> None:
-        where, calm = site(), asyncio.Event()
+        where = site()
+        calm = asyncio.Event()
         informers = Informers(where.client, clock=where.clock, chance=where.chance)
         around = EngineContext(where.client, informers, where.clock, where.chance)
         events = EventQueue(around, "test", calm.is_set)
@@ -71,7 +73,8 @@ def test_events_wait_for_calm_but_not_for_ever(caplog: pytest.LogCaptureFixture)
 
 def test_listeners_are_told_of_every_other_inventory() -> None:
     """Late listeners hear of what is there; the same again is no news."""
-    current, heard = CurrentInventory(), list[int]()
+    current = CurrentInventory()
+    heard = list[int]()
     current.listen(lambda: heard.append(1))
     empty_heard = list(heard)
     for _ in range(2):

@@ -251,7 +251,8 @@ def test_whoever_dies_wherever_nobody_sees_half_a_pool(
         if lost < len(slices.all()):
             slices.remove(slices.all()[lost]["metadata"]["name"])
         new = wanted(parts)
-        before, after = visible(slices.all()), visible(_stored(new))
+        before = visible(slices.all())
+        after = visible(_stored(new))
         is_last = number == len(story) - 1
         for write in plan(new, slices.all()).writes[: None if is_last else lives]:
             slices.carry_out(write)
@@ -292,7 +293,8 @@ def test_whatever_was_there_before_nobody_sees_half_a_pool(
     strange: list[Raw], parts: Parts
 ) -> None:
     """Slices of any generation and count, as a crash or a hand leaves them, become the pool."""
-    slices, new = Slices(strange), wanted(parts)
+    slices = Slices(strange)
+    new = wanted(parts)
     after = visible(_stored(new))
     before = both_ways(slices)
     for write in plan(new, slices.all()).writes:
@@ -335,7 +337,8 @@ def test_nodes_that_see_a_part_of_a_pool_do_not_see_half_of_it(
     story: list[tuple[Parts, int]],
 ) -> None:
     """A node that only some slices are for sees its part of one version, or waits."""
-    slices, nodes = Slices(), ("node-a", "node-b")
+    slices = Slices()
+    nodes = ("node-a", "node-b")
     for number, (parts, lives) in enumerate(story):
         new = [document(each) for each in slices_of(scattered_pool(parts))]
         before = {node: seen_in_order(slices.all(), node) for node in nodes}
@@ -357,7 +360,8 @@ def test_what_was_replaced_does_not_come_to_light_for_a_part_of_the_nodes(last: 
         {"b": (("node-a", "x"),)},
         {"b": (("node-b", "x"),), last: (("node-b", "x"),)},
     ]
-    slices, seen = Slices(), list[tuple[str, ...] | None]()
+    slices = Slices()
+    seen = list[tuple[str, ...] | None]()
     for version, lives in zip(versions, (9, 1, 9), strict=True):
         parts = {name: scattered(name, given) for name, given in version.items()}
         new = [document(each) for each in slices_of(scattered_pool(parts))]

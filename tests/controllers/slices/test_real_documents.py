@@ -52,7 +52,8 @@ Raw = dict[str, Any]
 
 @asynccontextmanager
 async def publishing(kubeconfig: Path) -> AsyncIterator[Client]:
-    clock, chance = SystemClock(), SystemChance()
+    clock = SystemClock()
+    chance = SystemChance()
     async with connected(load([kubeconfig], clock)) as transport, asyncio.TaskGroup() as group:
         client = Client(transport)
         informers = Informers(client, clock=clock, chance=chance)

@@ -52,9 +52,12 @@ NODE_NAMES = ("node-0", "node-1")
 @asynccontextmanager
 async def publishing(transport: Transport) -> AsyncIterator[Publishing]:
     """A publisher that looks at everything again all the time."""
-    client, clock, chance = Client(transport), SystemClock(), SystemChance()
+    client = Client(transport)
+    clock = SystemClock()
+    chance = SystemChance()
     informers = Informers(client, clock=clock, chance=chance)
-    around, current = EngineContext(client, informers, clock, chance), CurrentInventory()
+    around = EngineContext(client, informers, clock, chance)
+    current = CurrentInventory()
     engine = Publishing(
         around,
         PublishOptions(resync_seconds=0.2),
@@ -93,7 +96,8 @@ async def is_quiet(engine: Publishing, road: Road) -> None:
 async def play(kubeconfig: Path) -> set[str]:
     """Nodes come, all is published, a new publisher agrees, nodes go; the reasons of events."""
     async with connected(load([kubeconfig], SystemClock())) as transport:
-        client, road = Client(transport), Road(transport)
+        client = Client(transport)
+        road = Road(transport)
         for name in NODE_NAMES:
             marks = {"labels": {"gpu": "yes"}, "annotations": {"kwok.x-k8s.io/node": "fake"}}
             await client.create(NODES, {"metadata": {"name": name, **marks}})

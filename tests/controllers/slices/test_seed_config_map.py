@@ -37,7 +37,8 @@ def test_should_return_nil_when_no_configuration_is_loaded() -> None:
 
 def test_should_return_current_configuration_after_setting() -> None:
     """What is set is what is found there, by all who listen as well."""
-    current, heard = CurrentInventory(), list[Inventory | None]()
+    current = CurrentInventory()
+    heard = list[Inventory | None]()
     current.listen(lambda: heard.append(current.inventory))
     for inventory in (Inventory(), Inventory(instance_types={})):
         current.replace(inventory)

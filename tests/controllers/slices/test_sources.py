@@ -659,7 +659,8 @@ def test_whatever_fails_nobody_sees_less_than_there_is(
         metadata = {"name": CONFIG_MAP, "namespace": NAMESPACE}
         data = {"config.yaml": config("own")}
         await at.client.create(CONFIG_MAPS, {"metadata": metadata, "data": data})
-        refused, asked = dict(faults), itertools.count()
+        refused = dict(faults)
+        asked = itertools.count()
 
         def refuse(request: Request) -> Response | None:
             number = next(asked)

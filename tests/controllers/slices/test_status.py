@@ -274,7 +274,8 @@ ROWS = st.builds(
 @given(st.lists(st.tuples(st.sampled_from("pqr"), ROWS), max_size=20))
 def test_the_ledger_sums_up_what_rows_say(entries: list[tuple[str, Row]]) -> None:
     """After any entries the sums are those of the last row of each key."""
-    ledger, last = Ledger(), dict[str, Row]()
+    ledger = Ledger()
+    last = dict[str, Row]()
     heard: set[Source] = set()
     ledger.listen(heard.add)
     for key, row in entries:

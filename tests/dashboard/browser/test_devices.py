@@ -71,7 +71,8 @@ def test_a_row_follows_its_device(look: Look) -> None:
     """A device that breaks is seen to break here, too."""
 
     async def story(look: Look) -> None:
-        tab, fault = look.tab, ("--kubeconfig", look.kubeconfig)
+        tab = look.tab
+        fault = ("--kubeconfig", look.kubeconfig)
         await tab.go("#/devices")
         await _filter(tab, "node-3 gpu-3")
         await tab.has("free", "main tbody .state")

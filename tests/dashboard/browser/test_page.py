@@ -41,7 +41,8 @@ def test_a_pod_goes_from_pending_to_running_while_it_is_looked_at(look: Look) ->
     """Nobody reloads: the list, the pod and the map follow the cluster."""
 
     async def story(look: Look) -> None:
-        tab, name = look.tab, "team/watched"
+        tab = look.tab
+        name = "team/watched"
         await look.client.create(CLAIMS, claim("watched", 1))
         await look.client.create(
             PODS, pod("watched", "watched", schedulingGates=[{"name": "example.com/wait"}])
@@ -66,7 +67,8 @@ def test_a_device_that_breaks_is_seen_to_break(look: Look) -> None:
     """In its details and in the legend, and it is well again when it is."""
 
     async def story(look: Look) -> None:
-        tab, device = look.tab, "node-3/gpu-3"
+        tab = look.tab
+        device = "node-3/gpu-3"
         fault = ("--kubeconfig", look.kubeconfig)
         await tab.go("#/fleet/gpu.example.com/node-3/gpu-3")
         await tab.has("free", ".panel .state")
@@ -224,7 +226,8 @@ def test_a_lost_connection_is_told_and_found_again(look: Look) -> None:
     """What is shown stays, with the time at which it was true."""
 
     async def story(look: Look) -> None:
-        tab, real = look.tab, URL(look.address)
+        tab = look.tab
+        real = URL(look.address)
         relay = Relay(real.port or 0)
         await relay.start()
         await tab.open(str(real.with_port(relay.port)))
@@ -302,7 +305,8 @@ def test_the_slider_shows_what_the_fleet_looked_like(look: Look) -> None:
     """At its beginning there is no device; back at now there are all of them."""
 
     async def story(look: Look) -> None:
-        tab, legend = look.tab, "document.querySelector('.legend').innerText"
+        tab = look.tab
+        legend = "document.querySelector('.legend').innerText"
         await tab.go("#/fleet?at=now")
         await tab.has("moment", ".timeline")
         before = await tab.js("document.querySelector('.timeline input').max")

@@ -35,7 +35,8 @@ def test_a_node_that_is_made_again_has_the_same_cards() -> None:
 
 def test_the_chips_of_a_tpu_node_share_one_uuid() -> None:
     """So Google's driver has it: the node is the seed."""
-    first, second = uuids("ct5lp-hightpu-4t", "a"), uuids("ct5lp-hightpu-4t", "b")
+    first = uuids("ct5lp-hightpu-4t", "a")
+    second = uuids("ct5lp-hightpu-4t", "b")
 
     assert len(first) == 4
     assert len(set(first)) == len(set(second)) == 1

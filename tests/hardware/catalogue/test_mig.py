@@ -164,7 +164,8 @@ def test_devices_and_counters_are_as_the_driver_publishes_them() -> None:
     slices = one_card("h100-sxm5-80gb")
     [shared] = [each for slice_ in slices for each in slice_.spec.shared_counters]
     offered = devices("h100-sxm5-80gb")
-    half, whole = offered["gpu-0-mig-3g40gb-9-4"], offered["gpu-0"]
+    half = offered["gpu-0-mig-3g40gb-9-4"]
+    whole = offered["gpu-0"]
     [of_half], [of_whole] = half.consumes_counters, whole.consumes_counters
 
     assert {name: str(each.value) for name, each in of_half.counters.items()} == {
@@ -194,7 +195,8 @@ def test_devices_and_counters_are_as_the_driver_publishes_them() -> None:
 def test_a_partition_has_the_attributes_of_its_card() -> None:
     """But for its own type and profile, and the card's UUID is under another name."""
     offered = devices("h100-sxm5-80gb")
-    card, part = offered["gpu-0"].attributes, offered["gpu-0-mig-1g10gb-me-20-6"].attributes
+    card = offered["gpu-0"].attributes
+    part = offered["gpu-0-mig-1g10gb-me-20-6"].attributes
 
     assert part["type"].string_value == "mig"
     assert part["profile"].string_value == "1g.10gb+me"

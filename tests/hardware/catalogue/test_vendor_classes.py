@@ -62,7 +62,8 @@ def test_a_claim_for_each_vendors_class_is_allocated(name: str) -> None:
 def test_a_claim_for_a_partition_is_allocated(name: str) -> None:
     """NVIDIA's class for MIG devices is served where cards are partitioned, and nowhere else."""
     machine = catalogue().instance_types[name]
-    whole, cut = slices_on(machine, Cards.WHOLE), slices_on(machine, Cards.PARTITIONED)
+    whole = slices_on(machine, Cards.WHOLE)
+    cut = slices_on(machine, Cards.PARTITIONED)
     wanted = [claim(one("mig.nvidia.com"))]
 
     [[device]] = given(allocator(cut).allocate(node(NODE), wanted))

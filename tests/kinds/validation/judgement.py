@@ -107,7 +107,8 @@ def difference(theirs: Answer, our: Answer) -> str:
             bool(our.bad_request),
         )
         return "" if same else f"theirs {_outcome(theirs)}, ours {_outcome(our)}"
-    expected, got = _comparable(theirs), _comparable(our)
+    expected = _comparable(theirs)
+    got = _comparable(our)
     lines = [f"  missing: {each}" for each in sorted((expected - got).elements())]
     lines += [f"  too much: {each}" for each in sorted((got - expected).elements())]
     return "\n".join(lines)

@@ -138,7 +138,8 @@ class Mutator:
 
 def _places(value: Any, pattern: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
     """Containers and keys that the pattern leads to."""
-    head, rest = pattern[0], pattern[1:]
+    head = pattern[0]
+    rest = pattern[1:]
     keys: list[Any]
     if isinstance(value, dict):
         keys = list(value) if head == "*" else [head]
@@ -315,7 +316,8 @@ def _device_pools(device: str, policy: str) -> dict[str, tuple[Any, ...]]:
 
 
 def _slices() -> Iterator[Mutator]:
-    kind, device = "ResourceSlice", "spec.devices.*"
+    kind = "ResourceSlice"
+    device = "spec.devices.*"
     policy = f"{device}.capacity.*.requestPolicy"
     yield from _metadata(kind)
     yield from _sets(
@@ -370,7 +372,8 @@ def _count_of(counts: tuple[int, ...], sample: Any) -> Mutate:
 
 def _claim_spec(kind: str, spec: str) -> Iterator[Mutator]:
     claim = f"{spec}.devices"
-    request, sub = f"{claim}.requests.*", f"{claim}.requests.*.firstAvailable.*"
+    request = f"{claim}.requests.*"
+    sub = f"{claim}.requests.*.firstAvailable.*"
     asked: dict[str, tuple[Any, ...]] = {}
     for where in (f"{request}.exactly", sub):
         asked |= {
@@ -421,9 +424,12 @@ def _claim_spec(kind: str, spec: str) -> Iterator[Mutator]:
 
 
 def _claim_status() -> Iterator[Mutator]:
-    kind, results = "ResourceClaim/status", "status.allocation.devices.results"
-    result, config = f"{results}.*", "status.allocation.devices.config.*"
-    device, condition = "status.devices.*", "status.devices.*.conditions.*"
+    kind = "ResourceClaim/status"
+    results = "status.allocation.devices.results"
+    result = f"{results}.*"
+    config = "status.allocation.devices.config.*"
+    device = "status.devices.*"
+    condition = "status.devices.*.conditions.*"
     named = {
         f"{where}.{field}": pool
         for where in (result, device)

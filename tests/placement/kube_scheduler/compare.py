@@ -86,7 +86,8 @@ def story(seed: int, length: int) -> Iterator[tuple[Raw, Answer]]:
             metadata = {**pod["metadata"], "name": f"placed-{number}", "uid": f"placed-{number}"}
             spec = {**pod["spec"], "nodeName": answer.node}
             pods = [*pods, {**pod, "metadata": metadata, "spec": spec}]
-        before, case = case, generator.change({**case, "pods": pods})
+        before = case
+        case = generator.change({**case, "pods": pods})
         _follow(fleet, before, case)
 
 
@@ -114,12 +115,16 @@ def _follow(fleet: Fleet, before: Raw, after: Raw) -> None:
 
 def ours(case: Mapping[str, Any], fleet: Fleet | None = None) -> Answer:
     """Our answer to a case; `fleet` is one that knows its cluster, if there is one."""
-    fleet, pod = fleet or fleet_of(case), PodConstraints.of(decode(case["pod"], Pod))
-    profile, problem = profile_of(case), fleet.volumes.problem(pod.pod)
+    fleet = fleet or fleet_of(case)
+    pod = PodConstraints.of(decode(case["pod"], Pod))
+    profile = profile_of(case)
+    problem = fleet.volumes.problem(pod.pod)
     if problem is not None:
         return Answer(unschedulable=problem.message)
     checks = PluginsInPlay.of(pod, fleet, profile).checks
-    refusals, unresolvable, feasible = {}, [], []
+    refusals = {}
+    unresolvable = []
+    feasible = []
     for state in fleet.states():
         refusal = first_refusal(checks, state)
         if refusal is None:
@@ -127,7 +132,8 @@ def ours(case: Mapping[str, Any], fleet: Fleet | None = None) -> Answer:
         else:
             refusals[state.name] = [refusal.words, *refusal.further]
             unresolvable += [state.name] if refusal.is_unresolvable else []
-    scores, outcome = _scores(pod, fleet, profile, feasible), _placed(pod.pod, fleet, profile)
+    scores = _scores(pod, fleet, profile, feasible)
+    outcome = _placed(pod.pod, fleet, profile)
     answer = Answer(refusals=refusals, unresolvable=unresolvable, scores=scores)
     if isinstance(outcome, Placed):
         return msgspec.structs.replace(answer, node=outcome.node)
@@ -153,7 +159,8 @@ def differences(ours: Answer, theirs: Answer) -> Iterator[str]:
 
 def _refusal_differences(ours: Answer, theirs: Answer) -> Iterator[str]:
     for node in sorted({*ours.refusals, *ours.scores, *theirs.refusals}):
-        our, their = ours.refusals.get(node), theirs.refusals.get(node)
+        our = ours.refusals.get(node)
+        their = theirs.refusals.get(node)
         if (our is None) != (their is None) or sorted(our or ()) != sorted(their or ()):
             yield f"{node}: ours {our}, theirs {their}"
     if (ours.unresolvable or []) != (theirs.unresolvable or []):
@@ -221,7 +228,8 @@ def fleet_of(case: Mapping[str, Any]) -> Fleet:
     for raw in case["namespaces"]:
         fleet.namespaces[raw["metadata"]["name"]] = raw["metadata"]["labels"]
     for kind, raw in _owners(case):
-        metadata, selector = raw["metadata"], raw["spec"].get("selector")
+        metadata = raw["metadata"]
+        selector = raw["spec"].get("selector")
         if selector is not None and kind in ("Service", "ReplicationController"):
             selector = {"matchLabels": selector}
         parsed = None if selector is None else decode(selector, LabelSelector)

@@ -104,7 +104,8 @@ class Generator:
         return {"metadata": {"name": name, "labels": labels}}
 
     def _node(self, name: str) -> Raw:
-        pick, labels = self._chance.choice, {}
+        pick = self._chance.choice
+        labels = {}
         if self._chance.random() < 0.85:
             labels[HOSTNAME] = name
         if self._chance.random() < 0.8:
@@ -363,9 +364,12 @@ class Generator:
         """Claims of the pod, most of them bound."""
         if self._chance.random() > 0.15:
             return
-        pod, claims, volumes = case["pod"], [], []
+        pod = case["pod"]
+        claims = []
+        volumes = []
         for number in range(self._chance.randint(1, 2)):
-            name, metadata = f"data-{number}", {"namespace": pod["metadata"]["namespace"]}
+            name = f"data-{number}"
+            metadata = {"namespace": pod["metadata"]["namespace"]}
             claim: Raw = {
                 "metadata": {**metadata, "name": name, "annotations": {}},
                 "spec": {"storageClassName": "immediate"},

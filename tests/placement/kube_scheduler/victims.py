@@ -100,7 +100,8 @@ def preempted(case: Mapping[str, Any]) -> Preempted:
         lambda node: place_on(node, **asked),
         disruption_budgets(case["budgets"]),
     )
-    unresolvable, names = unresolvable_nodes(**asked), {state.name for state in fleet.states()}
+    unresolvable = unresolvable_nodes(**asked)
+    names = {state.name for state in fleet.states()}
     candidates: dict[str, Victims] = {}
     for name in sorted(names - unresolvable):
         found = preempt(unresolvable=names - {name})

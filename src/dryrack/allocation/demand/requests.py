@@ -98,7 +98,8 @@ class Draft(msgspec.Struct, frozen=True):
 
     def checked(self, features: Features) -> Ask:
         """The ask, or the first mistake in it."""
-        wanted, claim = self.wanted, claim_name(self.claim)
+        wanted = self.wanted
+        claim = claim_name(self.claim)
         where = f"claim {claim}, request {self.name}"
         if wanted.selectors:
             _check_selectors(where, wanted.selectors)

@@ -106,7 +106,8 @@ class Bounds:
 
     def impossible(self, walk: Walk, question: Question) -> bool:
         """Whether what is demanded now, and later, cannot be met from what the walk has left."""
-        free, now = self._free(walk), question.now
+        free = self._free(walk)
+        now = question.now
         groups: list[Group] = []
         for each in (*((Group((now,), now.need),) if now else ()), *question.later):
             group = self._supplied(walk, each, free)
@@ -156,7 +157,8 @@ class Bounds:
         if len(supplies) == 1:
             return replace(group, supply=supplies[0])
         most = [sum(supply.values()) for supply in supplies]
-        need, supply = 0, dict[int, int]()
+        need = 0
+        supply = dict[int, int]()
         for demand in group.demands:
             enough = [
                 n
@@ -216,7 +218,9 @@ class Bounds:
         return known
 
     def _count_for_admin(self, walk: Walk, way: RequestRow, demand: Demand) -> Counter[int]:
-        sort, claim, held = self._likeness.sort, way.claim, walk.held
+        sort = self._likeness.sort
+        claim = way.claim
+        held = walk.held
         places = way.order[demand.cursor : demand.end]
         usable = (d for d in places if way.status[d] == USABLE)
         return Counter(sort[d] for d in usable if (claim, d) not in held)
@@ -230,7 +234,8 @@ class Bounds:
 
     def _open_to(self, walk: Walk, way: RequestRow, constraint: Constraint, device: int) -> bool:
         column = self._problem.columns[constraint.number]
-        value, state = column[device], walk.states[constraint.number]
+        value = column[device]
+        state = walk.states[constraint.number]
         if value == MISSING:
             return False
         if isinstance(state, MatchState):
@@ -329,7 +334,8 @@ class Bounds:
     def _value_suffices(self, covered: Sequence[Group], sorts: Iterable[int]) -> bool:
         by_mask: Counter[int] = Counter()
         for sort in sorts:
-            mask, number = 0, 0
+            mask = 0
+            number = 0
             for index, group in enumerate(covered):
                 if sort in group.supply:
                     mask |= 1 << index
@@ -434,7 +440,8 @@ class Bounds:
         return costs
 
     def _counters_left(self, walk: Walk, numbers: Iterable[int]) -> int:
-        left, drawn = self._problem.ledger.left, walk.drawn
+        left = self._problem.ledger.left
+        drawn = walk.drawn
         return sum(max(0, left[number] - drawn.get(number, 0)) for number in numbers)
 
     def _names_of_capacity(self) -> list[tuple[dict[int, int], dict[int, int]]]:
@@ -529,12 +536,14 @@ def _move(
     network: tuple[dict[int, tuple[int, int] | None], dict[int, int], list[Counter[int]]],
 ) -> int:
     came_from, spare, given = network
-    amount, step = min(need, spare[mask]), last
+    amount = min(need, spare[mask])
+    step = last
     while (origin := came_from[step]) is not None:
         amount = min(amount, given[step][origin[1]])
         step = origin[0]
     spare[mask] -= amount
-    step, into = last, mask
+    step = last
+    into = mask
     while True:
         given[step][into] += amount
         origin = came_from[step]

@@ -99,11 +99,13 @@ class Survey:
     def _results(self, of: Callable[[Iterable[int]], int]) -> list[int]:
         """By request: how many results its claim comes to from it on, by its least or most."""
         results = [0] * len(self.problem.requests)
-        claim, total = -1, 0
+        claim = -1
+        total = 0
         for number in reversed(range(len(results))):
             ways = self.problem.requests[number]
             if ways[0].claim != claim:
-                claim, total = ways[0].claim, 0
+                claim = ways[0].claim
+                total = 0
             total += max(0, of(way.count for way in ways))
             results[number] = total
         return results
@@ -111,10 +113,12 @@ class Survey:
     def _results_before(self) -> list[int]:
         """By request: how many results its claim has at least when it is entered."""
         results: list[int] = []
-        claim, total = -1, 0
+        claim = -1
+        total = 0
         for ways in self.problem.requests:
             if ways[0].claim != claim:
-                claim, total = ways[0].claim, 0
+                claim = ways[0].claim
+                total = 0
             results.append(total)
             total += max(0, min(way.count for way in ways))
         return results
@@ -207,7 +211,8 @@ def _safe_under(problem: Problem, slate: RequestRow, constraint: Constraint) -> 
 
 def _values_before(problem: Problem, slate: RequestRow, constraint: Constraint) -> set[int]:
     """The values that devices of earlier requests may have where "all" devices are asked for."""
-    earlier, column = problem.requests[: slate.request], problem.columns[constraint.number]
+    earlier = problem.requests[: slate.request]
+    column = problem.columns[constraint.number]
     if constraint.kind is ConstraintKind.MATCH:
         return _shared_before(problem, earlier, constraint)
     return _had(earlier, constraint, column)

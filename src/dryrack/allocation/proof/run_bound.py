@@ -95,7 +95,8 @@ class Neighbours:
             return
         column = self._problem.columns[constraint.number]
         pairs = ((demand, group) for group in groups for demand in group.demands)
-        earlier, among = 0, frozenset[int]()
+        earlier = 0
+        among = frozenset[int]()
         for demand, group in sorted(pairs, key=lambda pair: pair[0].request):
             if not all(constraint in way.constraints for way in demand.ways):
                 continue
@@ -116,7 +117,8 @@ class Neighbours:
 
     def _places(self, view: _View, way: RequestRow) -> Sequence[int]:
         """The devices that may be looked at, in order."""
-        column, demand = self._problem.columns[view.constraint.number], view.demand
+        column = self._problem.columns[view.constraint.number]
+        demand = view.demand
         holds = view.walk.holds
         return [
             device

@@ -82,7 +82,8 @@ class SearchMemo:
 
 def facts_of(problem: Problem) -> Hashable:
     """All that a search looks at, once the problem's table is complete."""
-    ledger, devices = problem.ledger, range(len(problem.devices))
+    ledger = problem.ledger
+    devices = range(len(problem.devices))
     slates = [slate for ways in problem.requests for slate in ways]
     return (
         _encode([(c.spec.devices.requests, c.spec.devices.constraints) for c in problem.claims]),

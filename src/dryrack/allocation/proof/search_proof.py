@@ -147,7 +147,8 @@ class SearchProof:
 
     def _exceeds(self, walk: Walk, frame: Frame) -> bool:
         """Whether a claim will come to more results than allowed, however devices are chosen."""
-        slate, survey = frame.slate, self._survey
+        slate = frame.slate
+        survey = self._survey
         if slate.claim in survey.mined_claims or survey.delicate[slate.claim]:
             return False
         least = survey.least_after[slate.request]
@@ -157,7 +158,8 @@ class SearchProof:
         return walk.counts[slate.claim] + least > RESULTS_MAX
 
     def key(self, walk: Walk, frame: Frame) -> Hashable:
-        slate, request = frame.slate, frame.slate.request
+        slate = frame.slate
+        request = frame.slate.request
         own = slate.name_of if frame.slot >= 0 else -1
         ruled_by = self._survey.ruled_by[request]
         states = tuple([walk.states[number].key(own) for number in ruled_by])
@@ -180,7 +182,8 @@ class SearchProof:
 
     def _may_cut(self, walk: Walk, frame: Frame) -> bool:
         """Whether it is known how the frame ends, and what it leaves behind, if it is in vain."""
-        slate, survey = frame.slate, self._survey
+        slate = frame.slate
+        survey = self._survey
         if survey.delicate[slate.claim]:
             most = survey.most_after[slate.request]
             if frame.slot >= 0:
@@ -202,7 +205,9 @@ class SearchProof:
 
         None, if that is more than there can be.
         """
-        slate, request, slot = frame.slate, frame.slate.request, frame.slot
+        slate = frame.slate
+        request = frame.slate.request
+        slot = frame.slot
         later = self.plan(request if slot < 0 else request + 1, self._shut(walk))
         if later is None:
             return None

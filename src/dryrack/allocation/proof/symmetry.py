@@ -171,7 +171,8 @@ class Likeness:
         return sorted({n for device in members for n, _ in self._problem.draws.get(device, ())})
 
     def _number_forms(self, slates: Sequence[RequestRow]) -> list[int]:
-        forms, locals_ = _Numbers(), _Numbers()
+        forms = _Numbers()
+        locals_ = _Numbers()
         numbered: list[int] = []
         for group, members in enumerate(self.members):
             place = {number: index for index, number in enumerate(self._counters[group])}
@@ -247,7 +248,8 @@ class Likeness:
 
     def twin_key(self, walk: Walk, frame: Frame, device: int) -> Hashable:
         """Equal for two devices of which the second need not be tried after the first."""
-        slate, group = frame.slate, self.group[device]
+        slate = frame.slate
+        group = self.group[device]
         held = walk.holds[device] if slate.ask.admin else 0
         if group == NO_GROUP or frame.slot > 0 or (slate.count > 1 and slate.constraints):
             return self.sort[device], held

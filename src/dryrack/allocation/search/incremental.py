@@ -131,7 +131,8 @@ class LiveAllocator:
         every = tuple(nodes.values())
         exact = [replace(site, pools=self._pools_seen(site)) for site in sites]
         pools = self._inventory.pools_of(every)
-        around, chance = self._surroundings, self._chance
+        around = self._surroundings
+        chance = self._chance
         return begin(around, pools, node=every[0], claims=claims, chance=chance, sites=exact)
 
     def _pools_seen(self, site: Site) -> frozenset[PoolId]:
@@ -230,7 +231,8 @@ class LiveAllocator:
 
     def hold(self, claim: str, allocation: AllocationResult | None) -> AffectedNodes:
         """What a claim has from now on."""
-        before, after = self._held.get(claim), allocation
+        before = self._held.get(claim)
+        after = allocation
         if _results(before) == _results(after):
             return NO_NODES
         if before is not None:

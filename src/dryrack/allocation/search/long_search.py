@@ -107,7 +107,8 @@ def look_further(problem: Problem) -> Conclusion | Search:
     """What is known of a problem that a short walk did not decide, or the search for it."""
     survey = Survey(problem)
     problem.freeze()
-    facts, endings = facts_of(problem), problem.surroundings.endings
+    facts = facts_of(problem)
+    endings = problem.surroundings.endings
     known = endings.get(facts) or endings.get(names_of(problem, facts))
     if known is not None:
         return known

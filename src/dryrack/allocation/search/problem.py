@@ -165,7 +165,9 @@ class RequestRow:
             self.count > 1,
         )
         other = rows.setdefault(key, self)
-        self.status, self.failures, self.needs = other.status, other.failures, other.needs
+        self.status = other.status
+        self.failures = other.failures
+        self.needs = other.needs
 
 
 class Problem:
@@ -251,7 +253,8 @@ class Problem:
 
     def _add_request(self, claim_index: int, request: DeviceRequest, names: dict[str, int]) -> int:
         """Add a request; returns the fewest devices that satisfy it."""
-        claim, surroundings = self.claims[claim_index], self.surroundings
+        claim = self.claims[claim_index]
+        surroundings = self.surroundings
         check_gates(claim, request, surroundings.features)
         slates: list[RequestRow] = []
         for sub, draft in enumerate(asks_of(claim, request, surroundings.classes)):
@@ -277,9 +280,11 @@ class Problem:
     def _add_constraints(self, claim_index: int, claim: ResourceClaim) -> None:
         for position, written in enumerate(claim.spec.devices.constraints):
             if written.match_attribute is not None:
-                kind, attribute = ConstraintKind.MATCH, written.match_attribute
+                kind = ConstraintKind.MATCH
+                attribute = written.match_attribute
             elif written.distinct_attribute is not None:
-                kind, attribute = ConstraintKind.DISTINCT, written.distinct_attribute
+                kind = ConstraintKind.DISTINCT
+                attribute = written.distinct_attribute
             else:
                 raise AllocationError(
                     f"claim {claim_name(claim)}, constraint #{position}: "
@@ -374,7 +379,8 @@ class Problem:
         return 0
 
     def _by_selectors(self, slate: RequestRow, device: int) -> int:
-        ask, selectors = slate.ask, self.surroundings.selectors
+        ask = slate.ask
+        selectors = self.surroundings.selectors
         shape = shape_of(self.devices[device])
         verdict = slate.by_class.get(shape)
         if verdict is None:

@@ -64,7 +64,8 @@ def _result(
     problem: Problem, claim: ResourceClaim, pick: tuple[RequestRow, int], chance: Chance
 ) -> DeviceRequestAllocationResult:
     slate, device = pick
-    pooled, shared = problem.devices[device], problem.shareable(device)
+    pooled = problem.devices[device]
+    shared = problem.shareable(device)
     binding = problem.surroundings.features.device_binding_and_status
     return DeviceRequestAllocationResult(
         request=slate.ask.label,

@@ -140,7 +140,8 @@ class Walk:
         ending = self._news
         if ending is Ending.UNDECIDED:
             ending = self._enter(self._within.start)
-        stack, end = self.stack, self.steps + steps_max
+        stack = self.stack
+        end = self.steps + steps_max
         while stack and ending is not Ending.FOUND:
             if self.steps >= end or self.dead_ends > dead_ends_max:
                 self._news = ending
@@ -237,8 +238,11 @@ class Walk:
 
     def _choose(self, frame: Frame) -> bool:
         """Take the next device that fits; raises if the walk meets an error first."""
-        slate, order = frame.slate, frame.slate.order
-        status, holds, admin = slate.status, self.holds, slate.ask.admin
+        slate = frame.slate
+        order = frame.slate.order
+        status = slate.status
+        holds = self.holds
+        admin = slate.ask.admin
         for position in range(frame.cursor, len(order)):
             device = order[position]
             if ((slate.claim, device) in self.held) if admin else holds[device]:
@@ -262,7 +266,9 @@ class Walk:
         return code
 
     def _try(self, frame: Frame, device: int) -> bool:
-        slate, tried, twin = frame.slate, frame.tried, None
+        slate = frame.slate
+        tried = frame.tried
+        twin = None
         if self._proof is not None:
             if tried is None:
                 tried = frame.tried = set()
@@ -289,7 +295,8 @@ class Walk:
         if code != USABLE or self.drained(device):
             return False
         if not self._constrain(slate, device):
-            ask, name = slate.ask, self.problem.devices[device].id
+            ask = slate.ask
+            name = self.problem.devices[device].id
             raise AllocationError(
                 f"claim {ask.claim_name}, request {ask.name}: cannot add device {name} "
                 "because a claim constraint would not be satisfied"
@@ -312,7 +319,8 @@ class Walk:
 
     def drained(self, device: int) -> bool:
         """Whether a counter has not enough left for the device."""
-        left, drawn = self.problem.ledger.left, self.drawn
+        left = self.problem.ledger.left
+        drawn = self.drawn
         return any(
             left[number] - drawn.get(number, 0) < amount for number, amount in self.draw(device)
         )
@@ -346,7 +354,9 @@ class Walk:
         return device in slate.needs and self.crowded(slate, device)
 
     def _constrain(self, slate: RequestRow, device: int) -> bool:
-        columns, states, name = self.problem.columns, self.states, slate.name_of
+        columns = self.problem.columns
+        states = self.states
+        name = slate.name_of
         for done, constraint in enumerate(slate.constraints):
             number = constraint.number
             value = columns[number][device]
@@ -394,7 +404,8 @@ class Walk:
             self.held.add((slate.claim, device))
 
     def _release(self, frame: Frame) -> None:
-        slate, device = frame.slate, frame.chosen
+        slate = frame.slate
+        device = frame.chosen
         frame.chosen = -1
         self.counts[slate.claim] -= 1
         self._picks -= 1

@@ -110,7 +110,8 @@ class CapacityRules:
         milli = self._in_milli(limits)
         if self.release is not Release.V1_36:
             _check_representable(name, wanted, milli=milli)
-        start, step = _whole(limits.min, milli=milli), _whole(limits.step, milli=milli)
+        start = _whole(limits.min, milli=milli)
+        step = _whole(limits.step, milli=milli)
         if step == 0:
             return wanted
         total = start + step * -(-(_whole(wanted, milli=milli) - start) // step)

@@ -229,7 +229,8 @@ class Inventory:
 
     def pools(self, node: Node) -> tuple[Pool, ...]:
         """The pools that matter to the node, in the order the search goes through them."""
-        name, labels = node.metadata.name, node.metadata.labels
+        name = node.metadata.name
+        labels = node.metadata.labels
         known = self._views.get(name)
         if known is None or known.labels != labels:
             of_pool = self._offered((node,))
@@ -258,7 +259,8 @@ class Inventory:
 
     def _offered(self, nodes: Sequence[Node]) -> dict[PoolId, list[int]]:
         """The slices that are for some of the nodes, by pool."""
-        slices, where = self._slices, self._where
+        slices = self._slices
+        where = self._where
         of_pool: dict[PoolId, list[int]] = {}
         for node in nodes:
             for _, number in where.get(node.metadata.name, ()):

@@ -164,7 +164,8 @@ class Renderer:
         headed: bool = True,
     ) -> Raw:
         columns = self.tables.columns(resource) if headed else None
-        now, rows = self.clock.now(), []
+        now = self.clock.now()
+        rows = []
         for obj in objects:
             row: Raw = {"cells": self.tables.cells(resource, obj, now)}
             if conditions := self.tables.conditions(resource, obj):

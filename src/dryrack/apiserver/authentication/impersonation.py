@@ -16,11 +16,14 @@ from dryrack.client.transport import User
 
 Allows = Callable[[Attributes], bool]
 
-_USER, _GROUP, _UID = "Impersonate-User", "Impersonate-Group", "Impersonate-Uid"
+_USER = "Impersonate-User"
+_GROUP = "Impersonate-Group"
+_UID = "Impersonate-Uid"
 _EXTRA = "impersonate-extra-"
 _ACCOUNT = "system:serviceaccount:"
 _AUTHENTICATION = "authentication.k8s.io"
-_AUTHENTICATED, _UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
+_AUTHENTICATED = "system:authenticated"
+_UNAUTHENTICATED = "system:unauthenticated"
 
 
 def impersonated(user: User, headers: CIMultiDict[str], allows: Allows) -> User:

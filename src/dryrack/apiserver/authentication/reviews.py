@@ -18,6 +18,7 @@ from dryrack.apiserver.decode.review_bodies import completed, posted
 from dryrack.apiserver.names import timestamp
 from dryrack.apiserver.request_context import Answer, Call, Reply
 from dryrack.client.transport import User
+from dryrack.kinds.paths import metadata_of, spec_of
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.validation import FieldProblem
 from dryrack.kinds.validation.problems import Reason
@@ -60,7 +61,7 @@ class TokenQuestions:
 
     async def review(self, call: Call) -> Answer:
         obj = posted(call)
-        spec = obj.get("spec") or {}
+        spec = spec_of(obj)
         if not spec.get("token"):
             raise bad_request("token is required for TokenReview in authentication")
         return Reply(completed(call, obj, self._status(spec)), 201)
@@ -78,7 +79,7 @@ class TokenQuestions:
         """A token for the account that the path names."""
         obj = posted(call)
         account = _account(call, obj)
-        spec = dict(obj.get("spec") or {})
+        spec = dict(spec_of(obj))
         if spec.get("expirationSeconds") is None:
             spec["expirationSeconds"] = _SECONDS_DEFAULT
         seconds = spec["expirationSeconds"]
@@ -94,7 +95,7 @@ class TokenQuestions:
 
 
 def _token_metadata(call: Call, obj: Raw, account: Raw) -> Raw:
-    given = obj.get("metadata") or {}
+    given = metadata_of(obj)
     now = timestamp(call.server.clock.now())
     names = {key: account[key] for key in ("name", "namespace", "uid")}
     return {**given, **names, "creationTimestamp": now}
@@ -102,8 +103,9 @@ def _token_metadata(call: Call, obj: Raw, account: Raw) -> Raw:
 
 def _account(call: Call, obj: Raw) -> Raw:
     """The metadata of the account; what the body says about it must be true."""
-    namespace, name = call.target.namespace, call.target.name
-    given = obj.get("metadata") or {}
+    namespace = call.target.namespace
+    name = call.target.name
+    given = metadata_of(obj)
     for key, value in (("name", name), ("namespace", namespace)):
         if given.get(key) and given[key] != value:
             problem = f"must match the service account {key} if specified"
@@ -132,7 +134,8 @@ def _bound(call: Call, spec: Raw) -> tuple[Bound, ...]:
     if not reference:
         return ()
     group, _, version = reference.get("apiVersion", "").rpartition("/")
-    kind, name = reference.get("kind", ""), reference.get("name", "")
+    kind = reference.get("kind", "")
+    name = reference.get("name", "")
     if group or kind not in ("Pod", "Secret", "Node"):
         raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
     resource = f"{kind.lower()}s"
@@ -151,7 +154,7 @@ def _bound(call: Call, spec: Raw) -> tuple[Bound, ...]:
 def _node_of_pod(call: Call, name: str) -> tuple[Bound, ...]:
     """A pod's token also tells its node, whether or not that is there."""
     pod = call.server.lookup.get("pods", call.target.namespace, name)
-    spec = (pod or {}).get("spec") or {}
+    spec = spec_of(pod or {})
     if spec.get("serviceAccountName") != call.target.name:
         raise bad_request(
             f'cannot bind token for serviceaccount "{call.target.name}" to pod running with '

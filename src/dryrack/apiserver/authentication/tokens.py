@@ -137,7 +137,8 @@ class Tokens:
             raise InvalidTokenError("service account token is not valid yet")
 
     def _check_objects(self, private: Raw) -> None:
-        namespace, account = private["namespace"], private["serviceaccount"]
+        namespace = private["namespace"]
+        account = private["serviceaccount"]
         stored = self._objects.get("serviceaccounts", namespace, account["name"])
         if stored is None:
             raise InvalidTokenError(f'serviceaccounts "{account["name"]}" not found')
@@ -175,7 +176,8 @@ def _reference(name: str, uid: str) -> Raw:
 
 
 def _user(private: Raw, token_id: str) -> User:
-    namespace, account = private["namespace"], private["serviceaccount"]
+    namespace = private["namespace"]
+    account = private["serviceaccount"]
     extra = {f"{_EXTRA}/credential-id": (f"JTI={token_id}",)} if token_id else {}
     for kind in ("node", "pod"):
         for part in ("name", "uid"):

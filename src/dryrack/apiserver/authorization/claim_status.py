@@ -17,6 +17,7 @@ from dryrack.apiserver.authorization.attributes import Attributes, denial
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.strategy import Write
 from dryrack.client.transport import User
+from dryrack.kinds.paths import get, status_of
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.validation import FieldProblem
 from dryrack.kinds.validation.problems import forbidden as forbidden_field
@@ -38,7 +39,8 @@ def claim_status_problems(
 ) -> Sequence[FieldProblem]:
     """The parts of a claim's status that its writer has changed and may not change."""
     check = _Check(authorization, resource, write, verb)
-    after, before = new.get("status") or {}, old.get("status") or {}
+    after = status_of(new)
+    before = status_of(old)
     return (*check.binding(after, before), *check.devices(after, before))
 
 
@@ -99,8 +101,8 @@ class _Check:
 
 def _changed_drivers(after: Raw, before: Raw) -> list[str]:
     """Those of whose devices something else is told than before."""
-    told = {_device(each): each for each in after.get("devices") or ()}
-    known = {_device(each): each for each in before.get("devices") or ()}
+    told = {_device(each): each for each in get(after, "devices", ())}
+    known = {_device(each): each for each in get(before, "devices", ())}
     changed = [device for device in {**known, **told} if told.get(device) != known.get(device)]
     return sorted({device[0] for device in changed})
 
@@ -111,7 +113,7 @@ def _device(told: Raw) -> tuple[str, ...]:
 
 def _node_of(allocation: Raw) -> str:
     """The one node that an allocation is for, if it is so for sure."""
-    terms = (allocation.get("nodeSelector") or {}).get("nodeSelectorTerms") or []
+    terms = get(allocation, "nodeSelector.nodeSelectorTerms", [])
     if len(terms) != 1 or terms[0].get("matchExpressions"):
         return ""
     match terms[0].get("matchFields"):

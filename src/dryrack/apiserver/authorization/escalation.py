@@ -15,6 +15,7 @@ from dryrack.apiserver.authorization.attributes import Attributes
 from dryrack.apiserver.authorization.rbac import SUPERUSERS, Rule, covers_path
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.strategy import Write
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.text.quoting import quoted
 
@@ -62,15 +63,16 @@ class _Check:
         name = "" if old is None else old["metadata"]["name"]
         if self._authorization.allows(self._asked("escalate", self._resource.plural, name)):
             return
-        self._must_have([Rule.of(each) for each in self._new.get("rules") or ()])
+        self._must_have([Rule.of(each) for each in get(self._new, "rules", ())])
         gathers = self._new.get("aggregationRule") or (old or {}).get("aggregationRule")
         if gathers and list(self._missing(_EVERYTHING)):
             # It could gather anything, later.
             raise self._refusal("must have cluster-admin privileges to use the aggregationRule")
 
     def binding(self) -> None:
-        reference = self._new.get("roleRef") or {}
-        kind, name = reference.get("kind") or "", reference.get("name") or ""
+        reference = get(self._new, "roleRef", {})
+        kind = reference.get("kind") or ""
+        name = reference.get("name") or ""
         plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(kind, "")
         if plural and self._authorization.allows(self._asked("bind", plural, name)):
             return

@@ -17,6 +17,7 @@ from dryrack.apiserver.authorization.attributes import Attributes
 from dryrack.client.transport import User
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.selectors import matches_labels
 
@@ -114,7 +115,7 @@ class Policy:
     def _bind(self, binding: Raw) -> None:
         namespace = binding["metadata"].get("namespace", "")
         reference = binding["roleRef"]
-        for subject in binding.get("subjects") or ():
+        for subject in get(binding, "subjects", ()):
             story = _story(binding, subject)
             grant = Grant(namespace, reference["kind"], reference["name"], story)
             self.grants.setdefault(_subject(subject, namespace), []).append(grant)
@@ -162,8 +163,10 @@ def _subject(subject: Mapping[str, str], namespace: str) -> tuple[str, str]:
 
 
 def _story(binding: Raw, subject: Mapping[str, str]) -> str:
-    meta, reference = binding["metadata"], binding["roleRef"]
-    namespace, name = meta.get("namespace", ""), subject["name"]
+    meta = binding["metadata"]
+    reference = binding["roleRef"]
+    namespace = meta.get("namespace", "")
+    name = subject["name"]
     if subject["kind"] == "ServiceAccount":
         name = f"{name}/{subject.get('namespace') or namespace}"
     kind = "RoleBinding" if namespace else "ClusterRoleBinding"
@@ -173,7 +176,7 @@ def _story(binding: Raw, subject: Mapping[str, str]) -> str:
 
 
 def _rules(role: Raw) -> tuple[Rule, ...]:
-    return tuple(Rule.of(each) for each in role.get("rules") or ())
+    return tuple(Rule.of(each) for each in get(role, "rules", ()))
 
 
 def _cluster_rules(roles: Sequence[Raw]) -> Iterator[tuple[Rule, ...]]:
@@ -210,7 +213,7 @@ def _selected(roles: Sequence[Raw]) -> dict[int, int]:
         aggregation = role.get("aggregationRule")
         if aggregation:
             selected[number] = 0
-            for selector in aggregation.get("clusterRoleSelectors") or ():
+            for selector in get(aggregation, "clusterRoleSelectors", ()):
                 key = json.encode(selector, order="deterministic")
                 if key not in selections:
                     selections[key] = _selection(decode(selector, LabelSelector), roles)
@@ -220,5 +223,5 @@ def _selected(roles: Sequence[Raw]) -> dict[int, int]:
 
 def _selection(selector: LabelSelector, roles: Sequence[Raw]) -> int:
     """Return the roles that a selector matches, as a number with one bit for each."""
-    matches = (matches_labels(selector, each["metadata"].get("labels") or {}) for each in roles)
+    matches = (matches_labels(selector, get(each["metadata"], "labels", {})) for each in roles)
     return sum(1 << number for number, is_match in enumerate(matches) if is_match)

@@ -13,6 +13,7 @@ from dryrack.apiserver.authorization.attributes import Attributes
 from dryrack.apiserver.decode.review_bodies import completed, posted
 from dryrack.apiserver.request_context import Reply
 from dryrack.client.transport import User
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.validation import FieldProblem
 from dryrack.kinds.validation.problems import Reason
 
@@ -49,18 +50,18 @@ class AccessQuestions:
 
     async def may_i(self, call: Call) -> Answer:
         obj = posted(call)
-        _check(call, _problems(obj.get("spec") or {}))
+        _check(call, _problems(spec_of(obj)))
         return self._told(call, obj, call.request.user)
 
     async def may_they(self, call: Call) -> Answer:
         obj = posted(call)
-        spec = obj.get("spec") or {}
+        spec = spec_of(obj)
         _check(call, [*_problems(spec), *_nobody(spec)])
         return self._told(call, obj, _subject(spec))
 
     async def may_they_here(self, call: Call) -> Answer:
         obj = posted(call)
-        spec = obj.get("spec") or {}
+        spec = spec_of(obj)
         _check(call, [*_problems(spec), *_nobody(spec), *_elsewhere(spec, call)])
         return self._told(call, obj, _subject(spec))
 
@@ -74,7 +75,7 @@ class AccessQuestions:
 
     async def what_may_i(self, call: Call) -> Answer:
         obj = posted(call)
-        namespace = (obj.get("spec") or {}).get("namespace")
+        namespace = get(obj, "spec.namespace")
         if not namespace:
             raise bad_request("no namespace on request")
         rules = self._authorization.rules(call.request.user, namespace)
@@ -97,8 +98,8 @@ def _attributes(spec: Raw, user: User) -> Attributes:
 
 
 def _subject(spec: Raw) -> User:
-    extra = {key.lower(): tuple(values) for key, values in (spec.get("extra") or {}).items()}
-    groups = tuple(spec.get("groups") or ())
+    extra = {key.lower(): tuple(values) for key, values in get(spec, "extra", {}).items()}
+    groups = tuple(get(spec, "groups", ()))
     return User(spec.get("user", ""), groups, spec.get("uid", ""), extra)
 
 
@@ -108,7 +109,8 @@ def _check(call: Call, problems: list[FieldProblem]) -> None:
 
 
 def _problems(spec: Raw) -> list[FieldProblem]:
-    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    resource = spec.get("resourceAttributes")
+    path = spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
         problem = "cannot be specified in combination with resourceAttributes"
         return [FieldProblem(Reason.INVALID, "spec.nonResourceAttributes", path, problem)]
@@ -126,7 +128,8 @@ def _nobody(spec: Raw) -> list[FieldProblem]:
 
 
 def _elsewhere(spec: Raw, call: Call) -> list[FieldProblem]:
-    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    resource = spec.get("resourceAttributes")
+    path = spec.get("nonResourceAttributes")
     found: list[FieldProblem] = []
     if resource is not None and resource.get("namespace", "") != call.target.namespace:
         where = "spec.resourceAttributes.namespace"

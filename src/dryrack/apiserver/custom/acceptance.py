@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.custom.definition import condition_of, with_condition
+from dryrack.kinds.paths import get, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +30,7 @@ def settled(definition: Raw, others: Iterable[Raw], now: str) -> Raw:
     names = definition["spec"]["names"]
     taken = _taken(definition, others)
     accepted, conflict = _accepted(names, taken, definition)
-    status = {**(definition.get("status") or {}), "acceptedNames": accepted}
+    status = {**status_of(definition), "acceptedNames": accepted}
     status = with_condition(status, _names_condition(conflict, now))
     is_established = condition_of(definition, "Established").get("status") == "True"
     if is_established and conflict:
@@ -44,16 +45,16 @@ def _taken(definition: Raw, others: Iterable[Raw]) -> _Taken:
         is_self = other["metadata"]["name"] == definition["metadata"]["name"]
         if is_self or other["spec"].get("group") != definition["spec"].get("group"):
             continue
-        names = (other.get("status") or {}).get("acceptedNames") or {}
+        names = get(other, "status.acceptedNames", {})
         resources |= {names.get(key) or "" for key in ("plural", "singular")}
-        resources |= set(names.get("shortNames") or ())
+        resources |= set(get(names, "shortNames", ()))
         kinds |= {names.get(key) or "" for key in ("kind", "listKind")}
     return _Taken(frozenset(resources - {""}), frozenset(kinds - {""}))
 
 
 def _accepted(names: Raw, taken: _Taken, definition: Raw) -> tuple[Raw, tuple[str, str] | None]:
     """The names as they are given from now on, and the last conflict if there is any."""
-    before = (definition.get("status") or {}).get("acceptedNames") or {}
+    before = get(definition, "status.acceptedNames", {})
     accepted: Raw = {"plural": before.get("plural") or "", "kind": before.get("kind") or ""}
     accepted |= {key: value for key, value in before.items() if value}
     conflict: tuple[str, str] | None = None

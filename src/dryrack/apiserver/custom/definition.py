@@ -13,6 +13,7 @@ from dryrack.apiserver.answer.status import bad_request
 from dryrack.apiserver.strategy import Strategy, Write, keep_status, object_meta, status_only
 from dryrack.apiserver.webhooks.admission_reviews import ADDRESS, endpoint_of
 from dryrack.extension.definitions import DefinitionError, DefinitionRules, problems_of_definition
+from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.validation.meta import common_metadata_change, metadata_change
 from dryrack.kinds.validation.problems import FieldProblem, invalid
 
@@ -39,7 +40,7 @@ class DefinitionStrategy(Strategy):
             raise bad_request(str(error)) from error
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
-        conversion = obj["spec"].get("conversion") or {}
+        conversion = get(obj["spec"], "conversion", {})
         if write.subresource or conversion.get("strategy") != "Webhook":
             return
         config = conversion["webhook"]["clientConfig"]
@@ -70,7 +71,8 @@ class DefinitionStrategy(Strategy):
         return {**kept, "metadata": {**kept["metadata"], "generation": generation}}
 
     def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
-        meta, before = object_meta(obj), object_meta(old)
+        meta = object_meta(obj)
+        before = object_meta(old)
         found = [
             *common_metadata_change(meta, before, namespaced=False),
             *metadata_change(meta, before),
@@ -81,7 +83,7 @@ class DefinitionStrategy(Strategy):
 
     def prepare_delete(self, obj: Raw, write: Write) -> Raw:
         meta = dict(obj["metadata"])
-        finalizers = meta.get("finalizers") or []
+        finalizers = get(meta, "finalizers", [])
         if CLEANUP not in finalizers:
             finalizers = [*finalizers, CLEANUP]
             # Unlike others, a definition that is marked has not changed.
@@ -94,7 +96,7 @@ class DefinitionStrategy(Strategy):
             "message": "CustomResourceDefinition marked for deletion; "
             "CustomResource deletion will begin soon",
         }
-        status = with_condition(obj.get("status") or {}, condition)
+        status = with_condition(status_of(obj), condition)
         return {**obj, "metadata": {**meta, "finalizers": finalizers}, "status": status}
 
     def is_held(self, obj: Raw) -> bool:
@@ -103,22 +105,24 @@ class DefinitionStrategy(Strategy):
 
 def _with_stored_version(obj: Raw) -> Raw:
     """A version that becomes the stored one is noted, since objects may be left in the others."""
-    status: Raw = dict(obj.get("status") or {})
-    stored = list(status.get("storedVersions") or ())
-    for version in (obj.get("spec") or {}).get("versions") or ():
+    status: Raw = dict(status_of(obj))
+    stored = list(get(status, "storedVersions", ()))
+    for version in get(obj, "spec.versions", ()):
         if version.get("storage") and version.get("name") not in stored:
             stored.append(version["name"])
     return {**status, "storedVersions": stored}
 
 
 def _unchangeable(obj: Raw, old: Raw) -> list[FieldProblem]:
-    new, before = obj.get("spec") or {}, old.get("spec") or {}
+    new = spec_of(obj)
+    before = spec_of(old)
     paths: list[tuple[str, ...]] = [("group",), ("names", "plural")]
     if condition_of(old, "Established").get("status") == "True":
         paths = [("scope",), ("names", "kind"), *paths]
     found = []
     for path in paths:
-        now, then = _at(new, path), _at(before, path)
+        now = _at(new, path)
+        then = _at(before, path)
         if now != then:
             found.append(invalid(f"spec.{'.'.join(path)}", now, "field is immutable"))
     return found
@@ -132,13 +136,13 @@ def _at(value: Any, path: tuple[str, ...]) -> Any:
 
 def condition_of(definition: Raw, kind: str) -> Raw:
     """A condition by its type; nothing if it is not there."""
-    conditions = (definition.get("status") or {}).get("conditions") or ()
+    conditions = get(definition, "status.conditions", ())
     return next((each for each in conditions if each.get("type") == kind), {})
 
 
 def with_condition(status: Raw, condition: Raw) -> Raw:
     """A status with a condition; if nothing about it changes, since when it holds stays."""
-    conditions = list(status.get("conditions") or ())
+    conditions = list(get(status, "conditions", ()))
     for index, each in enumerate(conditions):
         if each.get("type") == condition["type"]:
             same = each.get("status") == condition["status"]

@@ -19,6 +19,7 @@ from dryrack.extension.definitions import (
     parse_json_path,
     schema_of,
 )
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from dryrack.apiserver.request_context import Call
@@ -35,7 +36,7 @@ def resources_of(definition: Raw, lookup: Lookup) -> list[tuple[Resource, Shape]
     spec = definition["spec"]
     versions = spec["versions"]
     kept = next(version for version in versions if version.get("storage"))
-    conversion = spec.get("conversion") or {}
+    conversion = get(spec, "conversion", {})
     is_webhook = conversion.get("strategy") == "Webhook" and len(versions) > 1
     converter = Converter(conversion["webhook"], lookup) if is_webhook else None
     return [
@@ -70,8 +71,8 @@ def _resource(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -
         strategy=_strategy(spec, version, kept, converter),
         singular=names["singular"],
         list_kind=names["listKind"],
-        short_names=tuple(names.get("shortNames") or ()),
-        categories=tuple(names.get("categories") or ()),
+        short_names=tuple(get(names, "shortNames", ())),
+        categories=tuple(get(names, "categories", ())),
         verbs=_VERBS,
         subresources=_subresources(version),
         storage_version=kept["name"],
@@ -82,7 +83,7 @@ def _resource(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -
 
 def _strategy(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -> CustomStrategy:
     schema = schema_of(version) or {"type": "object"}
-    subresources = version.get("subresources") or {}
+    subresources = get(version, "subresources", {})
     schemas = {
         f"{spec['group']}/{each['name']}": schema_of(each) or {"type": "object"}
         for each in spec["versions"]
@@ -103,7 +104,7 @@ def _strategy(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -
 
 
 def _subresources(version: Raw) -> dict[str, Subresource]:
-    raw = version.get("subresources") or {}
+    raw = get(version, "subresources", {})
     found: dict[str, Subresource] = {}
     paths = ScalePaths.of(raw.get("scale"))
     if paths is not None:
@@ -115,7 +116,7 @@ def _subresources(version: Raw) -> dict[str, Subresource]:
 
 def _selectable(version: Raw) -> dict[str, JsonPath]:
     found: dict[str, JsonPath] = {}
-    for entry in version.get("selectableFields") or ():
+    for entry in get(version, "selectableFields", ()):
         try:
             path = parse_json_path(entry["jsonPath"])
             found[entry["jsonPath"].removeprefix(".")] = path
@@ -129,7 +130,8 @@ def _deprecation(spec: Raw, version: Raw) -> str:
         return ""
     if warning := version.get("deprecationWarning"):
         return str(warning)
-    group, kind = spec["group"], spec["names"]["kind"]
+    group = spec["group"]
+    kind = spec["names"]["kind"]
     told = f"{group}/{version['name']} {kind} is deprecated"
     better = _better(spec, version["name"])
     return f"{told}; use {group}/{better} {kind}" if better else told

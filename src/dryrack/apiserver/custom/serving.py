@@ -22,6 +22,7 @@ from dryrack.apiserver.verbs.deletion import DeleteOptions
 from dryrack.apiserver.verbs.writing import Order, Proposal
 from dryrack.apiserver.webhooks.conversion_reviews import using_answers
 from dryrack.client.transport import User
+from dryrack.kinds.paths import get
 from dryrack.store import EventType
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ class Serving:
 
     def _resources_of(self, definition: Raw) -> list[tuple[Resource, Shape]]:
         """Made anew only if the spec has changed: rules take a while to compile."""
-        name, spec = definition["metadata"]["name"], definition["spec"]
+        name = definition["metadata"]["name"]
+        spec = definition["spec"]
         known, made = self._made.get(name, (None, []))
         if known != spec:
             if known is not None:
@@ -144,7 +146,7 @@ class Serving:
 
     def _end(self, definition: Raw) -> None:
         """Deletes the objects of a kind, and when all are gone lets its definition go."""
-        finalizers = definition["metadata"].get("finalizers") or []
+        finalizers = get(definition["metadata"], "finalizers", [])
         if CLEANUP not in finalizers:
             return
         name = definition["metadata"]["name"]

@@ -41,6 +41,7 @@ from dryrack.extension.definitions import (
     whole_numbers,
     with_defaults,
 )
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.go_json import compact
 from dryrack.kinds.validation.meta import (
@@ -155,7 +156,8 @@ class CustomStrategy(Strategy):
         named = list(self._identity(obj))
         if named:
             return named
-        meta, before = object_meta(obj), object_meta(old)
+        meta = object_meta(obj)
+        before = object_meta(old)
         found = [
             *common_metadata_change(meta, before, namespaced=self.namespaced),
             *metadata_change(meta, before),
@@ -179,7 +181,7 @@ class CustomStrategy(Strategy):
         return [*found, *self._ruled(found, obj, old)]
 
     def _status_problems(self, obj: Raw, old: Raw) -> list[FieldProblem]:
-        status = (self._schema.get("properties") or {}).get("status")
+        status = get(self._schema, "properties.status")
         if "status" not in obj or status is None:
             return []
         before = old.get("status", NO_OLD)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.cel import CANCELLED, Err, Optional
 from dryrack.cel.condition import Values, evaluate
 from dryrack.extension.definitions import NO_OLD, NOWHERE, item_key, items_by_key, value_of
+from dryrack.kinds.paths import get
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid
 
@@ -85,12 +86,15 @@ class _Trial:
             self._visit_items(spot)
 
     def _visit_fields(self, spot: _Spot) -> None:
-        ruled, path = spot.ruled, spot.path
+        ruled = spot.ruled
+        path = spot.path
         old = spot.old if isinstance(spot.old, dict) else {}
         for name in sorted(spot.value):
-            below, at = ruled.properties.get(name), f"{path}.{name}" if path else name
-            if below is None and name not in (ruled.schema.get("properties") or {}):
-                below, at = ruled.values, f"{path}[{name}]"
+            below = ruled.properties.get(name)
+            at = f"{path}.{name}" if path else name
+            if below is None and name not in get(ruled.schema, "properties", {}):
+                below = ruled.values
+                at = f"{path}[{name}]"
             if below is not None:
                 self.visit(spot.below(below, spot.value[name], old.get(name, NO_OLD), at))
 

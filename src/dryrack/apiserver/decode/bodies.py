@@ -92,7 +92,8 @@ class Bodies:
         self, request: Request, resource: Resource, *, validation: str, warnings: list[str]
     ) -> Raw:
         """The object in the body of a create or an update."""
-        body, media_type = checked_size(request), media.body_type(request.headers)
+        body = checked_size(request)
+        media_type = media.body_type(request.headers)
         obj, again = self._parsed(body, media_type, resource)
         _check_type_meta(obj, resource, body)
         if resource.is_custom:
@@ -127,7 +128,8 @@ class Bodies:
         refusal: Callable[[str], StatusError] | None = None,
     ) -> None:
         """Completes or refuses apiVersion and kind."""
-        kind, api_version = obj.get("kind") or "", obj.get("apiVersion") or ""
+        kind = obj.get("kind") or ""
+        api_version = obj.get("apiVersion") or ""
         if kind == resource.kind and api_version == resource.api_version:
             return
         obj["kind"] = kind or resource.kind
@@ -214,7 +216,8 @@ def type_meta_problem(obj: Raw) -> str:
 def _check_custom_kind(obj: Raw, resource: Resource, body: bytes) -> None:
     """Custom objects say what they are; nothing is assumed."""
     shown = body.decode("utf-8", "replace")
-    kind, version = obj.get("kind"), obj.get("apiVersion")
+    kind = obj.get("kind")
+    version = obj.get("apiVersion")
     if not kind:
         raise _unrecognized(resource, body, f"Object 'Kind' is missing in '{shown}'")
     if not version:
@@ -246,7 +249,8 @@ def _mishandled(kind: str, version: str, resource: Resource, detail: str) -> Sta
 def _summary(body: bytes) -> str:
     if not body:
         return "<empty>"
-    shown, more = body[:_SHOWN_BYTES], " ..." if len(body) > _SHOWN_BYTES else ""
+    shown = body[:_SHOWN_BYTES]
+    more = " ..." if len(body) > _SHOWN_BYTES else ""
     return (shown.decode("utf-8", "replace") if body[:1] == b"{" else shown.hex()) + more
 
 

@@ -9,12 +9,14 @@ from dryrack.apiserver.extension_points import Manager
 from dryrack.apiserver.http.queries import DEFAULT_WRITE, WriteOptions, write_options
 from dryrack.apiserver.names import timestamp
 from dryrack.apiserver.request_context import Call
+from dryrack.kinds.paths import metadata_of
 from dryrack.kinds.raw import Raw
 
 
 def posted(call: Call) -> Raw:
     """The object in the body."""
-    server, target = call.server, call.target
+    server = call.server
+    target = call.target
     resource = target.resource.spoken(target.subresource)
     options = write_options(call.parameters, "CreateOptions")
     bodies = Bodies(server.registry, server.seams.shapes)
@@ -24,7 +26,8 @@ def posted(call: Call) -> Raw:
 
 def admitted(call: Call, obj: Raw, options: WriteOptions = DEFAULT_WRITE) -> Raw:
     """What is posted to an object or a part of it, as webhooks leave it; raises if it is denied."""
-    target, posting = call.target, call.server.seams.posting
+    target = call.target
+    posting = call.server.seams.posting
     if posting is None or not posting.is_needed():
         return obj
     from dryrack.apiserver.verbs.writing import Order
@@ -44,7 +47,7 @@ def admitted(call: Call, obj: Raw, options: WriteOptions = DEFAULT_WRITE) -> Raw
 
 def completed(call: Call, obj: Raw, status: Raw) -> Raw:
     """The object with its status and, if it was posted to a resource of its own, its managers."""
-    bare = {**obj, "metadata": obj.get("metadata") or {}}
+    bare = {**obj, "metadata": metadata_of(obj)}
     if not call.target.subresource:
         bare = _managed(call, bare)
     return {**bare, "status": status}

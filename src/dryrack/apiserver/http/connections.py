@@ -235,7 +235,8 @@ class Connection(asyncio.Protocol):
 
     def _parse(self) -> None:
         """Feed the parser until everything is parsed, or enough requests are in line."""
-        data, start = self._unparsed, 0
+        data = self._unparsed
+        start = 0
         while start < len(data) and not self._is_deaf and not self._is_line_full:
             # Nothing but the body is in what the body still lacks.
             end = start + max(_PIECE_BYTES, self._body_bytes_left)

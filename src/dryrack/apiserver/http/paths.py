@@ -44,9 +44,13 @@ def route(registry: Registry, method: str, path: str) -> Route | Elsewhere:
     if "%" in path:
         parts = [unquote(part) for part in parts]
     if len(parts) > 2 and parts[0] == "api":
-        group, version, rest = "", parts[1], parts[2:]
+        group = ""
+        version = parts[1]
+        rest = parts[2:]
     elif len(parts) > 3 and parts[0] == "apis":
-        group, version, rest = parts[1], parts[2], parts[3:]
+        group = parts[1]
+        version = parts[2]
+        rest = parts[3:]
     else:
         return Elsewhere()
     is_watch = rest[0] == "watch" and len(rest) > 1
@@ -61,7 +65,8 @@ def route(registry: Registry, method: str, path: str) -> Route | Elsewhere:
 def _target(registry: Registry, of: tuple[str, str], parts: list[str]) -> Target | None:
     namespace = ""
     if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in _OF_NAMESPACE:
-        namespace, parts = parts[1], parts[2:]
+        namespace = parts[1]
+        parts = parts[2:]
     resource = registry.find(*of, parts[0])
     if resource is None:
         if registry.serves(of[0]):

@@ -29,7 +29,8 @@ _META = "meta.k8s.io"
 _MANAGER_BYTES_MAX = 128
 _INT64_MAX = 2**63 - 1
 _FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
-_EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
+_EXACT = "Exact"
+_NOT_OLDER = "NotOlderThan"
 _NOTHING: Query = {}
 
 

@@ -18,8 +18,11 @@ _VERSION = "13"
 # RFC 6455, section 1.3: proves that the server has read the key as one of a WebSocket.
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _CONTROL_BYTES_MAX = 125
-_FINAL, _RESERVED, _OPCODE = 0x80, 0x70, 0x0F
-_MASKED, _LENGTH = 0x80, 0x7F
+_FINAL = 0x80
+_RESERVED = 0x70
+_OPCODE = 0x0F
+_MASKED = 0x80
+_LENGTH = 0x7F
 _MASK_BYTES = 4
 _APPLICATION_CODES = range(3000, 5000)
 

@@ -130,7 +130,8 @@ def _names(resource: Resource) -> list[str]:
     kinds.append((resource.group, resource.version, resource.listed_as))
     for part in resource.subresources.values():
         if part.kind:
-            group, version = part.group or resource.group, part.version or resource.version
+            group = part.group or resource.group
+            version = part.version or resource.version
             kinds.append((group, version, part.kind))
     return [definition_name(*kind) for kind in kinds]
 

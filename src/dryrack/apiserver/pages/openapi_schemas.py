@@ -32,7 +32,8 @@ def custom_name(group: str, version: str, kind: str) -> str:
 
 def custom_definitions(resource: Resource) -> Raw:
     """The schemas of a custom kind and of its list."""
-    group, version = resource.group, resource.version
+    group = resource.group
+    version = resource.version
     name = custom_name(group, version, resource.kind)
     schema = dict(resource.schema or {"type": "object"})
     words = of_custom_kinds()

@@ -73,7 +73,8 @@ class HealthPages:
 
     def _all(self, kind: str, parameters: Mapping[str, list[str]]) -> Response:
         excluded = parameters.get("exclude", [])
-        lines, is_well = [], True
+        lines = []
+        is_well = True
         for check in self.checks:
             is_excluded = check.name in excluded
             passes = is_excluded or check.passes()

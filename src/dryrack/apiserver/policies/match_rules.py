@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.paths import get, metadata_of
 from dryrack.kinds.selectors import matches_labels
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Attempt:
 
     @property
     def name(self) -> str:
-        found = (self.new or self.old or {}).get("metadata") or {}
+        found = metadata_of(self.new or self.old or {})
         return str(found.get("name") or self.write.name)
 
     @property
@@ -88,9 +89,9 @@ def matching(match: Raw, attempt: Attempt, versions: Iterable[Resource]) -> Reso
     others = [each for each in versions if each is not attempt.resource]
     if match.get("matchPolicy") == "Exact":
         others = []
-    if _ruled(match.get("excludeResourceRules") or (), attempt, others) is not None:
+    if _ruled(get(match, "excludeResourceRules", ()), attempt, others) is not None:
         return None
-    rules = match.get("resourceRules") or ()
+    rules = get(match, "resourceRules", ())
     return _ruled(rules, attempt, others) if rules else attempt.resource
 
 
@@ -102,13 +103,13 @@ def _ruled(rules: Sequence[Raw], attempt: Attempt, others: Sequence[Resource]) -
 
 
 def _is_about(rule: Raw, resource: Resource, attempt: Attempt) -> bool:
-    names = rule.get("resourceNames") or ()
+    names = get(rule, "resourceNames", ())
     return (
         _has(rule.get("operations"), attempt.operation)
         and _has(rule.get("apiGroups"), resource.group)
         and _has(rule.get("apiVersions"), resource.version)
         and _in_scope(rule.get("scope") or "*", attempt)
-        and any(_names(each, resource, attempt) for each in rule.get("resources") or ())
+        and any(_names(each, resource, attempt) for each in get(rule, "resources", ()))
         and (not names or attempt.requested_name in names)
     )
 
@@ -141,5 +142,5 @@ def _selects_object(selector: Raw | None, attempt: Attempt) -> bool:
 
 
 def _selects(selector: Raw, obj: Raw | None) -> bool:
-    labels = {} if obj is None else (obj.get("metadata") or {}).get("labels") or {}
+    labels = {} if obj is None else get(obj, "metadata.labels", {})
     return obj is not None and matches_labels(decode(selector, LabelSelector), labels)

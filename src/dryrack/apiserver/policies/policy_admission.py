@@ -17,6 +17,7 @@ from dryrack.apiserver.policies.policy_variables import variables_of
 from dryrack.extension.policies import PolicyCompiler
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.paths import get
 from dryrack.kinds.selectors import matches_labels
 
 if TYPE_CHECKING:
@@ -61,11 +62,11 @@ class PolicyAdmission:
 
     def _enforce(self, policy: Raw, bindings: list[Raw], attempt: Attempt) -> None:
         versions = self._versions(attempt.resource)
-        matched = matching(policy["spec"].get("matchConstraints") or {}, attempt, versions)
+        matched = matching(get(policy["spec"], "matchConstraints", {}), attempt, versions)
         if matched is None:
             return
         for binding in bindings:
-            scope = binding["spec"].get("matchResources") or {}
+            scope = get(binding["spec"], "matchResources", {})
             if matching(scope, attempt, versions) is not None:
                 for denial in self._denials(policy, binding, attempt, matched):
                     _act(policy, binding, denial, attempt)
@@ -107,7 +108,8 @@ def policy_parameters(
     registry: Registry, spec: Raw, bound: Raw, attempt: Attempt
 ) -> Iterator[Raw | None]:
     """Yield the objects with which a policy is parametrized; it is evaluated with each of them."""
-    kind, reference = spec.get("paramKind"), bound.get("paramRef")
+    kind = spec.get("paramKind")
+    reference = bound.get("paramRef")
     if kind is None or reference is None:
         yield None
         return
@@ -146,12 +148,12 @@ def _referred(resource: Resource, reference: Raw, attempt: Attempt) -> Iterator[
 def _is_meant(reference: Raw, obj: Raw) -> bool:
     if reference.get("name"):
         return bool(obj["metadata"]["name"] == reference["name"])
-    selector = decode(reference.get("selector") or {}, LabelSelector)
-    return matches_labels(selector, obj["metadata"].get("labels") or {})
+    selector = decode(get(reference, "selector", {}), LabelSelector)
+    return matches_labels(selector, get(obj["metadata"], "labels", {}))
 
 
 def _act(policy: Raw, binding: Raw, denial: Denial, attempt: Attempt) -> None:
-    actions = binding["spec"].get("validationActions") or ()
+    actions = get(binding["spec"], "validationActions", ())
     if "Deny" in actions:
         raise _refused(policy, binding, denial, attempt)
     if "Warn" in actions:

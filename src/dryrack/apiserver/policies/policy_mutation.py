@@ -34,6 +34,7 @@ from dryrack.apiserver.policies.policy_variables import (
 from dryrack.cel import Err
 from dryrack.cel.patch_types import NoJsonError, ObjectValue, json_of, misplaced_types
 from dryrack.extension.policies import PolicyCompiler
+from dryrack.kinds.paths import get, metadata_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,8 +117,8 @@ class PolicyMutation:
         """Return the resource as which a policy and a binding are about the write."""
         found = self._registry.all()
         versions = [each for each in found if each.storage == attempt.resource.storage]
-        matched = matching(policy["spec"].get("matchConstraints") or {}, attempt, versions)
-        scope = binding["spec"].get("matchResources") or {}
+        matched = matching(get(policy["spec"], "matchConstraints", {}), attempt, versions)
+        scope = get(binding["spec"], "matchResources", {})
         return matched if matched and matching(scope, attempt, versions) else None
 
     def _parameters(
@@ -276,7 +277,7 @@ def _atomics(atom: Atom, value: Any, path: str = "") -> Iterator[str]:
 
 
 def _invocation(policy: Raw, binding: Raw, params: Raw | None) -> Invocation:
-    meta = (params or {}).get("metadata") or {}
+    meta = metadata_of(params or {})
     return (_name(policy), _name(binding), meta.get("namespace") or "", meta.get("name") or "")
 
 

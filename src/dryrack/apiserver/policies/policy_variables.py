@@ -8,6 +8,7 @@ from dryrack.apiserver.authorization.attributes import Attributes
 from dryrack.cel.authorization import Authorizer, Decision, Question, ResourceCheck
 from dryrack.client.transport import User
 from dryrack.extension.policies import AUTHORIZER, REQUEST_RESOURCE
+from dryrack.kinds.paths import spec_of, status_of
 
 if TYPE_CHECKING:
     from dryrack.apiserver.authorization import Authorization
@@ -78,7 +79,8 @@ def _asked(attempt: Attempt) -> Question:
 
 def objects_in_version(attempt: Attempt, matched: Resource) -> tuple[Raw | None, Raw | None]:
     """The new object and the old; a Scale is the same in all versions of what it is about."""
-    served, wanted = attempt.resource, attempt.resource if attempt.is_about_part else matched
+    served = attempt.resource
+    wanted = attempt.resource if attempt.is_about_part else matched
     return in_version(served, wanted, attempt.new), in_version(served, wanted, attempt.old)
 
 
@@ -95,7 +97,8 @@ def admission_request(attempt: Attempt, matched: Resource) -> Raw:
 
     What is empty is left out, as the real server leaves it out.
     """
-    asked, write = attempt.resource, attempt.write
+    asked = attempt.resource
+    write = attempt.write
     given = {
         "kind": _kind(matched.spoken(write.subresource)),
         "resource": _resource(matched),
@@ -144,4 +147,4 @@ def _namespace(found: Raw | None) -> Raw | None:
     if found is None:
         return None
     meta = {key: value for key, value in found["metadata"].items() if key in _METADATA}
-    return {"metadata": meta, "spec": found.get("spec") or {}, "status": found.get("status") or {}}
+    return {"metadata": meta, "spec": spec_of(found), "status": status_of(found)}

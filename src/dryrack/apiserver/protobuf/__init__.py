@@ -132,7 +132,8 @@ def _values(
 
 
 def _entry(kind: str, data: memoryview, depth: int) -> tuple[str, Any]:
-    key, item = "", None
+    key = ""
+    item = None
     for number, wire_type, value in fields(data):
         if number == 1:
             key = str(value, "utf-8")

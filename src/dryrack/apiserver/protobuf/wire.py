@@ -4,7 +4,10 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-_VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
+_VARINT = 0
+_EIGHT = 1
+_BYTES = 2
+_FOUR = 5
 _VARINT_BITS_MAX = 63
 _double = struct.Struct("<d").unpack_from
 _single = struct.Struct("<f").unpack_from
@@ -20,10 +23,12 @@ class WireError(Exception):
 
 def fields(data: memoryview) -> Iterator[tuple[int, int, Any]]:
     """Number, wire type and value of each field: an int, a float, or a view of bytes."""
-    position, end = 0, len(data)
+    position = 0
+    end = len(data)
     while position < end:
         tag, position = _varint(data, position)
-        number, wire_type = tag >> 3, tag & 7
+        number = tag >> 3
+        wire_type = tag & 7
         value, position = _value(data, position, wire_type)
         yield number, wire_type, value
 
@@ -72,7 +77,8 @@ def integers(wire_type: int, value: Any) -> list[int]:
         return [signed(value)]
     if wire_type != _BYTES:
         raise WireError(f"wire type {wire_type} for a whole number")
-    found, position = [], 0
+    found = []
+    position = 0
     while position < len(value):
         number, position = _varint(value, position)
         found.append(signed(number))

@@ -101,7 +101,8 @@ def _measured(call: Call) -> Iterator[Stored]:
     from dryrack.apiserver.resource_metrics.usage import is_measured, node_metrics, pod_metrics
     from dryrack.store import Key, Stored
 
-    resource, now = call.target.resource, timestamp(call.server.clock.now())
+    resource = call.target.resource
+    now = timestamp(call.server.clock.now())
     revision = call.server.store.revision
     namespace = call.target.namespace or None
     pods = [each for each in call.server.lookup.list("pods", namespace) if is_measured(each)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.quantity import Quantity, QuantityError
 
 if TYPE_CHECKING:
@@ -27,13 +28,13 @@ _IDLE_NODE = (100, 512 * _MEBIBYTE)
 
 def is_measured(pod: Raw) -> bool:
     """Whether anything of a pod runs."""
-    return (pod.get("status") or {}).get("phase") == "Running"
+    return get(pod, "status.phase", "") == "Running"
 
 
 def pod_metrics(pod: Raw, now: str) -> Raw:
     containers = [
         {"name": each["name"], "usage": _usage(*_used(each))}
-        for each in (pod.get("spec") or {}).get("containers") or ()
+        for each in get(pod, "spec.containers", ())
     ]
     return _measured("PodMetrics", pod, now) | {"containers": containers}
 
@@ -42,9 +43,10 @@ def node_metrics(node: Raw, pods: Iterable[Raw], now: str) -> Raw:
     """`pods` are those on the node."""
     millicores, amount = _IDLE_NODE
     for pod in pods:
-        for container in (pod.get("spec") or {}).get("containers") or ():
+        for container in get(pod, "spec.containers", ()):
             used = _used(container)
-            millicores, amount = millicores + used[0], amount + used[1]
+            millicores = millicores + used[0]
+            amount = amount + used[1]
     return _measured("NodeMetrics", node, now) | {"usage": _usage(millicores, amount)}
 
 
@@ -62,8 +64,9 @@ def _measured(kind: str, obj: Raw, now: str) -> Raw:
 
 def _used(container: Raw) -> tuple[int, int]:
     """Millicores and bytes."""
-    requests = (container.get("resources") or {}).get("requests") or {}
-    cpu, memory = _amount(requests.get("cpu")), _amount(requests.get("memory"))
+    requests = get(container, "resources.requests", {})
+    cpu = _amount(requests.get("cpu"))
+    memory = _amount(requests.get("memory"))
     millicores = _IDLE_CONTAINER[0] if cpu is None else max(1, cpu.milli_value() // 2)
     return millicores, _IDLE_CONTAINER[1] if memory is None else memory.value() // 2
 

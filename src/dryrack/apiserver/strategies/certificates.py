@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dryrack.apiserver.answer.status import forbidden as refused
 from dryrack.apiserver.authorization.attributes import Attributes
 from dryrack.apiserver.strategy import Strategy, keep_status, status_and_metadata
+from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.rules.copies import with_value
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.quoting import quoted
@@ -51,25 +52,27 @@ class CertificateRequestStrategy(Strategy):
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         """Who asks is not for the one to say who asks."""
-        user, made = write.user, super().prepare_create(obj, write)
+        user = write.user
+        made = super().prepare_create(obj, write)
         asker = {
             "username": user.name,
             "uid": user.uid,
             "groups": list(user.groups),
             "extra": {key: list(values) for key, values in user.extra.items()},
         }
-        spec = made.get("spec") or {}
+        spec = spec_of(made)
         for key, value in asker.items():
             spec = with_value(spec, key, value or None)
         return {**made, "spec": spec}
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if not write.subresource:
-            return {**keep_status(obj, old), "spec": old.get("spec") or {}}
-        conditions, before = _conditions(obj), _conditions(old)
-        status = obj.get("status") or {}
+            return {**keep_status(obj, old), "spec": spec_of(old)}
+        conditions = _conditions(obj)
+        before = _conditions(old)
+        status = status_of(obj)
         if write.subresource == "approval":
-            status = old.get("status") or {}
+            status = status_of(old)
         else:
             conditions = _with_decisions(conditions, before)
         timed = [_timed(each, before, write.now) for each in conditions]
@@ -79,16 +82,15 @@ class CertificateRequestStrategy(Strategy):
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         found = [*_condition_problems(_conditions(obj), _conditions(old))]
         for kind in _FINAL:
-            now, before = _of(kind, _conditions(obj)), _of(kind, _conditions(old))
+            now = _of(kind, _conditions(obj))
+            before = _of(kind, _conditions(old))
             if len(now) < len(before):
                 message = f"updates may not remove a condition of type {quoted(kind)}"
                 found.append(forbidden(_WHERE, message))
             elif kind in _DECISIONS and write.subresource != "approval" and now != before:
                 message = f"updates may not add a condition of type {quoted(kind)}"
                 found.append(forbidden(_WHERE, message))
-        certificate, known = (
-            (each.get("status") or {}).get("certificate") or "" for each in (obj, old)
-        )
+        certificate, known = (get(each, "status.certificate") or "" for each in (obj, old))
         if known and certificate != known:
             message = "updates may not modify existing certificate content"
             found.append(forbidden("status.certificate", message))
@@ -96,7 +98,7 @@ class CertificateRequestStrategy(Strategy):
 
 
 def _conditions(obj: Raw) -> list[Raw]:
-    found: list[Raw] = (obj.get("status") or {}).get("conditions") or []
+    found: list[Raw] = get(obj, "status.conditions", [])
     return found
 
 
@@ -129,9 +131,11 @@ def _timed(condition: Raw, before: list[Raw], now: str) -> Raw:
 
 def _condition_problems(conditions: list[Raw], before: list[Raw]) -> Iterator[FieldProblem]:
     """What was wrong before may stay."""
-    known, seen = [each.get("type") or "" for each in before], set[str]()
+    known = [each.get("type") or "" for each in before]
+    seen = set[str]()
     for position, each in enumerate(conditions):
-        at, kind = f"{_WHERE}[{position}]", each.get("type") or ""
+        at = f"{_WHERE}[{position}]"
+        kind = each.get("type") or ""
         if not kind and "" not in known:
             yield required(f"{at}.type")
         allowed = ("True",) if kind in _FINAL else ("False", "True", "Unknown")
@@ -153,7 +157,7 @@ def confirm_approval(
     authorization: Authorization, resource: Resource, request: Raw, write: Write
 ) -> None:
     """Raises a `StatusError` if the writer may not approve for the signer of a request."""
-    signer = (request.get("spec") or {}).get("signerName") or ""
+    signer = get(request, "spec.signerName") or ""
     for name in (signer, f"{signer.partition('/')[0]}/*"):
         asked = Attributes(write.user, "approve", group=GROUP, resource="signers", name=name)
         if authorization.allows(asked):

@@ -17,6 +17,7 @@ from dryrack.kinds import resource
 from dryrack.kinds.convert import GROUP, V1, from_v1, to_v1
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
+from dryrack.kinds.paths import get, status_of
 from dryrack.kinds.rules.copies import at, forgetting
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.document_patch import changed
@@ -161,26 +162,26 @@ def _consumed_capacity_problems(claim: Raw, old: Raw) -> Iterator[FieldProblem]:
     for position, result in enumerate(_results_of(claim)):
         if result not in known:
             field = f"status.allocation.devices.results[{position}].consumedCapacity"
-            for name in sorted(result.get("consumedCapacity") or {}):
+            for name in sorted(get(result, "consumedCapacity", {})):
                 yield from capacity_name(field, name)
 
 
 def _results_of(claim: Raw) -> Sequence[Raw]:
-    allocation = (claim.get("status") or {}).get("allocation") or {}
-    return (allocation.get("devices") or {}).get("results") or ()
+    allocation = get(claim, "status.allocation", {})
+    return get(allocation, "devices.results", ())
 
 
 def _namespace_labels(write: Write) -> Mapping[str, str] | None:
     if not write.namespace:
         return None
     namespace = write.lookup.get("namespaces", "", write.namespace)
-    labels: Mapping[str, str] = (namespace or {}).get("metadata", {}).get("labels") or {}
+    labels: Mapping[str, str] = get((namespace or {}).get("metadata", {}), "labels", {})
     return labels
 
 
 def _without_lost_devices(claim: Raw, old: Raw) -> Raw:
     """What a claim tells of devices goes with them when they are given back."""
-    status = claim.get("status") or {}
+    status = status_of(claim)
     told = status.get("devices")
     lost = _devices_of(old) - _devices_of(claim)
     if not told or not lost:

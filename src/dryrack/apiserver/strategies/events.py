@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategy import Strategy, field_text, object_meta
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.meta import (
@@ -41,7 +42,8 @@ _NEW_NAMES = {old: new for new, old in _OLD_NAMES.items()}
 # What the older kind writes even if nobody set it, and the newer does not.
 _WRITTEN = {"reportingComponent": "", "reportingInstance": ""}
 _OBJECT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-_CHARS_MAX, _MESSAGE_CHARS_MAX = 128, 1024
+_CHARS_MAX = 128
+_MESSAGE_CHARS_MAX = 1024
 _ELSEWHERE = "does not match event.namespace"
 _SERIES_MIN = 2
 
@@ -67,7 +69,8 @@ class EventStrategy(Strategy):
         return found or tuple(common_metadata(object_meta(obj), namespaced=True))
 
     def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
-        meta, before = object_meta(obj), object_meta(old)
+        meta = object_meta(obj)
+        before = object_meta(old)
         return [
             *common_metadata_change(meta, before, namespaced=True),
             *_problems(self.to_storage(obj), "reportingComponent"),
@@ -75,7 +78,7 @@ class EventStrategy(Strategy):
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
         found = {path: field_text(obj, path) for path in self.selectable_fields}
-        source = (obj.get("source") or {}).get("component") or ""
+        source = get(obj, "source.component") or ""
         found["source"] = source or found["reportingComponent"]
         return found
 
@@ -102,7 +105,8 @@ class NewEventStrategy(EventStrategy):
         return {**renamed, "apiVersion": _NEW}
 
     def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
-        meta, event = object_meta(obj), self.to_storage(obj)
+        meta = object_meta(obj)
+        event = self.to_storage(obj)
         found = [
             *_problems(event, "reportingController"),
             *metadata(meta, SUBDOMAIN, namespaced=True),
@@ -117,7 +121,7 @@ class NewEventStrategy(EventStrategy):
 def _problems(event: Raw, controller_field: str) -> Iterator[FieldProblem]:
     """What is asked of every event; one with an eventTime is taken for a newer one."""
     namespace = event["metadata"].get("namespace") or ""
-    about = (event.get("involvedObject") or {}).get("namespace") or ""
+    about = get(event, "involvedObject.namespace") or ""
     if not event.get("eventTime"):
         if namespace != about and (about or namespace != "default"):
             yield invalid("involvedObject.namespace", about, _ELSEWHERE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategy import Strategy
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.copies import with_metadata
 from dryrack.kinds.rules.gangs import PodGroupRules, WorkloadObjectRules
 from dryrack.kinds.validation.problems import invalid
@@ -32,7 +33,7 @@ class PodGroupStrategy(Strategy):
         super().__init__(PodGroupRules())
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
-        finalizers = obj["metadata"].get("finalizers") or []
+        finalizers = get(obj["metadata"], "finalizers", [])
         if old is not None or PROTECTION in finalizers:
             return obj
         return with_metadata(obj, "finalizers", [*finalizers, PROTECTION])
@@ -40,7 +41,8 @@ class PodGroupStrategy(Strategy):
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource == "status":
             return ()
-        spec, before = obj.get("spec") or {}, old.get("spec") or {}
+        spec = spec_of(obj)
+        before = spec_of(old)
         names = sorted({*spec, *before})
         return [
             invalid(f"spec.{name}", None, _FIXED)
@@ -56,7 +58,8 @@ class WorkloadObjectStrategy(Strategy):
         super().__init__(WorkloadObjectRules())
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
-        spec, before = obj.get("spec") or {}, old.get("spec") or {}
+        spec = spec_of(obj)
+        before = spec_of(old)
         return [
             invalid(f"spec.{name}", None, _FIXED)
             for name in ("controllerRef", "podGroupTemplates")

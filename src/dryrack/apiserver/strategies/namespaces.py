@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategy import Strategy, keep_status, status_and_metadata
+from dryrack.kinds.paths import get, status_of
 from dryrack.kinds.rules.copies import with_value
 from dryrack.kinds.rules.namespaces import (
     FINALIZER,
@@ -37,7 +38,7 @@ class NamespaceStrategy(Strategy):
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         made = with_name_label(obj)
-        finalizers = (made.get("spec") or {}).get("finalizers") or []
+        finalizers = get(made, "spec.finalizers", [])
         if FINALIZER not in finalizers:
             finalizers = [*finalizers, FINALIZER]
         return {**made, "spec": {"finalizers": finalizers}, "status": {"phase": "Active"}}
@@ -51,7 +52,7 @@ class NamespaceStrategy(Strategy):
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource != "finalize":
             return ()
-        given = (obj.get("spec") or {}).get("finalizers") or ()
+        given = get(obj, "spec.finalizers", ())
         return [
             problem
             for position, name in enumerate(given)
@@ -59,10 +60,10 @@ class NamespaceStrategy(Strategy):
         ]
 
     def prepare_delete(self, obj: Raw, write: Write) -> Raw:
-        return {**obj, "status": {**(obj.get("status") or {}), "phase": "Terminating"}}
+        return {**obj, "status": {**status_of(obj), "phase": "Terminating"}}
 
     def is_held(self, obj: Raw) -> bool:
-        return bool((obj.get("spec") or {}).get("finalizers"))
+        return bool(get(obj, "spec.finalizers"))
 
 
 def _spec_kept(obj: Raw, old: Raw) -> Raw:

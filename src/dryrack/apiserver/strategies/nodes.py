@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategy import Strategy, keep_status, object_meta
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.nodes import NodeRules, resource_problems, taint_problems
 from dryrack.kinds.validation.meta import metadata
 from dryrack.kinds.validation.problems import duplicate, forbidden
@@ -40,7 +41,7 @@ class NodeStrategy(Strategy):
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if write.subresource == "status":
-            return {**obj, "spec": old.get("spec") or {}}
+            return {**obj, "spec": spec_of(old)}
         return keep_status(obj, old)
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
@@ -51,18 +52,19 @@ class NodeStrategy(Strategy):
         return [*whole, *self.rules.problems(obj), *found]
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
-        is_closed = bool((obj.get("spec") or {}).get("unschedulable"))
+        is_closed = bool(get(obj, "spec.unschedulable"))
         return {"spec.unschedulable": "true" if is_closed else "false"}
 
 
 def _changes(node: Raw, old: Raw) -> Iterator[FieldProblem]:
     yield from resource_problems(node)
     seen: list[Raw] = []
-    for position, address in enumerate((node.get("status") or {}).get("addresses") or ()):
+    for position, address in enumerate(get(node, "status.addresses", ())):
         if address in seen:
             yield duplicate(f"status.addresses[{position}]", address)
         seen.append(address)
-    spec, before = node.get("spec") or {}, old.get("spec") or {}
+    spec = spec_of(node)
+    before = spec_of(old)
     if before.get("podCIDRs") and before["podCIDRs"] != spec.get("podCIDRs"):
         yield forbidden("spec.podCIDRs", _FIXED.format(name="podCIDR"))
     if before.get("providerID") and before["providerID"] != spec.get("providerID"):

@@ -8,6 +8,7 @@ from dryrack.apiserver.answer.status import Subject
 from dryrack.apiserver.answer.status import forbidden as refused
 from dryrack.apiserver.strategies.limits.enforcement import check_volume
 from dryrack.apiserver.strategy import Strategy, object_meta
+from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.rules.checks import changed_paths
 from dryrack.kinds.rules.copies import at, with_metadata, with_value, within, without
@@ -83,13 +84,14 @@ class VolumeClaimStrategy(_StorageStrategy):
         made = super().prepare_update(obj, old, write)
         if write.subresource:
             return made
-        return within(made, "spec", lambda spec: _with_sources(spec, old.get("spec") or {}))
+        return within(made, "spec", lambda spec: _with_sources(spec, spec_of(old)))
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
         if old is not None:
             return obj
         obj = _protected(obj, "kubernetes.io/pvc-protection")
-        spec, annotations = obj.get("spec") or {}, _annotations(obj)
+        spec = spec_of(obj)
+        annotations = _annotations(obj)
         if "storageClassName" in spec or _OLD_CLASS in annotations:
             return obj
         name = _default_class(write)
@@ -106,26 +108,27 @@ class VolumeClaimStrategy(_StorageStrategy):
         if _OLD_CLASS in _annotations(obj):
             yield f"metadata.annotations[{_OLD_CLASS}]: {_DEPRECATED[_OLD_CLASS]}"
         for part in ("requests", "limits"):
-            given = ((obj["spec"].get("resources") or {}).get(part) or {}).get("storage")
+            given = (get(obj["spec"], "resources", {}).get(part) or {}).get("storage")
             if given is not None and Quantity.from_json(given).milli_value() % 1000:
                 about = f"spec.resources.{part}[storage]: fractional byte value"
                 yield f'{about} "{Quantity.from_json(given)}" is invalid, must be an integer'
 
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
-        spec, before = obj.get("spec") or {}, old["spec"]
+        spec = spec_of(obj)
+        before = old["spec"]
         old_class, new_class = (_annotations(each).get(_OLD_CLASS) for each in (old, obj))
         if old_class != new_class and not _moves_to_field(obj, old):
             yield invalid(f"metadata.annotations.{_OLD_CLASS}", new_class or "", _FIXED)
         changed = ", ".join(changed_paths("spec", *_fixed_parts(obj, old)))
         if changed:
             yield forbidden("spec", f"{_FIXED_CLAIM}; changed: {changed}")
-        capacity = (old.get("status") or {}).get("capacity") or {}
+        capacity = get(old, "status.capacity", {})
         there = Quantity.from_json(capacity.get("storage", _NOTHING))
         if _asked(spec) < _asked(before) and _asked(spec) <= there:
             detail = "field can not be less than status.capacity"
             yield forbidden("spec.resources.requests.storage", detail)
         yield from _kept_mode(spec, before)
-        yield from _kept_attributes(spec, (old.get("status") or {}))
+        yield from _kept_attributes(spec, status_of(old))
 
 
 class VolumeStrategy(_StorageStrategy):
@@ -142,7 +145,7 @@ class VolumeStrategy(_StorageStrategy):
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         made = super().prepare_update(obj, old, write)
-        phase, before = ((each.get("status") or {}).get("phase") for each in (made, old))
+        phase, before = (get(each, "status.phase") for each in (made, old))
         return made if phase == before else _dated(made, write.now)
 
     def warnings(self, obj: Raw) -> Iterable[str]:
@@ -153,7 +156,8 @@ class VolumeStrategy(_StorageStrategy):
             yield _RECYCLED
 
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
-        spec, before = obj.get("spec") or {}, old["spec"]
+        spec = spec_of(obj)
+        before = old["spec"]
         changed = ", ".join(changed_paths("spec", _fixed_source(spec, before), source_of(before)))
         if changed:
             yield forbidden("spec.persistentvolumesource", f"{_FIXED_SOURCE}; changed: {changed}")
@@ -174,8 +178,8 @@ class StorageClassStrategy(_StorageStrategy):
         super().__init__(StorageClassRules())
 
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
-        parameters = obj.get("parameters") or {}
-        if parameters != (old.get("parameters") or {}):
+        parameters = get(obj, "parameters", {})
+        if parameters != get(old, "parameters", {}):
             yield invalid("parameters", parameters or None, _FIXED)
         for key in ("provisioner", "reclaimPolicy", "volumeBindingMode"):
             if obj.get(key) != old.get(key):
@@ -183,12 +187,12 @@ class StorageClassStrategy(_StorageStrategy):
 
 
 def _annotations(obj: Raw) -> Raw:
-    return obj["metadata"].get("annotations") or {}
+    return get(obj["metadata"], "annotations", {})
 
 
 def _protected(obj: Raw, finalizer: str) -> Raw:
     """StorageObjectInUseProtection: a controller lets it go when it is not used any more."""
-    finalizers = obj["metadata"].get("finalizers") or []
+    finalizers = get(obj["metadata"], "finalizers", [])
     if finalizer in finalizers:
         return obj
     return with_metadata(obj, "finalizers", [*finalizers, finalizer])
@@ -205,7 +209,7 @@ def _default_class(write: Write) -> str:
     marked = [
         each
         for each in found
-        if any((each.get("annotations") or {}).get(key) == "true" for key in _IS_DEFAULT)
+        if any(get(each, "annotations", {}).get(key) == "true" for key in _IS_DEFAULT)
     ]
     # Of several of one moment the first by name.
     newest = max((each["creationTimestamp"] for each in marked), default="")
@@ -214,10 +218,12 @@ def _default_class(write: Write) -> str:
 
 def _with_sources(spec: Raw, old: Raw) -> Raw:
     """What a volume is filled from, under its old and its new name."""
-    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    source = spec.get("dataSource")
+    reference = spec.get("dataSourceRef")
     if reference is not None and reference.get("namespace") and not old.get("dataSourceRef"):
         # From other namespaces nothing is copied, unless that is switched on.
-        spec, reference = without(spec, "dataSourceRef"), None
+        spec = without(spec, "dataSourceRef")
+        reference = None
     is_new = not (old.get("dataSource") or old.get("dataSourceRef") or reference)
     if source is not None and is_new and not _is_copied_from(source):
         return without(spec, "dataSource")
@@ -238,7 +244,7 @@ def _is_copied_from(source: Raw) -> bool:
 
 
 def _asked(spec: Raw) -> Quantity:
-    requests = (spec.get("resources") or {}).get("requests") or {}
+    requests = get(spec, "resources.requests", {})
     return Quantity.from_json(requests.get("storage", _NOTHING))
 
 
@@ -248,23 +254,24 @@ def _moves_to_field(claim: Raw, old: Raw) -> bool:
     return (
         named is not None
         and old["spec"].get("storageClassName") is None
-        and (claim.get("spec") or {}).get("storageClassName") == named
+        and get(claim, "spec.storageClassName") == named
         and _annotations(claim).get(_OLD_CLASS, named) == named
     )
 
 
 def _fixed_parts(claim: Raw, old: Raw) -> tuple[Raw, Raw]:
     """The specs of a claim after and before, without what may change."""
-    spec, before = claim.get("spec") or {}, old["spec"]
+    spec = spec_of(claim)
+    before = old["spec"]
     if not before.get("volumeName"):
         spec = without(spec, "volumeName")
     named = _annotations(old).get(_OLD_CLASS, spec.get("storageClassName"))
     if before.get("storageClassName") is None and spec.get("storageClassName") == named:
         spec = without(spec, "storageClassName")
-    if (claim.get("status") or {}).get("phase") == "Bound" or _asked(spec) == _asked(before):
-        kept = ((before.get("resources") or {}).get("requests") or {}).get("storage")
+    if get(claim, "status.phase") == "Bound" or _asked(spec) == _asked(before):
+        kept = get(before, "resources.requests.storage")
         spec = at(spec, "resources.requests", lambda given: with_value(given, "storage", kept))
-    if (claim.get("status") or {}).get("phase") == "Bound":
+    if get(claim, "status.phase") == "Bound":
         key = "volumeAttributesClassName"
         spec = with_value(spec, key, before.get(key))
     return _set_fields(spec), _set_fields(before)
@@ -293,7 +300,7 @@ def _kept_attributes(spec: Raw, status: Raw) -> Iterator[FieldProblem]:
 def _fixed_source(spec: Raw, old: Raw) -> Raw:
     """The source of a volume; a driver that had no secret for growing may get one."""
     key = "controllerExpandSecretRef"
-    if key in (old.get("csi") or {}):
+    if key in get(old, "csi", {}):
         return source_of(spec)
     return within(source_of(spec), "csi", lambda given: without(given, key))
 
@@ -303,7 +310,7 @@ def _check_growth(claim: Raw, old: Raw, write: Write) -> None:
     if _asked(claim["spec"]) <= _asked(old["spec"]):
         return
     name = claim["metadata"]["name"]
-    if (old.get("status") or {}).get("phase") != "Bound":
+    if get(old, "status.phase") != "Bound":
         raise refused(_CLAIMS, name, "Only bound persistent volume claims can be expanded")
     kind = _annotations(claim).get(_OLD_CLASS, claim["spec"].get("storageClassName"))
     storage_class = write.lookup.get(_CLASSES, "", kind) if kind else None

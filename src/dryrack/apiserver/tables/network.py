@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.tables.ages import age
 from dryrack.apiserver.tables.columns import AGE, NAME, Shape, dig, name_of, plain
 from dryrack.apiserver.tables.labels import NONE, selector_text
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +32,7 @@ def _ingress(obj: JsonObject, now: float) -> list[Any]:
     return [
         name_of(obj),
         spec.get("ingressClassName") or NONE,
-        _hosts(spec.get("rules") or ()),
+        _hosts(get(spec, "rules", ())),
         ",".join(sorted(addresses)),
         "80, 443" if spec.get("tls") else "80",
         age(obj, now),
@@ -44,7 +45,8 @@ INGRESSES = Shape((NAME, *plain("Class", "Hosts", "Address", "Ports"), AGE), _in
 def _ingress_class(obj: JsonObject, now: float) -> list[Any]:
     notes = dig(obj, "metadata", "annotations", default={})
     parameters = dig(obj, "spec", "parameters", default={})
-    kind, group = parameters.get("kind", ""), parameters.get("apiGroup")
+    kind = parameters.get("kind", "")
+    group = parameters.get("apiGroup")
     named = f"{kind}.{group}" if group else kind
     return [
         name_of(obj) + (" (default)" if notes.get(_DEFAULT_CLASS) == "true" else ""),

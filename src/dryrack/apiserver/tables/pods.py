@@ -74,7 +74,8 @@ class _Walk:
 
     def running(self) -> None:
         self.restarts = self.sidecars
-        has_running, error = False, ""
+        has_running = False
+        error = ""
         for status in reversed(dig(self.pod, "status", "containerStatuses", default=())):
             self.restarts.add(status)
             terminated = dig(status, "state", "terminated")

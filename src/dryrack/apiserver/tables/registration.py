@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.tables.ages import age
 from dryrack.apiserver.tables.columns import AGE, NAME, Shape, dig, integers, name_of, plain
 from dryrack.apiserver.tables.labels import selector_text
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from dryrack.apiserver.tables.columns import JsonObject
@@ -15,7 +16,7 @@ _UNSET = "<unset>"
 
 
 def _webhooks(obj: JsonObject, now: float) -> list[Any]:
-    return [name_of(obj), len(obj.get("webhooks") or ()), age(obj, now)]
+    return [name_of(obj), len(get(obj, "webhooks", ())), age(obj, now)]
 
 
 WEBHOOKS = Shape((NAME, *integers("Webhooks"), AGE), _webhooks)
@@ -66,7 +67,8 @@ def _availability(obj: JsonObject) -> str:
     found = next((each for each in conditions if each.get("type") == "Available"), None)
     if found is None:
         return "Unknown"
-    status, reason = found.get("status") or "", found.get("reason")
+    status = found.get("status") or ""
+    reason = found.get("reason")
     return f"{status} ({reason})" if reason and status != "True" else status
 
 

@@ -15,6 +15,7 @@ from dryrack.apiserver.tables.columns import (
     wide,
 )
 from dryrack.apiserver.tables.labels import NONE, labels_text
+from dryrack.kinds.paths import get
 from dryrack.kinds.quantity import Quantity
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _MODES = {
 
 def _external(service: JsonObject) -> str:
     spec = dig(service, "spec", default={})
-    external = list(spec.get("externalIPs") or ())
+    external = list(get(spec, "externalIPs", ()))
     match spec.get("type"):
         case "ClusterIP" | "NodePort":
             return ",".join(external) or NONE
@@ -91,8 +92,8 @@ def _listed(words: Sequence[str], *, none: str) -> str:
 
 
 def _subset(subset: JsonObject) -> Iterator[str]:
-    addresses = [entry["ip"] for entry in subset.get("addresses") or ()]
-    ports = subset.get("ports") or ()
+    addresses = [entry["ip"] for entry in get(subset, "addresses", ())]
+    ports = get(subset, "ports", ())
     if not ports:
         yield from addresses
     for port in ports:
@@ -110,8 +111,8 @@ ENDPOINTS = Shape((NAME, *plain("Endpoints"), AGE), _endpoints)
 
 
 def _endpoint_slice(obj: JsonObject, now: float) -> list[Any]:
-    ports = [str(port.get("port") or port.get("name") or "*") for port in obj.get("ports") or ()]
-    addresses = [a for entry in obj.get("endpoints") or () for a in entry.get("addresses") or ()]
+    ports = [str(port.get("port") or port.get("name") or "*") for port in get(obj, "ports", ())]
+    addresses = [a for entry in get(obj, "endpoints", ()) for a in get(entry, "addresses", ())]
     return [
         name_of(obj),
         obj.get("addressType") or "",
@@ -143,8 +144,8 @@ def _volume(obj: JsonObject, now: float) -> list[Any]:
     claim = spec.get("claimRef")
     return [
         name_of(obj),
-        _storage(spec.get("capacity") or {}),
-        _modes(spec.get("accessModes") or ()),
+        _storage(get(spec, "capacity", {})),
+        _modes(get(spec, "accessModes", ())),
         spec.get("persistentVolumeReclaimPolicy") or "",
         _phase(obj),
         f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
@@ -227,8 +228,8 @@ RUNTIME_CLASSES = Shape((NAME, *plain("Handler"), AGE), _runtime_class)
 
 
 def _binding(obj: JsonObject, now: float) -> list[Any]:
-    role = obj.get("roleRef") or {}
-    subjects = obj.get("subjects") or ()
+    role = get(obj, "roleRef", {})
+    subjects = get(obj, "subjects", ())
     accounts = [
         f"{s.get('namespace', '')}/{s['name']}" for s in subjects if s["kind"] == "ServiceAccount"
     ]
@@ -245,7 +246,8 @@ ROLE_BINDINGS = Shape(
 
 
 def _quota(obj: JsonObject, now: float) -> list[Any]:
-    hard, used = dig(obj, "status", "hard", default={}), dig(obj, "status", "used", default={})
+    hard = dig(obj, "status", "hard", default={})
+    used = dig(obj, "status", "used", default={})
     texts = {name: f"{name}: {_amount(used, name)}/{_amount(hard, name)}" for name in sorted(hard)}
     limits = [text for name, text in texts.items() if name.startswith("limits.")]
     requests = [text for name, text in texts.items() if not name.startswith("limits.")]
@@ -263,7 +265,8 @@ def _certificate_request(obj: JsonObject, now: float) -> list[Any]:
     spec = dig(obj, "spec", default={})
     expiration = spec.get("expirationSeconds")
     duration = NONE if expiration is None else human(expiration)
-    signer, requestor = spec.get("signerName") or NONE, spec.get("username") or ""
+    signer = spec.get("signerName") or NONE
+    requestor = spec.get("username") or ""
     return [name_of(obj), age(obj, now), signer, requestor, duration, _decision(obj)]
 
 

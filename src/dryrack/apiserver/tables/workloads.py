@@ -17,6 +17,7 @@ from dryrack.apiserver.tables.columns import (
     wide,
 )
 from dryrack.apiserver.tables.labels import NONE, labels_text, selector_text
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from dryrack.apiserver.tables.columns import JsonObject
@@ -46,7 +47,8 @@ def _count(obj: JsonObject, *path: str) -> int:
 
 
 def _deployment(obj: JsonObject, now: float) -> list[Any]:
-    ready, desired = _count(obj, "status", "readyReplicas"), _count(obj, "spec", "replicas")
+    ready = _count(obj, "status", "readyReplicas")
+    desired = _count(obj, "spec", "replicas")
     return [
         name_of(obj),
         f"{ready}/{desired}",
@@ -81,7 +83,8 @@ REPLICA_SETS = Shape(_REPLICAS, _replica_set)
 
 
 def _stateful_set(obj: JsonObject, now: float) -> list[Any]:
-    ready, desired = _count(obj, "status", "readyReplicas"), _count(obj, "spec", "replicas")
+    ready = _count(obj, "status", "readyReplicas")
+    desired = _count(obj, "spec", "replicas")
     return [name_of(obj), f"{ready}/{desired}", age(obj, now), *_containers(_template(obj))]
 
 
@@ -137,7 +140,8 @@ def _job_status(job: JsonObject) -> str:
 
 
 def _completions(job: JsonObject) -> str:
-    done, wanted = _count(job, "status", "succeeded"), dig(job, "spec", "completions")
+    done = _count(job, "status", "succeeded")
+    wanted = dig(job, "spec", "completions")
     if wanted is not None:
         return f"{done}/{wanted}"
     parallelism = _count(job, "spec", "parallelism")
@@ -168,7 +172,8 @@ JOBS = Shape((NAME, *plain("Status", "Completions", "Duration"), AGE, *_WIDE), _
 
 
 def _cron_job(obj: JsonObject, now: float) -> list[Any]:
-    suspended, last = dig(obj, "spec", "suspend"), dig(obj, "status", "lastScheduleTime")
+    suspended = dig(obj, "spec", "suspend")
+    last = dig(obj, "status", "lastScheduleTime")
     job = dig(obj, "spec", "jobTemplate", default={})
     return [
         name_of(obj),
@@ -221,7 +226,7 @@ def _metric(metric: JsonObject) -> str:
 def _metrics(spec: JsonObject) -> str:
     percent = spec.get("targetCPUUtilizationPercentage")
     found = [f"cpu: <unknown>/{percent}%"] if percent is not None else []
-    found += [_metric(each) for each in spec.get("metrics") or ()]
+    found += [_metric(each) for each in get(spec, "metrics", ())]
     more = len(found) - _METRICS_MAX
     shown = ", ".join(found[:_METRICS_MAX]) or NONE
     return f"{shown} + {more} more..." if more > 0 else shown
@@ -229,7 +234,7 @@ def _metrics(spec: JsonObject) -> str:
 
 def _autoscaler(obj: JsonObject, now: float) -> list[Any]:
     spec = dig(obj, "spec", default={})
-    target = spec.get("scaleTargetRef") or {}
+    target = get(spec, "scaleTargetRef", {})
     return [
         name_of(obj),
         f"{target.get('kind', '')}/{target.get('name', '')}",

@@ -33,6 +33,7 @@ from dryrack.base.limits import REVIEWS_AT_ONCE_MAX
 from dryrack.base.ports import Clock
 from dryrack.client.timekeeping import seconds_of
 from dryrack.client.transport import Request
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.text.go_json import GoSyntaxError, YamlError, type_name
 from dryrack.kinds.validation import FieldProblem
@@ -40,7 +41,8 @@ from dryrack.kinds.validation.problems import invalid as invalid_value
 from dryrack.kinds.validation.problems import not_supported
 from dryrack.store import Store, Stored
 
-ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
 _POLICIES = ("Foreground", "Background", "Orphan")
 _OPTIONS = Subject("meta.k8s.io", "DeleteOptions")
 
@@ -67,7 +69,7 @@ def read_options(request: Request, query: Query) -> DeleteOptions:
     problems = tuple(_problems(given))
     if problems:
         raise invalid(_OPTIONS, "", problems)
-    preconditions = given.get("preconditions") or {}
+    preconditions = get(given, "preconditions", {})
     grace = given.get("gracePeriodSeconds")
     return DeleteOptions(
         # Less than nothing is as little as there is.
@@ -111,7 +113,7 @@ _TYPES: Mapping[str, tuple[type, str]] = {
 def _check_types(given: Raw) -> None:
     for name, (expected, shown) in _TYPES.items():
         _check_type(given.get(name), f"DeleteOptions.{name}", expected, shown)
-    preconditions = given.get("preconditions") or {}
+    preconditions = get(given, "preconditions", {})
     for name, shown in (("uid", "types.UID"), ("resourceVersion", "string")):
         _check_type(preconditions.get(name), f"Preconditions.preconditions.{name}", str, shown)
 
@@ -142,7 +144,7 @@ def _problems(given: Raw) -> Iterator[FieldProblem]:
         yield invalid_value("propagationPolicy", policy, detail)
     if policy is not None and policy not in _POLICIES:
         yield not_supported("propagationPolicy", policy, (*_POLICIES, "nil"))
-    yield from dry_run_problems(given.get("dryRun") or [])
+    yield from dry_run_problems(get(given, "dryRun", []))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +219,8 @@ class Deleter:
         at = seconds_of(meta["deletionTimestamp"]) - before + grace
         if at < now:
             # The wait is over; whoever was told to end the object still has to.
-            at, grace = now, 1 if grace else 0
+            at = now
+            grace = 1 if grace else 0
         times = {"deletionTimestamp": timestamp(at), "deletionGracePeriodSeconds": grace}
         return {**obj, "metadata": {**meta, **times}}
 
@@ -242,7 +245,8 @@ class Deleter:
         options: DeleteOptions,
         marked: Raw | None = None,
     ) -> Deleted:
-        name, uid = stored.key.name, stored.object["metadata"].get("uid", "")
+        name = stored.key.name
+        uid = stored.object["metadata"].get("uid", "")
         success = Success(resource.as_resource.details(name, uid=uid))
         gone = stored
         if not options.dry_run:
@@ -328,7 +332,8 @@ def _is_shown(resource: Resource) -> bool:
 
 def _check_preconditions(resource: Resource, stored: Stored, options: DeleteOptions) -> None:
     meta = stored.object["metadata"]
-    uid, revision = meta.get("uid", ""), str(stored.revision)
+    uid = meta.get("uid", "")
+    revision = str(stored.revision)
     if options.uid is not None and options.uid != uid:
         detail = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record "
@@ -345,7 +350,7 @@ def _check_preconditions(resource: Resource, stored: Stored, options: DeleteOpti
 
 def _finalizers(resource: Resource, obj: Raw, options: DeleteOptions) -> list[str]:
     """Who has to agree: those who said so before, and the garbage collector if it is asked."""
-    before = obj["metadata"].get("finalizers") or []
+    before = get(obj["metadata"], "finalizers", [])
     kept = [each for each in before if each not in (ORPHAN, FOREGROUND)]
     match _policy(resource, before, options):
         case "Orphan":
@@ -382,7 +387,7 @@ def _is_over(marked: Raw) -> bool:
 
 def _with_finalizers(obj: Raw, finalizers: list[str]) -> Raw:
     meta = obj["metadata"]
-    if (meta.get("finalizers") or []) == finalizers:
+    if get(meta, "finalizers", []) == finalizers:
         return obj
     kept = {key: value for key, value in meta.items() if key != "finalizers"}
     if finalizers:

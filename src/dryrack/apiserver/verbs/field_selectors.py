@@ -49,7 +49,9 @@ def parse(text: str, check: Callable[[str], None] | None = None) -> FieldSelecti
 
 def _parts(text: str) -> list[str]:
     """Separated by commas that no backslash escapes."""
-    parts, start, escaped = [], 0, False
+    parts = []
+    start = 0
+    escaped = False
     for position, char in enumerate(text):
         if escaped:
             escaped = False
@@ -71,7 +73,8 @@ def _term(part: str, selector: str) -> Term:
 
 
 def _unescaped(value: str) -> str:
-    found, escaped = [], False
+    found = []
+    escaped = False
     for char in value:
         if escaped:
             if char not in "\\,=":

@@ -14,6 +14,7 @@ from dryrack.apiserver.answer.status import (
     not_found,
 )
 from dryrack.apiserver.registry import Resource
+from dryrack.kinds.paths import get
 from dryrack.store import Key, Store
 
 IMMORTAL = ("default", "kube-system", "kube-public")
@@ -27,7 +28,7 @@ def check_namespace(store: Store, resource: Resource, namespace: str, name: str)
     stored = store.get(Key("namespaces", "", namespace))
     if stored is None:
         raise not_found(_NAMESPACES, namespace)
-    if (stored.object.get("status") or {}).get("phase") == "Terminating":
+    if get(stored.object, "status.phase") == "Terminating":
         raise _terminating(resource, namespace, name)
 
 

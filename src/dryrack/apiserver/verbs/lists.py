@@ -149,7 +149,9 @@ def _encoded(revision: int, place: str) -> str:
 
 def _decoded(token: str) -> tuple[int, str]:
     raw = _unpacked(token)
-    version, revision, place = raw.get("v"), raw.get("rv"), raw.get("start")
+    version = raw.get("v")
+    revision = raw.get("rv")
+    place = raw.get("start")
     if version != _TOKEN_VERSION:
         shown = version if isinstance(version, str) else ""
         raise _invalid(f"server does not recognize this encoded version {shown}")

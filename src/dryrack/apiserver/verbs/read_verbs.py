@@ -117,12 +117,14 @@ class Verbs:
         return self._renderer.page(call.target.resource, self._found(call), form)
 
     def _found(self, call: Call) -> Page:
-        target, options = call.target, list_options(call.parameters)
+        target = call.target
+        options = list_options(call.parameters)
         selection = selection_of(target.resource, options)
         return listed(self._store, selection, target.namespace or None, options)
 
     def _watch(self, call: Call, form: Form) -> Response:
-        target, options = call.target, list_options(call.parameters)
+        target = call.target
+        options = list_options(call.parameters)
         if "watch" not in target.resource.verbs:
             raise method_not_allowed()
         if form.wanted.shape is media.Shape.PARTIAL_LIST:

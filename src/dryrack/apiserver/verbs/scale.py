@@ -25,6 +25,7 @@ from dryrack.apiserver.registry import Resource, Subresource
 from dryrack.apiserver.request_context import Reply
 from dryrack.apiserver.strategy import Strategy
 from dryrack.apiserver.verbs.writing import Order, Proposal, served
+from dryrack.kinds.paths import get, metadata_of, spec_of
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.problems import FieldProblem, invalid
 from dryrack.store import Key
@@ -149,21 +150,23 @@ class Scale:
         made = call.server.seams.patching.apply_patch(SCALE, self._scale_of(obj), patch)
         reader = Bodies(call.server.registry, call.server.seams.shapes)
         reader.check_kind(made.object, SCALE)
-        validation, warnings = options.field_validation, call.warnings
+        validation = options.field_validation
+        warnings = call.warnings
         new = reader.conformed(made.object, SCALE, validation, again=made.strict, warnings=warnings)
-        metadata.check_name(new.get("metadata") or {}, call.target.name)
+        metadata.check_name(metadata_of(new), call.target.name)
         return Proposal(self._rescaled(obj, new), is_patch=True)
 
     def _applied(self, call: Call, options: WriteOptions, patch: Patch, obj: Raw) -> Proposal:
         """An apply of a scale is an apply of the one field to the object."""
         _read(call, options)
         # As it was sent: read as a Scale, a number of 0 is as good as none.
-        spec = bodies.read_yaml(patch.body)[0].get("spec") or {}
+        spec = spec_of(bodies.read_yaml(patch.body)[0])
         wanted: Raw = {key: obj[key] for key in ("apiVersion", "kind")}
         wanted["metadata"] = {"name": call.target.name}
         if spec.get("replicas") is not None:
             wanted = self._with_replicas(wanted, spec["replicas"])
-        patching, body = call.server.seams.patching, msgspec.json.encode(wanted)
+        patching = call.server.seams.patching
+        body = msgspec.json.encode(wanted)
         made = patching.apply_patch(call.target.resource, obj, replace(patch, body=body))
         return Proposal(made.object, is_managed=True, is_patch=True)
 
@@ -219,9 +222,9 @@ class Scale:
 
     def _rescaled(self, obj: Raw, scale: Raw) -> Raw:
         """The object, at the revision that the client has seen, if it says which."""
-        given = scale.get("metadata") or {}
+        given = metadata_of(scale)
         seen = {key: given[key] for key in ("resourceVersion", "uid") if given.get(key)}
-        replicas = (scale.get("spec") or {}).get("replicas", 0)
+        replicas = spec_of(scale).get("replicas", 0)
         return {**self._with_replicas(obj, replicas), "metadata": {**obj["metadata"], **seen}}
 
     def _with_replicas(self, obj: Raw, replicas: int) -> Raw:
@@ -241,9 +244,10 @@ def _read(call: Call, options: WriteOptions) -> Raw:
             request, headers={**request.headers, "content-type": media.YAML}
         )
     reader = Bodies(call.server.registry, call.server.seams.shapes)
-    validation, warnings = options.field_validation, call.warnings
+    validation = options.field_validation
+    warnings = call.warnings
     scale = reader.read(request, SCALE, validation=validation, warnings=warnings)
-    metadata.check_name(scale.get("metadata") or {}, call.target.name)
+    metadata.check_name(metadata_of(scale), call.target.name)
     return scale
 
 
@@ -254,15 +258,16 @@ def _manager(call: Call, options: WriteOptions, operation: str) -> Manager:
 
 def _selector_text(selector: Raw) -> str:
     """As it is written in queries, its terms in the order of their keys."""
-    terms = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
+    terms = [(key, f"{key}={value}") for key, value in get(selector, "matchLabels", {}).items()]
     terms += [
-        (each.get("key") or "", _term(each)) for each in selector.get("matchExpressions") or ()
+        (each.get("key") or "", _term(each)) for each in get(selector, "matchExpressions", ())
     ]
     return ",".join(text for _, text in sorted(terms))
 
 
 def _term(given: Raw) -> str:
-    key, values = given.get("key") or "", ",".join(sorted(given.get("values") or ()))
+    key = given.get("key") or ""
+    values = ",".join(sorted(get(given, "values", ())))
     match given.get("operator"):
         case "In":
             return f"{key} in ({values})"

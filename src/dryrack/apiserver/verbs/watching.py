@@ -163,7 +163,8 @@ class WatchStream:
 
     def _rendered(self, event: _Pending) -> Raw | bytes:
         """Return the object of an event: JSON, or for a reader in this process maybe the object."""
-        stored, obj = event.stored, event.object
+        stored = event.stored
+        obj = event.object
         if event.type == "BOOKMARK":
             assert obj is not None, "a bookmark has an object"
             obj = self._shaped(obj, self._bookmark_form(obj))
@@ -258,7 +259,8 @@ class WatchStream:
         self._initial = self._unread
 
     def _set_timers(self) -> None:
-        options, now = self._watch.options, self._clock.now()
+        options = self._watch.options
+        now = self._clock.now()
         seconds = options.timeout_seconds
         if seconds is not None and seconds > 0:
             self._timers.append(self._clock.call_at(now + seconds, self._end))
@@ -299,7 +301,9 @@ class WatchStream:
 
     def _push_selected(self, event: Event) -> None:
         """Send that an object appears when it begins to match, and is gone when it ceases."""
-        selection, stored, previous = self._watch.selection, event.stored, event.previous
+        selection = self._watch.selection
+        stored = event.stored
+        previous = event.previous
         was = previous is not None and selection.matches(previous)
         if event.type is EventType.DELETED:
             if was:

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from dryrack.store import Store
 
 APPLY = "application/apply-patch+yaml"
-_CREATED, _ACCEPTED = 201, 202
+_CREATED = 201
+_ACCEPTED = 202
 
 
 class WriteVerbs:
@@ -76,7 +77,8 @@ class WriteVerbs:
         return self._written(self.writer.create(order, obj), call.target.resource, form)
 
     def _update(self, call: Call, form: Form) -> Response:
-        target, options = call.target, write_options(call.parameters, "UpdateOptions")
+        target = call.target
+        options = write_options(call.parameters, "UpdateOptions")
         obj = metadata.for_update(self._read(call, options), target.resource, target.namespace)
         metadata.check_name(obj["metadata"], target.name)
         creates = target.resource.strategy.creates_on_update and not target.subresource
@@ -110,7 +112,8 @@ class WriteVerbs:
     def _patched(
         self, call: Call, options: WriteOptions, patch: Patch, old: Raw | None
     ) -> Proposal:
-        target, is_apply = call.target, patch.media_type == APPLY
+        target = call.target
+        is_apply = patch.media_type == APPLY
         creates = is_apply and not target.subresource
         if old is None and not creates:
             raise not_found(target.resource.as_resource, target.name)
@@ -162,7 +165,8 @@ def _patch_refusal(made: Patched) -> Callable[[str], StatusError] | None:
 
 
 def _order(call: Call, options: WriteOptions | None = None) -> Order:
-    target, request = call.target, call.request
+    target = call.target
+    request = call.request
     given = options or WriteOptions()
     return Order(
         resource=target.resource,

@@ -31,6 +31,7 @@ from dryrack.apiserver.webhooks.admission_reviews import Reviews
 from dryrack.base.limits import OBJECT_BYTES_MAX
 from dryrack.base.ports import Chance, Clock
 from dryrack.client.transport import User
+from dryrack.kinds.paths import metadata_of
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.validation.problems import invalid as invalid_value
 from dryrack.kinds.validation.problems import required
@@ -123,7 +124,8 @@ class Writer:
 
     def create(self, order: Order, obj: Raw, *, is_managed: bool = False) -> Written:
         """Creates a decoded object; `is_managed` if its managedFields are done already."""
-        write, resource = self.context(order), order.resource
+        write = self.context(order)
+        resource = order.resource
         strategy = resource.strategy
         new = metadata.for_create(obj, resource, order.namespace)
         if metadata.revision_of(new["metadata"]):
@@ -146,7 +148,8 @@ class Writer:
         return self._seams.mutation(resource, admitted, old=old, write=write)
 
     def _insert(self, order: Order, admitted: Raw, write: Write, *, sent: Raw | None) -> Written:
-        resource, prefix = order.resource, admitted["metadata"].get("generateName") or ""
+        resource = order.resource
+        prefix = admitted["metadata"].get("generateName") or ""
         is_generated = bool(prefix) and not admitted["metadata"].get("name")
         for _ in range(_GENERATE_ATTEMPTS):
             new = self._completed(admitted, resource, write)
@@ -243,8 +246,9 @@ class Writer:
         return self._replace(order, proposal, stored)
 
     def _check_preconditions(self, order: Order, proposal: Proposal, stored: Stored) -> None:
-        meta = proposal.object.get("metadata") or {}
-        uid, stored_uid = meta.get("uid"), stored.object["metadata"].get("uid")
+        meta = metadata_of(proposal.object)
+        uid = meta.get("uid")
+        stored_uid = stored.object["metadata"].get("uid")
         if uid and uid != stored_uid and not proposal.is_patch:
             path = metadata.registry_path(order.resource, order.namespace, order.name)
             detail = (
@@ -263,8 +267,10 @@ class Writer:
             raise conflict(order.resource.as_resource, order.name, _MODIFIED)
 
     def _replace(self, order: Order, proposal: Proposal, stored: Stored) -> Written:
-        resource, write = order.resource, self.context(order)
-        strategy, old = resource.strategy, served(resource, stored)
+        resource = order.resource
+        write = self.context(order)
+        strategy = resource.strategy
+        old = served(resource, stored)
         new = metadata.for_update(proposal.object, resource, order.namespace)
         new["metadata"]["resourceVersion"] = str(stored.revision)
         new = metadata.without_repeated_owners(new, write.warn)
@@ -335,7 +341,8 @@ def _ends(new: Raw, old: Raw) -> bool:
 
 def _ordered(obj: Raw) -> Raw:
     """With kind and apiVersion first: items of a list are told without them."""
-    kind, version = obj["kind"], obj["apiVersion"]
+    kind = obj["kind"]
+    version = obj["apiVersion"]
     return {"kind": kind, "apiVersion": version, **obj}
 
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
+from dryrack.kinds.paths import get, metadata_of
+
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Lookup
     from dryrack.base.ports import Chance
@@ -84,7 +86,7 @@ class ReviewRequest:
         """The same for a request that is made again, even in the next second."""
         asked = self.request.get("object")
         if asked is not None:
-            meta = {**(asked.get("metadata") or {}), "creationTimestamp": None}
+            meta = {**metadata_of(asked), "creationTimestamp": None}
             asked = {**asked, "metadata": meta}
         return msgspec.json.encode((self.url, self.mutates, {**self.request, "object": asked}))
 
@@ -122,8 +124,9 @@ def endpoint_of(config: Raw, lookup: Lookup) -> tuple[str, str] | None:
     """The URL of a clientConfig, and whose certificate is shown there; None if nobody is."""
     if config.get("url"):
         return config["url"], ""
-    named = config.get("service") or {}
-    namespace, name = named.get("namespace") or "", named.get("name") or ""
+    named = get(config, "service", {})
+    namespace = named.get("namespace") or ""
+    name = named.get("name") or ""
     service = lookup.get("services", namespace, name)
     address = (service or {}).get("metadata", {}).get("annotations", {}).get(ADDRESS)
     if not address:
@@ -166,7 +169,8 @@ class RepeatableChance:
 
     def begin(self, given: list[str] | None) -> None:
         """From now on for a request that was given these before; None: for one that was not."""
-        self._given, self._next = given, 0
+        self._given = given
+        self._next = 0
 
     def uuid(self) -> str:
         if self._given is None:
@@ -244,7 +248,8 @@ def _problem(question: ReviewRequest, review: _Review, response: _Response, uid:
     if (group, version, review.kind) != (_GROUP, "v1", "AdmissionReview"):
         given = f"{group}/{version}, Kind={review.kind or ''}"
         return f"expected webhook response of {_GROUP}/v1, Kind=AdmissionReview, got {given}"
-    has_patch, has_type = bool(response.patch), response.patch_type is not None
+    has_patch = bool(response.patch)
+    has_type = response.patch_type is not None
     if not question.mutates:
         wrong = "patch" if has_patch else "patchType" if has_type else ""
         return f"validating webhook may not return response.{wrong}" if wrong else ""

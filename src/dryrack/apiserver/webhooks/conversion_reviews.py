@@ -30,6 +30,7 @@ from dryrack.apiserver.webhooks.admission_reviews import (
     endpoint_of,
 )
 from dryrack.base.limits import CONVERSION_REVIEW_BYTES_MAX, REVIEWS_AT_ONCE_MAX, REVIEWS_MAX
+from dryrack.kinds.paths import get
 from dryrack.kinds.text.go_json import type_name
 from dryrack.kinds.validation import meta as metadata_rules
 
@@ -123,7 +124,7 @@ class ConversionRequest:
             return Unanswered(f"failed: the response is JSON of type {name}, not an object")
         if problem := self._problem(uid, review):
             return Unanswered(f"failed: {problem}")
-        converted = review["response"].get("convertedObjects") or []
+        converted = get(review["response"], "convertedObjects", [])
         if len(converted) != len(self.objects):
             return Unanswered(f"returned {len(converted)} objects, expected {len(self.objects)}")
         try:
@@ -162,7 +163,7 @@ class ConversionRequest:
         if result.get("status") != "Success":
             told = f"response.result.status was '{result.get('status') or ''}', not 'Success'"
             return str(result.get("message") or told)
-        if not isinstance(response.get("convertedObjects") or [], list):
+        if not isinstance(get(response, "convertedObjects", []), list):
             return "response.convertedObjects is not a list"
         return ""
 
@@ -176,14 +177,16 @@ class ConversionRequest:
         if received != self.desired:
             told = f"invalid groupVersion (expected {self.desired}, received {received})"
             raise _InvalidObjectError(f"returned invalid {at}: {told}")
-        kind, expected = converted.get("kind") or "", source["kind"]
+        kind = converted.get("kind") or ""
+        expected = source["kind"]
         if kind != expected:
             told = f"invalid kind (expected {expected}, received {kind})"
             raise _InvalidObjectError(f"returned invalid {at}: {told}")
         given = converted.get("metadata")
         meta = given if isinstance(given, dict) else {}
         for key, name in _IDENTITY:
-            before, after = source["metadata"].get(key) or "", meta.get(key) or ""
+            before = source["metadata"].get(key) or ""
+            after = meta.get(key) or ""
             if before != after:
                 where = "object" if is_one else at
                 told = f"must have the same {name}: {before} != {after}"
@@ -258,9 +261,11 @@ class Converter:
 
     def unreachable(self, obj: Raw) -> str:
         """Return why an object cannot be converted, and how that can be changed."""
-        service = self.webhook["clientConfig"].get("service") or {}
-        name, namespace = service.get("name") or "", service.get("namespace") or ""
-        path, port = str(service.get("path") or "").lstrip("/"), service.get("port") or 443
+        service = get(self.webhook["clientConfig"], "service", {})
+        name = service.get("name") or ""
+        namespace = service.get("namespace") or ""
+        path = str(service.get("path") or "").lstrip("/")
+        port = service.get("port") or 443
         url = f"https://{name}.{namespace}.svc:{port}/{path}?timeout={TIMEOUT_SECONDS}s"
         if self.lookup.get("services", namespace, name) is None:
             told = f'service "{name}" not found'
@@ -294,7 +299,7 @@ class Converter:
 
     def _questions(self, objects: Sequence[Raw], desired: str) -> Iterator[ConversionRequest]:
         """Yield one review for each source version, or several for very much to convert."""
-        versions = self.webhook.get("conversionReviewVersions") or ()
+        versions = get(self.webhook, "conversionReviewVersions", ())
         version = next((each for each in versions if each in VERSIONS), None)
         if version is None:
             raise StatusError(Status(500, "", "no supported conversion review versions"))
@@ -313,7 +318,8 @@ def _batches(objects: Sequence[Raw]) -> Iterator[tuple[Raw, ...]]:
         is_other = bool(batch) and batch[0]["apiVersion"] != each["apiVersion"]
         if batch and (is_other or size + length > CONVERSION_REVIEW_BYTES_MAX):
             yield tuple(batch)
-            batch, size = [], 0
+            batch = []
+            size = 0
         batch.append(each)
         size += length
     if batch:

@@ -38,6 +38,7 @@ from dryrack.apiserver.webhooks.admission_reviews import (
 )
 from dryrack.cel import Err
 from dryrack.extension.policies import PolicyCompiler
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,7 +133,7 @@ def _webhooks(kind: str, attempt: Attempt) -> Iterator[Raw]:
         return
     found = attempt.write.lookup.list(kind, None)
     for configuration in sorted(found, key=lambda each: str(each["metadata"]["name"])):
-        for webhook in configuration.get("webhooks") or ():
+        for webhook in get(configuration, "webhooks", ()):
             if endpoint_of(webhook["clientConfig"], attempt.write.lookup) is not None:
                 yield webhook
 
@@ -165,7 +166,7 @@ def _question(webhook: Raw, attempt: Attempt, matched: Resource, *, mutates: boo
     config = webhook["clientConfig"]
     place = endpoint_of(config, attempt.write.lookup)
     assert place is not None, "a webhook without a place is skipped"
-    known = [each for each in webhook.get("admissionReviewVersions") or () if each in VERSIONS]
+    known = [each for each in get(webhook, "admissionReviewVersions", ()) if each in VERSIONS]
     new, old = objects_in_version(attempt, matched)
     request = {**admission_request(attempt, matched), "object": new, "oldObject": old}
     return ReviewRequest(

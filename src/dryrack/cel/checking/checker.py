@@ -297,7 +297,8 @@ class _Checker:
 
     def _apply(self, overload: Overload, given: Sequence[Type]) -> Type | None:
         """Give the type of a call of this overload, or nothing if it cannot be called so."""
-        args, result = overload.args, overload.result
+        args = overload.args
+        result = overload.result
         if overload.type_params:
             fresh = {name: self._unknown() for name in overload.type_params}
             args = tuple(_renamed(arg, fresh) for arg in args)

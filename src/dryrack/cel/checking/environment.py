@@ -74,7 +74,8 @@ def _device_fields(attribute: t.Type, *, multiple: bool) -> Mapping[str, t.Type]
 
 @cache
 def _identifiers() -> Mapping[str, t.Type]:
-    a, b = t.type_param("A"), t.type_param("B")
+    a = t.type_param("A")
+    b = t.type_param("B")
     named = {
         "bool": t.BOOL,
         "bytes": t.BYTES,

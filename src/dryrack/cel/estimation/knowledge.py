@@ -99,7 +99,8 @@ class Knowledge:
 
     def common_entries(self, left: Expr, right: Expr) -> EntrySizes | None:
         """The entries of a container that is either of the two, or made of both."""
-        one, other = self.entries(left), self.entries(right)
+        one = self.entries(left)
+        other = self.entries(right)
         if one is None or other is None:
             return None
         return EntrySizes(one.container, one.key | other.key, one.value | other.value)

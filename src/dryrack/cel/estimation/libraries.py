@@ -96,7 +96,8 @@ def _replace(call: CallSite) -> CallEstimate | None:
     if call.target is None or len(call.arguments) < 2:
         return None
     size = call.size(call.target)
-    old, new = call.size(call.arguments[0]), call.size(call.arguments[1])
+    old = call.size(call.arguments[0])
+    new = call.size(call.arguments[1])
     longest_count, longest_kept = _longest_replacement(size.max, old=old.min, new=new.max)
     shortest_count, shortest_kept = _shortest_replacement(size.min, old=old.max, new=new.min)
     result = Estimate(shortest_count, longest_count) * new + Estimate(shortest_kept, longest_kept)

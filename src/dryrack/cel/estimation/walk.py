@@ -175,11 +175,13 @@ class _Costs:
         for argument in expr.args:
             costs.append((yield self.of(argument)))
             operands.append(self._knowledge.operand(argument))
-        target_cost, target = ZERO, None
+        target_cost = ZERO
+        target = None
         if expr.target is not None:
             target_cost = yield self.of(expr.target)
             target = self._knowledge.operand(expr.target)
-        cost, size = NOTHING, None
+        cost = NOTHING
+        size = None
         for overload in self._knowledge.overloads(expr):
             site = CallSite(expr.function, overload, target, tuple(operands), self._knowledge.hints)
             found = self._overload(expr, site, costs)
@@ -242,7 +244,8 @@ def _either(one: SizeEstimate | None, other: SizeEstimate | None) -> SizeEstimat
 
 def _is_bind(expr: Comprehension) -> bool:
     """The expansion of `cel.bind`: no rounds, only a variable and a result."""
-    rounds, condition = expr.iter_range, expr.loop_condition
+    rounds = expr.iter_range
+    condition = expr.loop_condition
     return (
         isinstance(rounds, ListLiteral)
         and not rounds.elements

@@ -219,13 +219,17 @@ Qualifier: TypeAlias = ConstantQualifier | ComputedQualifier
 
 def _apply(scope: Scope, tracker: Tracker, start: Value, *, qualifiers: list[Qualifier]) -> Value:
     """Follow the qualifiers; the result is wrapped if the path turned optional on the way."""
-    value, optional, holder = start, False, None
+    value = start
+    optional = False
+    holder = None
     if type(start) is Optional:
         if not start.present:
             return start
-        value, optional = unwrapped(start.value), True
+        value = unwrapped(start.value)
+        optional = True
     for qualifier in qualifiers:
-        optional, holder = optional or qualifier.optional, value
+        optional = optional or qualifier.optional
+        holder = value
         if optional:
             value, present, error = qualifier.qualify_if_present(scope, tracker, value)
             if error is not None:

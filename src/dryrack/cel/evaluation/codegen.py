@@ -216,7 +216,8 @@ class _Generator:
 
     def _conditional(self, expr: ast.Call) -> Emitted:
         condition, truthy, falsy = expr.args
-        chosen, other = self.emit(truthy).code, self.emit(falsy).code
+        chosen = self.emit(truthy).code
+        other = self.emit(falsy).code
         code = f"({chosen} if {self.boolean(condition)} else {other})"
         self._refuse_optional(expr)
         if self._type(expr).kind in (t.Kind.DYN, t.Kind.ANY, t.Kind.TYPE_PARAM):
@@ -226,7 +227,8 @@ class _Generator:
     def _index(self, expr: ast.Call) -> Emitted:
         operand, index = expr.args
         self._refuse_optional(operand)
-        container, key = self.emit(operand).code, self.emit(index)
+        container = self.emit(operand).code
+        key = self.emit(index)
         kind = self._type(operand).kind
         plain_key = self._type(index) == t.STRING and kind is t.Kind.MAP
         plain_index = (
@@ -242,7 +244,8 @@ class _Generator:
         if shortened is not None:
             return shortened
         operator = _COMPARISONS[expr.function]
-        one, other = self.emit(left), self.emit(right)
+        one = self.emit(left)
+        other = self.emit(right)
         types = (self._type(left), self._type(right))
         # Versions refuse to be compared with anything else by raising, as CEL wants it.
         plain = types[0] == types[1] and (types[0] in _SAME or types[0] == t.INT)
@@ -291,7 +294,8 @@ class _Generator:
 
     def _ordered_opaque(self, call: ast.Call, operator: str) -> Emitted | None:
         assert call.target is not None, "the caller has seen a member call"
-        target, other = call.target, call.args[0]
+        target = call.target
+        other = call.args[0]
         overload = self._references[call.id].overload_ids
         if overload in (("quantity_compare_to",), *_QUANTITY_ORDERS):
             return self._ordered_by("nanos", operator, (target, other))
@@ -326,7 +330,8 @@ class _Generator:
         return self._function(expr)
 
     def _in(self, expr: ast.Call) -> Emitted:
-        item, container = self.emit(expr.args[0]), self.emit(expr.args[1])
+        item = self.emit(expr.args[0])
+        container = self.emit(expr.args[1])
         overload = self._references[expr.id].overload_ids
         text = self._type(expr.args[0]) == t.STRING
         if text and overload == ("in_map",):
@@ -358,7 +363,8 @@ class _Generator:
     def _or_value(self, expr: ast.Call) -> Emitted:
         assert expr.target is not None, "orValue is a member"
         name = self.names.temporary()
-        left, right = self.emit(expr.target).code, self.emit(expr.args[0]).code
+        left = self.emit(expr.target).code
+        right = self.emit(expr.args[0]).code
         return Emitted(f"({name}.value if ({name} := {left}).present else {right})")
 
     def _optional_select(self, expr: ast.Call) -> Emitted:
@@ -366,7 +372,8 @@ class _Generator:
         self._refuse_optional(operand)
         if not self._is_domain(operand):
             raise Unsupported("an optional path")
-        container, name = self.emit(operand).code, self.emit(key)
+        container = self.emit(operand).code
+        name = self.emit(key)
         make = self.names.constant(_optional_entry)
         return Emitted(f"{make}({container}, {name.code})")
 

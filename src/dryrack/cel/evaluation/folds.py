@@ -39,7 +39,8 @@ def as_binding(fold: ast.Comprehension) -> Binding | None:
 
 def as_quantifier(fold: ast.Comprehension) -> Quantifier | None:
     """`all` and `exists` over one variable; their accumulator is the last word on its own."""
-    step, start = fold.loop_step, fold.accu_init
+    step = fold.loop_step
+    start = fold.accu_init
     if fold.iter_var2 or not isinstance(step, ast.Call) or not isinstance(start, ast.Literal):
         return None
     if not _is_ident(fold.result, fold.accu_var) or len(step.args) != 2:

@@ -114,7 +114,8 @@ class AttributeStep:
 
     def _settle(self) -> tuple[tuple[int, ...], int, int]:
         """The ids of its parts, its price and its own id; it grows no more when it is evaluated."""
-        attribute, cost = self.attribute, 1 if self.test_id is None else 0
+        attribute = self.attribute
+        cost = 1 if self.test_id is None else 0
         parts: tuple[int, ...] = (attribute.id,)
         if isinstance(attribute, ConditionalAttribute):
             parts = (attribute.falsy.id, attribute.truthy.id, attribute.condition.id)
@@ -462,7 +463,9 @@ class Fold:
         self, step: Logic, over: list[Value] | dict[object, Value], scope: Scope, tracker: Tracker
     ) -> Value:
         """`all` or `exists` as a plain loop: all that the macro added to it has a fixed price."""
-        decisive, predicate, name = step.decisive, step.terms[1], self.names[0]
+        decisive = step.decisive
+        predicate = step.terms[1]
+        name = self.names[0]
         # The condition is the accumulator in one call, or for `exists` in two.
         condition_cost = 3 if decisive else 2
         result: Value = not decisive

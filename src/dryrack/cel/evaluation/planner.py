@@ -151,7 +151,8 @@ class Planner:
 
     def _index(self, expr: ast.Call, args: list[Step]) -> Step:
         path = self._path(args[0])
-        index, optional = args[1], expr.function != "_[_]"
+        index = args[1]
+        optional = expr.function != "_[_]"
         qualifier: ConstantQualifier | ComputedQualifier
         if isinstance(index, Constant):
             _check_qualifier(index.value)
@@ -177,10 +178,12 @@ class Planner:
             member = _membership(expr.id, args[0], args[1].value)
             if member is not None:
                 return member
-        run, stops = binding.implementation, binding.style is Style.FIRST_FAILURE
+        run = binding.implementation
+        stops = binding.style is Style.FIRST_FAILURE
         pattern = _compiled(expr.function, args)
         if pattern is not None:
-            run, stops = pattern, True
+            run = pattern
+            stops = True
         self._wide += stops and len(args) > 2
         call = Call(
             expr.id, (expr.function, overload), args, run=run, stops=stops, strict=binding.strict
@@ -216,15 +219,19 @@ class Planner:
         return MessageStep(expr.id, expr.type_name, fields)
 
     def _fold(self, expr: ast.Comprehension) -> Step:
-        accu, iter_range = self.plan(expr.accu_init), self.plan(expr.iter_range)
+        accu = self.plan(expr.accu_init)
+        iter_range = self.plan(expr.iter_range)
         # A node's id makes the names of its variables unlike those of all others.
-        first, accumulator = f"{expr.iter_var} {expr.id}", f"{expr.accu_var} {expr.id}"
+        first = f"{expr.iter_var} {expr.id}"
+        accumulator = f"{expr.accu_var} {expr.id}"
         second = expr.iter_var2 and f"{expr.iter_var2} {expr.id}"
-        outer, wide = self._locals, self._wide
+        outer = self._locals
+        wide = self._wide
         after = {**outer, expr.accu_var: (accumulator, accu)}
         self._locals = {**outer, expr.iter_var: (first, None), expr.iter_var2: (second, None)}
         self._locals[expr.accu_var] = after[expr.accu_var]
-        condition, step = self.plan(expr.loop_condition), self.plan(expr.loop_step)
+        condition = self.plan(expr.loop_condition)
+        step = self.plan(expr.loop_step)
         # A call that stops leaves its first arguments on the stack. Most macros take them off with
         # their accumulator; a step that begins with a test leaves them to the next iteration.
         stacks = self._wide > wide and isinstance(step, AttributeStep)

@@ -77,7 +77,8 @@ class Tracker:
             raise CostLimitExceededError
         if not self.stacked:
             return
-        ids, positions = self.ids, self._positions[node_id]
+        ids = self.ids
+        positions = self._positions[node_id]
         position = len(ids)
         while positions and positions[-1] >= position:
             positions.pop()
@@ -109,7 +110,8 @@ class Tracker:
         """Take the values of a call's arguments off the stack; None if one is missing."""
         if not self.stacked:
             return None
-        count, values = len(argument_ids), self.values
+        count = len(argument_ids)
+        values = self.values
         if count and self.ids[-count:] == argument_ids:
             # They mostly are the last there are.
             found = values[-count:]

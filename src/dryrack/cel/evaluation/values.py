@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.semver import Semver
 
-INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+INT_MIN = -(2**63)
+INT_MAX = 2**63 - 1
 UINT_MAX = 2**64 - 1
 # Nothing gets larger than this, in elements and in characters. Upstream goes on until memory is
 # used up; but to make use of so much exceeds the cost limit.
@@ -122,7 +123,9 @@ class OwnQuantity(Quantity):
         self._one.append(result)
         result._one = self._one
         for each in self._one:
-            each.nanos, each.unscaled, each.scale = result.nanos, result.unscaled, result.scale
+            each.nanos = result.nanos
+            each.unscaled = result.unscaled
+            each.scale = result.scale
 
 
 class ComputedQuantity(OwnQuantity):

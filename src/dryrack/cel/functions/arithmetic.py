@@ -34,7 +34,8 @@ from dryrack.cel.parsing.ast import Uint
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TIMESTAMP_MIN_SECONDS, TIMESTAMP_MAX_SECONDS = -62135596800, 253402300799
+TIMESTAMP_MIN_SECONDS = -62135596800
+TIMESTAMP_MAX_SECONDS = 253402300799
 
 # Strings, durations and timestamps answer to any function name and then refuse it in fewer words.
 _RECEIVERS = (str, Duration, Timestamp)

@@ -215,7 +215,8 @@ ORDERED = (bool, int, Uint, float, str, bytes, Duration, Timestamp)
 
 
 def compare_numbers(left: Value, right: Value) -> int | Err:
-    one, other = type(left), type(right)
+    one = type(left)
+    other = type(right)
     if other is not int and other is not float and other is not Uint:
         return no_such_overload(right)
     if left != left or right != right:

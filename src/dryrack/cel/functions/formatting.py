@@ -48,7 +48,9 @@ def format_string(template: str, arguments: list[Value]) -> Value:
 
 def _format(template: str, arguments: list[Value]) -> str:
     written: list[str] = []
-    position, used, size = 0, 0, len(template)
+    position = 0
+    used = 0
+    size = len(template)
     while position < len(template):
         percent = template.find("%", position)
         if percent < 0:

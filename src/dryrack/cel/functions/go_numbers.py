@@ -80,7 +80,8 @@ def parse_duration(text: str) -> int | None:
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
         return 0
-    nanos, position = 0, 0
+    nanos = 0
+    position = 0
     while position < len(rest):
         part = _DURATION_PART.match(rest, position)
         if part is None or not (part[1] or part[2]):
@@ -108,7 +109,8 @@ def _part_nanos(whole: str, fraction: str, unit: int) -> int:
 
 
 def _leading_fraction(fraction: str) -> tuple[int, float]:
-    digits, scale = 0, 1.0
+    digits = 0
+    scale = 1.0
     for character in fraction:
         if digits > (2**63 - 1) // 10 or digits * 10 + int(character) > 2**63:
             break
@@ -143,7 +145,8 @@ def parse_timestamp(text: str) -> tuple[int, int] | None:
 def _offset_seconds(zone: str) -> int | None:
     if zone == "Z":
         return 0
-    hours, minutes = int(zone[1:3]), int(zone[4:6])
+    hours = int(zone[1:3])
+    minutes = int(zone[4:6])
     if hours > 24 or minutes > 60:
         return None
     seconds = hours * 3600 + minutes * 60
@@ -176,7 +179,8 @@ def time_text(nanos: int, offset: int) -> str:
 
 def duration_text(nanos: int) -> str:
     """A duration as Go prints it: `1h30m0s`, and what is shorter than a second in its unit."""
-    rest, sign = abs(nanos), "-" if nanos < 0 else ""
+    rest = abs(nanos)
+    sign = "-" if nanos < 0 else ""
     if rest == 0:
         return "0s"
     if rest < _SECOND:

@@ -150,7 +150,8 @@ def _flatten(values: Value, depth: Value) -> Value:
 
 def _flat_size(values: list[Value], depth: int) -> int:
     """How long a list gets; elements that are lists are many times the same."""
-    count, level = 0, {id(values): (values, 1)}
+    count = 0
+    level = {id(values): (values, 1)}
     while level and count <= LIST_SIZE_MAX:
         deeper: dict[int, tuple[list[Value], int]] = {}
         for each, times in level.values():
@@ -160,7 +161,8 @@ def _flat_size(values: list[Value], depth: int) -> int:
                     deeper[id(value)] = (value, before + times)
                 else:
                     count += times
-        level, depth = deeper, depth - 1
+        level = deeper
+        depth = depth - 1
     return count
 
 

@@ -76,7 +76,8 @@ def _offset(seconds: int, zone: str) -> int | Err:
 
 # The longest of the directories where Go looks, and what file systems allow.
 _ZONES = "/usr/share/lib/zoneinfo/"
-_PATH_BYTES_MAX, _NAME_BYTES_MAX = 4095, 255
+_PATH_BYTES_MAX = 4095
+_NAME_BYTES_MAX = 255
 _TOO_LONG = "file name too long"
 
 

@@ -155,7 +155,8 @@ def _host(scheme: str, host: str) -> str:
     if bracket == 0:
         return _literal_host(host)
     if ":" in host:
-        first, last = host.find(":"), host.rfind(":")
+        first = host.find(":")
+        last = host.rfind(":")
         port = host[first if scheme in ("http", "https") else last :]
         if not _PORT.fullmatch(port):
             raise UrlError(f"invalid port {quoted(port)} after host")
@@ -252,7 +253,8 @@ def _is_url(text: str) -> bool:
 def _split_port(host: str) -> tuple[str, str]:
     name, colon, port = host.rpartition(":")
     if not colon or not _PORT.fullmatch(colon + port):
-        name, port = host, ""
+        name = host
+        port = ""
     if name.startswith("[") and name.endswith("]"):
         name = name[1:-1]
     return name, port

@@ -63,7 +63,9 @@ def evaluation_depth(expr: ast.Expr) -> int:
     A variable that is bound is worked out inside of what first asks for it, and so is one that
     it is made of, so where there are any the parts may all be inside of each other.
     """
-    depth, count, binds = 0, 0, False
+    depth = 0
+    count = 0
+    binds = False
     level: list[ast.Expr] = [expr]
     while level:
         depth += 1

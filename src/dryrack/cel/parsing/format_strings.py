@@ -73,7 +73,8 @@ def format_problems(call: ast.Call, checked: Checked) -> Iterator[Problem]:
 def _literal_format(call: ast.Call) -> tuple[str | None, Sequence[Expr]]:
     if call.function != "format" or not isinstance(call.target, ast.Literal):
         return None, ()
-    template, arguments = call.target.value, call.args[0]
+    template = call.target.value
+    arguments = call.args[0]
     if not isinstance(template, str) or not isinstance(arguments, ast.ListLiteral):
         return None, ()
     return template, arguments.elements

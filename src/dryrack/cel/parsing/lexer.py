@@ -89,7 +89,8 @@ def tokenize(text: str) -> tuple[list[Token], list[Problem]]:
     """Split text into tokens, the last of which is `EOF`, and what could not be one."""
     tokens: list[Token] = []
     problems: list[Problem] = []
-    position, end = 0, len(text)
+    position = 0
+    end = len(text)
     match = _TOKEN.match
     while position < end:
         found = match(text, position)

@@ -22,7 +22,9 @@ _ESCAPE = re.compile(
 )
 _NAMED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
-INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
+INT_MIN = -(2**63)
+INT_MAX = 2**63 - 1
+UINT_MAX = 2**64 - 1
 _SURROGATES = range(0xD800, 0xE000)
 _CODE_POINT_MAX = 0x10FFFF
 

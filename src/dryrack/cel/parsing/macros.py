@@ -146,7 +146,8 @@ def _collect(
 ) -> ast.Comprehension:
     """Fold into a list; the loop has its variables, then maybe a filter, then the element."""
     variables, (*tests, element) = loop
-    start, condition = nodes.list(), nodes.literal(True)
+    start = nodes.list()
+    condition = nodes.literal(True)
     step = nodes.call("_+_", nodes.accumulator(), nodes.list(element))
     for test in tests:
         step = nodes.call("_?_:_", test, step, nodes.accumulator())

@@ -203,7 +203,8 @@ class _Parser:
 
     def _single(self) -> _Part | None:
         """An operand that is one token; most are, and need nothing that nests."""
-        kind, after = self._kinds[self.index], self._kinds[self.index + 1]
+        kind = self._kinds[self.index]
+        after = self._kinds[self.index + 1]
         if kind in literals.READERS and after not in _GOING_DEEPER:
             return _Part(self._literal(), 0)
         return None
@@ -356,7 +357,8 @@ class _Parser:
                 return _Part(self._wrong(position, f"reserved identifier: {name.text}"), 0)
             return _Part(ast.Ident(self._ids.take(), name.position, dot + name.text), 0)
         opened = self._take()
-        taken, noted = self._ids.take(), len(self._problems)
+        taken = self._ids.take()
+        noted = len(self._problems)
         args: list[_Part] = yield self._arguments(depth)
         if name.text in RESERVED_WORDS:
             # What is in the call is not looked at then.
@@ -380,7 +382,8 @@ class _Parser:
         fields: list[ast.StructField] = []
         height = 0
         self._require(*_FIELD_STARTS, "}", ",")
-        more, first = self._peek() not in ("}", ","), self._tokens[self.index]
+        more = self._peek() not in ("}", ",")
+        first = self._tokens[self.index]
         while more:
             field, reach = yield self._field(depth, first)
             fields.append(field)
@@ -394,7 +397,8 @@ class _Parser:
         self._require(*_FIELD_NAMES)
         name = self._take()
         colon = self._expect(":")
-        taken, noted = self._ids.take(), len(self._problems)
+        taken = self._ids.take()
+        noted = len(self._problems)
         value: _Part = yield self._expr(depth)
         if name.kind == "escaped":
             # Said where the fields begin, and the value is not looked at.
@@ -480,7 +484,8 @@ def _limit(depth: int) -> None:
 
 def _operand_depth(depth: _Depth, pending: list[_Pending]) -> _Depth:
     """Give the depth at which the operand after the pending operators is parsed."""
-    relation, calc = depth.relation + 1, depth.calc + 1
+    relation = depth.relation + 1
+    calc = depth.calc + 1
     for waiting in pending:
         precedence = waiting.operator.precedence
         relation += precedence == _RELATION

@@ -71,7 +71,8 @@ def device(
     """
     from dryrack.cli.faults.targets import OK, healed_devices
 
-    where, fault = (kubeconfig, context), " ".join(words)
+    where = (kubeconfig, context)
+    fault = " ".join(words)
     if fault == OK:
         _print(_write(lambda cluster: healed_devices(cluster, target), where), output)
     else:
@@ -339,7 +340,8 @@ def _print(nodes: Sequence[Raw], output: Format, plane: Mapping[str, str] | None
     from dryrack.cli.faults.targets import fault_rows
 
     now = time.time()
-    rows, entries = fault_rows(nodes, now), sorted((plane or {}).items())
+    rows = fault_rows(nodes, now)
+    entries = sorted((plane or {}).items())
     if output is not Format.TABLE:
         documents = [row.document() for row in rows]
         print_data({"faults": documents, **({"plane": dict(entries)} if plane else {})}, output)

@@ -23,6 +23,7 @@ from dryrack.cluster.faults import (
     entry_of,
     injection_of,
 )
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,7 +69,7 @@ async def entries(client: Client) -> Mapping[str, str]:
     """Return all entries, including those that have ended."""
     namespace, name = CONFIG_MAP
     try:
-        return (await client.get(CONFIG_MAPS, name, namespace)).get("data") or {}
+        return get(await client.get(CONFIG_MAPS, name, namespace), "data", {})
     except NotFoundError:
         return {}
 

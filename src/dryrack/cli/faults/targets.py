@@ -24,6 +24,7 @@ from dryrack.hardware import (
     faults_of,
     node_annotation,
 )
+from dryrack.kinds.paths import get
 from dryrack.kubeletplugin import PLUGIN_LABEL
 
 if TYPE_CHECKING:
@@ -60,8 +61,9 @@ def others_slices(cluster: Cluster, pattern: str) -> tuple[str, ...]:
     faulty = {_name(node): _faulty_devices(node) for node in cluster.nodes}
     drivers = set()
     for each in cluster.slices:
-        spec, labels = each["spec"], each["metadata"].get("labels") or {}
-        names = {device["name"] for device in spec.get("devices") or ()}
+        spec = each["spec"]
+        labels = get(each["metadata"], "labels", {})
+        names = {device["name"] for device in get(spec, "devices", ())}
         failing = names & faulty.get(spec.get("nodeName"), set())
         is_meant = any(fnmatchcase(name, pattern) for name in failing)
         if is_meant and not _OURS & labels.items():
@@ -163,4 +165,4 @@ def _name(node: Raw) -> str:
 
 
 def _annotations(node: Raw) -> Mapping[str, str]:
-    return node["metadata"].get("annotations") or {}
+    return get(node["metadata"], "annotations", {})

@@ -44,7 +44,8 @@ def run(wish: Wish) -> bool:
     if wish.output is not Format.TABLE:
         print_data({"seeds": [asdict(each) for each in outcomes]}, wish.output)
     broken = [each for each in outcomes if each.problem]
-    faults, writes = len(outcomes) * wish.faults, sum(each.writes for each in outcomes)
+    faults = len(outcomes) * wish.faults
+    writes = sum(each.writes for each in outcomes)
     count = many(len(outcomes), "scenario")
     say(f"{count}, {faults} faults, {writes} writes: {len(broken)} failed")
     return not broken

@@ -27,6 +27,7 @@ from dryrack.client.endpoints import (
 )
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
+from dryrack.kinds.paths import get, status_of
 from dryrack.kinds.resource import ResourceClaim, ResourceSlice
 from dryrack.kinds.scheduling import (
     CoschedulingPodGroup,
@@ -185,14 +186,15 @@ def _print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _node_row(node: Raw) -> tuple[str, ...]:
-    conditions = (node.get("status") or {}).get("conditions") or ()
+    conditions = get(node, "status.conditions", ())
     ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
     return node["metadata"]["name"], "Ready" if ready else "NotReady"
 
 
 def _pod_row(pod: Raw) -> tuple[str, ...]:
     metadata = pod["metadata"]
-    status, node = (pod.get("status") or {}).get("phase", ""), pod["spec"].get("nodeName", "-")
+    status = status_of(pod).get("phase", "")
+    node = pod["spec"].get("nodeName", "-")
     return metadata["namespace"], metadata["name"], status, node
 
 

@@ -97,8 +97,10 @@ class Case:
 
     def _workload(self) -> bool:
         """Print how many pods of a workload fit, and why the first of the others does not."""
-        kind, name = self.subject.workload, self.subject.name
-        world, settings = self.world, self.settings.reckoning()
+        kind = self.subject.workload
+        name = self.subject.name
+        world = self.world
+        settings = self.settings.reckoning()
         pods = pods_of_workload(world, kind, self.subject.namespace, name)
         if not pods:
             why = failed_creation(world, kind, self.subject.namespace, name)

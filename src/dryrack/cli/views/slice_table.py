@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -27,5 +29,5 @@ def _row(name: str, spec: Raw) -> tuple[str, ...]:
         spec["driver"],
         pool["name"],
         str(pool["generation"]),
-        str(len(spec.get("devices") or ())),
+        str(len(get(spec, "devices", ()))),
     )

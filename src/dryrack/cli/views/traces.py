@@ -65,7 +65,8 @@ def _groups(trace: DecisionTrace) -> list[list[NodeTrace]]:
 
 
 def _rows(alike: Sequence[NodeTrace]) -> Iterator[tuple[str, str, str]]:
-    first, more = alike[0], len(alike) - 1
+    first = alike[0]
+    more = len(alike) - 1
     name = f"{first.node} and {more} like it" if more else first.node
     for plugin in first.passed:
         yield name, plugin, "passed"

@@ -164,7 +164,8 @@ class Life:
         """It will die, or does now."""
         if self.is_over:
             return
-        self._doom, self._down_seconds = fault, down_seconds
+        self._doom = fault
+        self._down_seconds = down_seconds
         self._writes = fault.write
         if fault.point is CrashPoint.NOW:
             self.die()

@@ -27,6 +27,7 @@ from dryrack.cluster.faults.model import (
     WatchLoss,
 )
 from dryrack.cluster.faults.reading import FaultWordsError, read_injection
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,12 +49,14 @@ _UNTIL = re.compile(r"(?P<words>.*\S)\s+until\s+(?P<until>\S+)")
 
 def entry_of(injection: Injection, words: str, now: float) -> tuple[str, str]:
     """The key and the value of a fault that begins now; `words` are without how long it lasts."""
-    fault, seconds = injection.fault, injection.seconds
+    fault = injection.fault
+    seconds = injection.seconds
     match fault:
         case ApiFault():
             key = f"api.{fault.engine}" if fault.engine else "api"
         case WatchLoss():
-            key, seconds = "watches", _MOMENT_SECONDS
+            key = "watches"
+            seconds = _MOMENT_SECONDS
         case EngineCrash():
             key = f"engine.{fault.engine}"
             seconds = max(RESTART_SECONDS if seconds is None else seconds, 1.0)
@@ -80,7 +83,7 @@ class FaultEntries:
         await self._informer.run()
 
     def _on_config_map(self, _: Raw | None, new: Raw | None) -> None:
-        entries: Mapping[str, str] = (new or {}).get("data") or {}
+        entries: Mapping[str, str] = get(new or {}, "data", {})
         for key in sorted(self._known.keys() - entries.keys()):
             self._end(key)
         for key, value in sorted(entries.items()):

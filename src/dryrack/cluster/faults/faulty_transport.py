@@ -106,7 +106,8 @@ class FaultyStream:
 
     def _last(self) -> bytes:
         """What a reader gets when there is no more."""
-        end, self._end = self._end, None
+        end = self._end
+        self._end = None
         match end:
             case WatchEnd.BROKEN:
                 raise TransportError("the watch was broken off")

@@ -33,6 +33,7 @@ from dryrack.cluster.faults.model import (
 )
 from dryrack.hardware import DEVICE_FAULT, NODE_FAULT, device_annotation, limited, node_annotation
 from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -60,7 +61,8 @@ class FaultInjector:
 
     async def begin(self, injection: Injection) -> None:
         """From now on, for as long as it says."""
-        fault, seconds = injection.fault, injection.seconds
+        fault = injection.fault
+        seconds = injection.seconds
         match fault:
             case ApiFault() | WatchLoss() | EngineCrash():
                 if self.board is None:
@@ -93,7 +95,7 @@ class FaultInjector:
         if healing.subject not in (Subject.ALL, Subject.NODE, Subject.DEVICE):
             return
         for node in (await self.client.list(NODES)).items:
-            annotations = node["metadata"].get("annotations") or {}
+            annotations = get(node["metadata"], "annotations", {})
             gone = [key for key in annotations if _is_meant(healing, node["metadata"]["name"], key)]
             if gone:
                 with suppress(FaultTargetError):
@@ -127,14 +129,14 @@ class FaultInjector:
         devices = {
             (each["spec"]["nodeName"], device["name"])
             for each in (await self.client.list(SLICES, of_node)).items
-            for device in each["spec"].get("devices") or ()
+            for device in get(each["spec"], "devices", ())
             if each["spec"].get("nodeName") in nodes
         }
         # One that is lost is known by its fault alone.
         devices |= {
             (node["metadata"]["name"], key.removeprefix(DEVICE_FAULT))
             for node in (await self.client.list(NODES)).items
-            for key in node["metadata"].get("annotations") or {}
+            for key in get(node["metadata"], "annotations", {})
             if key.startswith(DEVICE_FAULT) and node["metadata"]["name"] in nodes
         }
         meant = [each for each in sorted(devices) if fnmatchcase(each[1], fault.device)]
@@ -199,7 +201,7 @@ class FaultInjector:
         taken = set(_taken((await self.client.list(CLAIMS)).items))
         for each in (await self.client.list(SLICES)).items:
             spec = each["spec"]
-            for device in spec.get("devices") or ():
+            for device in get(spec, "devices", ()):
                 is_plain = not device.get("consumesCounters") and not device.get(
                     "allowMultipleAllocations"
                 )
@@ -210,8 +212,8 @@ class FaultInjector:
 
 def _taken(claims: Iterable[Raw]) -> Iterable[tuple[str, str, str]]:
     for claim in claims:
-        allocation = (claim.get("status") or {}).get("allocation") or {}
-        for result in (allocation.get("devices") or {}).get("results") or ():
+        allocation = get(claim, "status.allocation", {})
+        for result in get(allocation, "devices.results", ()):
             yield result["driver"], result["pool"], result["device"]
 
 

@@ -131,7 +131,8 @@ def _watches(text: str) -> WatchLoss:
 
 def _engine(text: str) -> EngineCrash:
     name, *words = text.split() or [""]
-    point, write = None, 0
+    point = None
+    write = 0
     for word in words:
         key, _, value = word.partition("=")
         if key == "crash" and value in ("", *CrashPoint):

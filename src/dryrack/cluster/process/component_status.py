@@ -21,6 +21,7 @@ from dryrack.client.events import EventRecorder
 from dryrack.client.informer import Name
 from dryrack.client.supervision import Failure, Supervisor
 from dryrack.client.timekeeping import sleep, timestamp
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +102,7 @@ def _entry(failure: Failure) -> Raw:
 
 def component_failures(config_map: Raw | None) -> tuple[Raw, ...]:
     """Return the entries of the ConfigMap; none if it does not exist or is not readable."""
-    text = ((config_map or {}).get("data") or {}).get(_KEY, "")
+    text = get(config_map or {}, "data", {}).get(_KEY, "")
     try:
         entries = json.loads(text) if text else []
     except ValueError:

@@ -134,7 +134,8 @@ class NodePlugins:
         """Serves until it is told to stop; what is prepared stays prepared."""
         async with AsyncExitStack() as stack:
             for plugin in self._plugins:
-                directory, driver = self._directories(plugin.kind).plugin, plugin.kind.driver
+                directory = self._directories(plugin.kind).plugin
+                driver = plugin.kind.driver
                 entered = stack.enter_context(instance(directory, self._site.rolling_update_uid))
                 self._instances[driver] = entered
                 for uid in entered.forget_killed():

@@ -132,7 +132,8 @@ async def supervised_engines(chosen: Sequence[Family], plane: Plane) -> AsyncIte
     from dryrack.cluster.faults.config_map import FaultEntries
     from dryrack.cluster.process.component_status import ComponentStatuses
 
-    clock, chance = plane.options.clock, plane.options.chance
+    clock = plane.options.clock
+    chance = plane.options.chance
     board = FaultBoard(clock=clock, chance=chance)
     statuses = ComponentStatuses(plane.client("components"), clock=clock, chance=chance)
     supervisor = statuses.supervisor
@@ -166,10 +167,12 @@ async def _wait_for_nodes(
     # Without the engine that plays them, nodes never become Ready.
     is_waited_for = "kubelet" not in launch.without
     waiting = [each.key for each in nodes if is_waited_for and is_played(each.object)]
-    count, slices = len(waiting), _expected_slices(launch)
+    count = len(waiting)
+    slices = _expected_slices(launch)
     loop = asyncio.get_running_loop()
     changed_at = counted_at = loop.time()
-    latest, left = changed_at + _NODES_SECONDS_MAX, count + slices
+    latest = changed_at + _NODES_SECONDS_MAX
+    left = count + slices
     while not stopping.is_set() and loop.time() < latest:
         while waiting and is_ready(plane.store.get(waiting[-1])):
             waiting.pop()
@@ -183,7 +186,8 @@ async def _wait_for_nodes(
             waiting = [key for key in waiting if not is_ready(plane.store.get(key))]
             tell(f"{PROGRESS}{count - len(waiting)} of {count} nodes are Ready")
             if len(waiting) + missing < left:
-                changed_at, left = now, len(waiting) + missing
+                changed_at = now
+                left = len(waiting) + missing
             elif now - changed_at > _NODES_STALL_SECONDS_MAX:
                 break
         await asyncio.sleep(_LOOK_SECONDS)
@@ -255,7 +259,8 @@ async def _let_them_ask(door: _Door, stopping: asyncio.Event) -> None:
 
 def _listen(launch: Launch) -> socket.socket:
     """At the port of the last time, if the data is of a last time and nobody minds."""
-    address, data = launch.address, launch.data_directory
+    address = launch.address
+    data = launch.data_directory
     if data is None or address.port:
         return listen(address)
     last = data / "port"

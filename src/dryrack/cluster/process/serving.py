@@ -52,7 +52,8 @@ def listen(
         listening.bind((address.host, address.port))
     except OSError as error:
         listening.close()
-        where, why = f"{address.host}:{address.port}", (error.strerror or str(error)).lower()
+        where = f"{address.host}:{address.port}"
+        why = (error.strerror or str(error)).lower()
         raise AddressError(f"{where}: {why}; {remedy}") from None
     return listening
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.store import EventType, Gone
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _time(event: Event) -> str:
     metadata = event.stored.object["metadata"]
     if event.type is EventType.DELETED:
         return str(metadata.get("deletionTimestamp") or "")
-    times = [each.get("time") or "" for each in metadata.get("managedFields") or ()]
+    times = [each.get("time") or "" for each in get(metadata, "managedFields", ())]
     return str(max([*times, metadata.get("creationTimestamp") or ""]))
 
 

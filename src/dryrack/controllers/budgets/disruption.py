@@ -36,6 +36,7 @@ from dryrack.controllers.workloads import owner_key, pace, replicas_of, status_u
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan, Report, Write
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.rules.int_or_percent import desired_healthy
 from dryrack.kinds.selectors import matches_labels
@@ -112,7 +113,7 @@ def _status(budget: Raw, expected: int, healthy: int, disrupted: Mapping[str, st
 
 def _disrupted(budget: Raw, pods: Sequence[Raw], now: float) -> dict[str, str]:
     """The evicted pods whose deletion is still to be seen, with the time of their eviction."""
-    told = status_of(budget).get("disruptedPods") or {}
+    told = get(budget, "status.disruptedPods", {})
     waiting = {pod["metadata"]["name"] for pod in pods if not is_deleted(pod)}
     return {
         name: when
@@ -140,7 +141,7 @@ def _with_allowed(budget: Raw, now: float, **told: str) -> list[Raw]:
     condition = {"type": "DisruptionAllowed", "message": "", **told}
     condition["lastTransitionTime"] = timestamp(now)
     seen = {"observedGeneration": budget["metadata"].get("generation", 0)}
-    return with_condition(status_of(budget).get("conditions") or (), condition | seen)
+    return with_condition(get(budget, "status.conditions", ()), condition | seen)
 
 
 def _failed(budget: Raw, message: str, now: float) -> list[Write]:

@@ -42,6 +42,7 @@ from dryrack.kinds.expansion.pod_claims import (
     entries_of_group,
     group_of,
 )
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 MANAGER = "ResourceClaimController"
@@ -126,13 +127,13 @@ def _reserve(pod: Raw, claims: Mapping[Name, Raw], group: Raw | None) -> list[Wr
 
 def _lacks(claim: Raw, pod: Raw) -> bool:
     status = status_of(claim)
-    has_room = len(status.get("reservedFor") or ()) < CONSUMERS_MAX
+    has_room = len(get(status, "reservedFor", ())) < CONSUMERS_MAX
     return bool(status.get("allocation")) and has_room and not is_reserved_for(claim, pod)
 
 
 def _reserved(claim: Raw, consumer: Raw) -> Write:
     status = status_of(claim)
-    consumers = [*(status.get("reservedFor") or ()), consumer]
+    consumers = [*get(status, "reservedFor", ()), consumer]
     return Update(CLAIMS, claim | {"status": status | {"reservedFor": consumers}}, "status")
 
 

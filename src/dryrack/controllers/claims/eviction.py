@@ -33,6 +33,7 @@ from dryrack.controllers.objects import is_deleted, is_terminal, spec_of, status
 from dryrack.controllers.optional import followed
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Report
 from dryrack.kinds.expansion.pod_claims import group_of, is_group
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 REASON = "DeletionByDeviceTaintManager"
@@ -122,7 +123,7 @@ class DeviceTaintEviction:
     def _consumers(self, claim: Raw) -> Iterator[Raw]:
         """Yield the pods that a claim is reserved for, each or with their group."""
         namespace = claim["metadata"]["namespace"]
-        for consumer in status_of(claim).get("reservedFor") or ():
+        for consumer in get(claim, "status.reservedFor", ()):
             if is_group(consumer):
                 yield from self._by_group.get(f"{namespace}/{consumer['name']}")
             elif consumer.get("resource") == "pods":

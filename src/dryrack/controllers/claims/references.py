@@ -14,6 +14,7 @@ from dryrack.controllers.objects import (
     uid_of,
 )
 from dryrack.kinds.expansion.pod_claims import GROUPS, POD_CLAIM_NAME, group_of, is_group
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 
@@ -41,8 +42,8 @@ def claims_of_pod(pod: Raw) -> Iterator[Reference]:
 
 def claims_of(owner: Raw) -> Iterator[Reference]:
     """The entries of a pod, or of a group of pods, and what became of them."""
-    made = {each["name"]: each for each in status_of(owner).get("resourceClaimStatuses") or ()}
-    for entry in spec_of(owner).get("resourceClaims") or ():
+    made = {each["name"]: each for each in get(owner, "status.resourceClaimStatuses", ())}
+    for entry in get(owner, "spec.resourceClaims", ()):
         name = entry["name"]
         if entry.get("resourceClaimName"):
             yield Reference(name, entry["resourceClaimName"])
@@ -61,7 +62,7 @@ def is_reserved_for(claim: Raw, pod: Raw) -> bool:
     """Whether it is reserved for the pod, or for all pods of its group."""
     return any(
         each.get("uid") == uid_of(pod) or (is_group(each) and each["name"] == group_of(pod))
-        for each in status_of(claim).get("reservedFor") or ()
+        for each in get(claim, "status.reservedFor", ())
     )
 
 

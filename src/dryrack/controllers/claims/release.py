@@ -25,6 +25,7 @@ from dryrack.controllers.objects import (
 from dryrack.controllers.optional import followed
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Update, Write
 from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION, is_group
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 
@@ -40,7 +41,7 @@ def plan(
     does `group_named` for groups, where they are served.
     """
     status = status_of(claim)
-    consumers = status.get("reservedFor") or ()
+    consumers = get(status, "reservedFor", ())
     remaining = [each for each in consumers if _stays(each, pod_named, group_named)]
     writes = _released(claim, remaining)
     if not remaining:
@@ -67,7 +68,7 @@ def _stays(
 def _released(claim: Raw, remaining: list[Raw]) -> list[Write]:
     status = status_of(claim)
     is_protected = DELETE_PROTECTION in finalizers_of(claim)
-    has_lost = len(remaining) < len(status.get("reservedFor") or ())
+    has_lost = len(remaining) < len(get(status, "reservedFor", ()))
     is_unwanted = is_deleted(claim) and is_protected and not remaining
     if not has_lost and not is_unwanted:
         return []
@@ -150,7 +151,7 @@ class ClaimRelease:
         claim = self._claims.objects.get(name)
         if claim is None:
             return NOTHING
-        consumers = status_of(claim).get("reservedFor") or ()
+        consumers = get(claim, "status.reservedFor", ())
         pods = [each["name"] for each in consumers if not each.get("apiGroup")]
         known = {each: await self._now(self._pods, name.namespace, each) for each in pods}
         owner = pod_owner(claim)
@@ -174,4 +175,4 @@ class ClaimRelease:
 
 
 def _consumer_uids(claim: Raw) -> list[str]:
-    return [each["uid"] for each in status_of(claim).get("reservedFor") or ()]
+    return [each["uid"] for each in get(claim, "status.reservedFor", ())]

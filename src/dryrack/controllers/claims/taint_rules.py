@@ -23,6 +23,7 @@ from dryrack.controllers.claims.tainting import (
 from dryrack.controllers.objects import condition_of, is_deleted, spec_of, uid_of
 from dryrack.controllers.writes import NOTHING, Apply, Plan
 from dryrack.kinds.decode import decode
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.resource import DeviceTaintRule
 
@@ -52,7 +53,7 @@ class Rule:
 
     @property
     def taint(self) -> Raw:
-        return spec_of(self.raw).get("taint") or {}
+        return get(self.raw, "spec.taint", {})
 
     def selects(self, device: DeviceId) -> bool:
         return evicts_from(self.decoded, device)
@@ -129,11 +130,14 @@ def plan(rule: Rule, counted: Callable[[], Counts], now: float) -> Plan:
 
 
 def _told(rule: Rule, counts: Counts) -> tuple[str, str, str]:
-    status, reason, parts = "False", "OtherEffect", []
+    status = "False"
+    reason = "OtherEffect"
+    parts = []
     if rule.effect == NO_EXECUTE:
         reason = "Completed" if counts.evicted else "NotStarted"
         if counts.pending:
-            status, reason = "True", "PodsPendingEviction"
+            status = "True"
+            reason = "PodsPendingEviction"
             pods = _some(counts.pending, "pod needs", "pods need")
             parts.append(f"{pods} to be evicted in {_namespaces(counts)}.")
     elif rule.effect == "None":

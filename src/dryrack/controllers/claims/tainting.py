@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from dryrack.allocation import DeviceId
 from dryrack.client.timekeeping import seconds_of
-from dryrack.controllers.objects import spec_of, status_of
+from dryrack.controllers.objects import spec_of
 from dryrack.kinds.expansion.workloads import tolerates
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 NO_EXECUTE = "NoExecute"
@@ -60,7 +61,7 @@ def tolerated_seconds(result: Raw, taint: Raw) -> float | None:
     """How long the holder of a device may stay after a taint was added; None: for good."""
     limits = [
         toleration.get("tolerationSeconds")
-        for toleration in result.get("tolerations") or ()
+        for toleration in get(result, "tolerations", ())
         if toleration.get("effect") == NO_EXECUTE and tolerates(toleration, taint)
     ]
     if None in limits:
@@ -69,8 +70,8 @@ def tolerated_seconds(result: Raw, taint: Raw) -> float | None:
 
 
 def results_of(claim: Raw) -> Sequence[Raw]:
-    allocation = status_of(claim).get("allocation") or {}
-    return (allocation.get("devices") or {}).get("results") or ()
+    allocation = get(claim, "status.allocation", {})
+    return get(allocation, "devices.results", ())
 
 
 def device_of(result: Raw) -> DeviceId:
@@ -87,7 +88,7 @@ def published_devices(slices: Iterable[Raw]) -> Iterator[tuple[DeviceId, Raw]]:
     for each in every:
         (driver, pool), generation = pool_of(each)
         if generation == newest[driver, pool]:
-            for device in spec_of(each).get("devices") or ():
+            for device in get(each, "spec.devices", ()):
                 yield DeviceId(driver, pool, device["name"]), device
 
 
@@ -101,7 +102,7 @@ def pool_of(resource_slice: Raw) -> tuple[tuple[str, str], int]:
 def taints_of(slices: Iterable[Raw]) -> Mapping[DeviceId, Sequence[Raw]]:
     """The taints that drive out and are published, by device."""
     found = {
-        device: [taint for taint in raw.get("taints") or () if taint.get("effect") == NO_EXECUTE]
+        device: [taint for taint in get(raw, "taints", ()) if taint.get("effect") == NO_EXECUTE]
         for device, raw in published_devices(slices)
     }
     return {device: taints for device, taints in found.items() if taints}

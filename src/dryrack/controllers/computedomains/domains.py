@@ -28,6 +28,7 @@ from dryrack.kinds.expansion.compute_domains import (
     template_name,
     workload_template,
 )
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 # NVIDIA's device plugin labels nodes with the NVLink domain and partition that they are in.
@@ -68,13 +69,13 @@ def _status(domain: Raw, claims: Sequence[Raw], nodes: Mapping[Name, Raw]) -> Ra
 
 def _nodes_of(claim: Raw) -> Sequence[str]:
     """Return the nodes on which a claim has a channel; the pool of the driver is the node's."""
-    allocation = status_of(claim).get("allocation") or {}
-    results = (allocation.get("devices") or {}).get("results") or ()
+    allocation = get(claim, "status.allocation", {})
+    results = get(allocation, "devices.results", ())
     return [each["pool"] for each in results if each["driver"] == DRIVER]
 
 
 def _node(name: str, index: int, node: Raw) -> Raw:
-    addresses = status_of(node).get("addresses") or ()
+    addresses = get(node, "status.addresses", ())
     internal = [each["address"] for each in addresses if each.get("type") == "InternalIP"]
     return {
         "name": name,

@@ -31,7 +31,8 @@ class DueTime:
 
 def due_time(cron_job: Raw, schedule: Schedule, now: float) -> DueTime:
     """What has come since the last job, and not before the deadline; raises `ScheduleError`."""
-    since, deadline = _since(cron_job), spec_of(cron_job).get("startingDeadlineSeconds")
+    since = _since(cron_job)
+    deadline = spec_of(cron_job).get("startingDeadlineSeconds")
     return _latest(schedule, since if deadline is None else max(since, now - deadline), now)
 
 
@@ -63,7 +64,9 @@ def _latest(schedule: Schedule, since: float, now: float) -> DueTime:
         return DueTime(since, first)
     distance = int(second - first)
     missed = int(now - first) // distance + 1
-    latest, following = None, schedule.next_after(first + (missed - 2) * distance)
+    latest = None
+    following = schedule.next_after(first + (missed - 2) * distance)
     while following is not None and following <= now:
-        latest, following = following, schedule.next_after(following)
+        latest = following
+        following = schedule.next_after(following)
     return DueTime(since, latest, missed)

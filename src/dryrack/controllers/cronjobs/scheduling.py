@@ -32,6 +32,7 @@ from dryrack.controllers.objects import (
 from dryrack.controllers.owners import Owners
 from dryrack.controllers.workloads import status_update
 from dryrack.controllers.writes import Create, Delete, EngineContext, Plan, Report, Write
+from dryrack.kinds.paths import get, metadata_of
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.rules.cron_schedules import (
     Schedule,
@@ -63,7 +64,8 @@ def plan(cron_job: Raw, jobs: Sequence[Raw], now: float, *, existing: Mapping[Na
             due = due_time(cron_job, schedule, now)
         except ScheduleError as error:
             told = f"invalid schedule: {spec_of(cron_job)['schedule']} : {error}"
-            schedule, problem = None, _warning(cron_job, "InvalidSchedule", told)
+            schedule = None
+            problem = _warning(cron_job, "InvalidSchedule", told)
     own = existing.get(_job_name(cron_job, due.time)) if due.time is not None else None
     writes += _observed(cron_job, jobs, status, just_made=own)
     if schedule is None:
@@ -81,7 +83,8 @@ def _schedule(cron_job: Raw) -> tuple[Schedule | None, Report | None]:
     spec = spec_of(cron_job)
     if is_deleted(cron_job) or spec.get("suspend"):
         return None, None
-    zone, schedule = spec.get("timeZone") or "", spec.get("schedule") or ""
+    zone = spec.get("timeZone") or ""
+    schedule = spec.get("schedule") or ""
     try:
         location = time_zone(zone)
     except ScheduleError as error:
@@ -97,7 +100,8 @@ def _schedule(cron_job: Raw) -> tuple[Schedule | None, Report | None]:
 def _started(cron_job: Raw, status: Raw, due: DueTime, *, existing: Raw | None) -> list[Write]:
     """The job for a time, and the status of its cron job: with a job that is there already."""
     assert due.time is not None, "asked only if there is one"
-    active, policy = _active(status), spec_of(cron_job).get("concurrencyPolicy")
+    active = _active(status)
+    policy = spec_of(cron_job).get("concurrencyPolicy")
     writes: list[Write] = []
     if existing is not None and is_controlled_by(existing, cron_job):
         if not _names(_reference(existing), active):
@@ -132,7 +136,8 @@ def _observed(
     """Brings a status up to date with the jobs, and tells what is remarkable."""
     reports: list[Write] = []
     for job in jobs:
-        name, active = job["metadata"]["name"], _active(status)
+        name = job["metadata"]["name"]
+        active = _active(status)
         is_active = _names(_reference(job), active)
         ending = next((each for each in ("Complete", "Failed") if has_condition(job, each)), "")
         if not ending and not is_active and job is not just_made:
@@ -155,7 +160,7 @@ def _observed(
 
 
 def _active(status: Raw) -> list[Raw]:
-    return list(status.get("active") or ())
+    return list(get(status, "active", ()))
 
 
 def _set_active(status: Raw, active: list[Raw]) -> None:
@@ -204,8 +209,8 @@ def _job_name(cron_job: Raw, time: float) -> Name:
 
 
 def _job(cron_job: Raw, time: float) -> Raw:
-    template: Raw = spec_of(cron_job).get("jobTemplate") or {}
-    given: dict[str, Any] = template.get("metadata") or {}
+    template: Raw = get(cron_job, "spec.jobTemplate", {})
+    given: dict[str, Any] = metadata_of(template)
     name = _job_name(cron_job, time)
     zone = time_zone(spec_of(cron_job).get("timeZone") or "")
     scheduled = datetime.fromtimestamp(time, UTC).astimezone(zone).isoformat()
@@ -213,7 +218,7 @@ def _job(cron_job: Raw, time: float) -> Raw:
     metadata = {
         "name": name.name,
         "namespace": name.namespace,
-        "annotations": {**(given.get("annotations") or {}), SCHEDULED_AT: scheduled},
+        "annotations": {**get(given, "annotations", {}), SCHEDULED_AT: scheduled},
         "ownerReferences": [controller_reference(cron_job, CRON_JOBS)],
     }
     if given.get("labels"):

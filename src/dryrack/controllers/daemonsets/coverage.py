@@ -41,6 +41,7 @@ from dryrack.controllers.writes import (
     Write,
 )
 from dryrack.kinds.expansion.workloads import daemon_tolerations, is_daemon_node, pinned
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.rules.int_or_percent import scaled_value
 
@@ -91,10 +92,10 @@ def target_of(pod: Raw) -> str:
     """The node on which a pod is, or on which it is to be."""
     if spec_of(pod).get("nodeName"):
         return str(spec_of(pod)["nodeName"])
-    affinity = (spec_of(pod).get("affinity") or {}).get("nodeAffinity") or {}
-    for term in (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ():
-        for field in term.get("matchFields") or ():
-            if field["key"] == "metadata.name" and len(field.get("values") or ()) == 1:
+    affinity = get(pod, "spec.affinity.nodeAffinity", {})
+    for term in get(affinity.get(_REQUIRED) or {}, "nodeSelectorTerms", ()):
+        for field in get(term, "matchFields", ()):
+            if field["key"] == "metadata.name" and len(get(field, "values", ())) == 1:
                 return str(field["values"][0])
     return ""
 
@@ -110,7 +111,7 @@ def _by_node(pods: Sequence[Raw]) -> Mapping[str, list[Raw]]:
 
 def is_wanted(daemon_set: Raw, node: Raw) -> bool:
     """Whether a daemon set has a pod on a node."""
-    template = (spec_of(daemon_set).get("template") or {}).get("spec") or {}
+    template = get(daemon_set, "spec.template.spec", {})
     return is_daemon_node(template, node)
 
 
@@ -149,12 +150,12 @@ def _is_available(scene: Scene, pod: Raw) -> bool:
 
 
 def _creation(daemon_set: Raw, node: str, digest: str) -> Write:
-    pod = pod_from(spec_of(daemon_set).get("template") or {}, daemon_set, DAEMON_SETS)
-    labels = (pod["metadata"].get("labels") or {}) | {HASH_LABEL: digest}
+    pod = pod_from(get(daemon_set, "spec.template", {}), daemon_set, DAEMON_SETS)
+    labels = get(pod["metadata"], "labels", {}) | {HASH_LABEL: digest}
     if TEMPLATE_GENERATION in annotations_of(daemon_set):
         labels["pod-template-generation"] = annotations_of(daemon_set)[TEMPLATE_GENERATION]
     spec = pod["spec"] | {
-        "affinity": pinned(pod["spec"].get("affinity") or {}, node),
+        "affinity": pinned(get(pod["spec"], "affinity", {}), node),
         "tolerations": daemon_tolerations(pod["spec"]),
     }
     return creation_of({"metadata": pod["metadata"] | {"labels": labels}, "spec": spec}, daemon_set)
@@ -162,7 +163,7 @@ def _creation(daemon_set: Raw, node: str, digest: str) -> Write:
 
 def _surge(daemon_set: Raw, nodes: int) -> int:
     """On how many nodes an old and a new pod may be together."""
-    rolling = (spec_of(daemon_set).get("updateStrategy") or {}).get("rollingUpdate") or {}
+    rolling = get(daemon_set, "spec.updateStrategy.rollingUpdate", {})
     return scaled_value(rolling.get("maxSurge"), nodes, default=0, rounds_up=True)
 
 
@@ -170,7 +171,7 @@ def _outdated(
     scene: Scene, by_node: Mapping[str, list[Raw]], wanted: Sequence[Raw], *, digest: str
 ) -> list[Write]:
     """Pods of an older template are replaced, some at a time."""
-    strategy = spec_of(scene.daemon_set).get("updateStrategy") or {}
+    strategy = get(scene.daemon_set, "spec.updateStrategy", {})
     if strategy.get("type") == "OnDelete":
         return []
     living = {
@@ -180,7 +181,7 @@ def _outdated(
     surge = _surge(scene.daemon_set, len(wanted))
     if surge:
         return _doubled(scene, living, surge, digest)
-    gap = (strategy.get("rollingUpdate") or {}).get("maxUnavailable")
+    gap = get(strategy, "rollingUpdate.maxUnavailable")
     allowed = scaled_value(gap, len(wanted), default=1, rounds_up=True)
     return _withdrawn(scene, living, allowed, digest)
 

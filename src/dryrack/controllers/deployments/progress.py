@@ -6,6 +6,7 @@ from dryrack.client.timekeeping import seconds_of, timestamp
 from dryrack.controllers.deployments.scaling import limits_of
 from dryrack.controllers.objects import condition_of, spec_of, status_of
 from dryrack.controllers.workloads import replicas_of
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 DEADLINE_SECONDS_DEFAULT = 600
@@ -16,7 +17,7 @@ def progress(
 ) -> tuple[Raw, float | None]:
     """The status, and in how many seconds patience ends."""
     counts = _counts(deployment, every, new)
-    conditions: Sequence[Raw] = status_of(deployment).get("conditions") or ()
+    conditions: Sequence[Raw] = get(deployment, "status.conditions", ())
     told, again_seconds = _progressing(deployment, counts, new, now)
     has_begun = condition_of(deployment, "Progressing") is not None
     # That a rollout has begun is said before anything is said of its pods.

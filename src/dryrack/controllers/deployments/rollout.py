@@ -50,6 +50,7 @@ from dryrack.controllers.writes import (
     Update,
     Write,
 )
+from dryrack.kinds.paths import get, metadata_of
 from dryrack.kinds.raw import Raw
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -125,7 +126,7 @@ def _step(
 
 
 def _is_recreated(deployment: Raw) -> bool:
-    return (spec_of(deployment).get("strategy") or {}).get("type") == "Recreate"
+    return get(deployment, "spec.strategy.type", "") == "Recreate"
 
 
 def _recreate(
@@ -150,14 +151,14 @@ def _recreate(
 
 def newest(deployment: Raw, every: Sequence[Raw]) -> Raw | None:
     """The oldest replica set whose template is the deployment's."""
-    wanted = _plain(spec_of(deployment).get("template") or {})
-    return next((r for r in every if _plain(spec_of(r).get("template") or {}) == wanted), None)
+    wanted = _plain(get(deployment, "spec.template", {}))
+    return next((r for r in every if _plain(get(r, "spec.template", {})) == wanted), None)
 
 
 def _plain(template: Raw) -> Raw:
     """A template without the label that replica sets add."""
-    metadata = template.get("metadata") or {}
-    labels = {key: val for key, val in (metadata.get("labels") or {}).items() if key != HASH_LABEL}
+    metadata = metadata_of(template)
+    labels = {key: val for key, val in get(metadata, "labels", {}).items() if key != HASH_LABEL}
     kept = {k: v for k, v in metadata.items() if v and k != "creationTimestamp"}
     return template | {"metadata": kept | {"labels": labels}}
 
@@ -204,12 +205,12 @@ def _renewed(deployment: Raw, new: Raw, old: Sequence[Raw], limits: Limits) -> l
 def _first(deployment: Raw, old: Sequence[Raw], limits: Limits) -> Write:
     """The replica set of a template that has none yet."""
     spec = spec_of(deployment)
-    template = spec.get("template") or {}
+    template = get(spec, "template", {})
     digest = _free_hash(deployment, template, old)
-    given = template.get("metadata") or {}
-    labels = (given.get("labels") or {}) | {HASH_LABEL: digest}
-    selector = spec.get("selector") or {}
-    matched = (selector.get("matchLabels") or {}) | {HASH_LABEL: digest}
+    given = metadata_of(template)
+    labels = get(given, "labels", {}) | {HASH_LABEL: digest}
+    selector = get(spec, "selector", {})
+    matched = get(selector, "matchLabels", {}) | {HASH_LABEL: digest}
     room = limits.total_max - sum(replicas_of(each) for each in old)
     size = max(0, min(room, limits.wanted))
     name = f"{deployment['metadata']['name']}-{digest}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dryrack.base.numbers import read_int64
 from dryrack.controllers.objects import annotations_of, spec_of, status_of, uid_of
 from dryrack.controllers.workloads import replicas_of
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.rules.int_or_percent import scaled_value
 
@@ -39,10 +40,10 @@ def limits_of(deployment: Raw) -> Limits:
     """The strategy of a deployment in numbers."""
     spec = spec_of(deployment)
     wanted = replicas_of(deployment)
-    strategy = spec.get("strategy") or {}
+    strategy = get(spec, "strategy", {})
     if strategy.get("type") == "Recreate":
         return Limits(wanted, 0, wanted)
-    rolling = strategy.get("rollingUpdate") or {}
+    rolling = get(strategy, "rollingUpdate", {})
     surge = scaled_value(rolling.get("maxSurge"), wanted, default="25%", rounds_up=True)
     gap = scaled_value(rolling.get("maxUnavailable"), wanted, default="25%", rounds_up=False)
     if surge == 0 and gap == 0:

@@ -59,6 +59,7 @@ from dryrack.controllers.writes import (
     Update,
     Write,
 )
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 BACKOFF_LIMIT_DEFAULT = 6
@@ -180,7 +181,8 @@ def _after(job: Raw, pods: Sequence[Raw], now: float) -> Plan:
     writes: list[Write] = [
         without_finalizer(pod) for pod in pods if FINALIZER in finalizers_of(pod)
     ]
-    ttl, finished_at = spec_of(job).get("ttlSecondsAfterFinished"), _finished_at(job)
+    ttl = spec_of(job).get("ttlSecondsAfterFinished")
+    finished_at = _finished_at(job)
     if ttl is None or finished_at is None or is_deleted(job):
         return Plan(tuple(writes))
     left = finished_at + ttl - now
@@ -202,7 +204,8 @@ _Ending = tuple[str, str, str]
 
 def _ending(view: _View, now: float) -> _Ending | None:
     """How it ends, if it does; what was once said stays so."""
-    job, counted = view.job, view.counted
+    job = view.job
+    counted = view.counted
     for kind, target in (("Complete", "SuccessCriteriaMet"), ("Failed", "FailureTarget")):
         said = condition_of(job, target)
         if said is not None and said.get("status") == "True":
@@ -220,7 +223,8 @@ def _ending(view: _View, now: float) -> _Ending | None:
 
 
 def _failure(view: _View, now: float) -> tuple[str, str] | None:
-    spec, job = spec_of(view.job), view.job
+    spec = spec_of(view.job)
+    job = view.job
     message = policies.fatal_message(job, view.pods)
     if message:
         return "PodFailurePolicy", message
@@ -234,7 +238,8 @@ def _failure(view: _View, now: float) -> tuple[str, str] | None:
 
 
 def _failure_of_indexes(view: _View) -> tuple[str, str] | None:
-    spec, failed = spec_of(view.job), len(view.failed_indexes or ())
+    spec = spec_of(view.job)
+    failed = len(view.failed_indexes or ())
     limit = spec.get("maxFailedIndexes")
     if limit is not None and failed > limit:
         message = "Job has exceeded the specified maximal number of failed indexes"
@@ -246,11 +251,11 @@ def _failure_of_indexes(view: _View) -> tuple[str, str] | None:
 
 def _restarts(job: Raw, pods: Sequence[Raw]) -> int:
     """Restarts count as failures where pods restart instead of failing."""
-    policy = ((spec_of(job).get("template") or {}).get("spec") or {}).get("restartPolicy")
+    policy = get(job, "spec.template.spec.restartPolicy")
     if policy != "OnFailure":
         return 0
     living = [pod for pod in pods if not is_terminal(pod)]
-    statuses = [each for pod in living for each in status_of(pod).get("containerStatuses") or ()]
+    statuses = [each for pod in living for each in get(pod, "status.containerStatuses", ())]
     return sum(each.get("restartCount", 0) for each in statuses)
 
 
@@ -265,7 +270,8 @@ def _is_enough(job: Raw, counted: Count, pods: Sequence[Raw]) -> bool:
 
 
 def _deadline_in(job: Raw, now: float) -> float | None:
-    seconds, start = spec_of(job).get("activeDeadlineSeconds"), status_of(job).get("startTime")
+    seconds = spec_of(job).get("activeDeadlineSeconds")
+    start = status_of(job).get("startTime")
     if seconds is None or start is None or is_suspended(job):
         return None
     return seconds_of(start) + float(seconds) - now
@@ -283,7 +289,8 @@ def _backoff(view: _View, now: float) -> float:
 
 def _scaled(view: _View, now: float) -> tuple[list[Write], float]:
     """The pods to make or to delete, and how long those that are not made yet still wait."""
-    job, active = view.job, view.active
+    job = view.job
+    active = view.active
     wanted = _wanted(job, view.counted)
     if len(active) > wanted:
         return _withdrawn(least_wanted(active)[: len(active) - wanted]), 0.0
@@ -328,11 +335,11 @@ def _creation_of(view: _View, index: int) -> Write:
 def _creation(
     job: Raw, index: int | None = None, annotations: Mapping[str, str] | None = None
 ) -> Write:
-    pod = pod_from(spec_of(job).get("template") or {}, job, JOBS)
+    pod = pod_from(get(job, "spec.template", {}), job, JOBS)
     metadata = pod["metadata"]
-    metadata["finalizers"] = [*(metadata.get("finalizers") or ()), FINALIZER]
+    metadata["finalizers"] = [*get(metadata, "finalizers", ()), FINALIZER]
     if annotations:
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
+        metadata["annotations"] = {**get(metadata, "annotations", {}), **annotations}
     if index is not None:
         pod = _indexed(pod, job, index)
     return creation_of(pod, job)
@@ -350,16 +357,18 @@ def _indexed(pod: Raw, job: Raw, index: int) -> Raw:
     spec = {"hostname": f"{name}-{index}"} | pod["spec"]
     for key in ("containers", "initContainers"):
         if spec.get(key):
-            spec[key] = [c | {"env": [*(c.get("env") or ()), variable]} for c in spec[key]]
+            spec[key] = [c | {"env": [*get(c, "env", ()), variable]} for c in spec[key]]
     return {"metadata": metadata, "spec": spec}
 
 
 def _status(view: _View, *, ending: _Ending | None, now: float) -> list[Write]:
-    job, old, active = view.job, status_of(view.job), view.active
+    job = view.job
+    old = status_of(view.job)
+    active = view.active
     status = view.counted.to_status() | {
         "ready": sum(is_ready(pod) for pod in active),
         "terminating": len(view.terminating),
-        "conditions": list(old.get("conditions") or ()),
+        "conditions": list(get(old, "conditions", ())),
     }
     if active:
         status["active"] = len(active)

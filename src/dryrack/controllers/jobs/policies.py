@@ -28,6 +28,7 @@ from dryrack.controllers.objects import (
     status_of,
 )
 from dryrack.controllers.workloads import is_active
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
@@ -50,7 +51,7 @@ COUNT = Verdict("Count")
 
 def verdict(job: Raw, pod: Raw) -> Verdict:
     """What the first rule that fits says of a failed pod."""
-    rules = (spec_of(job).get("podFailurePolicy") or {}).get("rules") or ()
+    rules = get(job, "spec.podFailurePolicy.rules", ())
     for position, rule in enumerate(rules):
         fact = _fact(rule, pod)
         if fact:
@@ -69,16 +70,16 @@ def _fact(rule: Raw, pod: Raw) -> str:
         code = status["state"]["terminated"]["exitCode"]
         where = f"for pod {name.namespace}/{name.name}"
         return f"Container {status['name']} {where} failed with exit code {code}"
-    kind = _matching_condition(rule.get("onPodConditions") or (), pod)
+    kind = _matching_condition(get(rule, "onPodConditions", ()), pod)
     return f"Pod {name.namespace}/{name.name} has condition {kind}" if kind else ""
 
 
 def _matching_container(wanted: Raw, pod: Raw) -> Raw | None:
     for key in ("containerStatuses", "initContainerStatuses"):
         for status in status_of(pod).get(key) or ():
-            code = ((status.get("state") or {}).get("terminated") or {}).get("exitCode") or 0
+            code = get(status, "state.terminated.exitCode") or 0
             is_meant = wanted.get("containerName") in (None, status["name"])
-            is_listed = code in (wanted.get("values") or ())
+            is_listed = code in get(wanted, "values", ())
             if code and is_meant and is_listed == (wanted.get("operator") == "In"):
                 found: Raw = status
                 return found
@@ -87,7 +88,7 @@ def _matching_container(wanted: Raw, pod: Raw) -> Raw | None:
 
 def _matching_condition(patterns: Sequence[Raw], pod: Raw) -> str:
     wanted = {(each["type"], each["status"]) for each in patterns}
-    conditions = status_of(pod).get("conditions") or ()
+    conditions = get(pod, "status.conditions", ())
     return next(
         (each["type"] for each in conditions if (each["type"], each["status"]) in wanted), ""
     )
@@ -125,9 +126,10 @@ def replaces_only_failed(job: Raw) -> bool:
 
 def success_message(job: Raw, succeeded: frozenset[int]) -> str:
     """Which rule of the success policy is met; "" if none is."""
-    rules = (spec_of(job).get("successPolicy") or {}).get("rules") or ()
+    rules = get(job, "spec.successPolicy.rules", ())
     for position, rule in enumerate(rules if succeeded else ()):
-        wanted, enough = rule.get("succeededIndexes"), rule.get("succeededCount")
+        wanted = rule.get("succeededIndexes")
+        enough = rule.get("succeededCount")
         needed = parsed_indexes(wanted) if wanted else succeeded
         there = len(needed & succeeded)
         is_whole = bool(wanted) and there == len(needed)
@@ -204,8 +206,8 @@ def backoff_seconds(failures: int) -> float:
 
 def ended_at(pod: Raw) -> float:
     """When the last container of a pod came to its end, or the pod was told to."""
-    statuses = status_of(pod).get("containerStatuses") or ()
-    ends = [(each.get("state") or {}).get("terminated") or {} for each in statuses]
+    statuses = get(pod, "status.containerStatuses", ())
+    ends = [get(each, "state.terminated", {}) for each in statuses]
     times = [seconds_of(each["finishedAt"]) for each in ends if each.get("finishedAt")]
     metadata = pod["metadata"]
     if not times and is_deleted(pod):

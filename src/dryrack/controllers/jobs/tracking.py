@@ -20,6 +20,7 @@ from dryrack.controllers.objects import (
     uid_of,
 )
 from dryrack.controllers.writes import Write
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -77,7 +78,7 @@ def count(
 ) -> Count:
     """The next state of the counting; of failed pods some are kept for now, some never count."""
     status = status_of(job)
-    told = status.get("uncountedTerminatedPods") or {}
+    told = get(status, "uncountedTerminatedPods", {})
     held = {uid_of(pod) for pod in pods if FINALIZER in finalizers_of(pod)}
     good, bad = (list(told.get(key) or ()) for key in ("succeeded", "failed"))
     # Without its finalizer a pod can only be counted by what was written down.
@@ -105,8 +106,8 @@ def _merged(
 
 def set_free(job: Raw, pods: Sequence[Raw], *, is_ignored: Callable[[Raw], bool]) -> list[Write]:
     """Takes the finalizer from pods that are written down, and from those that never will be."""
-    told = status_of(job).get("uncountedTerminatedPods") or {}
-    written = {*(told.get("succeeded") or ()), *(told.get("failed") or ())}
+    told = get(job, "status.uncountedTerminatedPods", {})
+    written = {*get(told, "succeeded", ()), *get(told, "failed", ())}
     return [
         without_finalizer(pod)
         for pod in pods
@@ -119,7 +120,7 @@ def without_finalizer(pod: Raw) -> Write:
 
 
 def is_indexed(job: Raw) -> bool:
-    return (job.get("spec") or {}).get("completionMode") == "Indexed"
+    return get(job, "spec.completionMode", "") == "Indexed"
 
 
 def index_of(pod: Raw) -> int | None:

@@ -22,6 +22,7 @@ from dryrack.controllers.objects import (
     with_condition,
 )
 from dryrack.controllers.writes import NOTHING, DeleteAll, EngineContext, Plan, Update, Write
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 FINALIZER = "kubernetes"
@@ -49,7 +50,7 @@ def plan(namespace: Raw, content: Mapping[Endpoint, Sequence[Raw]], now: float) 
 
     `content` is all there is in it; or the pods alone, while there are any.
     """
-    finalizers = spec_of(namespace).get("finalizers") or ()
+    finalizers = get(namespace, "spec.finalizers", ())
     if not is_deleted(namespace) or FINALIZER not in finalizers:
         return NOTHING
     name = namespace["metadata"]["name"]
@@ -72,7 +73,7 @@ def plan(namespace: Raw, content: Mapping[Endpoint, Sequence[Raw]], now: float) 
 
 
 def _conditions(namespace: Raw, content: Mapping[Endpoint, Sequence[Raw]], now: float) -> list[Raw]:
-    found: list[Raw] = list(status_of(namespace).get("conditions") or ())
+    found: list[Raw] = list(get(namespace, "status.conditions", ()))
     for kind, status, reason, message in _told(content):
         condition = {"type": kind, "status": status, "lastTransitionTime": timestamp(now)}
         found = with_condition(found, condition | {"reason": reason, "message": message})

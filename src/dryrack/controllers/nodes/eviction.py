@@ -30,6 +30,7 @@ from dryrack.controllers.writes import (
     Write,
 )
 from dryrack.kinds.expansion.workloads import tolerates
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 REASON = "DeletionByTaintManager"
@@ -41,7 +42,7 @@ def plan(pod: Raw, taints: Sequence[Raw], now: float) -> Plan:
     driving = [each for each in taints if each.get("effect") == "NoExecute"]
     if not driving or is_deleted(pod) or is_terminal(pod):
         return NOTHING
-    deadline = leaves_at(spec_of(pod).get("tolerations") or (), driving, now)
+    deadline = leaves_at(get(pod, "spec.tolerations", ()), driving, now)
     if deadline is None:
         return NOTHING
     if deadline > now:
@@ -58,7 +59,7 @@ def departure(pod: Raw, reason: str, message: str, now: float) -> tuple[Write, .
     if "generation" in pod["metadata"]:
         condition["observedGeneration"] = pod["metadata"]["generation"]
     condition |= {"message": message, "lastTransitionTime": timestamp(now)}
-    conditions = with_condition(status_of(pod).get("conditions") or (), condition)
+    conditions = with_condition(get(pod, "status.conditions", ()), condition)
     writes: list[Write] = []
     if conditions != status_of(pod).get("conditions"):
         status = status_of(pod) | {"conditions": conditions}
@@ -118,4 +119,4 @@ class TaintEviction:
 
 
 def _taints(node: Raw | None) -> Sequence[Raw]:
-    return (spec_of(node).get("taints") or ()) if node else ()
+    return get(node, "spec.taints", ()) if node else ()

@@ -34,6 +34,7 @@ from dryrack.controllers.writes import (
 )
 from dryrack.hardware import NO_FAULTS, NodeFaults, faults_of, node_annotation
 from dryrack.kinds.expansion.virtual_nodes import sizes
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.raw import Raw
 
 _logger = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ def plan(
 
 def last_word(node: Raw, lease: Raw | None, now: float) -> Plan:
     """A node that falls silent promises no more than a kubelet does; a long lease is cut short."""
-    promised = ((lease or {}).get("spec") or {}).get("leaseDurationSeconds") or 0
+    promised = get(lease or {}, "spec.leaseDurationSeconds") or 0
     if promised <= LEASE_SECONDS:
         return NOTHING
     return Plan((_lease(node, lease, now, LEASE_SECONDS),))
@@ -149,12 +150,12 @@ def _node_info(node: Raw) -> Raw:
         "osImage": "dryrack virtual node",
         "systemUUID": uid_of(node),
     }
-    told = status_of(node).get("nodeInfo") or {}
+    told = get(node, "status.nodeInfo", {})
     return usual | {key: value for key, value in told.items() if value}
 
 
 def _conditions(node: Raw, now: float, faults: NodeFaults) -> list[Raw]:
-    conditions: list[Raw] = list(status_of(node).get("conditions") or ())
+    conditions: list[Raw] = list(get(node, "status.conditions", ()))
     known = {each["type"]: each for each in conditions}
     when = timestamp(now)
     for wanted in _HEALTHY if faults.is_ready else (*_HEALTHY[:-1], _FAULTY):
@@ -175,12 +176,12 @@ def _is_fault(condition: Raw) -> bool:
 
 
 def _renewal(lease: Raw | None) -> float:
-    told = ((lease or {}).get("spec") or {}).get("renewTime")
+    told = get(lease or {}, "spec.renewTime")
     return seconds_of(told) if told else 0.0
 
 
 def _is_kept(lease: Raw, node: Raw, lease_seconds: int) -> bool:
-    spec = lease.get("spec") or {}
+    spec = spec_of(lease)
     told = (spec.get("holderIdentity"), spec.get("leaseDurationSeconds"))
     return told == (node["metadata"]["name"], lease_seconds)
 
@@ -193,7 +194,7 @@ def _lease(node: Raw, lease: Raw | None, now: float, lease_seconds: int) -> Writ
         "renewTime": micro_timestamp(now),
     }
     if lease is not None:
-        return Update(LEASES, lease | {"spec": (lease.get("spec") or {}) | spec})
+        return Update(LEASES, lease | {"spec": spec_of(lease) | spec})
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid_of(node)}
     metadata = {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]}
     return Create(LEASES, {"metadata": metadata, "spec": spec})

@@ -11,9 +11,10 @@ from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.nodes.heartbeat import LEASE_NAMESPACE, LEASE_SECONDS
-from dryrack.controllers.objects import is_deleted, spec_of, status_of, uid_of, with_condition
+from dryrack.controllers.objects import is_deleted, spec_of, uid_of, with_condition
 from dryrack.controllers.pods.virtual import is_virtual
 from dryrack.controllers.writes import NOTHING, EngineContext, Patch, Plan, Write
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 GRACE_SECONDS = 50.0
@@ -50,7 +51,7 @@ def _seconds_left(node: Raw, renewed_at: float | None, now: float, grace_seconds
         return renewed_at + grace_seconds - now
     heard = [
         seconds_of(each["lastHeartbeatTime"])
-        for each in status_of(node).get("conditions") or ()
+        for each in get(node, "status.conditions", ())
         if each.get("lastHeartbeatTime")
     ]
     if heard:
@@ -59,7 +60,7 @@ def _seconds_left(node: Raw, renewed_at: float | None, now: float, grace_seconds
 
 
 def _silenced(node: Raw, now: float) -> list[Write]:
-    conditions: list[Raw] = status_of(node).get("conditions") or []
+    conditions: list[Raw] = get(node, "status.conditions", [])
     known = {each["type"]: each for each in conditions}
     changed: list[Raw] = list(conditions)
     for kind in _KINDS:
@@ -82,7 +83,7 @@ def _silenced(node: Raw, now: float) -> list[Write]:
 
 def wanted_taints(node: Raw) -> list[tuple[str, str]]:
     """Key and effect of the taints that the state of a node asks for."""
-    conditions = {each["type"]: each["status"] for each in status_of(node).get("conditions") or ()}
+    conditions = {each["type"]: each["status"] for each in get(node, "status.conditions", ())}
     found = []
     ready = conditions.get("Ready")
     # Before its first word a node is not ready, but nobody is driven from it.
@@ -100,7 +101,7 @@ def wanted_taints(node: Raw) -> list[tuple[str, str]]:
 
 
 def _tainted(node: Raw, now: float) -> list[Write]:
-    taints: list[Raw] = spec_of(node).get("taints") or []
+    taints: list[Raw] = get(node, "spec.taints", [])
     wanted = wanted_taints(node)
     kept = [
         each

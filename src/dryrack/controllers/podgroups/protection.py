@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dryrack.client.endpoints import POD_GROUPS, PODS
 from dryrack.client.informer import Informer, Name, name_of
 from dryrack.controllers.loop import Loop
-from dryrack.controllers.objects import finalizers_of, is_deleted, is_terminal, spec_of
+from dryrack.controllers.objects import finalizers_of, is_deleted, is_terminal
 from dryrack.controllers.optional import followed
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan, without_finalizer
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 FINALIZER = "scheduling.k8s.io/podgroup-protection"
@@ -59,7 +60,7 @@ class GroupProtection:
 
 
 def _named(pod: Raw) -> Sequence[Name]:
-    name = (spec_of(pod).get("schedulingGroup") or {}).get("podGroupName")
+    name = get(pod, "spec.schedulingGroup.podGroupName")
     return (Name(pod["metadata"].get("namespace", ""), name),) if name else ()
 
 

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable
 from ipaddress import IPv4Address
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 _NODES = int(IPv4Address("10.0.0.0"))
@@ -18,7 +19,7 @@ _SIZE = 2**22
 
 def host_address(node: Raw) -> str:
     """The address that a node tells, or the one that a virtual node would."""
-    for address in (node.get("status") or {}).get("addresses") or ():
+    for address in get(node, "status.addresses", ()):
         if address.get("type") == "InternalIP":
             return str(address["address"])
     return _within(_NODES, zlib.crc32(node["metadata"]["name"].encode()))

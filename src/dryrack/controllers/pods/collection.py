@@ -20,6 +20,7 @@ from dryrack.controllers.objects import (
     with_condition,
 )
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Update, Write
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 # A node that vanishes may only be registering anew; kube-controller-manager waits as long.
@@ -46,7 +47,8 @@ def plan(pod: Raw, *, node_gone_seconds: float | None, now: float) -> Plan:
 
 
 def _disruption(now: float) -> Raw:
-    reason, message = "DeletionByPodGC", "PodGC: node no longer exists"
+    reason = "DeletionByPodGC"
+    message = "PodGC: node no longer exists"
     condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
     return condition | {"message": message, "lastTransitionTime": timestamp(now)}
 
@@ -57,7 +59,7 @@ def _failed(pod: Raw, condition: Raw | None = None) -> list[Write]:
         return []
     status = status_of(pod) | {"phase": "Failed"}
     if condition is not None:
-        status["conditions"] = with_condition(status.get("conditions") or (), condition)
+        status["conditions"] = with_condition(get(status, "conditions", ()), condition)
     return [Update(PODS, pod | {"status": status}, "status")]
 
 

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dryrack.controllers.objects import spec_of
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
-CONFIG_MAP, SECRET = "configmap", "secret"
+CONFIG_MAP = "configmap"
+SECRET = "secret"
 _SHOWN = {CONFIG_MAP: "ConfigMap", SECRET: "Secret"}
 _KEY_OF_VOLUME = {
     CONFIG_MAP: "configmap references non-existent config key: ",
@@ -37,7 +39,7 @@ class Reference:
 def unmounted(pod: Raw, find: Find) -> str:
     """Why a volume of the pod cannot be mounted; "" if all can."""
     namespace = pod["metadata"].get("namespace", "")
-    for volume in spec_of(pod).get("volumes") or ():
+    for volume in get(pod, "spec.volumes", ()):
         for needed in _of_volume(volume):
             problem = _problem(needed, namespace, find)
             if isinstance(problem, _NoKey):
@@ -65,7 +67,7 @@ def missing(pod: Raw, find: Find) -> Mapping[str, str]:
 def referred(pod: Raw) -> Iterator[str]:
     """For an index of the pods that need an object; see `index_key`."""
     namespace = pod["metadata"].get("namespace", "")
-    needed = [each for volume in spec_of(pod).get("volumes") or () for each in _of_volume(volume)]
+    needed = [each for volume in get(pod, "spec.volumes", ()) for each in _of_volume(volume)]
     for container in _containers(pod):
         needed += _of_environment(container)
     yield from sorted({index_key(each.kind, namespace, each.name) for each in needed})
@@ -90,11 +92,11 @@ def _problem(needed: Reference, namespace: str, find: Find) -> str | _NoKey:
 
 def keys_of(obj: Raw) -> frozenset[str]:
     """What a ConfigMap or a Secret has."""
-    return frozenset((*(obj.get("data") or ()), *(obj.get("binaryData") or ())))
+    return frozenset((*get(obj, "data", ()), *get(obj, "binaryData", ())))
 
 
 def _of_volume(volume: Raw) -> Iterator[Reference]:
-    projected = (volume.get("projected") or {}).get("sources") or ()
+    projected = get(volume, "projected.sources", ())
     for source in (volume, *projected):
         yield from _reference(CONFIG_MAP, source.get("configMap"), "name")
         # A volume says `secretName`, a source of a projected one `name`.
@@ -102,11 +104,11 @@ def _of_volume(volume: Raw) -> Iterator[Reference]:
 
 
 def _of_environment(container: Raw) -> Iterator[Reference]:
-    for source in container.get("envFrom") or ():
+    for source in get(container, "envFrom", ()):
         yield from _reference(CONFIG_MAP, source.get("configMapRef"), "name")
         yield from _reference(SECRET, source.get("secretRef"), "name")
-    for variable in container.get("env") or ():
-        source = variable.get("valueFrom") or {}
+    for variable in get(container, "env", ()):
+        source = get(variable, "valueFrom", {})
         yield from _reference(CONFIG_MAP, source.get("configMapKeyRef"), "name")
         yield from _reference(SECRET, source.get("secretKeyRef"), "name")
 
@@ -115,7 +117,7 @@ def _reference(kind: str, source: Raw | None, *names: str) -> Iterator[Reference
     if source is None or source.get("optional"):
         return
     name = next((source[each] for each in names if source.get(each)), "")
-    keys = [source["key"]] if "key" in source else [it["key"] for it in source.get("items") or ()]
+    keys = [source["key"]] if "key" in source else [it["key"] for it in get(source, "items", ())]
     if name and name != _AUTHORITY:
         yield Reference(kind, name, tuple(keys))
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dryrack.client.informer import Name
 from dryrack.controllers.claims.references import claims_of
-from dryrack.controllers.objects import spec_of, status_of, uid_of
+from dryrack.controllers.objects import spec_of, uid_of
 from dryrack.controllers.pods.drivers import DeviceKey
 from dryrack.hardware import Health, NodeFaults
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 # What the API takes; a kubelet cuts longer ones.
@@ -36,7 +37,8 @@ def device_health(
 
     Devices are named by their CDI devices where `cdi_ids`, by node and claim, knows them.
     """
-    namespace, node = pod["metadata"].get("namespace", ""), spec_of(pod).get("nodeName", "")
+    namespace = pod["metadata"].get("namespace", "")
+    node = spec_of(pod).get("nodeName", "")
     allocated: dict[str, list[tuple[str, Raw]]] = {}
     for reference in claims_of(pod):
         claim = claims.get(Name(namespace, reference.claim or ""))
@@ -45,14 +47,15 @@ def device_health(
             allocated[reference.name] = list(_devices(claim, known, faults))
     found = {
         container["name"]: list(_entries(container, allocated))
-        for container in spec_of(pod).get("containers") or ()
+        for container in get(pod, "spec.containers", ())
     }
     return {name: entries for name, entries in found.items() if entries}
 
 
 def _entries(container: Raw, allocated: Mapping[str, Sequence[tuple[str, Raw]]]) -> Iterator[Raw]:
-    for named in (container.get("resources") or {}).get("claims") or ():
-        name, request = named["name"], named.get("request", "")
+    for named in get(container, "resources.claims", ()):
+        name = named["name"]
+        request = named.get("request", "")
         resources = {
             each["resourceID"]: each
             for of, each in allocated.get(name, ())
@@ -67,8 +70,8 @@ def _devices(
     claim: Raw, cdi_ids: Mapping[DeviceKey, str], faults: NodeFaults
 ) -> Iterator[tuple[str, Raw]]:
     """The request of each device, and what is told of it."""
-    allocation = status_of(claim).get("allocation") or {}
-    for result in (allocation.get("devices") or {}).get("results") or ():
+    allocation = get(claim, "status.allocation", {})
+    for result in get(allocation, "devices.results", ()):
         device = result["driver"], result["pool"], result["device"]
         # A result of a request with alternatives is named request/alternative.
         request = result["request"].partition("/")[0]
@@ -79,7 +82,8 @@ def _devices(
 def _resource(identity: str, device: str, faults: NodeFaults) -> Raw:
     health, message = faults.health_of(device)
     if faults.is_driver_gone:
-        health, message = Health.UNKNOWN, ""
+        health = Health.UNKNOWN
+        message = ""
     told = {"resourceID": identity, "health": str(health)}
     if message:
         told["message"] = _cut(message)

@@ -12,6 +12,7 @@ from typing import Protocol
 from dryrack.client.informer import Name
 from dryrack.controllers.claims.references import claims_of_pod
 from dryrack.controllers.objects import status_of, uid_of
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 # The kubelet's: how long it waits for an answer of a driver, and until it syncs a pod again.
@@ -161,6 +162,6 @@ def present_claims(pod: Raw, claims: Mapping[Name, Raw]) -> list[Raw]:
 
 
 def _drivers_of(claim: Raw) -> Iterator[str]:
-    devices = (status_of(claim).get("allocation") or {}).get("devices") or {}
-    for result in devices.get("results") or ():
+    devices = get(claim, "status.allocation.devices", {})
+    for result in get(devices, "results", ()):
         yield result["driver"]

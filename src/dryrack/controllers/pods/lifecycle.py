@@ -266,7 +266,8 @@ def _changes(run: Run) -> Iterator[_Change]:
             return
         found = _change_of(run, container, begin)
         if found is not None:
-            before, after = run.containers[:position], run.containers[position + 1 :]
+            before = run.containers[:position]
+            after = run.containers[position + 1 :]
             yield found[0], replace(run, containers=(*before, found[1], *after))
         if not _lets_on(container):
             return

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from dryrack.controllers.claims.references import claims_of_pod
 from dryrack.controllers.objects import spec_of, status_of
 from dryrack.controllers.pods.drivers import Drivers
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 _SCRIPT = re.compile(r"-[a-z]*c")
@@ -120,7 +121,7 @@ def _file_lines(words: Sequence[str], lines: Iterable[tuple[str, str]]) -> Itera
 
 def _claims(pod: Raw, claims: Claims) -> Iterator[Raw]:
     """All claims of a pod that are there; that of its extended resources comes last."""
-    extended = status_of(pod).get("extendedResourceClaimStatus") or {}
+    extended = get(pod, "status.extendedResourceClaimStatus", {})
     names = [*(each.claim for each in claims_of_pod(pod)), extended.get("resourceClaimName")]
     for name in dict.fromkeys(names):
         claim = claims(pod["metadata"].get("namespace", ""), name) if name else None
@@ -132,11 +133,11 @@ def _uses(pod: Raw, container: Raw, claims: Claims) -> Iterator[tuple[Raw, str]]
     """The claims of a container, and which request of each; "" is all of them."""
     names = {each.name: each.claim for each in claims_of_pod(pod)}
     namespace = pod["metadata"].get("namespace", "")
-    for wanted in _list(container.get("resources") or {}, "claims"):
+    for wanted in _list(get(container, "resources", {}), "claims"):
         claim = claims(namespace, names.get(wanted["name"]) or "")
         if claim is not None:
             yield claim, wanted.get("request", "")
-    extended = status_of(pod).get("extendedResourceClaimStatus") or {}
+    extended = get(pod, "status.extendedResourceClaimStatus", {})
     for mapping in _list(extended, "requestMappings"):
         if mapping["containerName"] == container["name"]:
             claim = claims(namespace, extended["resourceClaimName"])
@@ -145,8 +146,8 @@ def _uses(pod: Raw, container: Raw, claims: Claims) -> Iterator[tuple[Raw, str]]
 
 
 def _allocated(claim: Raw, request: str) -> Iterator[str]:
-    allocation = status_of(claim).get("allocation") or {}
-    for result in _list(allocation.get("devices") or {}, "results"):
+    allocation = get(claim, "status.allocation", {})
+    for result in _list(get(allocation, "devices", {}), "results"):
         # A result of a request with alternatives is named request/alternative.
         if not request or result["request"].split("/")[0] == request:
             yield f"{result['driver']}/{result['pool']}/{result['device']}"
@@ -155,7 +156,7 @@ def _allocated(claim: Raw, request: str) -> Iterator[str]:
 def _environment(pod: Raw, container: Raw) -> Iterable[tuple[str, str]]:
     """The plain values, and those that the pod itself knows."""
     for variable in _list(container, "env"):
-        source = variable.get("valueFrom") or {}
+        source = get(variable, "valueFrom", {})
         if "fieldRef" in source:
             yield variable["name"], _field(pod, source["fieldRef"].get("fieldPath", ""))
         elif not source:

@@ -30,6 +30,7 @@ from dryrack.controllers.pods.lifecycle import (
     Waiting,
 )
 from dryrack.controllers.pods.script import RUN_SECONDS, script_of
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 RUNTIME = "dryrack"
@@ -66,7 +67,8 @@ def _completes(pod: Raw) -> bool:
 
 def _containers(spec: Raw, reason: str) -> Sequence[Container]:
     """Those that would start first wait for the reason, if there is one."""
-    inits, initializing = spec.get("initContainers") or (), "PodInitializing"
+    inits = get(spec, "initContainers", ())
+    initializing = "PodInitializing"
     first = [
         Container(
             each["name"],
@@ -77,8 +79,7 @@ def _containers(spec: Raw, reason: str) -> Sequence[Container]:
     ]
     waiting = initializing if inits else reason or "ContainerCreating"
     mains = [
-        Container(each["name"], Role.MAIN, Waiting(waiting))
-        for each in spec.get("containers") or ()
+        Container(each["name"], Role.MAIN, Waiting(waiting)) for each in get(spec, "containers", ())
     ]
     return first + mains
 
@@ -118,18 +119,18 @@ def is_of_other_boot(pod: Raw, boot: str) -> bool:
         and each["containerID"] != _identity(pod, each["name"], each["restartCount"], boot)
         for key in ("initContainerStatuses", "containerStatuses")
         for each in status_of(pod).get(key) or ()
-        if "running" in (each.get("state") or {})
+        if "running" in get(each, "state", {})
     )
 
 
 def _resumed(container: Container, told: Raw | None) -> Container:
     if told is None:
         return container
-    last = _state(told.get("lastState") or {}, is_ready=False)
+    last = _state(get(told, "lastState", {}), is_ready=False)
     return Container(
         container.name,
         container.role,
-        _state(told.get("state") or {}, is_ready=bool(told.get("ready"))),
+        _state(get(told, "state", {}), is_ready=bool(told.get("ready"))),
         restarts=told.get("restartCount", 0),
         last=last if isinstance(last, Exited) else None,
     )
@@ -143,7 +144,7 @@ def _state(told: Raw, *, is_ready: bool) -> State:
         finished = seconds_of(ended["finishedAt"])
         since = seconds_of(ended["startedAt"]) if ended.get("startedAt") else finished
         return Exited(since, finished, ended["exitCode"])
-    waiting = told.get("waiting") or {}
+    waiting = get(told, "waiting", {})
     return Waiting(waiting.get("reason", "ContainerCreating"), waiting.get("message", ""))
 
 
@@ -205,13 +206,13 @@ def phase_of(run: Run) -> str:
 
 
 def _specs(spec: Raw) -> dict[str, Raw]:
-    every = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    every = [*get(spec, "initContainers", ()), *get(spec, "containers", ())]
     return {each["name"]: each for each in every}
 
 
 def _debuggers(run: Run, pod: Raw, boot: str) -> list[Raw]:
     """Containers put into the pod while it runs: they start with it, and end with it."""
-    specs = {each["name"]: each for each in spec_of(pod).get("ephemeralContainers") or ()}
+    specs = {each["name"]: each for each in get(pod, "spec.ephemeralContainers", ())}
     started = [each.state.since for each in run.mains if isinstance(each.state, Running)]
     state: State = Running(max(started), False) if started else Waiting("ContainerCreating")
     made = (Container(name, Role.MAIN, state) for name in specs)
@@ -248,7 +249,7 @@ def _identity(pod: Raw, name: str, restarts: int, boot: str) -> str:
 
 
 def _amounts(spec: Raw) -> Raw:
-    given = spec.get("resources") or {}
+    given = get(spec, "resources", {})
     return {part: given[part] for part in ("limits", "requests") if given.get(part)}
 
 
@@ -284,7 +285,7 @@ def _told(state: State, identity: str) -> Raw:
 
 
 def _conditions(run: Run, pod: Raw) -> list[Raw]:
-    conditions: list[Raw] = list(status_of(pod).get("conditions") or ())
+    conditions: list[Raw] = list(get(pod, "status.conditions", ()))
     for kind, (is_true, reason, message) in _judged(run, pod).items():
         found: Raw = {"type": kind, "status": "True" if is_true else "False"}
         if "generation" in pod["metadata"]:
@@ -345,7 +346,7 @@ def _containers_ready(run: Run, phase: str) -> _Judgement:
 def _ready(containers: _Judgement, pod: Raw) -> _Judgement:
     if not containers[0]:
         return containers
-    for gate in spec_of(pod).get("readinessGates") or ():
+    for gate in get(pod, "spec.readinessGates", ()):
         kind = gate["conditionType"]
         condition = condition_of(pod, kind)
         if condition is None:

@@ -73,6 +73,7 @@ from dryrack.controllers.writes import (
     Write,
 )
 from dryrack.hardware import NO_FAULTS, NodeFaults, faults_of
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 
@@ -148,7 +149,8 @@ def _reports(scene: Scene, run: Run) -> Sequence[Report]:
     before = {each.name: each for each in scene.run.containers}
     found = []
     for container in run.containers:
-        old, state = before[container.name], container.state
+        old = before[container.name]
+        state = container.state
         is_new = isinstance(state, Running) and (
             not isinstance(old.state, Running) or old.restarts != container.restarts
         )
@@ -261,7 +263,7 @@ class VirtualKubelet:
         if new is None:
             return
         namespace = new["metadata"]["namespace"]
-        for consumer in status_of(new).get("reservedFor") or ():
+        for consumer in get(new, "status.reservedFor", ()):
             if consumer.get("resource") == "pods":
                 name = Name(namespace, consumer["name"])
                 if self._is_unprepared(consumer["uid"]):
@@ -287,7 +289,8 @@ class VirtualKubelet:
             return NOTHING
         if is_terminal(pod):
             return _farewell(pod)
-        now, uid = self._clock.now(), uid_of(pod)
+        now = self._clock.now()
+        uid = uid_of(pod)
         run = self._runs.get(uid) or self._begun(pod, node, now)
         if uid in self._rebooted:
             self._rebooted.discard(uid)
@@ -349,7 +352,7 @@ class VirtualKubelet:
 
 
 def _boot_of(node: Raw) -> str:
-    return str((status_of(node).get("nodeInfo") or {}).get("bootID", ""))
+    return str(get(node, "status.nodeInfo", {}).get("bootID", ""))
 
 
 def _later_boot_of(node: Raw) -> str:

@@ -14,6 +14,7 @@ from dryrack.client.informer import Index, Informer, Name, name_of
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import is_deleted, is_terminal, namespaces, spec_of, status_of
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan, Update
+from dryrack.kinds.paths import get
 from dryrack.kinds.quota_usage.amounts import Amounts, read, written
 from dryrack.kinds.quota_usage.claims import CLAIMS, ClaimContext, extended_resources
 from dryrack.kinds.quota_usage.pods import is_over
@@ -27,8 +28,9 @@ SECOND_LOOK_SECONDS = 1.0
 
 def plan(quota: Raw, used: Amounts) -> Plan:
     """The status as it should be, if it is not; what nobody can count stays as it was."""
-    hard, status = spec_of(quota).get("hard") or {}, status_of(quota)
-    kept = {name: amount for name, amount in (status.get("used") or {}).items() if name in hard}
+    hard = get(quota, "spec.hard", {})
+    status = status_of(quota)
+    kept = {name: amount for name, amount in get(status, "used", {}).items() if name in hard}
     wanted = {"hard": hard, "used": kept | written(used)}
     known = all(read(status.get(part)) == read(wanted[part]) for part in wanted)
     if known and all(part in status for part in wanted):
@@ -59,7 +61,7 @@ class Accounting:
     def _on_quota(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:
             return
-        hard = spec_of(new).get("hard") or {}
+        hard = get(new, "spec.hard", {})
         is_new = old is None or spec_of(old) != spec_of(new)
         if is_new or read(status_of(new).get("hard")) != read(hard):
             self._loop.queue.add(name_of(new))
@@ -69,7 +71,7 @@ class Accounting:
         before, after = (extended_resources([each] if each else ()) for each in (old, new))
         if before != after:
             for quota in self._quotas.all():
-                if CLAIMS in resources_of(spec_of(quota).get("hard") or {}):
+                if CLAIMS in resources_of(get(quota, "spec.hard", {})):
                     self._loop.queue.add(name_of(quota))
 
     def _on_object(self, resource: str, old: Raw | None, new: Raw | None) -> None:
@@ -77,7 +79,7 @@ class Accounting:
         if known is None:
             return
         for quota in self._by_namespace.get(known["metadata"].get("namespace") or ""):
-            if resource not in resources_of(spec_of(quota).get("hard") or {}):
+            if resource not in resources_of(get(quota, "spec.hard", {})):
                 continue
             if new is None or (old is not None and is_terminal(new) and not is_terminal(old)):
                 self._loop.queue.add(name_of(quota))
@@ -88,7 +90,7 @@ class Accounting:
         quota = self._quotas.objects.get(name)
         if quota is None or is_deleted(quota):
             return NOTHING
-        await self._watch(resources_of(spec_of(quota).get("hard") or {}))
+        await self._watch(resources_of(get(quota, "spec.hard", {})))
         # It may have changed while a kind that is new to us was listed.
         quota = self._quotas.objects.get(name, quota)
         return plan(quota, counted(quota, partial(self._objects, name.namespace), self._context()))

@@ -33,6 +33,7 @@ from dryrack.controllers.workloads import (
     waits_for_availability,
 )
 from dryrack.controllers.writes import EngineContext, Plan, Write
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 # The most pods that one look at a replica set makes or deletes.
@@ -68,7 +69,7 @@ def _scaled(replica_set: Raw, pods: Sequence[Raw]) -> list[Write]:
     active = [pod for pod in pods if is_active(pod)]
     missing = replicas_of(replica_set) - len(active)
     if missing > 0:
-        pod = pod_from(spec_of(replica_set).get("template") or {}, replica_set, REPLICA_SETS)
+        pod = pod_from(get(replica_set, "spec.template", {}), replica_set, REPLICA_SETS)
         return [creation_of(pod, replica_set)] * min(missing, BURST)
     if missing == 0:
         return []
@@ -111,13 +112,13 @@ def _ready_since(pod: Raw) -> float:
 
 
 def _restarts(pod: Raw) -> int:
-    statuses = status_of(pod).get("containerStatuses") or ()
+    statuses = get(pod, "status.containerStatuses", ())
     return max((each.get("restartCount", 0) for each in statuses), default=0)
 
 
 def _failures(replica_set: Raw, pods: Sequence[Raw], failure: str, now: float) -> list[Raw]:
     """The conditions; what was said of a failure stays as long as one lasts."""
-    conditions = status_of(replica_set).get("conditions") or ()
+    conditions = get(replica_set, "status.conditions", ())
     if not failure:
         return [each for each in conditions if each["type"] != FAILURE]
     if condition_of(replica_set, FAILURE) is not None:
@@ -138,8 +139,8 @@ def _status(
 ) -> list[Write]:
     living = [pod for pod in pods if not is_terminal(pod)]
     active = [pod for pod in living if not is_deleted(pod)]
-    template = (spec_of(replica_set).get("template") or {}).get("metadata") or {}
-    labels = (template.get("labels") or {}).items()
+    template = get(replica_set, "spec.template.metadata", {})
+    labels = get(template, "labels", {}).items()
     min_ready = min_ready_seconds_of(replica_set)
     counted = {
         "replicas": len(active),

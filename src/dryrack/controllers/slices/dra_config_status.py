@@ -15,6 +15,7 @@ from dryrack.client.timekeeping import timestamp
 from dryrack.controllers.objects import condition_of, status_of, uid_of, with_condition
 from dryrack.controllers.slices.events import Reason, fitted, listed
 from dryrack.controllers.writes import Patch
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +60,7 @@ def status_patch(
     """The write that makes the status of a DRAConfig true, if it is not."""
     status = status_of(obj)
     new: Raw = {
-        "conditions": status.get("conditions") or [],
+        "conditions": get(status, "conditions", []),
         "resourceSliceCount": published.slices,
         "nodeCount": published.nodes,
     }

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from dryrack.controllers.objects import annotations_of, fault_annotations, labels_of, status_of
+from dryrack.controllers.objects import annotations_of, fault_annotations, labels_of
 from dryrack.controllers.pods.virtual import KWOK_NODE, is_virtual
 from dryrack.kinds.core import Node
 from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.paths import get
 from dryrack.kinds.selectors import strict_node_selector
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def is_kwok_node(node: Raw) -> bool:
 
 def has_kubelet(node: Raw) -> bool:
     """Whether a machine stands behind a node, by what it tells about itself."""
-    told = status_of(node).get("nodeInfo") or {}
+    told = get(node, "status.nodeInfo", {})
     return not is_virtual(node) and bool(_KUBELET_VERSION.match(told.get("kubeletVersion") or ""))
 
 

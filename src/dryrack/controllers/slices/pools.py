@@ -23,6 +23,7 @@ from dryrack.controllers.objects import is_deleted, labels_of, owners_of, uid_of
 from dryrack.controllers.writes import Create, Delete, Plan, Update, Write
 from dryrack.hardware import MANAGED_BY, MANAGER
 from dryrack.kinds.decode import DecodeError, decode, to_builtins
+from dryrack.kinds.paths import get
 from dryrack.kinds.pool_generation import newest_generation
 from dryrack.kinds.resource import ResourcePool, ResourceSliceSpec
 
@@ -210,8 +211,8 @@ def _with_time(device: Raw, taint: Raw, known: Mapping[_Mark, str]) -> Raw:
 
 
 def _marks(spec: Raw) -> Iterator[tuple[_Mark, Raw]]:
-    for device in spec.get("devices") or ():
-        for taint in device.get("taints") or ():
+    for device in get(spec, "devices", ()):
+        for taint in get(device, "taints", ()):
             yield _mark(device, taint), taint
 
 

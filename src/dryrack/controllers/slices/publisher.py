@@ -32,7 +32,8 @@ class Publisher:
     """An engine: `run` keeps it going."""
 
     def __init__(self, around: EngineContext, options: PublishOptions) -> None:
-        current, self.ledger = CurrentInventory(), Ledger()
+        current = CurrentInventory()
+        self.ledger = Ledger()
         self.sources = Sources(around, options, current=current, ledger=self.ledger)
         self.publishing = Publishing(
             around, options, current=current, ledger=self.ledger, asker=self.sources.asker

@@ -49,6 +49,7 @@ from dryrack.controllers.writes import (
     Report,
     Write,
 )
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 REVISION_HASH = "controller.kubernetes.io/hash"
@@ -71,7 +72,7 @@ class Scene:
 
     @property
     def first(self) -> int:
-        return int((spec_of(self.stateful_set).get("ordinals") or {}).get("start") or 0)
+        return int(get(self.stateful_set, "spec.ordinals.start") or 0)
 
     @property
     def replicas(self) -> int:
@@ -130,7 +131,7 @@ def _templates(scene: Scene, new: str) -> Templates:
     """The old template is the one that the status calls current, while it is remembered."""
     current = status_of(scene.stateful_set).get("currentRevision", "")
     known = {each["metadata"]["name"]: each for each in scene.revisions}
-    template = spec_of(scene.stateful_set).get("template") or {}
+    template = get(scene.stateful_set, "spec.template", {})
     if current not in known or current == new:
         return Templates(new, new, template)
     data = known[current]["data"]["spec"]["template"]
@@ -186,10 +187,10 @@ def _is_fine(scene: Scene, pod: Raw) -> bool:
 
 def _update(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Write]:
     """From the last to the first, each when all after it are well."""
-    strategy = spec_of(scene.stateful_set).get("updateStrategy") or {}
+    strategy = get(scene.stateful_set, "spec.updateStrategy", {})
     if strategy.get("type") == "OnDelete":
         return []
-    partition = int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
+    partition = int(get(strategy, "rollingUpdate.partition") or 0)
     lowest = max(scene.first, partition)
     for ordinal in range(scene.first + scene.replicas - 1, lowest - 1, -1):
         pod = pods.get(ordinal)
@@ -204,13 +205,13 @@ def _update(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Wr
 
 def _creation(scene: Scene, ordinal: int, templates: Templates) -> list[Write]:
     owner = scene.stateful_set
-    strategy = spec_of(owner).get("updateStrategy") or {}
-    partition = int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
+    strategy = get(owner, "spec.updateStrategy", {})
+    partition = int(get(strategy, "rollingUpdate.partition") or 0)
     is_old = ordinal < partition and templates.old != templates.new
-    template = templates.old_template if is_old else spec_of(owner).get("template") or {}
+    template = templates.old_template if is_old else get(owner, "spec.template", {})
     pod = pod_from(template, owner, STATEFUL_SETS)
     name = f"{owner['metadata']['name']}-{ordinal}"
-    labels = (pod["metadata"].get("labels") or {}) | {
+    labels = get(pod["metadata"], "labels", {}) | {
         "apps.kubernetes.io/pod-index": str(ordinal),
         "statefulset.kubernetes.io/pod-name": name,
         HASH_LABEL: templates.old if is_old else templates.new,
@@ -219,7 +220,7 @@ def _creation(scene: Scene, ordinal: int, templates: Templates) -> list[Write]:
     volumes = volumes_of(owner, name)
     if volumes:
         own = {volume["name"] for volume in volumes}
-        others = [each for each in spec.get("volumes") or () if each["name"] not in own]
+        others = [each for each in get(spec, "volumes", ()) if each["name"] not in own]
         spec["volumes"] = [*volumes, *others]
     made = f"create Pod {name} in StatefulSet {owner['metadata']['name']}"
     going = going_claim(owner, name, scene.known_claim)

@@ -18,6 +18,7 @@ from dryrack.controllers.objects import (
     uid_of,
 )
 from dryrack.controllers.writes import Create, Patch, Report, Write
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 Known = Callable[[str], Raw | None]
@@ -52,21 +53,22 @@ def going_claim(stateful_set: Raw, pod: str, known: Known) -> str:
 
 def is_claim_of(stateful_set: Raw, claim: str) -> bool:
     """Whether a claim of this name is one of the set's."""
-    stem, name = claim.rpartition("-")[0], stateful_set["metadata"]["name"]
+    stem = claim.rpartition("-")[0]
+    name = stateful_set["metadata"]["name"]
     return stem in [f"{each['metadata']['name']}-{name}" for each in _templates(stateful_set)]
 
 
 def _templates(stateful_set: Raw) -> Sequence[Raw]:
-    return spec_of(stateful_set).get("volumeClaimTemplates") or ()
+    return get(stateful_set, "spec.volumeClaimTemplates", ())
 
 
 def _claim(stateful_set: Raw, template: Raw, pod: str) -> Raw:
     given = template["metadata"]
-    selector = spec_of(stateful_set).get("selector") or {}
+    selector = get(stateful_set, "spec.selector", {})
     metadata = {
         "name": f"{given['name']}-{pod}",
         "namespace": stateful_set["metadata"]["namespace"],
-        "labels": (given.get("labels") or {}) | (selector.get("matchLabels") or {}),
+        "labels": get(given, "labels", {}) | get(selector, "matchLabels", {}),
     }
     if given.get("annotations"):
         metadata["annotations"] = given["annotations"]
@@ -74,7 +76,8 @@ def _claim(stateful_set: Raw, template: Raw, pod: str) -> Raw:
 
 
 def _creation(stateful_set: Raw, claim: Raw, pod: str) -> Write:
-    name, whose = claim["metadata"]["name"], f"in StatefulSet {stateful_set['metadata']['name']}"
+    name = claim["metadata"]["name"]
+    whose = f"in StatefulSet {stateful_set['metadata']['name']}"
     return Create(
         VOLUME_CLAIMS,
         claim,
@@ -108,7 +111,7 @@ def retention(stateful_set: Raw, pod: Raw, known: Known, *, is_surplus: bool) ->
 
 
 def _owner(stateful_set: Raw, pod: Raw, *, is_surplus: bool) -> Raw | None:
-    policy = spec_of(stateful_set).get("persistentVolumeClaimRetentionPolicy") or {}
+    policy = get(stateful_set, "spec.persistentVolumeClaimRetentionPolicy", {})
     if is_surplus and policy.get("whenScaled") == _DELETE:
         return controller_reference(pod, PODS)
     if policy.get("whenDeleted") == _DELETE:

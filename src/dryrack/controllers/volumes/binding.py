@@ -33,6 +33,7 @@ from dryrack.controllers.volumes.matching import (
 )
 from dryrack.controllers.volumes.pod_claims import claims_of
 from dryrack.controllers.writes import NOTHING, Create, EngineContext, Plan, Report, Update, Write
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.rules.checks import driver_name
 
@@ -59,7 +60,7 @@ def bound(claim: Raw, volume: Raw) -> Plan:
 
 
 def _given(volume: Raw, claim: Raw, *, is_free: bool) -> Iterable[Write]:
-    reference = spec_of(volume).get("claimRef") or {}
+    reference = get(volume, "spec.claimRef", {})
     if reference.get("uid") != uid_of(claim):
         marks = dict(annotations_of(volume)) | ({_BY_CONTROLLER: "yes"} if is_free else {})
         kept = spec_of(volume) | {"claimRef": _reference(claim)}
@@ -69,7 +70,8 @@ def _given(volume: Raw, claim: Raw, *, is_free: bool) -> Iterable[Write]:
 
 
 def _taken(claim: Raw, volume: Raw) -> Iterable[Write]:
-    name, marks = volume["metadata"]["name"], dict(annotations_of(claim))
+    name = volume["metadata"]["name"]
+    marks = dict(annotations_of(claim))
     if spec_of(claim).get("volumeName") != name:
         marks[_BY_CONTROLLER] = "yes"
     marks[_COMPLETED] = "yes"
@@ -131,7 +133,7 @@ def provisioned(claim: Raw, kind: Raw, *, is_used: bool) -> Plan:
     made: Raw = {
         "metadata": {"name": name, "annotations": {_PROVISIONED_BY: provisioner}},
         "spec": {
-            "accessModes": spec.get("accessModes") or [],
+            "accessModes": get(spec, "accessModes", []),
             "capacity": {"storage": spec["resources"]["requests"]["storage"]},
             "claimRef": _reference(claim),
             "csi": {"driver": _driver(provisioner), "volumeHandle": name},
@@ -217,7 +219,8 @@ class ClaimBinding:
         claim = self._claims.objects.get(name)
         if claim is None or is_deleted(claim):
             return NOTHING
-        chosen, kind = spec_of(claim).get("volumeName"), class_of(claim) or ""
+        chosen = spec_of(claim).get("volumeName")
+        kind = class_of(claim) or ""
         if chosen:
             volume = self._volumes.get("", chosen)
             if volume is None:

@@ -10,9 +10,9 @@ from dryrack.controllers.objects import (
     is_controlled_by,
     is_deleted,
     is_terminal,
-    spec_of,
 )
 from dryrack.controllers.writes import NOTHING, Create, EngineContext, Plan, Report
+from dryrack.kinds.paths import get, metadata_of
 from dryrack.kinds.raw import Raw
 
 
@@ -32,14 +32,14 @@ def plan(pod: Raw, known: Callable[[str], Raw | None]) -> Plan:
 
 def _templates(pod: Raw) -> Iterator[tuple[str, Raw]]:
     """The names of claims, and what they ask for."""
-    for volume in spec_of(pod).get("volumes") or ():
-        template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+    for volume in get(pod, "spec.volumes", ()):
+        template = get(volume, "ephemeral.volumeClaimTemplate")
         if template:
             yield f"{pod['metadata']['name']}-{volume['name']}", template
 
 
 def _claim(pod: Raw, name: str, template: Raw) -> Raw:
-    metadata = template.get("metadata") or {}
+    metadata = metadata_of(template)
     kept = {key: metadata[key] for key in ("labels", "annotations") if key in metadata}
     own = {"name": name, "namespace": pod["metadata"]["namespace"]}
     owners = {"ownerReferences": [controller_reference(pod, PODS)]}
@@ -71,7 +71,7 @@ class EphemeralClaims:
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         """One that is deleted is made again as long as its pod is there."""
         if old is not None and new is None:
-            for owner in old["metadata"].get("ownerReferences") or ():
+            for owner in get(old["metadata"], "ownerReferences", ()):
                 if owner["kind"] == "Pod":
                     self._loop.queue.add(Name(name_of(old).namespace, owner["name"]))
 

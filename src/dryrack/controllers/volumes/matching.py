@@ -6,6 +6,7 @@ from dryrack.client.informer import name_of
 from dryrack.controllers.objects import annotations_of, is_deleted, labels_of, spec_of, uid_of
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.paths import get
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.selectors import matches_labels
@@ -29,13 +30,13 @@ def best(claim: Raw, volumes: Iterable[Raw]) -> Raw | None:
 
 def is_kept_for(volume: Raw, claim: Raw) -> bool:
     """Whether a volume names the claim, by its uid or as one that is to come."""
-    reference = spec_of(volume).get("claimRef") or {}
+    reference = get(volume, "spec.claimRef", {})
     name = (reference.get("namespace", ""), reference.get("name"))
     return name == name_of(claim) and reference.get("uid") in (None, "", uid_of(claim))
 
 
 def asked_for(claim: Raw) -> Quantity:
-    requests = (spec_of(claim).get("resources") or {}).get("requests") or {}
+    requests = get(claim, "spec.resources.requests", {})
     return Quantity.parse(requests["storage"]) if "storage" in requests else _NONE
 
 
@@ -51,13 +52,14 @@ def mismatch(volume: Raw, claim: Raw) -> str:
 
 
 def _unlike(volume: Raw, claim: Raw) -> str:
-    spec, wanted = spec_of(volume), spec_of(claim)
+    spec = spec_of(volume)
+    wanted = spec_of(claim)
     attributes = "volumeAttributesClassName"
     if (spec.get(attributes) or "") != (wanted.get(attributes) or ""):
         return f"{attributes} does not match"
     if spec.get("volumeMode", "Filesystem") != wanted.get("volumeMode", "Filesystem"):
         return "incompatible volumeMode"
-    is_fit = set(wanted.get("accessModes") or ()) <= set(spec.get("accessModes") or ())
+    is_fit = set(get(wanted, "accessModes", ())) <= set(get(spec, "accessModes", ()))
     return "" if is_fit else "incompatible accessMode"
 
 
@@ -74,5 +76,5 @@ def _is_selected(volume: Raw, selector: Raw | None) -> bool:
 
 
 def size_of(volume: Raw) -> Quantity:
-    capacity = spec_of(volume).get("capacity") or {}
+    capacity = get(volume, "spec.capacity", {})
     return Quantity.parse(capacity["storage"]) if "storage" in capacity else _NONE

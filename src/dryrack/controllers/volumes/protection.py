@@ -20,6 +20,7 @@ from dryrack.controllers.objects import (
 )
 from dryrack.controllers.volumes.pod_claims import claims_of
 from dryrack.controllers.writes import NOTHING, EngineContext, Patch, Plan, without_finalizer
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
@@ -42,7 +43,7 @@ def plan(endpoint: Endpoint, obj: Raw, finalizer: str, *, is_used: bool) -> Plan
 def uses(pod: Raw, claim: Raw) -> bool:
     """Whether a pod on a node, even one that has ended, keeps a claim that it names."""
     name = claim["metadata"]["name"]
-    sources = [each.get("persistentVolumeClaim") or {} for each in spec_of(pod)["volumes"]]
+    sources = [get(each, "persistentVolumeClaim", {}) for each in spec_of(pod)["volumes"]]
     if any(each.get("claimName") == name for each in sources):
         return True
     # What comes with the pod goes when its containers have ended, before the pod itself is gone.

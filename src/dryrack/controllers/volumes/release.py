@@ -7,12 +7,13 @@ from dryrack.client.informer import Name, name_of
 from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import is_deleted, spec_of, status_of, uid_of
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Update
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 
 def plan(volume: Raw, claim: Raw | None) -> Plan:
     """What becomes of a volume; `claim` is the one of the name that it has, if there is one."""
-    uid = (spec_of(volume).get("claimRef") or {}).get("uid")
+    uid = get(volume, "spec.claimRef.uid")
     if uid and claim is not None and uid_of(claim) == uid:
         return NOTHING
     writes: list[Update | Delete] = []
@@ -59,11 +60,11 @@ class VolumeRelease:
         volume = self._volumes.objects.get(name)
         if volume is None:
             return NOTHING
-        reference = spec_of(volume).get("claimRef") or {}
+        reference = get(volume, "spec.claimRef", {})
         claim = self._claims.get(reference.get("namespace", ""), reference.get("name", ""))
         return plan(volume, claim)
 
 
 def _claim_uids(volume: Raw) -> Iterable[str]:
-    uid = (spec_of(volume).get("claimRef") or {}).get("uid")
+    uid = get(volume, "spec.claimRef.uid")
     return (uid,) if uid else ()

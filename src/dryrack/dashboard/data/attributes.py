@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
+from dryrack.kinds.paths import get
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -21,7 +23,7 @@ def attribute_documents(slices: Iterable[Raw]) -> list[Document]:
     """Every attribute, with how many devices have which value; by name."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for _, device in _devices(slices):
-        for name, value in (device.get("attributes") or {}).items():
+        for name, value in get(device, "attributes", {}).items():
             counts[name][_text(value)] += 1
     return [
         {
@@ -38,7 +40,7 @@ def attribute_columns(
     pools: Sequence[PoolRow], slices: Iterable[Raw], names: Sequence[str]
 ) -> Document:
     """By attribute: its values, and a column of places among them, -1 for a device without it."""
-    found = {key: device.get("attributes") or {} for key, device in _devices(slices)}
+    found = {key: get(device, "attributes", {}) for key, device in _devices(slices)}
     rows = [(pool.driver, pool.name, each.name) for pool in pools for each in pool.devices]
     return {name: _column(name, rows, found) for name in names}
 
@@ -57,7 +59,7 @@ def _devices(slices: Iterable[Raw]) -> Iterator[tuple[_Id, Raw]]:
     ordered = sorted(slices, key=lambda each: each["spec"]["pool"].get("generation", 0))
     for each in ordered:
         spec = each["spec"]
-        for device in spec.get("devices") or ():
+        for device in get(spec, "devices", ()):
             yield (spec["driver"], spec["pool"]["name"], device["name"]), device
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dryrack.dashboard.data.rows import Buckets, Rows
 from dryrack.kinds.decode import decode
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.resource import ResourceSlice
 from dryrack.placement import DeviceState, ModelSummary, devices_of
 
@@ -128,7 +129,8 @@ class Fleet:
             self.pools.mark(*_pools_of(claim))
 
     def change_pod(self, namespace: str, name: str, pod: Pod | None) -> None:
-        key, runs = (namespace, name), pod is not None and pod.status.phase == "Running"
+        key = (namespace, name)
+        runs = pod is not None and pod.status.phase == "Running"
         if runs == (key in self._running):
             return
         (self._running.add if runs else self._running.discard)(key)
@@ -213,7 +215,8 @@ class Summaries:
         if device.state == DeviceState.WITHDRAWN:
             return
         kind = (driver, device.model)
-        nodes, histogram = self._nodes[kind], self._histograms[kind]
+        nodes = self._nodes[kind]
+        histogram = self._histograms[kind]
         free, total = nodes.get(device.node, (0, 0))
         histogram[free, total] -= 1
         after = (free + sign * (device.state in _FREE), total + sign)
@@ -255,7 +258,9 @@ def fragmentation(summary: ModelSummary) -> float:
 
 def fleet_document(pools: Sequence[PoolRow], nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Everything on the map, in columns: 80,000 devices are some megabytes, and pack well."""
-    names, models, sets = _Table(), _Table(), _Table()
+    names = _Table()
+    models = _Table()
+    sets = _Table()
     places = _Table(each["name"] for each in nodes)
     columns: dict[str, list[int]] = {
         each: [] for each in ("pool", "node", "name", "model", "state", "level", "counterSet")
@@ -312,8 +317,8 @@ class _Table(dict[str, int]):
 
 
 def _pool_of(raw: Raw) -> PoolKey:
-    spec = raw.get("spec") or {}
-    return str(spec.get("driver", "")), str((spec.get("pool") or {}).get("name", ""))
+    spec = spec_of(raw)
+    return str(spec.get("driver", "")), str(get(spec, "pool", {}).get("name", ""))
 
 
 def _pools_of(claim: ResourceClaim) -> Iterator[PoolKey]:

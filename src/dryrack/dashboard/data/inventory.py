@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from dryrack.kinds.paths import get, spec_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -31,8 +33,8 @@ def slice_documents(slices: Iterable[Raw]) -> list[Document]:
 
 def _slice(raw: Raw) -> Document:
     spec = raw["spec"]
-    pool = spec.get("pool") or {}
-    devices = spec.get("devices") or ()
+    pool = get(spec, "pool", {})
+    devices = get(spec, "devices", ())
     where = spec.get("nodeName") or ("all nodes" if spec.get("allNodes") else "some nodes")
     return {
         "name": raw["metadata"]["name"],
@@ -43,7 +45,7 @@ def _slice(raw: Raw) -> Document:
         "node": where,
         "devices": len(devices),
         "tainted": sum(bool(each.get("taints")) for each in devices),
-        "counterSets": [each["name"] for each in spec.get("sharedCounters") or ()],
+        "counterSets": [each["name"] for each in get(spec, "sharedCounters", ())],
         "created": raw["metadata"].get("creationTimestamp") or "",
     }
 
@@ -54,9 +56,9 @@ def class_documents(classes: Iterable[Raw]) -> list[Document]:
 
 
 def _class(raw: Raw) -> Document:
-    spec = raw.get("spec") or {}
-    selectors = [(each.get("cel") or {}).get("expression") for each in spec.get("selectors") or ()]
-    configs = [(each.get("opaque") or {}).get("driver") for each in spec.get("config") or ()]
+    spec = spec_of(raw)
+    selectors = [get(each, "cel.expression") for each in get(spec, "selectors", ())]
+    configs = [get(each, "opaque.driver") for each in get(spec, "config", ())]
     return {
         "name": raw["metadata"]["name"],
         "selectors": [each for each in selectors if each],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.kinds.expansion.pod_claims import named_claim
+from dryrack.kinds.paths import get
 from dryrack.placement import Membership, membership, said_to
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def node_row(node: Node) -> dict[str, Any]:
 
 def pod_row(pod: Pod) -> dict[str, Any]:
     """A pod, with what its scheduler said while it waits."""
-    said, group = said_to(pod), membership(pod)
+    said = said_to(pod)
+    group = membership(pod)
     claims = (named_claim(pod, entry) for entry in pod.spec.resource_claims)
     return {
         "namespace": pod.metadata.namespace,
@@ -51,12 +53,12 @@ def pod_row(pod: Pod) -> dict[str, Any]:
 
 def ill_resources(pod: Raw) -> frozenset[str]:
     """What the status of a pod calls unhealthy: devices as driver/pool/name, or CDI devices."""
-    containers = (pod.get("status") or {}).get("containerStatuses") or ()
-    told = (each for one in containers for each in one.get("allocatedResourcesStatus") or ())
+    containers = get(pod, "status.containerStatuses", ())
+    told = (each for one in containers for each in get(one, "allocatedResourcesStatus", ()))
     return frozenset(
         each.get("resourceID", "")
         for entry in told
-        for each in entry.get("resources") or ()
+        for each in get(entry, "resources", ())
         if each.get("health") == "Unhealthy"
     )
 
@@ -65,8 +67,8 @@ def event_row(raw: Raw) -> dict[str, Any]:
     """An Event, whichever of the two ways it is written in."""
     metadata = raw["metadata"]
     about = raw.get("involvedObject") or raw.get("regarding") or {}
-    series = raw.get("series") or {}
-    source = raw.get("source") or {}
+    series = get(raw, "series", {})
+    source = get(raw, "source", {})
     last = series.get("lastObservedTime") or raw.get("lastTimestamp") or raw.get("eventTime")
     return {
         "namespace": metadata.get("namespace", ""),

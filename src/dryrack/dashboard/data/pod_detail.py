@@ -23,7 +23,8 @@ _STEPS = {
 
 def pod_document(tracked: Tracked, name: str) -> Document | None:
     """All that is known of a pod; None if there is none of that name."""
-    pod, row = tracked.pod(name), tracked.pods.current.get(name)
+    pod = tracked.pod(name)
+    row = tracked.pods.current.get(name)
     if pod is None or row is None:
         return None
     namespace = pod.metadata.namespace

@@ -88,7 +88,8 @@ class Rows(Generic[Key, Row]):
         changes: RowChanges[Key, Row] = RowChanges()
         for key in list(self._marked)[:count_max]:
             del self._marked[key]
-            old, new = self._rows.get(key), self._compute(key)
+            old = self._rows.get(key)
+            new = self._compute(key)
             if new == old:
                 continue
             changes.before[key], changes.after[key] = old, new

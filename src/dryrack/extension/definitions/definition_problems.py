@@ -14,6 +14,7 @@ from dryrack.extension.definitions.jsonpath import JsonPathError, parse_json_pat
 from dryrack.extension.definitions.selectable_fields import selectable_field_problems
 from dryrack.extension.definitions.structure import schema_problems
 from dryrack.extension.policies.webhook_clients import client_config_problems
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.validation.names import subdomain
 from dryrack.kinds.validation.problems import FieldProblem, invalid, not_supported, required
 
@@ -57,20 +58,20 @@ def word_problems(text: str) -> tuple[str, ...]:
 
 def problems_of_definition(definition: Raw) -> Iterator[FieldProblem]:
     """All but the metadata."""
-    spec = definition.get("spec") or {}
+    spec = spec_of(definition)
     yield from _group_and_scope(spec)
     yield from _schemas_are_there(spec)
     yield from _versions(spec)
     yield from _names(spec)
     yield from _shared(spec)
-    yield from _conversion(spec.get("conversion") or {})
+    yield from _conversion(get(spec, "conversion", {}))
     yield from _stored_versions(definition)
     yield from _approval(definition)
 
 
 def name_problem(definition: Raw) -> str:
     """What is wrong with the name of a definition, which follows from its contents."""
-    spec = definition.get("spec") or {}
+    spec = spec_of(definition)
     wanted = f"{_of(spec, 'names', 'plural')}.{spec.get('group') or ''}"
     given = definition["metadata"].get("name") or ""
     return "" if given == wanted else 'must be spec.names.plural+"."+spec.group'
@@ -98,12 +99,12 @@ def _group_and_scope(spec: Raw) -> Iterator[FieldProblem]:
 
 
 def schema_of(version: Raw) -> Raw | None:
-    found: Raw | None = (version.get("schema") or {}).get("openAPIV3Schema")
+    found: Raw | None = get(version, "schema.openAPIV3Schema")
     return found
 
 
 def _schemas_are_there(spec: Raw) -> Iterator[FieldProblem]:
-    for index, version in enumerate(spec.get("versions") or ()):
+    for index, version in enumerate(get(spec, "versions", ())):
         if schema_of(version) is None:
             yield required(f"spec.versions[{index}].schema.openAPIV3Schema")
 
@@ -113,7 +114,7 @@ def _agree(versions: list[Raw], key: str) -> bool:
 
 
 def _versions(spec: Raw) -> Iterator[FieldProblem]:
-    versions = list(spec.get("versions") or ())
+    versions = list(get(spec, "versions", ()))
     for index, version in enumerate(versions):
         at = f"spec.versions[{index}]"
         if told := word_problems(version.get("name") or ""):
@@ -134,7 +135,7 @@ def _version(version: Raw, at: str, versions: list[Raw]) -> Iterator[FieldProble
     if schema is not None and not _agree(versions, "schema"):
         yield from schema_problems(schema, f"{at}.schema.openAPIV3Schema")
     if not _agree(versions, "subresources"):
-        yield from _subresources(version.get("subresources") or {}, f"{at}.subresources")
+        yield from _subresources(get(version, "subresources", {}), f"{at}.subresources")
     if not _agree(versions, "additionalPrinterColumns"):
         yield from _columns(version, f"{at}.additionalPrinterColumns")
     if version.get("selectableFields") and not _agree(versions, "selectableFields"):
@@ -148,7 +149,7 @@ def _version(version: Raw, at: str, versions: list[Raw]) -> Iterator[FieldProble
 
 
 def _shared(spec: Raw) -> Iterator[FieldProblem]:
-    versions = list(spec.get("versions") or ())
+    versions = list(get(spec, "versions", ()))
     if not versions:
         return
     first = versions[0]
@@ -156,7 +157,7 @@ def _shared(spec: Raw) -> Iterator[FieldProblem]:
     if schema is not None and _agree(versions, "schema"):
         yield from schema_problems(schema, "spec.validation.openAPIV3Schema")
     if _agree(versions, "subresources"):
-        yield from _subresources(first.get("subresources") or {}, "spec.subresources")
+        yield from _subresources(get(first, "subresources", {}), "spec.subresources")
     if _agree(versions, "additionalPrinterColumns"):
         yield from _columns(first, "spec.additionalPrinterColumns")
     if first.get("selectableFields") and _agree(versions, "selectableFields"):
@@ -168,7 +169,7 @@ def _shared(spec: Raw) -> Iterator[FieldProblem]:
 
 
 def _names(spec: Raw) -> Iterator[FieldProblem]:
-    names = spec.get("names") or {}
+    names = get(spec, "names", {})
     for name in ("plural", "singular", "kind", "listKind"):
         if not names.get(name):
             yield required(f"spec.names.{name}")
@@ -217,14 +218,15 @@ def _subresources(raw: Raw, at: str) -> Iterator[FieldProblem]:
 
 
 def _columns(version: Raw, at: str) -> Iterator[FieldProblem]:
-    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+    for index, column in enumerate(get(version, "additionalPrinterColumns", ())):
         yield from _column(column, f"{at}[{index}]")
 
 
 def _column(column: Raw, at: str) -> Iterator[FieldProblem]:
     if not column.get("name"):
         yield required(f"{at}.name")
-    kind, types = column.get("type") or "", f"must be one of {','.join(_COLUMN_TYPES)}"
+    kind = column.get("type") or ""
+    types = f"must be one of {','.join(_COLUMN_TYPES)}"
     if not kind:
         yield required(f"{at}.type", types)
     elif kind not in _COLUMN_TYPES:
@@ -253,9 +255,9 @@ def _conversion(conversion: Raw) -> Iterator[FieldProblem]:
     elif strategy not in ("None", "Webhook"):
         yield not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
     if strategy == "Webhook":
-        webhook = conversion.get("webhook") or {}
+        webhook = get(conversion, "webhook", {})
         yield from _client_config(webhook.get("clientConfig"))
-        yield from _review_versions(webhook.get("conversionReviewVersions") or [])
+        yield from _review_versions(get(webhook, "conversionReviewVersions", []))
 
 
 def _client_config(config: Raw | None) -> Iterator[FieldProblem]:

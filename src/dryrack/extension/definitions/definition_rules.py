@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.extension.definitions.definition_problems import name_problem, problems_of_definition
 from dryrack.extension.definitions.reading import read_definition
+from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.rules.copies import at, completed
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.meta import Naming, common_metadata, metadata
@@ -30,10 +31,10 @@ class DefinitionRules(KindRules):
 
     def default(self, obj: Raw) -> Raw:
         obj = read_definition(obj)
-        spec = obj.get("spec") or {}
+        spec = spec_of(obj)
         filled = {
             **spec,
-            "names": _names(spec.get("names") or {}),
+            "names": _names(get(spec, "names", {})),
             "conversion": _conversion(spec.get("conversion")),
         }
         return {**obj, "spec": filled, "status": _status(obj, filled)}
@@ -68,9 +69,9 @@ def _names(names: Raw) -> Raw:
 
 
 def _status(obj: Raw, spec: Raw) -> Raw:
-    status: Raw = dict(obj.get("status") or {})
+    status: Raw = dict(status_of(obj))
     if not status.get("storedVersions"):
-        stored = [v.get("name") for v in spec.get("versions") or () if v.get("storage")][:1]
+        stored = [v.get("name") for v in get(spec, "versions", ()) if v.get("storage")][:1]
         if stored:
             status["storedVersions"] = stored
     return status

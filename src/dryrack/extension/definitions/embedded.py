@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dryrack.extension.definitions.definition_problems import word_problems
+from dryrack.kinds.paths import get
 from dryrack.kinds.schemas import OBJECT_META, builtin
 from dryrack.kinds.schemas.strict_decode import conform
 from dryrack.kinds.text.go_json import type_name
@@ -57,7 +58,8 @@ def _embedded(schema: Schema, value: Any, path: str) -> Iterator[tuple[str, dict
 def _below(
     schema: Schema, value: dict[str, Any], path: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+    properties = get(schema, "properties", {})
+    additional = schema.get("additionalProperties")
     for name in sorted(value):
         if name in properties:
             yield from _embedded(properties[name], value[name], f"{path}.{name}" if path else name)

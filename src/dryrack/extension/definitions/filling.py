@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dryrack.kinds.paths import get
+
 Schema = Mapping[str, Any]
 # Values that lack nothing.
 _FULL = frozenset((bool, float, int, str))
@@ -26,7 +28,8 @@ def with_defaults(schema: Schema, value: Any) -> Any:
 
 
 def _object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
-    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+    properties = get(schema, "properties", {})
+    additional = schema.get("additionalProperties")
     filled = {}
     for name, inner in value.items():
         place = properties.get(name, additional)
@@ -70,7 +73,7 @@ def pruned(schema: Schema, value: Any, *, is_root: bool = True) -> Any:
 
 
 def _place(schema: Schema, name: str) -> Schema | None:
-    place = (schema.get("properties") or {}).get(name, schema.get("additionalProperties"))
+    place = get(schema, "properties", {}).get(name, schema.get("additionalProperties"))
     return place if isinstance(place, dict) else None
 
 

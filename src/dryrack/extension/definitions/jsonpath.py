@@ -116,7 +116,8 @@ class _Reader:
             if rest[0] in " @$":
                 self.position += 1
             else:
-                was_after_descent, self.is_after_descent = self.is_after_descent, False
+                was_after_descent = self.is_after_descent
+                self.is_after_descent = False
                 self._read_node(rest, is_after_descent=was_after_descent)
 
     def _read_node(self, rest: str, *, is_after_descent: bool) -> None:
@@ -211,7 +212,8 @@ class _Reader:
 
     def _read_filter(self) -> None:
         start = self.position = self.position + 3
-        opening, is_closed = "", False
+        opening = ""
+        is_closed = False
         while True:
             mark = _FILTER_MARK.search(self.text, self.position)
             if mark is None or mark[0] == "\n":
@@ -249,7 +251,8 @@ def _integer(text: str) -> int | None:
 
 
 def _unquoted(text: str) -> str:
-    quote, inner = text[0], text[1:-1]
+    quote = text[0]
+    inner = text[1:-1]
     if "\\" not in inner and quote not in inner:
         return inner
 
@@ -368,7 +371,8 @@ def _exists(path: list[Step], value: Any) -> bool:
 def _filter(left: list[Step], right: list[Step], sign: str, values: Values) -> Values:
     results: Values = []
     for each in _entries(values):
-        lefts, rights = _follow(left, [each]), _follow(right, [each])
+        lefts = _follow(left, [each])
+        rights = _follow(right, [each])
         if len(lefts) > 1 or len(rights) > 1:
             raise _NoAnswerError
         if lefts and rights and _compare(lefts[0], rights[0], sign):

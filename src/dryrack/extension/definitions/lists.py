@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.validation.problems import FieldProblem, duplicate, invalid
 
 Schema = Mapping[str, Any]
@@ -21,7 +22,8 @@ def duplicates(schema: Schema, value: Any, path: str = "") -> Iterator[FieldProb
 
 
 def _in_object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[FieldProblem]:
-    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+    properties = get(schema, "properties", {})
+    additional = schema.get("additionalProperties")
     for name in sorted(value):
         if name in properties:
             yield from duplicates(properties[name], value[name], f"{path}.{name}" if path else name)
@@ -48,7 +50,7 @@ def _in_map(schema: Schema, value: list[Any], path: str) -> Iterator[FieldProble
             detail = "must be an object for an array of list-type map"
             yield invalid(f"{path}[{index}]", item, detail)
             return
-    names = schema.get("x-kubernetes-list-map-keys") or ()
+    names = get(schema, "x-kubernetes-list-map-keys", ())
     keys = [{name: (item or {})[name] for name in names if name in (item or {})} for item in value]
     for index in _repeated(keys):
         yield duplicate(f"{path}[{index}]", keys[index])

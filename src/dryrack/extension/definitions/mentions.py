@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dryrack.kinds.paths import get
+
 Schema = Mapping[str, Any]
 
 
@@ -14,7 +16,7 @@ def mentions_key(schema: Schema, key: str) -> bool:
 
 
 def _below(schema: Schema) -> Iterator[Schema]:
-    yield from (schema.get("properties") or {}).values()
+    yield from get(schema, "properties", {}).values()
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
             yield schema[key]

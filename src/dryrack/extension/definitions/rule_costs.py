@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.cel.estimation import ITEMS, KEYS, VALUES, Path, SizeEstimate, SizeHints, estimate_by
 from dryrack.extension.definitions.rule_types import spellings, with_identity
+from dryrack.kinds.paths import get
 from dryrack.kinds.validation.problems import FieldProblem, forbidden
 
 if TYPE_CHECKING:
@@ -97,9 +98,10 @@ def _list(schema: Schema) -> Sized | None:
 def _object(schema: Schema) -> Sized | None:
     if isinstance(schema.get("additionalProperties"), dict):
         return _map(schema)
-    required = set(schema.get("required") or ())
-    bytes_min, fields = 2, {}
-    for name, place in (schema.get("properties") or {}).items():
+    required = set(get(schema, "required", ()))
+    bytes_min = 2
+    fields = {}
+    for name, place in get(schema, "properties", {}).items():
         found = _inner(place)
         if found is None:
             continue

@@ -22,6 +22,7 @@ from dryrack.cel import (
     string_to_timestamp,
 )
 from dryrack.cel.checking import types as t
+from dryrack.kinds.paths import get
 
 Schema = Mapping[str, Any]
 
@@ -79,7 +80,7 @@ def with_identity(schema: Schema) -> Schema:
     """A schema whose objects have apiVersion, kind and a name, as all whole objects do."""
     text = {"type": "string"}
     meta = {"type": "object", "properties": {"name": text, "generateName": text}}
-    properties = {**(schema.get("properties") or {}), "apiVersion": text, "kind": text}
+    properties = {**get(schema, "properties", {}), "apiVersion": text, "kind": text}
     return {**schema, "properties": {**properties, "metadata": meta}}
 
 
@@ -88,7 +89,7 @@ def _type(schema: Schema, name: str, messages: dict[str, dict[str, t.Type]]) -> 
         return t.DYN
     match schema.get("type"):
         case "array":
-            return t.list_of(_type(schema.get("items") or {}, f"{name}.@idx", messages))
+            return t.list_of(_type(get(schema, "items", {}), f"{name}.@idx", messages))
         case "object":
             return _object_type(schema, name, messages)
         case "string":
@@ -110,7 +111,7 @@ def _object_type(schema: Schema, name: str, messages: dict[str, dict[str, t.Type
         return t.map_of(t.STRING, _type(values, f"{name}.@elem", messages))
     described = with_identity(schema) if schema.get("x-kubernetes-embedded-resource") else schema
     fields = {}
-    for key, place in (described.get("properties") or {}).items():
+    for key, place in get(described, "properties", {}).items():
         for spelled in spellings(key):
             fields[spelled] = _type(place, f"{name}.{key}", messages)
     messages[name] = fields
@@ -123,7 +124,7 @@ def value_of(schema: Schema, value: Any) -> Any:
         case dict():
             return _object_value(schema, value)
         case list():
-            items = schema.get("items") or {}
+            items = get(schema, "items", {})
             return [value_of(items, item) for item in value]
         case int() if not isinstance(value, bool) and schema.get("type") == "number":
             return float(value)
@@ -140,7 +141,7 @@ def _object_value(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
     if isinstance(values, dict):
         return {key: value_of(values, inner) for key, inner in value.items()}
     embedded = schema.get("x-kubernetes-embedded-resource")
-    properties = (with_identity(schema) if embedded else schema).get("properties") or {}
+    properties = get(with_identity(schema) if embedded else schema, "properties", {})
     made = {}
     for key, inner in value.items():
         # What the schema does not describe is not there for rules.

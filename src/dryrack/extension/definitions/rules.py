@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.cel.checking import types as t
 from dryrack.cel.condition import compile_condition
 from dryrack.extension.definitions.rule_types import environment, with_identity
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from dryrack.cel import Checked
@@ -95,14 +96,15 @@ def compiled_rules(schema: Schema, *, is_root: bool = True) -> Ruled | None:
     """All rules of a schema that was accepted; nothing if it has none."""
     found = (
         compile_rule(raw, schema, is_root=is_root)
-        for raw in schema.get("x-kubernetes-validations") or ()
+        for raw in get(schema, "x-kubernetes-validations", ())
     )
     rules = tuple(rule for rule in found if isinstance(rule, Rule))
     below = {
         name: compiled_rules(place, is_root=False)
-        for name, place in (schema.get("properties") or {}).items()
+        for name, place in get(schema, "properties", {}).items()
     }
-    values, items = schema.get("additionalProperties"), schema.get("items")
+    values = schema.get("additionalProperties")
+    items = schema.get("items")
     ruled = Ruled(
         with_identity(schema) if is_root else schema,
         rules,

@@ -30,7 +30,8 @@ def selectable_field_problems(
     """Yield what is wrong with `selectableFields` of a version that has this schema."""
     known: set[tuple[str, ...]] = set()
     for index, entry in enumerate(entries):
-        where, text = f"{at}[{index}].jsonPath", entry.get("jsonPath") or ""
+        where = f"{at}[{index}].jsonPath"
+        text = entry.get("jsonPath") or ""
         if not text:
             yield required(where)
             continue

@@ -16,6 +16,7 @@ from dryrack.extension.definitions.lists import duplicates
 from dryrack.extension.definitions.rule_costs import Spent, Within
 from dryrack.extension.definitions.rules import Uncompiled, compile_rule
 from dryrack.extension.definitions.values import value_problems
+from dryrack.kinds.paths import get
 from dryrack.kinds.validation.problems import (
     FieldProblem,
     forbidden,
@@ -72,7 +73,7 @@ def _children(schema: Schema, path: str) -> Iterator[tuple[Schema, str, str]]:
     items = schema.get("items")
     if isinstance(items, dict):
         yield items, f"{path}.items", "item"
-    for name, place in sorted((schema.get("properties") or {}).items()):
+    for name, place in sorted(get(schema, "properties", {}).items()):
         yield place, f"{path}.properties[{name}]", "field"
     additional = schema.get("additionalProperties")
     if isinstance(additional, dict):
@@ -100,8 +101,8 @@ def _undescribed(branch: Schema, at: str, outer: Schema, place: str) -> Iterator
     for inner, below in _branches(branch, at):
         yield from _undescribed(inner, below, outer, place)
     parts = [("items", branch.get("items"), outer.get("items"))]
-    described = outer.get("properties") or {}
-    for name, given in sorted((branch.get("properties") or {}).items()):
+    described = get(outer, "properties", {})
+    for name, given in sorted(get(branch, "properties", {}).items()):
         parts.append((f"properties[{name}]", given, described.get(name)))
     for part, given, known in parts:
         if isinstance(given, dict) and not isinstance(known, dict):
@@ -152,7 +153,7 @@ def _is_untyped(schema: Schema) -> bool:
 
 
 def _metadata(schema: Schema, path: str, *, level: str) -> Iterator[FieldProblem]:
-    properties = schema.get("properties") or {}
+    properties = get(schema, "properties", {})
     if level != "root" and not schema.get("x-kubernetes-embedded-resource"):
         return
     for name in ("kind", "apiVersion"):
@@ -165,7 +166,7 @@ def _metadata(schema: Schema, path: str, *, level: str) -> Iterator[FieldProblem
     at = f"{path}.properties[metadata]"
     if meta.get("type") != "object":
         yield invalid(f"{at}.type", meta.get("type") or "", "must be object")
-    inner = set(meta.get("properties") or {})
+    inner = set(get(meta, "properties", {}))
     if level == "root" and inner - {"name", "generateName"}:
         yield forbidden(
             at,
@@ -203,13 +204,13 @@ def _branch(branch: Schema, path: str) -> Iterator[FieldProblem]:
     yield from _junctors(branch, path)
     if isinstance(branch.get("items"), dict):
         yield from _branch(branch["items"], f"{path}.items")
-    for name, place in sorted((branch.get("properties") or {}).items()):
+    for name, place in sorted(get(branch, "properties", {}).items()):
         yield from _branch(place, f"{path}.properties[{name}]")
     for name, told in _NOT_IN_JUNCTORS.items():
         is_set = branch.get(name) is not None if told == "must be undefined" else branch.get(name)
         if is_set:
             yield forbidden(f"{path}.{name}", f"{told} to be structural")
-    if "metadata" in (branch.get("properties") or {}):
+    if "metadata" in get(branch, "properties", {}):
         at = f"{path}.properties[metadata]"
         yield forbidden(at, "must not be specified in a nested context")
 
@@ -259,7 +260,7 @@ def _general(schema: Schema, path: str, *, level: str) -> Iterator[FieldProblem]
 
 
 def _root_defaults(schema: Schema, path: str) -> Iterator[FieldProblem]:
-    properties = schema.get("properties") or {}
+    properties = get(schema, "properties", {})
     for name in ("apiVersion", "kind", "metadata"):
         if (properties.get(name) or {}).get("default") is not None:
             at = f"{path}.properties[{name}].default"
@@ -269,16 +270,19 @@ def _root_defaults(schema: Schema, path: str) -> Iterator[FieldProblem]:
 
 
 def _map_type(schema: Schema, path: str) -> Iterator[FieldProblem]:
-    kind, given = schema.get("x-kubernetes-map-type"), schema.get("type") or ""
+    kind = schema.get("x-kubernetes-map-type")
+    given = schema.get("type") or ""
     if kind is not None and given != "object":
-        where, detail = f"{path}.type", "must be object if x-kubernetes-map-type is specified"
+        where = f"{path}.type"
+        detail = "must be object if x-kubernetes-map-type is specified"
         yield invalid(where, given, detail) if given else required(where, detail)
     if kind is not None and kind not in _MAP_TYPES:
         yield not_supported(f"{path}.x-kubernetes-map-type", kind, _MAP_TYPES)
 
 
 def _list_type(schema: Schema, path: str) -> Iterator[FieldProblem]:
-    kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys")
+    kind = schema.get("x-kubernetes-list-type")
+    keys = schema.get("x-kubernetes-list-map-keys")
     at = f"{path}.x-kubernetes-list-type"
     if kind is not None and schema.get("type") != "array":
         given = schema.get("type") or ""
@@ -297,7 +301,8 @@ _WITH_LIST_TYPE = "must be array if x-kubernetes-list-type is specified"
 
 
 def _map_list(schema: Schema, path: str, keys: list[str]) -> Iterator[FieldProblem]:
-    at, items = f"{path}.x-kubernetes-list-map-keys", schema.get("items")
+    at = f"{path}.x-kubernetes-list-map-keys"
+    items = schema.get("items")
     if not keys:
         yield required(at, "must not be empty if x-kubernetes-list-type is map")
     if not isinstance(items, dict):
@@ -307,14 +312,14 @@ def _map_list(schema: Schema, path: str, keys: list[str]) -> Iterator[FieldProbl
         detail = "must be object if parent array's x-kubernetes-list-type is map"
         yield invalid(f"{path}.items.type", items.get("type") or "", detail)
         return
-    properties = items.get("properties") or {}
+    properties = get(items, "properties", {})
     for index, key in enumerate(keys):
         if key not in properties:
             yield invalid(at, keys, "entries must all be names of item properties")
         elif properties[key].get("type") in ("array", "object"):
             detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             yield invalid(f"{path}.items.properties[{key}].type", "object", detail)
-        elif key not in (items.get("required") or ()) and "default" not in properties[key]:
+        elif key not in get(items, "required", ()) and "default" not in properties[key]:
             detail = "this property is in x-kubernetes-list-map-keys, so it must have a default "
             detail += "or be a required property"
             yield required(f"{path}.items.properties[{key}].default", detail)
@@ -331,7 +336,8 @@ def _rules(schema: Schema, path: str) -> Iterator[FieldProblem]:
 def _rules_at(schema: Schema, path: str, *, within: Within, spent: Spent) -> Iterator[FieldProblem]:
     for place, below, _ in _children(schema, path):
         yield from _rules_at(place, below, within=within.below(schema), spent=spent)
-    given, missing = schema.get("x-kubernetes-validations"), list(_missing_rules(schema, path))
+    given = schema.get("x-kubernetes-validations")
+    missing = list(_missing_rules(schema, path))
     yield from missing
     if not given or missing or _lacks_rules(schema, path):
         return
@@ -345,7 +351,7 @@ def _rules_at(schema: Schema, path: str, *, within: Within, spent: Spent) -> Ite
 
 
 def _missing_rules(schema: Schema, path: str) -> Iterator[FieldProblem]:
-    for index, raw in enumerate(schema.get("x-kubernetes-validations") or ()):
+    for index, raw in enumerate(get(schema, "x-kubernetes-validations", ())):
         if not (raw.get("rule") or "").strip():
             at = f"{path}.x-kubernetes-validations[{index}].rule"
             yield required(at, "rule is not specified")

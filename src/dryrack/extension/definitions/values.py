@@ -20,6 +20,7 @@ from typing import Any
 
 from dryrack.cel import compile_pattern
 from dryrack.extension.definitions.formats import has_format, known_format
+from dryrack.kinds.paths import get
 from dryrack.kinds.text.go_json import compact
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import (
@@ -135,7 +136,8 @@ def types(schema: Schema) -> tuple[str, ...]:
 
 
 def _type(schema: Schema, value: Any, place: _Place) -> Iterator[FieldProblem]:
-    wanted, found = types(schema), type_of(value)
+    wanted = types(schema)
+    found = type_of(value)
     if not wanted or found in wanted:
         return
     if found == "null" and schema.get("nullable"):
@@ -228,7 +230,8 @@ def _text(schema: Schema, value: str, place: _Place) -> Iterator[FieldProblem]:
 
 def _length_and_pattern(schema: Schema, value: str, place: _Place) -> Iterator[FieldProblem]:
     """The first of these checks that fails; the server goes no further either."""
-    maximum, minimum = schema.get("maxLength"), schema.get("minLength")
+    maximum = schema.get("maxLength")
+    minimum = schema.get("minLength")
     pattern = schema.get("pattern")
     if maximum is not None and len(value) > maximum:
         yield too_long(place.field, maximum)
@@ -273,7 +276,8 @@ def _multiple(factor: float, value: float, place: _Place) -> Iterator[FieldProbl
 
 
 def _bounds(schema: Schema, value: float, place: _Place) -> Iterator[FieldProblem]:
-    minimum, maximum = schema.get("minimum"), schema.get("maximum")
+    minimum = schema.get("minimum")
+    maximum = schema.get("maximum")
     if minimum is not None:
         least = int(minimum) if isinstance(value, int) else minimum
         is_exclusive = schema.get("exclusiveMinimum")
@@ -301,7 +305,8 @@ def _list(schema: Schema, value: list[Any], place: _Place, *, old: Any) -> Itera
                 continue
             known = before.get(item_key(schema, item), NO_OLD) if before else NO_OLD
             yield from _check(items, item, place.at(index), old=known)
-    least, most = schema.get("minItems"), schema.get("maxItems")
+    least = schema.get("minItems")
+    most = schema.get("maxItems")
     if least is not None and len(value) < least:
         detail = f"{place.path} in body should have at least {least} items"
         yield invalid(place.field, len(value), detail)
@@ -311,7 +316,7 @@ def _list(schema: Schema, value: list[Any], place: _Place, *, old: Any) -> Itera
 
 def item_key(schema: Schema, item: Any) -> tuple[str, ...] | None:
     """By what an item of a list is found again, if it can be."""
-    names = schema.get("x-kubernetes-list-map-keys") or ()
+    names = get(schema, "x-kubernetes-list-map-keys", ())
     if not names or not isinstance(item, dict):
         return None
     return tuple(repr(item.get(name)) for name in names)
@@ -353,7 +358,7 @@ def _object(
     schema: Schema, value: dict[str, Any], place: _Place, *, old: dict[str, Any]
 ) -> Iterator[FieldProblem]:
     yield from _size(schema, value, place)
-    properties = schema.get("properties") or {}
+    properties = get(schema, "properties", {})
     additional = schema.get("additionalProperties")
     others = value.keys() - properties.keys() if additional is not None else ()
     for name in sorted(others):
@@ -370,13 +375,14 @@ def _object(
             continue
         known = old.get(name, NO_OLD)
         yield from _check(properties[name], value[name], place.below(name), old=known)
-    for name in schema.get("required") or ():
+    for name in get(schema, "required", ()):
         if name not in value:
             yield required(place.dotted(name).field)
 
 
 def _size(schema: Schema, value: dict[str, Any], place: _Place) -> Iterator[FieldProblem]:
-    least, most = schema.get("minProperties"), schema.get("maxProperties")
+    least = schema.get("minProperties")
+    most = schema.get("maxProperties")
     if least is not None and len(value) < least:
         detail = f"{place.path} in body should have at least {least} properties"
         yield invalid(place.field, len(value), detail)

@@ -20,6 +20,7 @@ from dryrack.extension.policies.policy_environment import (
     variable_type,
     with_patch_types,
 )
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.checks import qualified
 from dryrack.kinds.validation.names import repeated
 from dryrack.kinds.validation.problems import duplicate, invalid, not_supported, required
@@ -115,12 +116,13 @@ class PolicyCompiler:
         )
 
     def _match_conditions(self) -> list[Named]:
-        given = self.spec.get("matchConditions") or ()
+        given = get(self.spec, "matchConditions", ())
         again = set(repeated([each.get("name") or "" for each in given]))
         env = environment(has_params=self._has_params)
         found = []
         for index, each in enumerate(given):
-            path, name = f"spec.matchConditions[{index}]", each.get("name") or ""
+            path = f"spec.matchConditions[{index}]"
+            name = each.get("name") or ""
             text = (each.get("expression") or "").strip()
             if not text:
                 self.problems.append(required(f"{path}.expression"))
@@ -136,8 +138,9 @@ class PolicyCompiler:
 
     def _variables(self) -> list[Named]:
         found = []
-        for index, each in enumerate(self.spec.get("variables") or ()):
-            path, name = f"spec.variables[{index}]", each.get("name") or ""
+        for index, each in enumerate(get(self.spec, "variables", ())):
+            path = f"spec.variables[{index}]"
+            name = each.get("name") or ""
             if not name.strip():
                 self.problems.append(required(f"{path}.name", "name is not specified"))
             elif not _IDENTIFIER.fullmatch(name) or name in KEYWORDS_AND_RESERVED_WORDS:
@@ -153,8 +156,9 @@ class PolicyCompiler:
 
     def _validations(self) -> list[Validation]:
         found = []
-        for index, each in enumerate(self.spec.get("validations") or ()):
-            path, text = f"spec.validations[{index}]", each.get("expression") or ""
+        for index, each in enumerate(get(self.spec, "validations", ())):
+            path = f"spec.validations[{index}]"
+            text = each.get("expression") or ""
             condition = self._compiled(f"{path}.expression", text, self._environment, (t.BOOL,))
             spoken = self._message(f"{path}.messageExpression", each.get("messageExpression"))
             message = each.get("message") or ""
@@ -173,14 +177,15 @@ class PolicyCompiler:
 
     def _mutations(self) -> list[Mutation]:
         found = []
-        for index, each in enumerate(self.spec.get("mutations") or ()):
+        for index, each in enumerate(get(self.spec, "mutations", ())):
             patch_type = each.get("patchType") or ""
             if patch_type not in PATCH_TYPES:
                 continue
             field, kind = PATCH_TYPES[patch_type]
             if each.get(field) is None:
                 continue
-            path, text = f"spec.mutations[{index}].{field}", each[field].get("expression") or ""
+            path = f"spec.mutations[{index}].{field}"
+            text = each[field].get("expression") or ""
             if not text.strip():
                 self.problems.append(required(f"{path}.expression"))
                 continue
@@ -201,9 +206,10 @@ class PolicyCompiler:
 
     def _annotations(self) -> None:
         """Nothing keeps an audit log here: what would be written into it is only checked."""
-        given = self.spec.get("auditAnnotations") or ()
+        given = get(self.spec, "auditAnnotations", ())
         for index, each in enumerate(given):
-            path, text = f"spec.auditAnnotations[{index}]", each.get("valueExpression") or ""
+            path = f"spec.auditAnnotations[{index}]"
+            text = each.get("valueExpression") or ""
             self.problems.extend(qualified(f"{path}.key", f"{self.name}/{each.get('key')}"))
             if not text.strip():
                 detail = "valueExpression is not specified"

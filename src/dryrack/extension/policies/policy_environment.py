@@ -30,7 +30,8 @@ _NAMESPACE = t.struct("kubernetes.Namespace")
 _VARIABLES = t.struct("kubernetes.variables")
 _AUTHORIZER = t.struct("kubernetes.authorization.Authorizer")
 _RESOURCE_CHECK = t.struct("kubernetes.authorization.ResourceCheck")
-AUTHORIZER, REQUEST_RESOURCE = "authorizer", "authorizer.requestResource"
+AUTHORIZER = "authorizer"
+REQUEST_RESOURCE = "authorizer.requestResource"
 
 _MESSAGES: Mapping[str, Mapping[str, t.Type]] = MappingProxyType(
     {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.extension.policies.compiled_policy import PATCH_TYPES
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.checks import one_of, selector_problems
 from dryrack.kinds.validation.names import checked, path_segment, repeated, subdomain
 from dryrack.kinds.validation.problems import (
@@ -41,8 +42,8 @@ def policy_problems(spec: Raw) -> Iterator[FieldProblem]:
 def mutating_policy_problems(spec: Raw) -> Iterator[FieldProblem]:
     """Yield the problems of a mutating policy; its expressions are for the compiler."""
     yield from _common_problems(spec)
-    yield from _mutable("spec.matchConstraints", spec.get("matchConstraints") or {})
-    mutations = spec.get("mutations") or ()
+    yield from _mutable("spec.matchConstraints", get(spec, "matchConstraints", {}))
+    mutations = get(spec, "mutations", ())
     if not mutations:
         yield required("spec.mutations", "mutations must contain at least one item")
     for index, mutation in enumerate(mutations):
@@ -56,8 +57,8 @@ def mutating_policy_problems(spec: Raw) -> Iterator[FieldProblem]:
 
 def _mutable(path: str, match: Raw) -> Iterator[FieldProblem]:
     """A deletion has no object that could be changed."""
-    for rule in match.get("resourceRules") or ():
-        for operation in rule.get("operations") or ():
+    for rule in get(match, "resourceRules", ()):
+        for operation in get(rule, "operations", ()):
             if operation not in _MUTABLE:
                 yield not_supported(f"{path}.resourceRules.operations", operation, _MUTABLE)
 
@@ -95,13 +96,13 @@ def _common_problems(spec: Raw) -> Iterator[FieldProblem]:
 def binding_problems(spec: Raw) -> Iterator[FieldProblem]:
     """Yield the problems of a binding of a validating policy."""
     yield from _common_binding_problems(spec)
-    yield from _actions("spec.validationActions", spec.get("validationActions") or [])
+    yield from _actions("spec.validationActions", get(spec, "validationActions", []))
 
 
 def mutating_binding_problems(spec: Raw) -> Iterator[FieldProblem]:
     """Yield the problems of a binding of a mutating policy."""
     yield from _common_binding_problems(spec)
-    yield from _mutable("spec.matchResources", spec.get("matchResources") or {})
+    yield from _mutable("spec.matchResources", get(spec, "matchResources", {}))
 
 
 def _common_binding_problems(spec: Raw) -> Iterator[FieldProblem]:
@@ -128,22 +129,22 @@ def match_problems(path: str, match: Raw) -> Iterator[FieldProblem]:
 
 
 def _rule(path: str, rule: Raw) -> Iterator[FieldProblem]:
-    names = rule.get("resourceNames") or []
+    names = get(rule, "resourceNames", [])
     again = set(repeated(names))
     for index, name in enumerate(names):
         yield from checked(f"{path}.resourceNames[{index}]", name, path_segment)
         if index in again:
             yield duplicate(f"{path}.resourceNames[{index}]", name)
-    operations = rule.get("operations") or []
+    operations = get(rule, "operations", [])
     yield from _alone(path, "operations", operations, "operations")
     for index, operation in enumerate(operations):
         if operation not in _OPERATIONS:
             yield not_supported(f"{path}.operations[{index}]", operation, _OPERATIONS)
-    yield from _alone(path, "apiGroups", rule.get("apiGroups") or [], "API groups")
-    versions = rule.get("apiVersions") or []
+    yield from _alone(path, "apiGroups", get(rule, "apiGroups", []), "API groups")
+    versions = get(rule, "apiVersions", [])
     yield from _alone(path, "apiVersions", versions, "API versions")
     yield from _all_given(f"{path}.apiVersions", versions)
-    yield from _resources(f"{path}.resources", rule.get("resources") or [])
+    yield from _resources(f"{path}.resources", get(rule, "resources", []))
     if (scope := rule.get("scope")) is not None and scope not in _SCOPES:
         yield not_supported(f"{path}.scope", scope, _SCOPES)
 
@@ -174,7 +175,8 @@ def _resources(path: str, values: Sequence[str]) -> Iterator[FieldProblem]:
 
 
 def _reference(path: str, reference: Raw) -> Iterator[FieldProblem]:
-    name, selector = reference.get("name"), reference.get("selector")
+    name = reference.get("name")
+    selector = reference.get("selector")
     if name:
         yield from checked(f"{path}.name", name, path_segment)
         if selector is not None:

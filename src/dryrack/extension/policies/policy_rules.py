@@ -11,6 +11,7 @@ from dryrack.extension.policies.policy_problems import (
     mutating_policy_problems,
     policy_problems,
 )
+from dryrack.kinds.paths import spec_of
 from dryrack.kinds.rules.copies import at, completed, each
 from dryrack.kinds.rules.kind_rules import KindRules
 
@@ -34,7 +35,7 @@ class PolicyRules(KindRules):
         return at(made, "spec.matchConstraints", with_matches)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        spec = obj.get("spec") or {}
+        spec = spec_of(obj)
         compiler = PolicyCompiler(spec, obj["metadata"].get("name") or "")
         compiler.compile()
         return [*policy_problems(spec), *compiler.problems]
@@ -51,7 +52,7 @@ class MutatingPolicyRules(KindRules):
         return at(made, "spec.matchConstraints", with_matches)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        spec = obj.get("spec") or {}
+        spec = spec_of(obj)
         compiler = PolicyCompiler(spec, obj["metadata"].get("name") or "")
         compiler.compile()
         return [*mutating_policy_problems(spec), *compiler.problems]
@@ -67,7 +68,7 @@ class MutatingPolicyBindingRules(KindRules):
         return at(obj, "spec.matchResources", with_matches)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(mutating_binding_problems(obj.get("spec") or {}))
+        return list(mutating_binding_problems(spec_of(obj)))
 
 
 class PolicyBindingRules(KindRules):
@@ -80,7 +81,7 @@ class PolicyBindingRules(KindRules):
         return at(obj, "spec.matchResources", with_matches)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(binding_problems(obj.get("spec") or {}))
+        return list(binding_problems(spec_of(obj)))
 
 
 def with_matches(found: Raw) -> Raw:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.cel import UrlError, split_url
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.checks import port_number
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.names import subdomain
@@ -32,7 +33,7 @@ class WebhookRules(KindRules):
         super().__init__(namespaced=False)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        webhooks = enumerate(obj.get("webhooks") or ())
+        webhooks = enumerate(get(obj, "webhooks", ()))
         return [each for index, one in webhooks for each in _webhook(f"webhooks[{index}]", one)]
 
 
@@ -41,12 +42,13 @@ def _webhook(at: str, webhook: Raw) -> Iterator[FieldProblem]:
     if seconds is not None and seconds not in _TIMEOUT_SECONDS:
         detail = "the timeout value must be between 1 and 30 seconds"
         yield invalid(f"{at}.timeoutSeconds", seconds, detail)
-    yield from client_config_problems(f"{at}.clientConfig", webhook.get("clientConfig") or {})
+    yield from client_config_problems(f"{at}.clientConfig", get(webhook, "clientConfig", {}))
 
 
 def client_config_problems(at: str, config: Raw) -> Iterator[FieldProblem]:
     """Yield what is wrong with a clientConfig."""
-    url, service = config.get("url"), config.get("service")
+    url = config.get("url")
+    service = config.get("service")
     if (url is None) == (service is None):
         yield required(at, "exactly one of url or service is required")
     elif url is not None:

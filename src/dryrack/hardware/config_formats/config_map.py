@@ -46,7 +46,8 @@ class Emptied:
 
 def configuration(raw: Mapping[str, Any], key: str) -> Found | Missing | Emptied:
     """The configuration under the key, or under the only other one."""
-    data, binary = _fields(raw.get("data")), _fields(raw.get("binaryData"))
+    data = _fields(raw.get("data"))
+    binary = _fields(raw.get("binaryData"))
     for field in ("data", "binaryData"):
         if raw.get(field) is not None and not isinstance(raw[field], Mapping):
             what = f"expected an object, got {described(raw[field])}"

@@ -66,7 +66,8 @@ def template(given: Given, report: Report) -> Template | None:
         return None
     hint = "put what is in it into the device itself" if "basic" in given.value else ""
     found = fields(given, (*_DEVICE, "count", "driver"), report, hint=hint)
-    count, driver = found.pop("count", None), found.pop("driver", None)
+    count = found.pop("count", None)
+    driver = found.pop("driver", None)
     document = {name: _field(name, each, report) for name, each in found.items()}
     return Template(given, document, _count(count, document, report), driver)
 

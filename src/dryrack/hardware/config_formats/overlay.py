@@ -78,7 +78,8 @@ class OverlayReader:
         return piece
 
     def _check_kind(self, found: Mapping[str, Given]) -> None:
-        kind, version = found.get("kind"), found.get("apiVersion")
+        kind = found.get("kind")
+        version = found.get("apiVersion")
         if kind is not None and kind.value != "ResourceSlice":
             what = f"expected a ResourceSlice, got {described(kind.value)}"
             self._report.refuse(kind.path, what, "write kind: ResourceSlice, or leave it out")

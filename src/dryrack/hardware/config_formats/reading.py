@@ -110,7 +110,8 @@ def remarked_overlay(source: Source, *, driver: str = "") -> Read:
 
 
 def _config(text: str, file: str, shift: Shift, *, name: str, driver: str) -> Read:
-    report, start = Report(), shift(Place(1, 1))
+    report = Report()
+    start = shift(Place(1, 1))
     found = parsed(text)
     if isinstance(found, Nothing):
         report.remarks.append(Remark(Topic.SPELLING, (), _EMPTY, _ADD, start))

@@ -140,7 +140,8 @@ class Read:
     def reading(self) -> Reading:
         refusals = [each for each in self.report.remarks if each.is_refusal]
         others = [each for each in self.report.remarks if not each.is_refusal]
-        problems, warnings = self._told(refusals, "problems"), self._told(others, "warnings")
+        problems = self._told(refusals, "problems")
+        warnings = self._told(others, "warnings")
         if problems:
             return Reading(problems=problems, warnings=warnings)
         return Reading(self.assignments, self.overlay, problems, warnings)

@@ -50,7 +50,8 @@ def _followed(root: Given, steps: Path) -> tuple[Path, Any]:
         key = _key(value, step)
         if key is None:
             return (*path, *steps[position:]), None
-        value, path = value[key], (*path, key)
+        value = value[key]
+        path = (*path, key)
     return path, value
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from dryrack.kinds.documents import Document
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.shape import Path
 
@@ -102,9 +103,9 @@ def workload_template(domain: Raw) -> Raw:
 
 def domain_of_claim(claim: Raw) -> str:
     """Return the UID of the ComputeDomain whose channel a claim asks for; empty if none."""
-    devices = (claim.get("spec") or {}).get("devices") or {}
-    for each in devices.get("config") or ():
-        opaque = each.get("opaque") or {}
+    devices = get(claim, "spec.devices", {})
+    for each in get(devices, "config", ()):
+        opaque = get(each, "opaque", {})
         parameters = opaque.get("parameters")
         if opaque.get("driver") == DRIVER and isinstance(parameters, dict):
             return str(parameters.get("domainID") or "")

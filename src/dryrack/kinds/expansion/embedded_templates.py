@@ -192,7 +192,8 @@ def _count(path: Path, around: Sequence[Any]) -> int:
 
 def _of_job(spec: Mapping[str, Any]) -> int:
     """Return how many pods of a Job's spec run at once."""
-    parallelism, completions = _integer(spec.get("parallelism")), _integer(spec.get("completions"))
+    parallelism = _integer(spec.get("parallelism"))
+    completions = _integer(spec.get("completions"))
     running = 1 if parallelism is None else parallelism
     return running if completions is None else min(running, completions)
 
@@ -230,7 +231,8 @@ def _integer(value: Any) -> int | None:
 def _label(path: Path, around: Sequence[Any]) -> str:
     """Return what tells a template from others of its object, as a part of a name."""
     for at in range(len(path) - 1, -1, -1):
-        step, value = path[at], around[at + 1]
+        step = path[at]
+        value = around[at + 1]
         if isinstance(step, int):
             named = value if isinstance(value, dict) else {}
             word = next((str(named[key]) for key in _NAME_KEYS if named.get(key)), "")

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get, metadata_of, spec_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -55,7 +57,8 @@ def dump_problem(documents: Iterable[Document]) -> str:
 
 
 def _has_claims(pod: Raw) -> bool:
-    spec, status = pod.get("spec"), pod.get("status")
+    spec = pod.get("spec")
+    status = pod.get("status")
     has_ended = isinstance(status, dict) and status.get("phase") in ("Succeeded", "Failed")
     return isinstance(spec, dict) and bool(spec.get("resourceClaims")) and not has_ended
 
@@ -72,32 +75,32 @@ def claim_from_template(
     owner: Raw, entry: str, template: Raw, kind: tuple[str, str] = ("v1", "Pod")
 ) -> Raw:
     """The claim for an entry, as the template has it; of the owner its metadata is read."""
-    spec = template.get("spec") or {}
-    given = spec.get("metadata") or {}
+    spec = spec_of(template)
+    given = metadata_of(spec)
     reference = {"apiVersion": kind[0], "kind": kind[1], "name": owner["metadata"]["name"]}
     reference |= {"uid": owner["metadata"].get("uid") or "", "controller": True}
     metadata = {
         "generateName": generate_name(owner["metadata"]["name"], entry),
         "namespace": owner["metadata"]["namespace"],
-        "annotations": (given.get("annotations") or {}) | {POD_CLAIM_NAME: entry},
+        "annotations": get(given, "annotations", {}) | {POD_CLAIM_NAME: entry},
         "ownerReferences": [reference],
     }
     if given.get("labels"):
         metadata["labels"] = given["labels"]
-    return {"metadata": metadata, "spec": spec.get("spec") or {}}
+    return {"metadata": metadata, "spec": spec_of(spec)}
 
 
 def group_of(pod: Raw) -> str:
     """The name of the pod's group, or ""."""
-    group = (pod.get("spec") or {}).get("schedulingGroup") or {}
+    group = get(pod, "spec.schedulingGroup", {})
     return str(group.get("podGroupName") or "")
 
 
 def entries_of_group(pod: Raw, group: Raw) -> frozenset[str]:
     """The names of the pod's entries that are its group's."""
-    entries = (group.get("spec") or {}).get("resourceClaims") or ()
+    entries = get(group, "spec.resourceClaims", ())
     sources = {each["name"]: _source(each) for each in entries}
-    asked = (pod.get("spec") or {}).get("resourceClaims") or ()
+    asked = get(pod, "spec.resourceClaims", ())
     return frozenset(
         each["name"] for each in asked if sources.get(each["name"], ()) == _source(each)
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.quantity import Quantity
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ _QUANTITIES = {name: Quantity.parse(amount) for name, amount in CAPACITY.items()
 
 def sizes(status: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Capacity and allocatable of a node with this status."""
-    capacity = CAPACITY | (status.get("capacity") or {})
-    return capacity, capacity | (status.get("allocatable") or {})
+    capacity = CAPACITY | get(status, "capacity", {})
+    return capacity, capacity | get(status, "allocatable", {})
 
 
 def sized(node: Node) -> Node:

@@ -24,6 +24,7 @@ from dryrack.kinds.expansion.workloads import (
     pinned,
     pod_of,
 )
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.selectors import SelectorError
 from dryrack.kinds.shape import Path, described, render
@@ -136,12 +137,13 @@ class WorkloadPods:
         for node in self._nodes:
             name = node["metadata"]["name"]
             if name not in there and _is_for(spec, node):
-                affinity = pinned(spec.get("affinity") or {}, name)
+                affinity = pinned(get(spec, "affinity", {}), name)
                 placed = {"affinity": affinity, "tolerations": daemon_tolerations(spec)}
                 yield _pod(workload, f"{_base(workload)}-{name}", placed)
 
     def _free_names(self, workload: Document) -> Iterator[str]:
-        base, namespace = _base(workload), workload.namespace or _DEFAULT_NAMESPACE
+        base = _base(workload)
+        namespace = workload.namespace or _DEFAULT_NAMESPACE
         start = _at(workload.raw, ("spec", "ordinals", "start")) or 0
         numbered = (f"{base}-{number}" for number in count(start))
         for name in chain((base,) if workload.kind == "PodTemplate" else (), numbered):
@@ -151,7 +153,8 @@ class WorkloadPods:
 
     def _head(self, document: Document) -> Document:
         """The workload in the files that an object is of in the end; itself if there is none."""
-        found, seen = document, {id(document)}
+        found = document
+        seen = {id(document)}
         while (above := self._owner(found)) is not None and id(above) not in seen:
             seen.add(id(above))
             found = above
@@ -212,7 +215,8 @@ def _at_once(workload: Document) -> int:
 def _job(workload: Document) -> tuple[int, int | None]:
     """How many pods run at once, and how many are to succeed, less those that have."""
     spec = _part(workload.raw, _CRON_JOB if workload.kind == "CronJob" else _JOB)
-    parallelism, completions = spec.get("parallelism"), spec.get("completions")
+    parallelism = spec.get("parallelism")
+    completions = spec.get("completions")
     running = 1 if parallelism is None else int(parallelism)
     status = _part(workload.raw, ("status",)) if workload.kind == "Job" else {}
     conditions = status.get("conditions")
@@ -279,7 +283,8 @@ def _pod(workload: Document, name: str, placed: Raw | None = None) -> Document:
     if workload.namespace:
         metadata["namespace"] = workload.namespace
     if workload.kind in _OWNING and workload.name:
-        kind, version = CONTROLLING.get(workload.kind, workload.kind), workload.api_version
+        kind = CONTROLLING.get(workload.kind, workload.kind)
+        version = workload.api_version
         owner = {"apiVersion": version, "kind": kind, "name": workload.name, "controller": True}
         metadata["ownerReferences"] = [owner]
     pod = pod_of(_part(workload.raw, path), metadata)

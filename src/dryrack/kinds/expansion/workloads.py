@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from dryrack.kinds.core import Node, NodeSelector
 from dryrack.kinds.decode import decode
+from dryrack.kinds.paths import get, metadata_of, spec_of
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.selectors import parse_node_selector
 from dryrack.kinds.shape import Path
@@ -41,9 +42,9 @@ _TOLERATED_ON_HOST = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 def pod_of(template: Raw, metadata: Raw) -> Raw:
     """A pod with metadata of its own, and all else as the template has it."""
-    given = template.get("metadata") or {}
+    given = metadata_of(template)
     kept = {key: given[key] for key in ("labels", "annotations", "finalizers") if given.get(key)}
-    return {"metadata": {**metadata, **kept}, "spec": template.get("spec") or {}}
+    return {"metadata": {**metadata, **kept}, "spec": spec_of(template)}
 
 
 # The pods of daemon sets.
@@ -53,7 +54,7 @@ def daemon_tolerations(spec: Raw) -> list[Raw]:
     """What a pod of a daemon set tolerates: what its template says, and what all of them do."""
     added = [*_TOLERATED, *((_TOLERATED_ON_HOST,) if spec.get("hostNetwork") else ())]
     every = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in added]
-    given = spec.get("tolerations") or []
+    given = get(spec, "tolerations", [])
     return [*given, *(each for each in every if each not in given)]
 
 
@@ -61,17 +62,17 @@ def pinned(affinity: Raw, node: str) -> Raw:
     """The affinity with one node left, which the template's own terms have admitted."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    return affinity | {"nodeAffinity": (affinity.get("nodeAffinity") or {}) | {_REQUIRED: terms}}
+    return affinity | {"nodeAffinity": get(affinity, "nodeAffinity", {}) | {_REQUIRED: terms}}
 
 
 def is_daemon_node(spec: Raw, node: Raw) -> bool:
     """Whether a daemon set with this pod spec has a pod on the node."""
     if spec.get("nodeName") and spec["nodeName"] != node["metadata"]["name"]:
         return False
-    labels = node["metadata"].get("labels") or {}
-    if not (spec.get("nodeSelector") or {}).items() <= labels.items():
+    labels = get(node["metadata"], "labels", {})
+    if not get(spec, "nodeSelector", {}).items() <= labels.items():
         return False
-    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED)
+    affinity = get(spec, "affinity.nodeAffinity", {}).get(_REQUIRED)
     if affinity is not None:
         matcher = parse_node_selector(decode(affinity, NodeSelector))
         if not matcher.matches(decode(node, Node)):
@@ -79,7 +80,7 @@ def is_daemon_node(spec: Raw, node: Raw) -> bool:
     tolerations = daemon_tolerations(spec)
     return all(
         any(tolerates(each, taint) for each in tolerations)
-        for taint in (node.get("spec") or {}).get("taints") or ()
+        for taint in get(node, "spec.taints", ())
         if taint.get("effect") in ("NoSchedule", "NoExecute")
     )
 

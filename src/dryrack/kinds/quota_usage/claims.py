@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.quantity import Format, Quantity
 from dryrack.kinds.quota_usage.amounts import NOTHING, ONE, Amounts, added
 from dryrack.kinds.quota_usage.pods import CLASS_RESOURCE, is_extended, pod_usage
@@ -51,8 +52,7 @@ NO_CONTEXT = ClaimContext()
 def extended_resources(classes: Iterable[Raw]) -> dict[str, str]:
     """Return the extended resource of each DeviceClass, as `ClaimContext.classes` has them."""
     return {
-        each["metadata"]["name"]: (each.get("spec") or {}).get("extendedResourceName") or ""
-        for each in classes
+        each["metadata"]["name"]: get(each, "spec.extendedResourceName") or "" for each in classes
     }
 
 
@@ -108,7 +108,7 @@ def _by_extended_resource(devices: Amounts, classes: Mapping[str, str]) -> Amoun
 
 def _devices_by_class(claim: Raw) -> Amounts:
     devices: Amounts = {}
-    requests = ((claim.get("spec") or {}).get("devices") or {}).get("requests") or ()
+    requests = get(claim, "spec.devices.requests", ())
     for request in requests:
         alternatives = request.get("firstAvailable") or (request.get("exactly"),)
         most: Amounts = {}
@@ -131,11 +131,12 @@ def _charged_to_pod(claim: Raw, context: ClaimContext) -> Amounts:
     owner = _pod_reference(claim)
     if owner is None:
         return {}
-    namespace, name = claim["metadata"].get("namespace") or "", claim["metadata"].get("name")
+    namespace = claim["metadata"].get("namespace") or ""
+    name = claim["metadata"].get("name")
     pod = context.pod(namespace, owner.get("name") or "")
     if pod is None or pod["metadata"].get("uid") != owner.get("uid"):
         return {}
-    status = (pod.get("status") or {}).get("extendedResourceClaimStatus")
+    status = get(pod, "status.extendedResourceClaimStatus")
     if status is not None:
         is_claim = status.get("resourceClaimName") == name
     else:
@@ -156,9 +157,9 @@ def _age(claim: Raw) -> tuple[str, str]:
 def _pod_reference(claim: Raw) -> Raw | None:
     """Return the reference to the pod that controls a claim for extended resources."""
     meta = claim["metadata"]
-    if (meta.get("annotations") or {}).get(EXTENDED_RESOURCE_CLAIM) != "true":
+    if get(meta, "annotations", {}).get(EXTENDED_RESOURCE_CLAIM) != "true":
         return None
-    for owner in meta.get("ownerReferences") or ():
+    for owner in get(meta, "ownerReferences", ()):
         if owner.get("controller"):
             is_pod = (owner.get("kind"), owner.get("apiVersion")) == ("Pod", "v1")
             return owner if is_pod else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.quota_usage.amounts import Amounts, read
 from dryrack.kinds.quota_usage.pods import totals
 from dryrack.kinds.rules.copies import with_metadata
@@ -28,15 +29,16 @@ def add_defaults(pod: Raw, ranges: Iterable[Raw]) -> Raw:
     for limit_range in ranges:
         defaults: dict[str, Raw] = {"limits": {}, "requests": {}}
         for limit in _limits(limit_range, "Container"):
-            defaults["limits"] |= limit.get("default") or {}
-            defaults["requests"] |= limit.get("defaultRequest") or {}
+            defaults["limits"] |= get(limit, "default", {})
+            defaults["requests"] |= get(limit, "defaultRequest", {})
         if any(defaults.values()):
             pod = _with_defaults(pod, defaults)
     return pod
 
 
 def _with_defaults(pod: Raw, defaults: dict[str, Raw]) -> Raw:
-    spec, notes = dict(pod.get("spec") or {}), []
+    spec = dict(spec_of(pod))
+    notes = []
     for key, called in _LISTS:
         made = []
         for container in spec.get(key) or ():
@@ -48,14 +50,15 @@ def _with_defaults(pod: Raw, defaults: dict[str, Raw]) -> Raw:
             spec[key] = made
     if not notes:
         return pod
-    annotations = dict(pod["metadata"].get("annotations") or {})
+    annotations = dict(get(pod["metadata"], "annotations", {}))
     annotations[_ANNOTATION] = f"LimitRanger plugin set: {'; '.join(notes)}"
     return with_metadata({**pod, "spec": spec}, "annotations", annotations)
 
 
 def _container(container: Raw, defaults: dict[str, Raw]) -> tuple[Raw, list[tuple[str, list[str]]]]:
     """The container with what it lacks, and what that is."""
-    resources, added = dict(container.get("resources") or {}), []
+    resources = dict(get(container, "resources", {}))
+    added = []
     for part, what in (("requests", "request"), ("limits", "limit")):
         given = resources.get(part) or {}
         new = {name: amount for name, amount in defaults[part].items() if name not in given}
@@ -72,7 +75,7 @@ def broken_by_pod(limit_range: Raw, spec: Raw) -> tuple[str, ...]:
 
 def broken_by_volume(limit_range: Raw, claim: Raw) -> tuple[str, ...]:
     """Return which limits of a range a PersistentVolumeClaim does not keep, each once."""
-    resources = (claim.get("spec") or {}).get("resources") or {}
+    resources = get(claim, "spec.resources", {})
     requests = read(resources.get("requests"))
     broken: list[str] = []
     for limit in _limits(limit_range, "PersistentVolumeClaim"):
@@ -87,18 +90,19 @@ def format_broken(broken: tuple[str, ...]) -> str:
 
 
 def _limits(limit_range: Raw, kind: str) -> Iterator[Raw]:
-    for limit in (limit_range.get("spec") or {}).get("limits") or ():
+    for limit in get(limit_range, "spec.limits", ()):
         if limit.get("type") == kind:
             yield limit
 
 
 def _broken_by_pod(limit_range: Raw, spec: Raw) -> Iterator[str]:
-    for limit in (limit_range.get("spec") or {}).get("limits") or ():
+    for limit in get(limit_range, "spec.limits", ()):
         if limit.get("type") == "Container":
             for key, _ in _LISTS:
                 for container in spec.get(key) or ():
-                    resources = container.get("resources") or {}
-                    asked, capped = read(resources.get("requests")), read(resources.get("limits"))
+                    resources = get(container, "resources", {})
+                    asked = read(resources.get("requests"))
+                    capped = read(resources.get("limits"))
                     yield from _broken("Container", limit, asked, capped)
         elif limit.get("type") == "Pod":
             yield from _broken("Pod", limit, totals(spec, "requests"), totals(spec, "limits"))
@@ -119,7 +123,8 @@ def _broken(kind: str, limit: Raw, requests: Amounts, limits: Amounts) -> Iterat
 def _below(kind: str, limit: Raw, requests: Amounts, limits: Amounts) -> Iterator[str]:
     for name, least in sorted(read(limit.get("min")).items()):
         told = f"minimum {name} usage per {kind} is {least}"
-        request, capped = requests.get(name), limits.get(name)
+        request = requests.get(name)
+        capped = limits.get(name)
         if request is None:
             yield f"{told}.  No request is specified"
         elif request < least:
@@ -131,7 +136,8 @@ def _below(kind: str, limit: Raw, requests: Amounts, limits: Amounts) -> Iterato
 def _above(kind: str, limit: Raw, requests: Amounts, limits: Amounts) -> Iterator[str]:
     for name, most in sorted(read(limit.get("max")).items()):
         told = f"maximum {name} usage per {kind} is {most}"
-        request, capped = requests.get(name), limits.get(name)
+        request = requests.get(name)
+        capped = limits.get(name)
         if capped is None:
             yield f"{told}.  No limit is specified"
         elif capped > most:
@@ -142,10 +148,8 @@ def _above(kind: str, limit: Raw, requests: Amounts, limits: Amounts) -> Iterato
 
 def _volume_above(limit: Raw, requests: Amounts) -> Iterator[str]:
     for name, most in sorted(read(limit.get("max")).items()):
-        told, request = (
-            f"maximum {name} usage per PersistentVolumeClaim is {most}",
-            requests.get(name),
-        )
+        told = f"maximum {name} usage per PersistentVolumeClaim is {most}"
+        request = requests.get(name)
         if request is None:
             yield f"{told}.  No request is specified"
         elif request > most:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.quota_usage.amounts import NOTHING, ONE, Amounts
 
@@ -29,10 +30,10 @@ def requested(spec: Raw, name: str) -> Quantity | None:
 
 def totals(spec: Raw, part: str) -> Amounts:
     """What a pod requests (or is limited to) in all: its own word, or else its containers'."""
-    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    given = [(each.get("resources") or {}).get(part) or {} for each in containers]
+    containers = [*get(spec, "containers", ()), *get(spec, "initContainers", ())]
+    given = [get(each, "resources", {}).get(part) or {} for each in containers]
     found = {name: _together(spec, name, part) or NOTHING for each in given for name in each}
-    whole = (spec.get("resources") or {}).get(part) or {}
+    whole = get(spec, "resources", {}).get(part) or {}
     for name, amount in whole.items():
         if name in SHARED or name.startswith(PAGES):
             found[name] = Quantity.from_json(amount)
@@ -42,7 +43,7 @@ def totals(spec: Raw, part: str) -> Amounts:
 def with_overhead(spec: Raw, amounts: Amounts, part: str) -> Amounts:
     """With what running it takes besides; a limit is raised by it, not made."""
     made = dict(amounts)
-    for name, amount in (spec.get("overhead") or {}).items():
+    for name, amount in get(spec, "overhead", {}).items():
         if name in made or part == "requests":
             made[name] = made.get(name, NOTHING) + Quantity.from_json(amount)
     return made
@@ -50,10 +51,10 @@ def with_overhead(spec: Raw, amounts: Amounts, part: str) -> Amounts:
 
 def _together(spec: Raw, name: str, part: str) -> Quantity | None:
     """What containers need together; None if none says anything."""
-    regular = [_amount(each, name, part) for each in spec.get("containers") or ()]
+    regular = [_amount(each, name, part) for each in get(spec, "containers", ())]
     first = [
         (_amount(each, name, part), each.get("restartPolicy") == "Always")
-        for each in spec.get("initContainers") or ()
+        for each in get(spec, "initContainers", ())
     ]
     if not any(each is not None for each in (*regular, *(amount for amount, _ in first))):
         return None
@@ -82,16 +83,17 @@ def needed(
 
 
 def _amount(container: Raw, name: str, part: str) -> Quantity | None:
-    amounts = (container.get("resources") or {}).get(part) or {}
+    amounts = get(container, "resources", {}).get(part) or {}
     return Quantity.from_json(amounts[name]) if name in amounts else None
 
 
 def is_over(pod: Raw, now: float) -> bool:
     """Return whether a pod has ended, or should have: a lost node must not hold up the others."""
-    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+    if get(pod, "status.phase") in ("Succeeded", "Failed"):
         return True
     meta = pod["metadata"]
-    deleted, grace = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds")
+    deleted = meta.get("deletionTimestamp")
+    grace = meta.get("deletionGracePeriodSeconds")
     if deleted is None or grace is None:
         return False
     return now > datetime.fromisoformat(deleted).timestamp() + int(grace)
@@ -101,7 +103,7 @@ def pod_usage(pod: Raw, *, is_over: bool) -> Amounts:
     """What a pod uses; one that is over is counted, and uses nothing else."""
     if is_over:
         return {"count/pods": ONE}
-    spec = pod.get("spec") or {}
+    spec = spec_of(pod)
     parts = {part: with_overhead(spec, totals(spec, part), part) for part in ("requests", "limits")}
     return {"count/pods": ONE, **compute_usage(parts["requests"], parts["limits"])}
 
@@ -142,14 +144,14 @@ def _is_requested(name: str) -> bool:
 
 def missing(names: list[str], spec: Raw) -> str:
     """What every container has to say if a quota is about it; "" if all do."""
-    if any((spec.get("resources") or {}).get(part) for part in ("limits", "requests")):
+    if any(get(spec, "resources", {}).get(part) for part in ("limits", "requests")):
         return ""
     wanted = [name for name in sorted(names) if name.removeprefix("requests.") in SHARED]
     wanted += [name for name in sorted(names) if name in ("limits.cpu", "limits.memory")]
     silent: dict[str, list[str]] = {}
-    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-        resources = container.get("resources") or {}
-        said = compute_usage(resources.get("requests") or {}, resources.get("limits") or {})
+    for container in (*get(spec, "containers", ()), *get(spec, "initContainers", ())):
+        resources = get(container, "resources", {})
+        said = compute_usage(get(resources, "requests", {}), get(resources, "limits", {}))
         for name in wanted:
             if name not in said:
                 silent.setdefault(name, []).append(container.get("name") or "")

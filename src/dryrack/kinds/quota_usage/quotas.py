@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.quantity import Format, Quantity
 from dryrack.kinds.quota_usage.amounts import (
     NOTHING,
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.raw import Raw
 
-PODS, SERVICES = "pods", "services"
+PODS = "pods"
+SERVICES = "services"
 VOLUME_CLAIMS = "persistentvolumeclaims"
 IGNORED = frozenset(("bindings", "componentstatuses", "events", "events.events.k8s.io"))
 _BY_STORAGE = ".storageclass.storage.k8s.io/"
@@ -78,7 +80,7 @@ def _is_of_volumes(name: str) -> bool:
 
 def hard_of(quota: Raw) -> dict[str, Any]:
     """What counts: the limits that somebody has counted against already."""
-    found: dict[str, Any] = (quota.get("status") or {}).get("hard") or {}
+    found: dict[str, Any] = get(quota, "status.hard", {})
     return found
 
 
@@ -90,7 +92,7 @@ def matches(quota: Raw, resource: str, obj: Raw, context: ClaimContext = NO_CONT
 
 def complaint(resource: str, names: list[str], obj: Raw) -> str:
     """What an object has to say to be counted; "" if it says it."""
-    return missing(names, obj.get("spec") or {}) if resource == PODS else ""
+    return missing(names, spec_of(obj)) if resource == PODS else ""
 
 
 def usage_of(
@@ -101,7 +103,7 @@ def usage_of(
         case "pods":
             return pod_usage(obj, is_over=is_over)
         case "services":
-            return _service(obj.get("spec") or {})
+            return _service(spec_of(obj))
         case "persistentvolumeclaims":
             return _volume(obj)
         case "resourceclaims.resource.k8s.io":
@@ -112,7 +114,8 @@ def usage_of(
 
 
 def _service(spec: Raw) -> Amounts:
-    ports, kind = spec.get("ports") or (), spec.get("type")
+    ports = get(spec, "ports", ())
+    kind = spec.get("type")
     opened = 0
     if kind in ("LoadBalancer", "NodePort"):
         chosen = kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False
@@ -126,9 +129,10 @@ def _service(spec: Raw) -> Amounts:
 
 
 def _volume(claim: Raw) -> Amounts:
-    spec, annotations = claim.get("spec") or {}, claim["metadata"].get("annotations") or {}
+    spec = spec_of(claim)
+    annotations = get(claim["metadata"], "annotations", {})
     used = {"persistentvolumeclaims": ONE, f"count/{VOLUME_CLAIMS}": ONE}
-    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    storage = get(spec, "resources.requests.storage")
     if storage is not None:
         used["requests.storage"] = Quantity.from_json(storage)
     kind = annotations.get("volume.beta.kubernetes.io/storage-class", spec.get("storageClassName"))
@@ -143,7 +147,7 @@ def _whole(count: int) -> Quantity:
 
 def counted(quota: Raw, objects: Callable[[str], Iterable[Raw]], context: ClaimContext) -> Amounts:
     """Return what the objects of a namespace use of a quota; `objects` are those of a kind."""
-    hard: Mapping[str, Any] = (quota.get("spec") or {}).get("hard") or {}
+    hard: Mapping[str, Any] = get(quota, "spec.hard", {})
     names = list(hard)
     mine = {resource: names_of(resource, names, context) for resource in resources_of(names)}
     # Claims are charged for the implicit resource of a class that does not exist, too.
@@ -164,7 +168,8 @@ def counted(quota: Raw, objects: Callable[[str], Iterable[Raw]], context: ClaimC
 
 def charge(quota: Raw, more: Amounts) -> Amounts | str | None:
     """Return the usage of a quota with these amounts added, or the error if it exceeds a limit."""
-    hard, used = read(hard_of(quota)), read((quota.get("status") or {}).get("used"))
+    hard = read(hard_of(quota))
+    used = read(get(quota, "status.used"))
     asked = masked({name: amount for name, amount in more.items() if amount.sign}, hard)
     if not asked:
         return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get, spec_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,9 +21,9 @@ _TERMS = (
 
 def selectors_of(quota: Raw) -> list[Raw]:
     """The scopes of a quota, in the one form that both ways of writing them have."""
-    spec = quota.get("spec") or {}
-    plain = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
-    return [*plain, *((spec.get("scopeSelector") or {}).get("matchExpressions") or ())]
+    spec = spec_of(quota)
+    plain = [{"scopeName": scope, "operator": "Exists"} for scope in get(spec, "scopes", ())]
+    return [*plain, *get(spec, "scopeSelector.matchExpressions", ())]
 
 
 def matches_scopes(quota: Raw, resource: str, obj: Raw) -> bool:
@@ -32,12 +34,12 @@ def matches_scopes(quota: Raw, resource: str, obj: Raw) -> bool:
 def _matches(selector: Raw, resource: str, obj: Raw) -> bool:
     scope = selector.get("scopeName")
     if resource == _VOLUMES and scope == "VolumeAttributesClass":
-        return _chosen(selector, (obj.get("spec") or {}).get("volumeAttributesClassName") or "")
+        return _chosen(selector, get(obj, "spec.volumeAttributesClassName") or "")
     return resource == _PODS and _matches_pod(selector, obj)
 
 
 def _matches_pod(selector: Raw, pod: Raw) -> bool:
-    spec = pod.get("spec") or {}
+    spec = spec_of(pod)
     match selector.get("scopeName"):
         case "Terminating":
             return is_terminating(pod)
@@ -56,17 +58,17 @@ def _matches_pod(selector: Raw, pod: Raw) -> bool:
 
 
 def is_terminating(pod: Raw) -> bool:
-    deadline = (pod.get("spec") or {}).get("activeDeadlineSeconds")
+    deadline = get(pod, "spec.activeDeadlineSeconds")
     return deadline is not None and deadline >= 0
 
 
 def _is_best_effort(pod: Raw) -> bool:
-    found: bool = (pod.get("status") or {}).get("qosClass") == "BestEffort"
+    found: bool = get(pod, "status.qosClass") == "BestEffort"
     return found
 
 
 def _chosen(selector: Raw, value: str) -> bool:
-    values = selector.get("values") or ()
+    values = get(selector, "values", ())
     match selector.get("operator"):
         case "In":
             return bool(value) and value in values
@@ -79,7 +81,7 @@ def _chosen(selector: Raw, value: str) -> bool:
 
 
 def _affinity_terms(spec: Raw) -> Iterator[Raw]:
-    affinity = spec.get("affinity") or {}
+    affinity = get(spec, "affinity", {})
     for kind in ("podAffinity", "podAntiAffinity"):
         for when in _TERMS:
             for term in (affinity.get(kind) or {}).get(when) or ():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.checks import selector_problems
 from dryrack.kinds.rules.copies import each, filled, within
 from dryrack.kinds.rules.kind_rules import KindRules
@@ -31,7 +32,7 @@ class RoleRules(KindRules):
         return [
             *(
                 problem
-                for position, rule in enumerate(obj.get("rules") or ())
+                for position, rule in enumerate(get(obj, "rules", ()))
                 for problem in self._rule(f"rules[{position}]", rule)
             ),
             *_aggregation(obj.get("aggregationRule")),
@@ -40,7 +41,7 @@ class RoleRules(KindRules):
     def _rule(self, at: str, rule: Raw) -> Iterator[FieldProblem]:
         if not rule.get("verbs"):
             yield required(f"{at}.verbs", "verbs must contain at least one value")
-        urls = rule.get("nonResourceURLs") or []
+        urls = get(rule, "nonResourceURLs", [])
         if not urls:
             yield from _of_resources(at, rule)
             return
@@ -55,7 +56,8 @@ class RoleRules(KindRules):
 def _aggregation(rule: Raw | None) -> Iterator[FieldProblem]:
     if rule is None:
         return
-    at, selectors = "aggregationRule.clusterRoleSelectors", rule.get("clusterRoleSelectors") or ()
+    at = "aggregationRule.clusterRoleSelectors"
+    selectors = get(rule, "clusterRoleSelectors", ())
     if not selectors:
         detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
         yield required(at, detail)
@@ -84,9 +86,9 @@ class RoleBindingRules(KindRules):
         return each(made, "subjects", _subject)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        subjects = enumerate(obj.get("subjects") or ())
+        subjects = enumerate(get(obj, "subjects", ()))
         return [
-            *self._role(obj.get("roleRef") or {}),
+            *self._role(get(obj, "roleRef", {})),
             *(
                 problem
                 for position, subject in subjects
@@ -106,7 +108,8 @@ class RoleBindingRules(KindRules):
         )
 
     def _subject(self, at: str, subject: Raw) -> Iterator[FieldProblem]:
-        kind, group = subject.get("kind") or "", subject.get("apiGroup") or ""
+        kind = subject.get("kind") or ""
+        group = subject.get("apiGroup") or ""
         if not subject.get("name"):
             yield required(f"{at}.name")
         if kind == "ServiceAccount":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import spec_of
 from dryrack.kinds.rules.checks import selector_problems
 from dryrack.kinds.rules.int_or_percent import at_most_all, count_or_percentage
 from dryrack.kinds.rules.kind_rules import KindRules
@@ -29,7 +30,7 @@ class BudgetRules(KindRules):
         super().__init__(namespaced=True, has_status=True, naming=naming)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(_spec(obj.get("spec") or {}))
+        return list(_spec(spec_of(obj)))
 
 
 def _spec(spec: Raw) -> Iterator[FieldProblem]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.validation.names import (
     DRIVER_NAME_BYTES_MAX,
     checked,
@@ -179,18 +180,20 @@ def is_whole(name: str) -> bool:
 
 def selector_problems(field: str, selector: Raw | None) -> Iterator[FieldProblem]:
     """A label selector."""
-    for key, value in sorted(((selector or {}).get("matchLabels") or {}).items()):
+    for key, value in sorted(get(selector or {}, "matchLabels", {}).items()):
         yield from checked(f"{field}.matchLabels", key, label_key)
         yield from checked(f"{field}.matchLabels", value, label_value)
-    for position, given in enumerate((selector or {}).get("matchExpressions") or ()):
+    for position, given in enumerate(get(selector or {}, "matchExpressions", ())):
         yield from _requirement(f"{field}.matchExpressions[{position}]", given)
 
 
-_SET_OPERATORS, _BARE_OPERATORS = ("In", "NotIn"), ("Exists", "DoesNotExist")
+_SET_OPERATORS = ("In", "NotIn")
+_BARE_OPERATORS = ("Exists", "DoesNotExist")
 
 
 def _requirement(field: str, given: Raw) -> Iterator[FieldProblem]:
-    operator, values = given.get("operator") or "", given.get("values") or []
+    operator = given.get("operator") or ""
+    values = get(given, "values", [])
     if operator in _SET_OPERATORS and not values:
         yield required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'")
     elif operator in _BARE_OPERATORS and values:

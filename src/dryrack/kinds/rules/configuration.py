@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.checks import config_key
 from dryrack.kinds.rules.copies import filled, without
 from dryrack.kinds.rules.kind_rules import KindRules
@@ -45,7 +46,8 @@ class ConfigMapRules(KindRules):
 
 
 def _values(obj: Raw) -> Iterator[FieldProblem]:
-    data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+    data = get(obj, "data", {})
+    binary = get(obj, "binaryData", {})
     for key in sorted(data):
         yield from checked(f"data[{key}]", key, config_key)
         if key in binary:
@@ -64,19 +66,19 @@ class SecretRules(KindRules):
         super().__init__(namespaced=True)
 
     def default(self, obj: Raw) -> Raw:
-        texts = obj.get("stringData") or {}
+        texts = get(obj, "stringData", {})
         made = without(filled(obj, {"type": _OPAQUE}), "stringData")
         if not texts:
             return made
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
-        return {**made, "data": dict(sorted({**(obj.get("data") or {}), **encoded}.items()))}
+        return {**made, "data": dict(sorted({**get(obj, "data", {}), **encoded}.items()))}
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         return [*_secret_values(obj), *_of_type(obj)]
 
 
 def _secret_values(obj: Raw) -> Iterator[FieldProblem]:
-    data = obj.get("data") or {}
+    data = get(obj, "data", {})
     for key in sorted(data):
         yield from checked(f"data[{key}]", key, config_key)
     if sum(map(_decoded_length, data.values())) > VALUES_BYTES_MAX:
@@ -84,7 +86,8 @@ def _secret_values(obj: Raw) -> Iterator[FieldProblem]:
 
 
 def _of_type(obj: Raw) -> Iterator[FieldProblem]:
-    kind, data = obj.get("type") or "", obj.get("data") or {}
+    kind = obj.get("type") or ""
+    data = get(obj, "data", {})
     yield from (required(f"data[{key}]") for key in _NEEDED.get(kind, ()) if key not in data)
     if kind in _JSON:
         yield from _json(_JSON[kind], data)
@@ -92,7 +95,7 @@ def _of_type(obj: Raw) -> Iterator[FieldProblem]:
         yield from (required(f"data[{key}]") for key in ("username", "password"))
     if kind == "kubernetes.io/ssh-auth" and not data.get("ssh-privatekey"):
         yield required("data[ssh-privatekey]")
-    annotations = obj["metadata"].get("annotations") or {}
+    annotations = get(obj["metadata"], "annotations", {})
     if kind == "kubernetes.io/service-account-token" and not annotations.get(_ACCOUNT):
         yield required(f"metadata.annotations[{_ACCOUNT}]")
 

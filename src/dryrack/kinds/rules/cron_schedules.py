@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _YEARS_MAX = 5
 _ANY = ("*", "?")
 _FIELDS = 5
-_MINUTE, _HOUR = 60, 3600
+_MINUTE = 60
+_HOUR = 3600
 
 
 class ScheduleError(ValueError):
@@ -81,7 +82,8 @@ class FieldSchedule:
 
     def _has_day(self, wall: datetime) -> bool:
         """If both kinds of days are restricted, either will do."""
-        is_day, is_weekday = wall.day in self.days, wall.isoweekday() % 7 in self.weekdays
+        is_day = wall.day in self.days
+        is_weekday = wall.isoweekday() % 7 in self.weekdays
         return (is_day and is_weekday) if self.is_any_day else (is_day or is_weekday)
 
 
@@ -185,7 +187,8 @@ def _range(text: str, bounds: _Bounds) -> tuple[range, bool]:
     low, *highs = extent.split("-")
     is_any = low in _ANY
     if is_any:
-        start, end = bounds.low, bounds.high
+        start = bounds.low
+        end = bounds.high
     else:
         start = _number(low, bounds)
         if len(highs) > 1:
@@ -204,7 +207,8 @@ def _range(text: str, bounds: _Bounds) -> tuple[range, bool]:
 
 
 def _check(text: str, values: range, bounds: _Bounds) -> None:
-    start, end = values.start, values.stop - 1
+    start = values.start
+    end = values.stop - 1
     if start < bounds.low:
         raise ScheduleError(f"beginning of range ({start}) below minimum ({bounds.low}): {text}")
     if end > bounds.high:

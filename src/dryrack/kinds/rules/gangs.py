@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.copies import filled, within
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.names import checked, label, path_segment, subdomain
@@ -32,7 +33,7 @@ class PodGroupRules(KindRules):
         return within(obj, "spec", lambda spec: filled(spec, {"disruptionMode": "Pod"}))
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(_group(obj.get("spec") or {}))
+        return list(_group(spec_of(obj)))
 
 
 class WorkloadObjectRules(KindRules):
@@ -42,14 +43,14 @@ class WorkloadObjectRules(KindRules):
         super().__init__(namespaced=True)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(_workload(obj.get("spec") or {}))
+        return list(_workload(spec_of(obj)))
 
 
 def _group(spec: Raw) -> Iterator[FieldProblem]:
     reference = spec.get("podGroupTemplateRef")
     if reference is not None:
         yield from _reference("spec.podGroupTemplateRef", reference)
-    yield from _policy("spec.schedulingPolicy", spec.get("schedulingPolicy") or {})
+    yield from _policy("spec.schedulingPolicy", get(spec, "schedulingPolicy", {}))
 
 
 def _reference(at: str, given: Raw) -> Iterator[FieldProblem]:
@@ -82,7 +83,8 @@ def _workload(spec: Raw) -> Iterator[FieldProblem]:
     controller = spec.get("controllerRef")
     if controller is not None:
         yield from _controller("spec.controllerRef", controller)
-    templates, at = spec.get("podGroupTemplates") or [], "spec.podGroupTemplates"
+    templates = get(spec, "podGroupTemplates", [])
+    at = "spec.podGroupTemplates"
     if not templates:
         yield required(at)
     if len(templates) > TEMPLATES_MAX:
@@ -97,7 +99,7 @@ def _workload(spec: Raw) -> Iterator[FieldProblem]:
         path = f"{at}[{position}]"
         name = names[position]
         yield from checked(f"{path}.name", name, label) if name else (required(f"{path}.name"),)
-        yield from _policy(f"{path}.schedulingPolicy", template.get("schedulingPolicy") or {})
+        yield from _policy(f"{path}.schedulingPolicy", get(template, "schedulingPolicy", {}))
 
 
 def _controller(at: str, given: Raw) -> Iterator[FieldProblem]:

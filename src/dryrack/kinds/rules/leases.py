@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import spec_of
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.problems import invalid
 
@@ -21,11 +22,12 @@ class LeaseRules(KindRules):
         super().__init__(namespaced=True)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(_spec(obj.get("spec") or {}))
+        return list(_spec(spec_of(obj)))
 
 
 def _spec(spec: Raw) -> Iterator[FieldProblem]:
-    seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    seconds = spec.get("leaseDurationSeconds")
+    transitions = spec.get("leaseTransitions")
     if seconds is not None and seconds <= 0:
         yield invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
     if transitions is not None and transitions < 0:

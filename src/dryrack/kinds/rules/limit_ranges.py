@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.quota_usage.amounts import ONE, Amounts, read
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.copies import each, within
@@ -32,14 +33,14 @@ class LimitRangeRules(KindRules):
         return within(obj, "spec", lambda spec: each(spec, "limits", _completed))
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(_limits((obj.get("spec") or {}).get("limits") or ()))
+        return list(_limits(get(obj, "spec.limits", ())))
 
 
 def _completed(limit: Raw) -> Raw:
     if limit.get("type") != "Container":
         return limit
-    default = {**(limit.get("max") or {}), **(limit.get("default") or {})}
-    request = {**(limit.get("min") or {}), **default, **(limit.get("defaultRequest") or {})}
+    default = {**get(limit, "max", {}), **get(limit, "default", {})}
+    request = {**get(limit, "min", {}), **default, **get(limit, "defaultRequest", {})}
     made = {
         "default": dict(sorted(default.items())),
         "defaultRequest": dict(sorted(request.items())),
@@ -50,7 +51,8 @@ def _completed(limit: Raw) -> Raw:
 def _limits(given: Sequence[Raw]) -> Iterator[FieldProblem]:
     seen: set[str] = set()
     for position, limit in enumerate(given):
-        at, kind = f"spec.limits[{position}]", limit.get("type") or ""
+        at = f"spec.limits[{position}]"
+        kind = limit.get("type") or ""
         yield from _type(f"{at}.type", kind)
         if kind in seen:
             yield duplicate(f"{at}.type", Token(kind))
@@ -98,7 +100,8 @@ def _relations(at: str, limit: Raw) -> Iterator[FieldProblem]:
     for name in sorted({name for amounts_of in parts.values() for name in amounts_of}):
         yield from _ordered(at, name, parts)
         yield from _ratio(at, name, parts)
-        default, request = parts["default"].get(name), parts["defaultRequest"].get(name)
+        default = parts["default"].get(name)
+        request = parts["defaultRequest"].get(name)
         is_shared = checks.is_native(name) and not name.startswith("hugepages-")
         if not is_shared and default is not None and request is not None and default != request:
             detail = f"default value {default} must equal to defaultRequest value {request}"
@@ -139,7 +142,8 @@ _ORDER = (
 
 def _ordered(at: str, name: str, parts: dict[str, Amounts]) -> Iterator[FieldProblem]:
     for low, called, high, than, field, shown in _ORDER:
-        smaller, larger = parts[low].get(name), parts[high].get(name)
+        smaller = parts[low].get(name)
+        larger = parts[high].get(name)
         if smaller is not None and larger is not None and smaller > larger:
             detail = f"{called} {smaller} is greater than {than} {larger}"
             yield invalid(f"{at}.{field}[{name}]", parts[shown][name], detail)
@@ -152,7 +156,8 @@ def _ratio(at: str, name: str, parts: dict[str, Amounts]) -> Iterator[FieldProbl
     path = f"{at}.maxLimitRequestRatio[{name}]"
     if ratio < ONE:
         yield invalid(path, ratio, f"ratio {ratio} is less than 1")
-    low, high = parts["min"].get(name), parts["max"].get(name)
+    low = parts["min"].get(name)
+    high = parts["max"].get(name)
     if low is None or high is None or low.sign <= 0:
         return
     most = high.milli_value() / low.milli_value()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.meta import Naming
 from dryrack.kinds.validation.names import checked, label, label_key
@@ -39,7 +40,7 @@ class NamespaceRules(KindRules):
         return with_name_label(obj)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        given = (obj.get("spec") or {}).get("finalizers") or ()
+        given = get(obj, "spec.finalizers", ())
         return [
             problem for name in given for problem in finalizer_problems("spec.finalizers", name)
         ]
@@ -48,7 +49,8 @@ class NamespaceRules(KindRules):
 def with_name_label(obj: Raw) -> Raw:
     """With the label by which selectors find it."""
     meta = obj["metadata"]
-    name, labels = meta.get("name"), meta.get("labels") or {}
+    name = meta.get("name")
+    labels = get(meta, "labels", {})
     if not name or labels.get(NAME_LABEL) == name:
         return obj
     return {**obj, "metadata": {**meta, "labels": {**labels, NAME_LABEL: name}}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_interface
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get, status_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.copies import within
@@ -38,7 +39,8 @@ class NodeRules(KindRules):
 
 def _ranges(spec: Raw) -> Raw:
     """The range has an old name for the first and a new one for all."""
-    first, ranges = spec.get("podCIDR"), spec.get("podCIDRs") or []
+    first = spec.get("podCIDR")
+    ranges = get(spec, "podCIDRs", [])
     if first and not ranges:
         return {**spec, "podCIDRs": [first]}
     if ranges and ranges[0] != first:
@@ -56,9 +58,11 @@ def _allocatable(status: Raw) -> Raw:
 def taint_problems(node: Raw) -> Iterator[FieldProblem]:
     """Keys, values, effects; none twice."""
     seen: set[tuple[str, str]] = set()
-    for position, taint in enumerate((node.get("spec") or {}).get("taints") or ()):
-        at, key = f"metadata.taints[{position}]", taint.get("key") or ""
-        effect, value = taint.get("effect") or "", taint.get("value") or ""
+    for position, taint in enumerate(get(node, "spec.taints", ())):
+        at = f"metadata.taints[{position}]"
+        key = taint.get("key") or ""
+        effect = taint.get("effect") or ""
+        value = taint.get("value") or ""
         yield from checks.qualified(f"{at}.key", key)
         complaints = label_value(value)
         if complaints:
@@ -71,7 +75,7 @@ def taint_problems(node: Raw) -> Iterator[FieldProblem]:
 
 def resource_problems(node: Raw) -> Iterator[FieldProblem]:
     """Amounts that cannot be."""
-    status = node.get("status") or {}
+    status = status_of(node)
     for part in ("capacity", "allocatable"):
         for name, amount in sorted((status.get(part) or {}).items()):
             at = f"status.{part}.{name}"
@@ -79,7 +83,7 @@ def resource_problems(node: Raw) -> Iterator[FieldProblem]:
 
 
 def _range_problems(node: Raw) -> Iterator[FieldProblem]:
-    ranges = (node.get("spec") or {}).get("podCIDRs") or []
+    ranges = get(node, "spec.podCIDRs", [])
     for position, text in enumerate(ranges):
         if not _is_range(text):
             detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"

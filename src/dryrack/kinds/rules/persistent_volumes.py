@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.core import VolumeNodeAffinity
 from dryrack.kinds.decode import decode
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.rules.checks import driver_name
 from dryrack.kinds.rules.copies import filled, within
@@ -84,9 +85,9 @@ class VolumeRules(KindRules):
         return within(obj, "spec", _completed)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        spec = obj.get("spec") or {}
+        spec = spec_of(obj)
         found = [*_offer("spec", spec), *_kept_on("spec", spec), *_names("spec", spec)]
-        annotations = obj["metadata"].get("annotations") or {}
+        annotations = get(obj["metadata"], "annotations", {})
         if _MOUNT_OPTIONS in annotations and source_of(spec).keys() <= _WITHOUT_MOUNT_OPTIONS:
             detail = "may not specify mount options for this volume type"
             found.append(forbidden(f"metadata.annotations.{_MOUNT_OPTIONS}", detail))
@@ -104,7 +105,7 @@ def _completed(spec: Raw) -> Raw:
 
 def _offer(at: str, spec: Raw) -> Iterator[FieldProblem]:
     """How much, for how many, and what becomes of it."""
-    modes = spec.get("accessModes") or ()
+    modes = get(spec, "accessModes", ())
     if not modes:
         yield required(f"{at}.accessModes")
     yield from access_mode_problems(f"{at}.accessModes", modes)
@@ -147,7 +148,7 @@ def _kept_on(at: str, spec: Raw) -> Iterator[FieldProblem]:
     if not sources:
         yield required(at, "must specify a volume type")
     is_recycled = spec.get("persistentVolumeReclaimPolicy") == "Recycle"
-    if is_recycled and normpath((spec.get("hostPath") or {}).get("path") or ".") == "/":
+    if is_recycled and normpath(get(spec, "hostPath.path") or ".") == "/":
         detail = "may not be 'recycle' for a hostPath mount of '/'"
         yield forbidden(f"{at}.persistentVolumeReclaimPolicy", detail)
 
@@ -173,7 +174,8 @@ def _driver(at: str, given: Raw) -> Iterator[FieldProblem]:
         yield required(f"{at}.volumeHandle")
     for secret in _SECRETS:
         for key, check in (("name", subdomain), ("namespace", label)):
-            path, name = f"{at}.{secret}.{key}", (given.get(secret) or {}).get(key)
+            path = f"{at}.{secret}.{key}"
+            name = (given.get(secret) or {}).get(key)
             if name:
                 yield from checked(path, name, check)
             elif given.get(secret) is not None:

@@ -37,7 +37,8 @@ class PriorityClassRules(KindRules):
 
 
 def _problems(obj: Raw) -> Iterator[FieldProblem]:
-    name, value = obj["metadata"].get("name") or "", obj.get("value", 0)
+    name = obj["metadata"].get("name") or ""
+    value = obj.get("value", 0)
     if name.startswith("system-"):
         if SYSTEM_PRIORITIES.get(name) != value or obj.get("globalDefault"):
             detail = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.quota_usage.amounts import read
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.kind_rules import KindRules
@@ -55,13 +56,14 @@ class QuotaRules(KindRules):
         super().__init__(namespaced=True, has_status=True)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(quota_problems(obj.get("spec") or {}))
+        return list(quota_problems(spec_of(obj)))
 
 
 def quota_problems(spec: Raw) -> Iterator[FieldProblem]:
     """Those of the spec."""
     yield from _amounts("spec.hard", spec.get("hard"))
-    names, scopes = sorted(spec.get("hard") or ()), spec.get("scopes") or []
+    names = sorted(get(spec, "hard", ()))
+    scopes = get(spec, "scopes", [])
     for scope in scopes:
         if scope not in _SCOPES:
             yield invalid("spec.scopes", scopes, "unsupported scope")
@@ -95,8 +97,9 @@ def _amounts(at: str, given: Raw | None) -> Iterator[FieldProblem]:
 
 
 def _selector(spec: Raw, names: Sequence[str]) -> Iterator[FieldProblem]:
-    at, selector = "spec.scopeSelector.matchExpressions", spec["scopeSelector"]
-    given = selector.get("matchExpressions") or ()
+    at = "spec.scopeSelector.matchExpressions"
+    selector = spec["scopeSelector"]
+    given = get(selector, "matchExpressions", ())
     for each in given:
         scope = each.get("scopeName") or ""
         if scope not in _SCOPES:
@@ -110,7 +113,8 @@ def _selector(spec: Raw, names: Sequence[str]) -> Iterator[FieldProblem]:
 
 
 def _operator(at: str, scope: str, given: Raw) -> Iterator[FieldProblem]:
-    operator, values = given.get("operator") or "", given.get("values") or []
+    operator = given.get("operator") or ""
+    values = get(given, "values", [])
     if scope in _SCOPES and scope not in _CHOOSING and operator != "Exists":
         yield invalid(f"{at}.operator", Token(operator), _ONLY_EXISTS)
     if operator in ("In", "NotIn"):

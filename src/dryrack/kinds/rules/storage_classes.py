@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.checks import qualified
 from dryrack.kinds.rules.copies import completed
 from dryrack.kinds.rules.kind_rules import KindRules
@@ -42,13 +43,13 @@ class StorageClassRules(KindRules):
         found = list(qualified("provisioner", provisioner.lower()))
         if not provisioner:
             found = [required("provisioner")]
-        found += _parameters("parameters", obj.get("parameters") or {})
+        found += _parameters("parameters", get(obj, "parameters", {}))
         if obj.get("reclaimPolicy") not in (None, "", *_RECLAIM_POLICIES):
             found.append(not_supported("reclaimPolicy", obj["reclaimPolicy"], _RECLAIM_POLICIES))
         mode = obj.get("volumeBindingMode")
         if mode is not None and mode not in _BINDING_MODES:
             found.append(not_supported("volumeBindingMode", mode, _BINDING_MODES))
-        return [*found, *_topologies("allowedTopologies", obj.get("allowedTopologies") or ())]
+        return [*found, *_topologies("allowedTopologies", get(obj, "allowedTopologies", ()))]
 
 
 def _parameters(at: str, given: Raw) -> Iterator[FieldProblem]:
@@ -66,12 +67,12 @@ def _topologies(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
     for position, term in enumerate(given):
         expressions = f"{at}[{position}].matchLabelExpressions"
         values: dict[str, set[str]] = {}
-        for number, each in enumerate(term.get("matchLabelExpressions") or ()):
+        for number, each in enumerate(get(term, "matchLabelExpressions", ())):
             key = each.get("key") or ""
-            yield from _requirement(f"{expressions}[{number}]", key, each.get("values") or ())
+            yield from _requirement(f"{expressions}[{number}]", key, get(each, "values", ()))
             if key in values:
                 yield duplicate(f"{expressions}[{number}].key", key)
-            values[key] = set(each.get("values") or ())
+            values[key] = set(get(each, "values", ()))
         if values in seen:
             yield duplicate(expressions, "")
         seen.append(values)

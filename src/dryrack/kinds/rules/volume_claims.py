@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.rules.checks import quantity_problems, selector_problems
 from dryrack.kinds.rules.copies import filled, within
@@ -32,12 +33,12 @@ class VolumeClaimRules(KindRules):
         return within(obj, "spec", lambda spec: filled(spec, VOLUME_DEFAULTS))
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return tuple(claim_problems("spec", obj.get("spec") or {}))
+        return tuple(claim_problems("spec", spec_of(obj)))
 
 
 def claim_problems(at: str, spec: Raw) -> Iterator[FieldProblem]:
     """Of the spec of a PersistentVolumeClaim."""
-    modes = spec.get("accessModes") or ()
+    modes = get(spec, "accessModes", ())
     if not modes:
         yield required(f"{at}.accessModes", "at least 1 access mode is required")
     yield from selector_problems(f"{at}.selector", spec.get("selector"))
@@ -83,7 +84,8 @@ def _reference(at: str, given: Raw) -> Iterator[FieldProblem]:
     for key in ("name", "kind"):
         if not given.get(key):
             yield required(f"{at}.{key}")
-    group, kind = given.get("apiGroup"), given.get("kind") or ""
+    group = given.get("apiGroup")
+    kind = given.get("kind") or ""
     if group:
         yield from checked(f"{at}.apiGroup", group, subdomain)
     elif kind != "PersistentVolumeClaim":
@@ -94,7 +96,7 @@ def _reference(at: str, given: Raw) -> Iterator[FieldProblem]:
 
 
 def _storage(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    given = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    given = get(spec, "resources.requests.storage")
     if given is None:
         yield required(at)
         return

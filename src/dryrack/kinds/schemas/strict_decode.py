@@ -233,7 +233,8 @@ def _zero(schema: Schema, go_type: str) -> Any:
 
 def conform_custom(schema: Schema, obj: Raw) -> Conformed:
     """A custom object: its metadata is everybody's, the rest is pruned by its schema."""
-    metadata, unknown = obj.get("metadata"), []
+    metadata = obj.get("metadata")
+    unknown = []
     if isinstance(metadata, dict):
         read = conform(schemas.builtin()[schemas.OBJECT_META], metadata)
         if read.mismatch:
@@ -253,7 +254,8 @@ def _pruned(schema: Schema, value: Any, path: Path, unknown: list[Path]) -> Any:
     is_object = bool(schema.raw.get("x-kubernetes-embedded-resource"))
     made: Raw = {}
     for name, each in value.items():
-        below, at = schema.child(name), (*path, name)
+        below = schema.child(name)
+        at = (*path, name)
         if is_object and name == "metadata":
             made[name] = _embedded_metadata(each, at, unknown)
         elif is_object and name in ("apiVersion", "kind"):

@@ -15,7 +15,8 @@ from dryrack.kinds.text.quoting import quoted
 # The Gregorian calendar repeats after this many years; Python's begins with the year 1.
 _CYCLE_YEARS = 400
 _YEAR_MIDDLE = 5000
-_OFFSET_HOURS_MAX, _OFFSET_MINUTES_MAX = 24, 60
+_OFFSET_HOURS_MAX = 24
+_OFFSET_MINUTES_MAX = 60
 _TO_THE_SECOND = "2006-01-02T15:04:05Z07:00"
 _TO_THE_MICROSECOND = "2006-01-02T15:04:05.000000Z07:00"
 # The parts of the layouts with what a text must have there. A group is a number, with its name in
@@ -79,7 +80,9 @@ class _Reader:
     """Takes the parts of a time from the front of a text."""
 
     def __init__(self, text: str, layout: str) -> None:
-        self.text, self.rest, self._layout = text, text, layout
+        self.text = text
+        self.rest = text
+        self._layout = layout
 
     def take(self, part: str, pattern: str) -> int | None:
         """Take one part of the layout; return its number, if it has one."""
@@ -113,7 +116,8 @@ class _Reader:
         self.rest = self.rest[found.end() :]
         if found[0] == "Z":
             return timedelta()
-        hours, minutes = int(found[2]), int(found[3])
+        hours = int(found[2])
+        minutes = int(found[3])
         # Go reports the last range that is exceeded.
         if minutes > _OFFSET_MINUTES_MAX:
             raise self.failure(": time zone offset minute out of range")

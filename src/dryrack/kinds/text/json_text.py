@@ -42,7 +42,8 @@ def looks_like_json(text: str) -> bool:
 
 def documents(text: str) -> Iterator[Parsed | Fault]:
     """Every document up to the first fault."""
-    after, lines = 0, _Lines(text)
+    after = 0
+    lines = _Lines(text)
     while (offset := _skip(text, after)) < len(text):
         try:
             value, end = _DECODER.raw_decode(text, offset)
@@ -119,7 +120,8 @@ def _children(text: str, offset: int) -> Iterator[tuple[str | None, int, int]]:
         return
     offset = _skip(text, offset + 1)
     while text[offset] not in "}]":
-        at, key = offset, None
+        at = offset
+        key = None
         if opening == "{":
             key, offset = _PLAIN_DECODER.raw_decode(text, offset)
             offset = _skip(text, _skip(text, offset) + 1)

@@ -69,7 +69,8 @@ def _documents(part: _Part) -> Iterator[Parsed | Fault]:
 
 
 def _parts(text: str, line: int) -> Iterator[_Part]:
-    start, fault = 0, None
+    start = 0
+    fault = None
     for divider in _DIVIDER.finditer(text):
         at, end = divider.span()
         if at > start or fault:
@@ -78,7 +79,8 @@ def _parts(text: str, line: int) -> Iterator[_Part]:
         # A divider with nothing before it is left to YAML, which may see none in it.
         next_start = end if at > start or fault or wrong else at
         line += text.count("\n", start, next_start)
-        start, fault = next_start, wrong
+        start = next_start
+        fault = wrong
     # Of a block without the end of its last line kubectl makes one with it.
     last = text[start:]
     yield _Part(last if last.endswith("\n") else f"{last}\n", line, fault)

@@ -66,7 +66,8 @@ class Tree:
             key = None if tree is None else tree._key(str(step))
             if tree is None or key is None:
                 break
-            at, tree = tree.spots[key], tree.inner.get(key)
+            at = tree.spots[key]
+            tree = tree.inner.get(key)
         return place_of(at)
 
     def _key(self, step: str) -> str | int | None:

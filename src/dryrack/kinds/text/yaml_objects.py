@@ -113,7 +113,8 @@ class Builder:
 
     def finished(self) -> Iterator[Parsed | Fault]:
         """The document, or why there is none."""
-        faults, self.faults = self.faults, []
+        faults = self.faults
+        self.faults = []
         if faults:
             yield from faults
         elif self._result is not None:
@@ -161,7 +162,9 @@ class Builder:
     def _set_key(self, meaning: scalars.Plain, at: Spot, *, merges: bool) -> None:
         parent = self._open[-1]
         key = scalars.key(meaning)
-        parent.key, parent.key_spot, parent.key_again = key, at, None
+        parent.key = key
+        parent.key_spot = at
+        parent.key_again = None
         parent.merges = merges
         if merges:
             return
@@ -241,7 +244,8 @@ class Builder:
             self._attach_field(parent, parent.value, done)
 
     def _attach_field(self, parent: _Open, value: dict[str, Any], done: _Done) -> None:
-        key, at = parent.key, parent.key_spot
+        key = parent.key
+        at = parent.key_spot
         assert key is not None, "a value of an object without its key"
         assert at is not None, "a key without its place"
         parent.key = parent.key_spot = None
@@ -269,7 +273,8 @@ class Builder:
 def _repeated(parent: _Open, key: str, other: scalars.Plain) -> Fault:
     """The fault of a key that is there twice, or that becomes one with another."""
     assert parent.key_spot is not None, "a key without its place"
-    place, line = place_of(parent.key_spot), place_of(parent.tree.spots[key]).line
+    place = place_of(parent.key_spot)
+    line = place_of(parent.tree.spots[key]).line
     message = f"the key {key!r} appears twice; the first is in line {line}"
     if other is not None:
         first = parent.meanings[key][0]

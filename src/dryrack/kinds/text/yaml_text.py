@@ -92,7 +92,8 @@ class _Reader:
 
     def _take(self, event: yaml.Event) -> None:
         if isinstance(event, DocumentStartEvent):
-            self._document_start, self._has_ended = mark_of(event).index, False
+            self._document_start = mark_of(event).index
+            self._has_ended = False
             self._builder = Builder(self._line, self._rules)
         else:
             self._builder.take(event)

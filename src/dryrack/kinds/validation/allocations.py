@@ -70,7 +70,8 @@ def without_deallocated(
 def status_updated(
     obj: ResourceClaim, old: ResourceClaim, namespace_labels: NamespaceLabels
 ) -> Iterator[FieldProblem]:
-    status, names = obj.status, RequestNames(obj.spec.devices)
+    status = obj.status
+    names = RequestNames(obj.spec.devices)
     yield from _admin_access(status.allocation, old.status.allocation, namespace_labels)
     yield from metadata_change(obj.metadata, old.metadata)
     yield from distinct(
@@ -161,7 +162,8 @@ def _network(field: str, data: NetworkDeviceData) -> Iterator[FieldProblem]:
 
 
 def _reservations(obj: ResourceClaim, old: ResourceClaim) -> Iterator[FieldProblem]:
-    field, status = "status.reservedFor", obj.status
+    field = "status.reservedFor"
+    status = obj.status
     if not status.reserved_for:
         return
     if status.allocation is None:

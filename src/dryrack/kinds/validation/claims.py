@@ -179,7 +179,8 @@ def _with_defaults(request: _Asked) -> _Asked:
 
 
 def _spec(field: str, spec: ResourceClaimSpec, expressions: Expressions) -> Iterator[FieldProblem]:
-    claim, at = spec.devices, f"{field}.devices"
+    claim = spec.devices
+    at = f"{field}.devices"
     names = RequestNames(claim)
 
     def request(where: str, given: DeviceRequest) -> Iterator[FieldProblem]:
@@ -253,7 +254,8 @@ def _asked(
 
 
 def _how_many(field: str, given: ExactDeviceRequest | DeviceSubRequest) -> Iterator[FieldProblem]:
-    mode, count = given.allocation_mode or "ExactCount", given.count
+    mode = given.allocation_mode or "ExactCount"
+    count = given.count
     if mode == "All" and count:
         detail = "must not be specified when allocationMode is 'All'"
         yield invalid(f"{field}.count", count, detail, fix="leave the count out")

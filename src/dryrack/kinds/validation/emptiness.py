@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dryrack.kinds.meta import KubernetesObject
+from dryrack.kinds.paths import metadata_of
 from dryrack.kinds.resource import ResourceClaimTemplate, ResourceSlice
 from dryrack.kinds.validation.meta import not_in_template
 from dryrack.kinds.validation.problems import FieldProblem
@@ -23,7 +24,7 @@ def empty_lists(obj: KubernetesObject, document: Mapping[str, Any]) -> Iterator[
         if [] in lists and None not in lists:
             yield devices_and_counters()
     elif isinstance(obj, ResourceClaimTemplate):
-        meta = spec.get("metadata") or {}
+        meta = metadata_of(spec)
         for name in ("ownerReferences", "finalizers", "managedFields"):
             if meta.get(name) == []:
                 yield not_in_template(f"spec.metadata.{name}")

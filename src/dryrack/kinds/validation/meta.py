@@ -50,7 +50,8 @@ IMMUTABLE = "field is immutable"
 # The server keeps room for five characters of its own in a DNS label.
 _GENERATE_NAME_BYTES_KEPT = 58
 _MADE_UP = "xxxxx"
-_ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
+_ORPHAN = "orphan"
+_FOREGROUND = "foregroundDeletion"
 _STANDARD_FINALIZERS = ("kubernetes", _ORPHAN, _FOREGROUND)
 _REASON_BYTES_MAX = 1024
 _REPEATED_CONTROLLERS_MAX = 10
@@ -205,7 +206,8 @@ def annotations(field: str, values: Mapping[str, str]) -> Iterator[FieldProblem]
 
 
 def _owners(field: str, owners: tuple[OwnerReference, ...]) -> Iterator[FieldProblem]:
-    controller, repeats = "", 0
+    controller = ""
+    repeats = 0
     for owner in owners:
         yield from _owner(field, owner)
         named = f"{owner.kind}/{owner.name}"

@@ -262,7 +262,8 @@ def binding_conditions(
     field: str, awaited: tuple[str, ...], failures: tuple[str, ...]
 ) -> Iterator[FieldProblem]:
     """Conditions that a device waits for before its pod is bound, and those that end the wait."""
-    at, failures_at = f"{field}.bindingConditions", f"{field}.bindingFailureConditions"
+    at = f"{field}.bindingConditions"
+    failures_at = f"{field}.bindingFailureConditions"
     yield from items(at, awaited, _condition_type, count_max=BINDING_CONDITIONS_MAX)
     yield from items(failures_at, failures, _condition_type, count_max=BINDING_CONDITIONS_MAX)
     for position in repeated(awaited):

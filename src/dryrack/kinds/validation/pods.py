@@ -47,7 +47,8 @@ def _claims(spec: PodSpec) -> Iterator[FieldProblem]:
 
 
 def _source(field: str, claim: PodResourceClaim) -> Iterator[FieldProblem]:
-    name, template = claim.resource_claim_name, claim.resource_claim_template_name
+    name = claim.resource_claim_name
+    template = claim.resource_claim_template_name
     if name is not None and template is not None:
         yield invalid(
             field,

@@ -186,7 +186,8 @@ def _parameters(device: AllocatedDevice) -> _Parameters:
 
 
 def _checked(parameters: _Parameters, device: AllocatedDevice, where: str) -> _Parameters:
-    count, split = parameters.count, parameters.split
+    count = parameters.count
+    split = parameters.split
     if count is not None and count < 1:
         raise PrepareError(
             f"{where}: invalid number of Fakes requested: count={count}; use 1 or more"

@@ -198,7 +198,8 @@ def _counters(amounts: Mapping[str, Quantity]) -> dict[str, Counter]:
 def _sharing_env(device: AllocatedDevice, variable: str) -> Iterator[tuple[str, str]]:
     parameters = example.parameters_of(device, PARAMETERS_KIND, PARAMETERS_VERSION, _Parameters)
     sharing = parameters.sharing or _Sharing()
-    slicing, partitioning = sharing.time_slicing_config, sharing.space_partitioning_config
+    slicing = sharing.time_slicing_config
+    partitioning = sharing.space_partitioning_config
     where = f"request {device.request}, opaque parameters"
     if partitioning is not None and partitioning.partition_count < 0:
         raise PrepareError(f"{where}: partitionCount is negative; use 0 or more")

@@ -91,7 +91,8 @@ def net_kind(options: KindOptions) -> NetKind:
 
 
 def _capacity() -> dict[str, DeviceCapacity]:
-    one, whole = Quantity.parse("1"), Quantity.parse("100G")
+    one = Quantity.parse("1")
+    whole = Quantity.parse("100G")
     within = CapacityRequestPolicyRange(
         min=Quantity.parse("100M"), max=whole, step=Quantity.parse("1M")
     )

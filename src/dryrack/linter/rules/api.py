@@ -103,7 +103,9 @@ def _renamed(refusal: Refusal, unknown: Sequence[UnknownField]) -> str:
     """Return the fix if an unknown field is a misspelling of the missing field."""
     path = refusal.path
     for field in unknown:
-        parent, name, fix = field.path[:-1], field.path[-1], right_place(field)
+        parent = field.path[:-1]
+        name = field.path[-1]
+        fix = right_place(field)
         is_renamed = fix.startswith("did you mean")
         if parent == path[:-1] and f"under `{path[-1]}`" in fix:
             return f"move `{name}` under `{path[-1]}`"

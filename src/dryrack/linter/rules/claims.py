@@ -185,7 +185,8 @@ def _fits_whenever(first: Ask, second: Ask) -> bool:
     """Whether `first` is an alternative of the same request that fits wherever `second` does."""
     if not first.is_alternative or first.request != second.request:
         return False
-    a, b = first.details, second.details
+    a = first.details
+    b = second.details
     return (a.device_class_name, a.selectors, a.capacity, a.tolerations, a.allocation_mode) == (
         b.device_class_name,
         b.selectors,

@@ -77,7 +77,8 @@ def unknown(world: World) -> Iterator[Problem]:
     whole pool invalid: the scheduler allocates none of its devices.
     """
     for pool in world.pools:
-        sets, told = _by_name(pool), set[tuple[str, str]]()
+        sets = _by_name(pool)
+        told = set[tuple[str, str]]()
         for placed, path, consumption in _consumptions(pool) if not pool.lacks_slices else ():
             for problem in _unknown(sets, consumption):
                 if problem.key not in told:

@@ -120,7 +120,8 @@ def types_differ(world: World) -> Iterator[Problem]:
     told: set[str] = set()
     for placed in world.devices:
         for name, attribute in placed.device.attributes.items():
-            full, has = qualified(name, placed.entry.value.spec.driver), _type(attribute)
+            full = qualified(name, placed.entry.value.spec.driver)
+            has = _type(attribute)
             if not has:
                 # The API refuses an attribute without a value.
                 continue

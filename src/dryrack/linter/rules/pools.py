@@ -55,7 +55,8 @@ def incomplete(world: World) -> Iterator[Problem]:
     raised in some of the slices only.
     """
     for pool in world.pools:
-        count, have = _count(pool), len(pool.current)
+        count = _count(pool)
+        have = len(pool.current)
         if count is not None and have < count:
             stale = len(pool.slices) - have
             also = f" ({stale} more have an older generation)" if stale else ""
@@ -82,7 +83,8 @@ def overfull(world: World) -> Iterator[Problem]:
     too many, the scheduler allocates none of its devices.
     """
     for pool in world.pools:
-        count, have = _count(pool), len(pool.current)
+        count = _count(pool)
+        have = len(pool.current)
         if count is not None and have > count and len(_nodes(pool)) < 2:
             yield Problem(
                 pool.current[0],

@@ -31,7 +31,9 @@ def _remarked(world: World, topics: tuple[Topic, ...]) -> Iterator[Problem]:
                 yield Problem(Entry(document, None), path, remark.what, remark.fix, line=line)
 
 
-_WARNING, _ERROR, _INFO = Severity.WARNING, Severity.ERROR, Severity.INFO
+_WARNING = Severity.WARNING
+_ERROR = Severity.ERROR
+_INFO = Severity.INFO
 
 # Code, slug and severity; summary; why; topics.
 _TABLE = (

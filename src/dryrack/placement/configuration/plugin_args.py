@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.kinds.paths import get
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -25,9 +27,9 @@ def argument_problems(plugin: str, args: Mapping[str, Any]) -> Iterator[tuple[Pa
         case "PodTopologySpread":
             yield from _defaulting_problems(args)
         case "NodeResourcesFit":
-            yield from _strategy_problems(args.get("scoringStrategy") or {})
+            yield from _strategy_problems(get(args, "scoringStrategy", {}))
         case "NodeResourcesBalancedAllocation":
-            for index, each in enumerate(args.get("resources") or ()):
+            for index, each in enumerate(get(args, "resources", ())):
                 if each.get("weight", 1) != 1:
                     message = f"{each['weight']} is invalid: it must be 1"
                     yield ("resources", index, "weight"), message
@@ -43,7 +45,8 @@ def _outside(args: Mapping[str, Any], name: str, most: int | None) -> Iterator[t
 
 
 def _defaulting_problems(args: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    kind, constraints = args.get("defaultingType") or "System", args.get("defaultConstraints") or ()
+    kind = args.get("defaultingType") or "System"
+    constraints = get(args, "defaultConstraints", ())
     if kind not in ("List", "System"):
         yield ("defaultingType",), f"{kind!r} is invalid: it must be List or System"
     elif kind == "System" and constraints:
@@ -59,7 +62,7 @@ def _strategy_problems(strategy: Mapping[str, Any]) -> Iterator[tuple[Path, str]
     if kind not in _STRATEGIES:
         message = f"{kind!r} is invalid: it must be one of {', '.join(_STRATEGIES)}"
         yield ("scoringStrategy", "type"), message
-    for index, each in enumerate(strategy.get("resources") or ()):
+    for index, each in enumerate(get(strategy, "resources", ())):
         if not 0 < each.get("weight", 1) <= 100:
             message = f"{each['weight']} is invalid: it must be from 1 to 100"
             yield ("scoringStrategy", "resources", index, "weight"), message

@@ -70,7 +70,8 @@ def _expanded(said: PluginSet, everywhere: Sequence[PluginEntry]) -> tuple[Plugi
     if any(entry.name == EVERY for entry in said.disabled):
         return said.enabled
     common = [entry for entry in everywhere if not _is_off(entry, said)]
-    names, own = {entry.name for entry in common}, {entry.name for entry in said.enabled}
+    names = {entry.name for entry in common}
+    own = {entry.name for entry in said.enabled}
     return (
         *(entry for entry in said.enabled if entry.name in names),
         *(entry for entry in common if entry.name not in own),

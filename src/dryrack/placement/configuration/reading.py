@@ -205,7 +205,8 @@ class _Reader:
     def _check_names(self, profiles: Sequence[SchedulerProfile]) -> None:
         owners: dict[str, int] = {}
         for index, profile in enumerate(profiles):
-            path, name = ("profiles", index, "schedulerName"), profile.scheduler_name
+            path = ("profiles", index, "schedulerName")
+            name = profile.scheduler_name
             if name is None and len(profiles) > 1:
                 self._problem(path, "the name is missing", "name each of several profiles")
             elif name == "":

@@ -102,7 +102,8 @@ class Effort:
             return None
         if isinstance(outcome, Search) and self.searches_left > 0:
             # There is no point in going on before it has ended.
-            self.search, self.steps_left = outcome, 0
+            self.search = outcome
+            self.steps_left = 0
         elif isinstance(outcome, Search | Undecided):
             self.is_undecided = True
         return outcome if isinstance(outcome, Allocated) else None
@@ -230,7 +231,8 @@ class Configurations:
         """Return the same for claims that every node gives by itself, which asks for no less."""
         kinds = [replace(kind, shared=frozenset()) for kind in self.kinds]
         other = Configurations(kinds, self._cluster, self._effort)
-        other._known, other._devices = self._known, self._devices
+        other._known = self._known
+        other._devices = self._devices
         other._likenesses = self._likenesses
         return other
 

@@ -104,5 +104,6 @@ def _values(key: str, states: Iterable[NodeState]) -> frozenset[str]:
 
 def _meets(kind: MemberKind, other: MemberKind) -> bool:
     """Whether a member of a kind is a pod that all affinity terms of the other one match."""
-    metadata, terms = kind.members[0].pod.metadata, other.relations.terms.affinity
+    metadata = kind.members[0].pod.metadata
+    terms = other.relations.terms.affinity
     return bool(terms) and all(t.matches(metadata.namespace, metadata.labels) for t in terms)

@@ -37,7 +37,8 @@ GROUPS = (CoschedulingPodGroup, PodGroup, PodGroupV1Beta1, WorkloadV1Alpha1)
 
 # The first goes before the second where a pod has both, as in kubenexus.
 LABEL_PREFIXES = ("pod-group.scheduling.kubenexus.io", "pod-group.scheduling.sigs.k8s.io")
-_NAME, MINIMUM = "name", "min-available"
+_NAME = "name"
+MINIMUM = "min-available"
 # The labels of a pod that state the minimum of its gang.
 MINIMUM_LABELS = tuple(f"{prefix}/{MINIMUM}" for prefix in LABEL_PREFIXES)
 
@@ -158,7 +159,9 @@ def membership(pod: Pod) -> Membership | Flaw | None:
 
 
 def _said(pod: Pod) -> Iterator[Membership | Flaw]:
-    namespace, labels, spec = pod.metadata.namespace, pod.metadata.labels, pod.spec
+    namespace = pod.metadata.namespace
+    labels = pod.metadata.labels
+    spec = pod.spec
     for prefix in LABEL_PREFIXES:
         said = _by_labels(pod, prefix)
         if said is not None:
@@ -176,8 +179,10 @@ def _said(pod: Pod) -> Iterator[Membership | Flaw]:
 
 
 def _by_labels(pod: Pod, prefix: str) -> Membership | Flaw | None:
-    labels, label = pod.metadata.labels, f"{prefix}/{MINIMUM}"
-    name, minimum = labels.get(f"{prefix}/{_NAME}"), labels.get(label)
+    labels = pod.metadata.labels
+    label = f"{prefix}/{MINIMUM}"
+    name = labels.get(f"{prefix}/{_NAME}")
+    minimum = labels.get(label)
     if not name or not minimum:
         return None
     where = f"pod {pod.full_name}, label {label}: {minimum!r}"
@@ -204,7 +209,8 @@ def definitions(each: KubernetesObject) -> tuple[Definition, ...]:
 
 
 def _coscheduling(each: CoschedulingPodGroup) -> Definition:
-    metadata, minimum = each.metadata, each.spec.min_member
+    metadata = each.metadata
+    minimum = each.spec.min_member
     key = GangKey(Dialect.COSCHEDULING, metadata.namespace, metadata.name)
     flaw = None
     if minimum < 1:
@@ -234,7 +240,8 @@ def _groups(each: WorkloadV1Alpha1) -> Iterator[Definition]:
 
 
 def _pod_group(each: PodGroup | PodGroupV1Beta1) -> Definition:
-    metadata, spec = each.metadata, each.spec
+    metadata = each.metadata
+    spec = each.spec
     key = GangKey(Dialect.POD_GROUP, metadata.namespace, metadata.name)
     minimum, flaw = _minimum(key, spec.scheduling_policy, "spec.schedulingPolicy")
     topology = spec.scheduling_constraints.topology if spec.scheduling_constraints else ()

@@ -71,7 +71,8 @@ def place_exactly(
     """At least as many as are needed; else some, and the gang does not fit."""
     try:
         search = _ExactSearch(members, needed, scope, searches_left)
-        placed, effort = search.run(), search.effort
+        placed = search.run()
+        effort = search.effort
     except PluginError:
         # It was told to the first that it failed for; nobody can be placed by it.
         return Exact(())
@@ -87,7 +88,8 @@ class _ExactSearch:
         steps = max(STEPS_MAX, _STEPS_A_MEMBER * len(members))
         looks = max(LOOKS_MAX, _LOOKS_A_NODE * len(scope.cluster.fleet))
         self.effort = Effort(steps, looks, searches_left)
-        self._size, self._needed = len(members), needed
+        self._size = len(members)
+        self._needed = needed
         self._scope = scope
         self._kinds = kinds_of(members, scope)
         self._configurations = Configurations(self._kinds, scope.cluster, self.effort)
@@ -191,7 +193,8 @@ class _ExactSearch:
     def _accepting(self, index: int, group: Callable[[NodeState], Hashable]) -> list[NodeState]:
         """Of each group of such nodes as many as there are members."""
         alone = tuple(int(place == index) for place in range(len(self._kinds)))
-        constraints, scope = self._kinds[index].constraints[0], self._scope
+        constraints = self._kinds[index].constraints[0]
+        scope = self._scope
         found: dict[Hashable, list[NodeState]] = {}
         for state in open_nodes(constraints, scope.cluster, scope.profile):
             there = found.setdefault(group(state), [])
@@ -230,7 +233,8 @@ class _ExactSearch:
         if self._needed < self._size or NODE_RESOURCES_FIT.name not in filters:
             # Who would be left out is not known, or nobody counts.
             return True
-        wanted, left = dict.fromkeys(_COUNTED, 0), dict.fromkeys(_COUNTED, 0)
+        wanted = dict.fromkeys(_COUNTED, 0)
+        left = dict.fromkeys(_COUNTED, 0)
         for name in _COUNTED:
             for kind in self._kinds:
                 wanted[name] += sum(each.amounts.get(name, 0) for each in kind.constraints)

@@ -191,12 +191,14 @@ class JointSearch:
     def _moves(self) -> Iterator[Choice]:
         """Let each member that can be next arrive; it leaves again before the one after it."""
         for index in self._next_kinds():
-            kind, number = self.configurations.kinds[index], self._arrived[index]
+            kind = self.configurations.kinds[index]
+            number = self._arrived[index]
             checks = self._checks(kind, number)
             for state in self._worth_trying(index):
                 choice = Choice(kind, number, state)
                 if self._accepts(index, choice, checks):
-                    before, mark = self._taken.get(state.name), self._trial.mark()
+                    before = self._taken.get(state.name)
+                    mark = self._trial.mark()
                     self._arrive(index, choice)
                     yield choice
                     self._trial.rewind(mark)
@@ -224,10 +226,12 @@ class JointSearch:
         if not self.looks_around:
             # Their answers do not change, and are among the checks of the kind.
             return []
-        profile, found = self.scope.profile, []
+        profile = self.scope.profile
+        found = []
         for plugin in profile.filters:
             if plugin.sees_cluster and plugin.filter is not None:
-                args, fleet = profile.args_of(plugin), self.scope.cluster.fleet
+                args = profile.args_of(plugin)
+                fleet = self.scope.cluster.fleet
                 check = call(plugin, plugin.filter, kind.constraints[number], fleet, args)
                 if check is not None:
                     found.append((plugin, check))

@@ -57,7 +57,8 @@ class PodRelations:
     @staticmethod
     def of(plugins: PluginsInPlay, fleet: Fleet) -> PodRelations:
         """Return what a pod requires; raises `PluginError`."""
-        pod, names = plugins.pod.pod, {plugin.name for plugin, _ in plugins.cluster_checks}
+        pod = plugins.pod.pod
+        names = {plugin.name for plugin, _ in plugins.cluster_checks}
         try:
             terms = PodTerms.of(pod.spec.affinity, pod.metadata.namespace).among(fleet.namespaces)
         except SelectorError:
@@ -92,7 +93,8 @@ class PodRelations:
         """Whether it matters when it arrives, to itself or to one of the others."""
         if self.needs_others or self.awaits_volumes:
             return True
-        namespace, labels = self.pod.metadata.namespace, self.pod.metadata.labels
+        namespace = self.pod.metadata.namespace
+        labels = self.pod.metadata.labels
         return any(
             other.spreads
             or other.is_unknown
@@ -122,7 +124,8 @@ class PodRelations:
 
     def sign(self, keys: frozenset[str]) -> Hashable:
         """Equal for members that require the same and are meant alike by who asks for the keys."""
-        metadata, spec = self.pod.metadata, self.pod.spec
+        metadata = self.pod.metadata
+        spec = self.pod.spec
         labels = metadata.labels
         if not self.is_unknown:
             labels = {key: value for key, value in labels.items() if key in keys}

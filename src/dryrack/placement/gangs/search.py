@@ -163,7 +163,8 @@ def _place_within(
         left = None if largest_first == list(members) else _greedy(largest_first, again, 0)
         if left is not None and len(again.placed) > len(done.placed):
             assert not isinstance(left, Unfinished), "there are turns without end"
-            done, lacking = again, left
+            done = again
+            lacking = left
     if len(done.placed) >= needed:
         return GangPlaced(tuple(done.placed), lacking, done)
     exact = place_exactly(members, needed, scope, searches_left)

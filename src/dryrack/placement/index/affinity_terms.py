@@ -82,7 +82,8 @@ class PodTerms:
         """The terms of a pod in the namespace; raises `SelectorError`."""
         if affinity is None or not (affinity.pod_affinity or affinity.pod_anti_affinity):
             return NO_TERMS
-        toward, against = affinity.pod_affinity, affinity.pod_anti_affinity
+        toward = affinity.pod_affinity
+        against = affinity.pod_anti_affinity
         return PodTerms(
             _required(toward, namespace),
             _required(against, namespace),

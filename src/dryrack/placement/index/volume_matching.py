@@ -123,17 +123,20 @@ class VolumeOffers:
 
 def _unmade(wish: _Wish, node: ObjectMeta) -> Unbindable | None:
     """Why no volume can be made for the claim on a node."""
-    chosen, name = wish.claim.metadata.annotations.get(SELECTED_NODE), wish.key[1]
+    chosen = wish.claim.metadata.annotations.get(SELECTED_NODE)
+    name = wish.key[1]
     about = f"the volume of PersistentVolumeClaim {name}"
     if chosen is not None and chosen != node.name:
-        fact, remedy = f"{about} is being created on node {chosen}", "wait for it"
+        fact = f"{about} is being created on node {chosen}"
+        remedy = "wait for it"
         return Unbindable(wish.key, fact, f"{remedy}, or delete claim {name}")
     if not wish.waits.is_provisioned:
         fact = f"no free PersistentVolume of the node fits PersistentVolumeClaim {name}"
         remedy = f"create one of class {class_of(wish.claim)} with its size and access mode"
         return Unbindable(wish.key, fact, remedy)
     if not wish.waits.reaches(node.labels):
-        fact, remedy = f"{about} can only be created on other nodes", "see allowedTopologies"
+        fact = f"{about} can only be created on other nodes"
+        remedy = "see allowedTopologies"
         return Unbindable(wish.key, fact, f"{remedy} of its class")
     return None
 
@@ -147,7 +150,8 @@ def _candidate(volume: PersistentVolume) -> _Candidate:
 
 
 def _does(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    offer, asked = volume.spec, claim.spec
+    offer = volume.spec
+    asked = claim.spec
     needed = asked.resources.requests.get("storage", _NOTHING)
     return (
         volume.metadata.deletion_timestamp is None

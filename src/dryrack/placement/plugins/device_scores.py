@@ -55,7 +55,8 @@ def _given(allocations: Iterable[AllocationResult]) -> Mapping[tuple[str, str], 
 
 def _rests(pool: NodePool, taken: AbstractSet[str]) -> Iterator[float]:
     """Which share is left of each thing that the pod takes a part of."""
-    used, devices = pool.in_use | taken, pool.devices
+    used = pool.in_use | taken
+    devices = pool.devices
     sets = {
         drawn.counter_set
         for device in devices
@@ -89,7 +90,8 @@ def _keeps_groups(pod: PodConstraints, fleet: Fleet, args: Args) -> DeviceScorer
         return None
 
     def score(node: NodeState, allocations: Sequence[AllocationResult]) -> int:
-        given, pools = _given(allocations), fleet.pools_on(node.node)
+        given = _given(allocations)
+        pools = fleet.pools_on(node.node)
         groups: dict[object, list[tuple[bool, bool]]] = {}
         for pool in pools:
             taken: AbstractSet[str] = given.get(pool.id, frozenset())

@@ -33,7 +33,8 @@ _ALTERNATIVES_MAX = 8
 
 
 def _available(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
-    reaches, extended = pod.reaches, pod.extended
+    reaches = pod.reaches
+    extended = pod.extended
     if not reaches and not pod.wanted:
         return None
     if not reaches and extended is None:

@@ -44,7 +44,8 @@ def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
     """Filter: what the pod requires of others, and others of it."""
     if pod.pod.spec.affinity is None and not fleet.pods.anti_affinity:
         return None
-    namespace, labels = pod.pod.metadata.namespace, pod.pod.metadata.labels
+    namespace = pod.pod.metadata.namespace
+    labels = pod.pod.metadata.labels
     try:
         terms = PodTerms.of(pod.pod.spec.affinity, namespace).among(fleet.namespaces)
     except SelectorError as error:
@@ -114,7 +115,8 @@ def _places(
     here: Sequence[tuple[str, KeptCounts]], node: NodeState, *, most: int | None = None
 ) -> _Places:
     """Where the node is by each label, or how many pods are on it if it is a domain by itself."""
-    labels, places = node.node.metadata.labels, []
+    labels = node.node.metadata.labels
+    places = []
     for key, counts in here:
         place: str | int | None = labels.get(key)
         if key == HOSTNAME and place == node.name:
@@ -151,7 +153,8 @@ def _preferred(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer |
         terms = NO_TERMS
     if not terms.preferred and args.get("ignorePreferredTermsOfExistingPods"):
         return None
-    namespace, own = pod.pod.metadata.namespace, terms.among(fleet.namespaces).preferred
+    namespace = pod.pod.metadata.namespace
+    own = terms.among(fleet.namespaces).preferred
     hard = args.get("hardPodAffinityWeight")
     hard = HARD_POD_AFFINITY_WEIGHT if hard is None else hard
     wishes = [_Wish(term, weight, "pod") for term, weight in own]
@@ -183,7 +186,8 @@ def _scores(
         )
         for places in groups
     }
-    least, most = min(totals.values(), default=0), max(totals.values(), default=0)
+    least = min(totals.values(), default=0)
+    most = max(totals.values(), default=0)
     if least == most:
         return dict.fromkeys(totals, 0)
     width = most - least

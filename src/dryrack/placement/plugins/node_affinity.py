@@ -52,7 +52,8 @@ def _named(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
 
 def selected(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check | None:
     """Filter: the node selector and the required affinity."""
-    selector, affinity = pod.pod.spec.node_selector, pod.affinity
+    selector = pod.pod.spec.node_selector
+    affinity = pod.affinity
     required = _added(args).required_during_scheduling_ignored_during_execution
     added = None if required is None else strict_node_selector(required)
     if not selector and affinity is None and added is None:

@@ -48,7 +48,9 @@ def _fits(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check:
     by_devices = pod.by_devices
 
     def check(node: NodeState) -> NodeRefusal | None:
-        used, there, missing = node.used, node.allocatable, []
+        used = node.used
+        there = node.allocatable
+        missing = []
         for name, amount in wanted.items():
             has = there.get(name, 0)
             if used.get(name, 0) + amount > has and (name not in by_devices or has):

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from dryrack.placement.pod_constraints import PodConstraints
 
 POLICY = "scheduling.kubenexus.io/numa-policy"
-SINGLE, BEST_EFFORT, NONE = "single-numa-node", "best-effort", "none"
+SINGLE = "single-numa-node"
+BEST_EFFORT = "best-effort"
+NONE = "none"
 _COUNT = "numa.kubenexus.io/node-count"
 _PARTS = {"cpu": "cpus", "memory": "memory"}
 _WORDS = "node(s) had no NUMA node that the pod fits in"

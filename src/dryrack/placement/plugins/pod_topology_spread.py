@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dryrack.kinds.core import TopologySpreadConstraint
 from dryrack.kinds.decode import decode
+from dryrack.kinds.paths import get
 from dryrack.kinds.selectors import SelectorError, parse_label_selector, untolerated_taint
 from dryrack.placement.framework import SCORE_MAX, GroupedCheck, NodeGroups, Plugin
 from dryrack.placement.index.pod_counts import EVERY_NODE, PodCounts
@@ -199,7 +200,8 @@ def _scores(
         return math.floor(total) + (total % 1 >= 0.5)
 
     costs = {group: cost(group) for group in spread_over}
-    least, most = min(costs.values(), default=0), max(costs.values(), default=0)
+    least = min(costs.values(), default=0)
+    most = max(costs.values(), default=0)
     scores: dict[_Domains | None, int] = dict.fromkeys(groups, 0)
     for group, each in costs.items():
         scores[group] = SCORE_MAX * (most + least - each) // most if most else SCORE_MAX
@@ -208,7 +210,8 @@ def _scores(
 
 def _spreads(pod: PodConstraints, fleet: Fleet, args: Args, action: str) -> list[_Spread]:
     """The pod's own constraints with this action, or the default ones if it has none at all."""
-    own, labels = pod.pod.spec.topology_spread_constraints, pod.pod.metadata.labels
+    own = pod.pod.spec.topology_spread_constraints
+    labels = pod.pod.metadata.labels
     if not own and _is_system(args) and action != _SYSTEM_ACTION:
         return []
     given = [each for each in own or _defaults(args) if each.when_unsatisfiable == action]
@@ -227,7 +230,7 @@ def _is_system(args: Args) -> bool:
 def _defaults(args: Args) -> Sequence[TopologySpreadConstraint]:
     if _is_system(args):
         return SYSTEM_CONSTRAINTS
-    return [decode(each, TopologySpreadConstraint) for each in args.get("defaultConstraints") or ()]
+    return [decode(each, TopologySpreadConstraint) for each in get(args, "defaultConstraints", ())]
 
 
 def _on_nodes(spread: _Spread, pod: PodConstraints, fleet: Fleet) -> PodCounts:
@@ -245,11 +248,13 @@ def _in_domains(
     spread: _Spread, pod: PodConstraints, fleet: Fleet, keys: tuple[str, ...]
 ) -> PodCounts:
     """The pods by domain, on the nodes that have all keys and count for the pod."""
-    namespace, tolerations = pod.pod.metadata.namespace, pod.pod.spec.tolerations
+    namespace = pod.pod.metadata.namespace
+    tolerations = pod.pod.spec.tolerations
     selects = selected(pod, fleet, {}) if spread.honors_affinity else None
 
     def includes(node: NodeState) -> bool:
-        labels, taints = node.node.metadata.labels, node.node.spec.taints
+        labels = node.node.metadata.labels
+        taints = node.node.spec.taints
         return not (
             any(key not in labels for key in keys)
             or (selects is not None and selects(node) is not None)

@@ -16,6 +16,7 @@ from functools import cache, lru_cache
 from math import floor, sqrt
 from typing import TYPE_CHECKING, TypeAlias
 
+from dryrack.kinds.paths import get
 from dryrack.placement.framework import SCORE_MAX, NodeScorer
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.pod_constraints import PodConstraints
 
-_CPU, _MEMORY = "cpu", "memory"
+_CPU = "cpu"
+_MEMORY = "memory"
 _NATIVE = (_CPU, _MEMORY, "ephemeral-storage")
 _DEFAULT_RESOURCES: Sequence[Args] = ({"name": _CPU, "weight": 1}, {"name": _MEMORY, "weight": 1})
 # Points of a shape have scores up to 10.
@@ -57,7 +59,8 @@ class _Resource:
         """Those that count: an extended one only for pods that ask for it."""
         found = []
         for each in given or _DEFAULT_RESOURCES:
-            name, weight = str(each["name"]), int(each.get("weight") or 1)
+            name = str(each["name"])
+            weight = int(each.get("weight") or 1)
             unit = 10**6 if name == _CPU else 10**9
             amount = _whole(wanted.get(name, 0), unit)
             if amount or name in _NATIVE:
@@ -74,7 +77,8 @@ def _remembered(
     Of so many of them, the first, it counts what scores count for containers that request none.
     """
     names = tuple(each.name for each in resources)
-    first, others = names[:non_zero], names[non_zero:]
+    first = names[:non_zero]
+    others = names[non_zero:]
     known = lru_cache(maxsize=_AMOUNTS_MAX)(score)
 
     def of(node: NodeState) -> int:
@@ -86,8 +90,8 @@ def _remembered(
 
 def score_fit(pod: PodConstraints, _fleet: Fleet, args: Args) -> NodeScorer:
     """By the strategy that the arguments name: LeastAllocated, if they name none."""
-    strategy = args.get("scoringStrategy") or {}
-    given = _Resource.all_of(strategy.get("resources") or (), {**pod.amounts, **pod.non_zero})
+    strategy = get(args, "scoringStrategy", {})
+    given = _Resource.all_of(get(strategy, "resources", ()), {**pod.amounts, **pod.non_zero})
     computed = [each for each in given if each.name in (_CPU, _MEMORY)]
     resources = (*computed, *(each for each in given if each not in computed))
     return NodeScorer(
@@ -98,7 +102,7 @@ def score_fit(pod: PodConstraints, _fleet: Fleet, args: Args) -> NodeScorer:
 def _strategy(resources: Sequence[_Resource], strategy: Args) -> _Score:
     kind = strategy.get("type") or "LeastAllocated"
     if kind == "RequestedToCapacityRatio":
-        shape = (strategy.get("requestedToCapacityRatio") or {}).get("shape") or ()
+        shape = get(strategy, "requestedToCapacityRatio.shape", ())
         return _by_ratio(resources, _broken_line(shape))
     return _average(resources, _most if kind == "MostAllocated" else _least)
 
@@ -178,7 +182,8 @@ def score_balance(pod: PodConstraints, _fleet: Fleet, args: Args) -> NodeScorer 
 
 def _evenness(resources: Sequence[_Resource]) -> _Score:
     def score(allocatable: _Amounts, taken: _Amounts) -> int:
-        with_pod, without = [], []
+        with_pod = []
+        without = []
         for each, has, uses in zip(resources, allocatable, taken, strict=True):
             there = (has or 0) // each.unit
             if there:

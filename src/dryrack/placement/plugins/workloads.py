@@ -76,7 +76,8 @@ def utilization(node: NodeState, more: Amounts) -> float:
 
 
 def _workload_aware(pod: PodConstraints, _fleet: Fleet, _args: Args) -> NodeScorer:
-    packs, amounts = is_packed(pod.pod.metadata), pod.amounts
+    packs = is_packed(pod.pod.metadata)
+    amounts = pod.amounts
 
     def score(node: NodeState) -> int:
         used = round(SCORE_MAX * utilization(node, amounts))

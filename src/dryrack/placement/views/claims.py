@@ -82,7 +82,8 @@ def _users(pods: Iterable[Pod]) -> Mapping[str, list[str]]:
 
 
 def _view(claim: ResourceClaim, users: Iterable[str]) -> ClaimView:
-    allocation, metadata = claim.status.allocation, claim.metadata
+    allocation = claim.status.allocation
+    metadata = claim.metadata
     reserved = tuple(each.name for each in claim.status.reserved_for)
     results = allocation.devices.results if allocation is not None else ()
     return ClaimView(

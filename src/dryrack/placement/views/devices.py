@@ -270,7 +270,8 @@ def _holders(claims: Iterable[ResourceClaim]) -> dict[_Id, list[Holder]]:
         namespace = claim.metadata.namespace
         pods = tuple(f"{namespace}/{user.name}" for user in claim.status.reserved_for)
         for each in claim.status.allocation.devices.results:
-            admin, consumed = bool(each.admin_access), each.consumed_capacity
+            admin = bool(each.admin_access)
+            consumed = each.consumed_capacity
             holder = Holder(claim_name(claim), pods, admin, consumed)
             held[each.driver, each.pool, each.device].append(holder)
     return held

@@ -107,9 +107,12 @@ def _view(key: GangKey, gang: Gang | Flaw, pods: Iterable[Pod]) -> GangView:
     if isinstance(gang, Flaw):
         ages = [pod.metadata.creation_timestamp for pod in pods]
         created = min(filter(None, ages), default="")
-        status, why, minimum = GangStatus.INVALID, gang.message, None
+        status = GangStatus.INVALID
+        why = gang.message
+        minimum = None
     else:
-        created, minimum = gang.created, gang.min_count
+        created = gang.created
+        minimum = gang.min_count
         status = _status(minimum, pods)
         why = "" if status in _PLACED else gang.too_few or _told(pods)
     return GangView(

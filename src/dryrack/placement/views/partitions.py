@@ -81,7 +81,8 @@ def _most(left: tuple[int, ...], partitions: tuple[_Takes, ...]) -> AtOnce:
     order = [each for _, each in sorted(zip(shares, partitions, strict=True), key=lambda it: it[0])]
     # For each place, the least that one of the partitions from there on takes of each counter.
     least = _least_from(order, len(left))
-    best, steps = 0, 0
+    best = 0
+    steps = 0
     stack = [(0, 0, left)]
     while stack and steps < _STEPS_MAX:
         place, count, free = stack.pop()

@@ -103,7 +103,8 @@ def _has_priority(each: KubernetesObject) -> bool:
 
 def _ranges(objects: Iterable[KubernetesObject]) -> dict[str, list[Raw]]:
     """Return the LimitRanges of each namespace, as a server stores them."""
-    rules, found = LimitRangeRules(), defaultdict(list)
+    rules = LimitRangeRules()
+    found = defaultdict(list)
     for each in objects:
         if isinstance(each, LimitRange):
             found[each.metadata.namespace].append(rules.default(to_builtins(each)))
@@ -205,7 +206,8 @@ class Admission:
         for quota in self._quotas[namespace]:
             if not quotas.matches(quota, resource, raw, self._context):
                 continue
-            name, hard = quota["metadata"]["name"], list(quotas.hard_of(quota))
+            name = quota["metadata"]["name"]
+            hard = list(quotas.hard_of(quota))
             names = quotas.names_of(resource, hard, self._context)
             complaint = quotas.complaint(resource, names, raw)
             if complaint:

@@ -197,7 +197,8 @@ class _Sight:
         results = allocation.devices.results
         for each in results if kind == "use" else reversed(results):
             pool = (each.driver, each.pool)
-            number, said = self._used.get(pool, -1), (claim, _said(each))
+            number = self._used.get(pool, -1)
+            said = (claim, _said(each))
             last, before, changed = self._changes.get(number, ("", -1, ("", b"")))
             if last not in ("", kind) and changed == said:
                 self._used[pool] = before

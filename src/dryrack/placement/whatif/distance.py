@@ -51,7 +51,8 @@ _NODE_CONDITION = 0.5
 # A device that does not exist on the node.
 _NO_DEVICE = 3.0
 # A node that has no device of the kind, and one that has no device at all.
-_OTHER_DEVICES, _NO_DEVICES = 500.0, 1000.0
+_OTHER_DEVICES = 500.0
+_NO_DEVICES = 1000.0
 # What no node can help.
 _NO_NODE = 2000.0
 # Nodes that are asked for devices although they refuse the pod for other reasons.

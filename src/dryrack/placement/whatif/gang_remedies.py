@@ -46,7 +46,8 @@ _NODES_TRIED_MAX = 3
 _COPIES_TRIED_MAX = 4
 _HOSTNAME = "kubernetes.io/hostname"
 # On the scale of `remedies`: less than asked for, and hardware.
-_LESS, _HARDWARE = 2.0, 5.0
+_LESS = 2.0
+_HARDWARE = 5.0
 
 
 def helpful_to_gang(

@@ -375,7 +375,8 @@ def _trace(turn: Turn) -> DecisionTrace:
 
 def _lacks(world: World, party: Party, settings: Settings) -> str:
     """Return the message of the scheduler, or what the pod lacks before it is scheduled."""
-    pod, missing = party.pod, party.missing[0]
+    pod = party.pod
+    missing = party.missing[0]
     assert pod is not None, "a pod lacks something"
     name = missing.claim.rpartition("/")[2]
     if name == extended_resources.claim_name_of(pod):
@@ -424,7 +425,8 @@ def _helps(change: PodChange, turn: Turn) -> bool:
 
 def _least_preemption(turn: Turn, nodes: Sequence[NodeStory]) -> Preemption | None:
     """Return what would have to leave the nearest nodes if the pod had the highest priority."""
-    member, cluster = turn.member, turn.cluster
+    member = turn.member
+    cluster = turn.cluster
     near = [name for story in nodes for name in (story.node, *story.alike)][:_NODES_ALIKE_MAX]
     others = {state.name for state in cluster.fleet.states()} - set(near)
     highest = max((key for key, count in cluster.fleet.priorities.items() if count), default=0)

@@ -129,7 +129,8 @@ def _request_less(pod: Pod, alike: Sequence[NodeState]) -> Iterator[PodChange]:
     if len(pod.spec.containers) != 1 or pod.spec.init_containers or pod.spec.resources:
         return
     container = pod.spec.containers[0]
-    requests, asked = container.resources.requests, demand(pod)
+    requests = container.resources.requests
+    asked = demand(pod)
     found: dict[str, PodChange] = {}
     for state in alike:
         fewer: dict[str, Quantity] = {}

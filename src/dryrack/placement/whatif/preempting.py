@@ -54,7 +54,8 @@ class Preempting:
 
     def for_pod(self, member: Member, profile: Profile) -> tuple[Preemption, Placed] | None:
         """Return the least that has to go for a pod, and where the pod goes then."""
-        spec, priority = member.pod.spec, member.pod.spec.priority or 0
+        spec = member.pod.spec
+        priority = member.pod.spec.priority or 0
         is_able = profile.has("DefaultPreemption") and spec.preemption_policy != _NEVER
         if not is_able or not self._has_below(priority):
             return None
@@ -104,13 +105,15 @@ class Preempting:
         ]
 
     def _budget(self, each: PodDisruptionBudget) -> DisruptionBudget:
-        namespace, selector = each.metadata.namespace, each.spec.selector
+        namespace = each.metadata.namespace
+        selector = each.spec.selector
         disrupted = frozenset(each.status.disrupted_pods)
         counted = DisruptionBudget(namespace, selector, 0, disrupted)
         allowed = each.status.disruptions_allowed
         if allowed is None:
             covered = [pod for pod in self._world.pods if counted.covers(Occupant.of(pod))]
-            spec, healthy = each.spec, sum(map(self._is_running, covered))
+            spec = each.spec
+            healthy = sum(map(self._is_running, covered))
             allowed = healthy - desired_healthy(
                 spec.max_unavailable, spec.min_available, len(covered)
             )

@@ -120,7 +120,8 @@ def _correct(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> I
         for index, selector in enumerate(ask.selectors):
             expression = selector.cel.expression if selector.cel else ""
             for read, literal in compared_texts(expression):
-                known, meant = _texts(world, read), str(literal.value)
+                known = _texts(world, read)
+                meant = str(literal.value)
                 for text in _closest(meant, known):
                     # A text that devices have was meant; one like it is another device.
                     is_typo = meant not in known

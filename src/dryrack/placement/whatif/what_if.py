@@ -352,7 +352,8 @@ class _Round:
         file that is applied has created the next pod.
         """
         while self._came:
-            came, self._came = self._came, []
+            came = self._came
+            self._came = []
             for name, (parties, helps) in list(self._hoping.items()):
                 if any(map(helps, came)):
                     del self._hoping[name]
@@ -619,7 +620,8 @@ def _waits_for_gang(
     member: Member, nodes: Mapping[str, str], lacking: str, outcome: GangRefused
 ) -> list[Refusal]:
     """Return what is said of the claims of a member that waits for others, or for its gang."""
-    fact, remedy = outcome.message, ""
+    fact = outcome.message
+    remedy = ""
     if member.name in nodes:
         known = (
             "it is unknown whether its gang fits" if outcome.undecided else "its gang does not fit"

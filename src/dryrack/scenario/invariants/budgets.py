@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.paths import get, status_of
 from dryrack.kinds.selectors import matches_labels
 from dryrack.scenario.invariants.violations import Invariant, Violation
 
@@ -24,8 +25,9 @@ def miscounted(budgets: Iterable[Raw], pods: Iterable[Raw]) -> Iterator[Violatio
     """Budgets whose status is not that of the pods which they cover."""
     present = tuple(pods)
     for budget in budgets:
-        metadata, status = budget["metadata"], budget.get("status") or {}
-        if any(each.get("reason") == "SyncFailed" for each in status.get("conditions") or ()):
+        metadata = budget["metadata"]
+        status = status_of(budget)
+        if any(each.get("reason") == "SyncFailed" for each in get(status, "conditions", ())):
             continue
         counted = {key: status.get(key, 0) for key in _COUNTS}
         for key, wanted in _counts(budget, present).items():
@@ -40,7 +42,7 @@ _COUNTS = ("observedGeneration", "currentHealthy", "disruptionsAllowed")
 
 def _counts(budget: Raw, pods: Iterable[Raw]) -> Mapping[str, int]:
     """What can be told without knowing how many pods there should be."""
-    status = budget.get("status") or {}
+    status = status_of(budget)
     healthy = sum(_is_healthy(pod) for pod in pods if _covers(budget, pod))
     spare = max(0, healthy - status.get("desiredHealthy", 0))
     return {
@@ -53,12 +55,12 @@ def _counts(budget: Raw, pods: Iterable[Raw]) -> Mapping[str, int]:
 def _covers(budget: Raw, pod: Raw) -> bool:
     if pod["metadata"].get("namespace") != budget["metadata"].get("namespace"):
         return False
-    selector = (budget.get("spec") or {}).get("selector")
-    labels = pod["metadata"].get("labels") or {}
+    selector = get(budget, "spec.selector")
+    labels = get(pod["metadata"], "labels", {})
     return selector is not None and matches_labels(decode(selector, LabelSelector), labels)
 
 
 def _is_healthy(pod: Raw) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
+    conditions = get(pod, "status.conditions", ())
     is_ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
     return is_ready and "deletionTimestamp" not in pod["metadata"]

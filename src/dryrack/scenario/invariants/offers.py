@@ -23,6 +23,7 @@ from dryrack.cel import (
 )
 from dryrack.client.endpoints import CLAIMS, SLICES
 from dryrack.kinds.decode import decode
+from dryrack.kinds.paths import get
 from dryrack.kinds.resource import ResourceSlice
 from dryrack.scenario.invariants.violations import Invariant, Violation
 
@@ -57,7 +58,8 @@ class Offers:
     def _slice(self, old: Raw | None, new: Raw | None, at: float) -> None:
         each = new or old
         assert each is not None, "a write is of something"
-        spec, name = each["spec"], each["metadata"]["name"]
+        spec = each["spec"]
+        name = each["metadata"]["name"]
         pool = (spec["driver"], spec["pool"]["name"])
         for device in self._offered.pop(pool, {}):
             self._last_seen[pool, device] = at
@@ -97,7 +99,7 @@ class Offers:
         return at - self._last_seen.get((pool, result["device"]), -1e18) <= LATE_SECONDS_MAX
 
     def _unmet(self, result: Raw, request: Raw) -> Iterator[str]:
-        expressions = [each["cel"]["expression"] for each in request.get("selectors") or ()]
+        expressions = [each["cel"]["expression"] for each in get(request, "selectors", ())]
         device = self._device(result) if expressions else None
         if device is None:
             return
@@ -147,19 +149,19 @@ def _on_offer(slices: list[Raw]) -> Iterator[str]:
     ]
     if all(spec["pool"]["resourceSliceCount"] == len(current) for spec in current):
         for spec in current:
-            yield from (device["name"] for device in spec.get("devices") or ())
+            yield from (device["name"] for device in get(spec, "devices", ()))
 
 
 def _results(claim: Raw) -> list[Raw]:
-    allocation = (claim.get("status") or {}).get("allocation") or {}
-    found: list[Raw] = (allocation.get("devices") or {}).get("results") or []
+    allocation = get(claim, "status.allocation", {})
+    found: list[Raw] = get(allocation, "devices.results", [])
     return found
 
 
 def _requests(claim: Raw) -> Iterator[tuple[str, Raw]]:
     """By the name that results have: a request, or one of its alternatives."""
-    for request in claim["spec"].get("devices", {}).get("requests") or ():
+    for request in get(claim["spec"].get("devices", {}), "requests", ()):
         if request.get("exactly"):
             yield request["name"], request["exactly"]
-        for each in request.get("firstAvailable") or ():
+        for each in get(request, "firstAvailable", ()):
             yield f"{request['name']}/{each['name']}", each

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.scenario.invariants.violations import Invariant, Violation
 
 if TYPE_CHECKING:
@@ -37,19 +38,19 @@ def unprepared(
 
 
 def _allocation(claim: Raw) -> Raw:
-    found: Raw = (claim.get("status") or {}).get("allocation") or {}
+    found: Raw = get(claim, "status.allocation", {})
     return found
 
 
 def _drivers(claim: Raw) -> Collection[str]:
-    results = (_allocation(claim).get("devices") or {}).get("results") or ()
+    results = get(_allocation(claim), "devices.results", ())
     return frozenset(each["driver"] for each in results)
 
 
 def _running(claim: Raw, pods: Mapping[str, Raw]) -> Iterator[str]:
-    for user in claim["status"].get("reservedFor") or ():
+    for user in get(claim["status"], "reservedFor", ()):
         pod = pods.get(user["uid"], {})
-        if (pod.get("status") or {}).get("phase") == "Running":
+        if get(pod, "status.phase") == "Running":
             yield f"pod {_name(pod)}"
 
 

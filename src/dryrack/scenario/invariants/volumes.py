@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get, status_of
 from dryrack.scenario.invariants.violations import Invariant, Violation
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class StoredVolumes:
 
     def _is_usable(self, claim: Raw) -> bool:
         """Whether it has a volume, or gets one when a node is chosen."""
-        if (claim.get("status") or {}).get("phase") == "Bound":
+        if get(claim, "status.phase") == "Bound":
             return True
         found = self._provisioning(claim)
         return found is not None and found.get("volumeBindingMode") == _ON_FIRST_USE
@@ -76,20 +77,22 @@ class StoredVolumes:
 
     def _claim_leaks(self, metadata: Raw) -> Iterator[str]:
         is_protected = (metadata["namespace"], metadata["name"]) in self._protected
-        is_held = not {*(metadata.get("finalizers") or ())} <= {_PROTECTION}
+        is_held = not {*get(metadata, "finalizers", ())} <= {_PROTECTION}
         if "deletionTimestamp" in metadata and not is_protected and not is_held:
             yield "has a deletionTimestamp, but still exists"
-        for owner in metadata.get("ownerReferences") or ():
+        for owner in get(metadata, "ownerReferences", ()):
             if owner["kind"] == "Pod" and owner["uid"] not in self._pods:
                 yield f"was created for pod {owner['name']}, which no longer exists"
 
     def _disagreements(self, claim: Raw) -> Iterator[str]:
-        metadata, spec, status = claim["metadata"], claim["spec"], claim.get("status") or {}
+        metadata = claim["metadata"]
+        spec = claim["spec"]
+        status = status_of(claim)
         if status.get("phase") == "Bound":
             volume = self._volumes.get(spec.get("volumeName", ""))
             if volume is None:
                 yield f"is bound, but its volume {spec.get('volumeName', '')!r} no longer exists"
-            elif (volume["spec"].get("claimRef") or {}).get("uid") != metadata["uid"]:
+            elif get(volume["spec"], "claimRef.uid") != metadata["uid"]:
                 yield f"is bound to volume {spec['volumeName']}, which is bound to another claim"
         elif not spec.get("volumeName") and (found := self._provisioning(claim)):
             is_used = (metadata["namespace"], metadata["name"]) in self._used
@@ -105,7 +108,7 @@ class StoredVolumes:
 
     def _volume_leaks(self, volume: Raw) -> Iterator[str]:
         spec = volume["spec"]
-        claim = spec.get("claimRef") or {}
+        claim = get(spec, "claimRef", {})
         is_orphan = bool(claim.get("uid")) and claim["uid"] not in self._claims
         if is_orphan and spec.get("persistentVolumeReclaimPolicy") == "Delete":
             owner = f"{claim.get('namespace')}/{claim.get('name')}"
@@ -113,13 +116,13 @@ class StoredVolumes:
 
 
 def _is_on_node(pod: Raw) -> bool:
-    phase = (pod.get("status") or {}).get("phase")
+    phase = get(pod, "status.phase")
     return bool(pod["spec"].get("nodeName")) and phase not in _TERMINAL
 
 
 def _claims_of(pod: Raw) -> Iterator[tuple[str, str]]:
     metadata = pod["metadata"]
-    for volume in pod["spec"].get("volumes") or ():
+    for volume in get(pod["spec"], "volumes", ()):
         if volume.get("ephemeral"):
             yield metadata["namespace"], f"{metadata['name']}-{volume['name']}"
         elif volume.get("persistentVolumeClaim"):

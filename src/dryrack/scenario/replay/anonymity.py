@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from dryrack.kinds.paths import get
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -116,8 +118,8 @@ class _Renaming:
         for each in objects:
             if isinstance(each, Mapping) and each["kind"] == "ResourceSlice":
                 self._published.add(each["spec"].get("driver", ""))
-                for device in each["spec"].get("devices") or ():
-                    for name, value in self._attributes(device.get("attributes") or {}).items():
+                for device in get(each["spec"], "devices", ()):
+                    for name, value in self._attributes(get(device, "attributes", {})).items():
                         self._published.update(name.split("/"), _strings(value))
 
     def _name(self, name: str, kind: str) -> str:

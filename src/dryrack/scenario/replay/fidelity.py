@@ -51,7 +51,9 @@ def fidelity_of(
         return None
     now = {each.pod: each for each in placements if each.pod in then}
     placed_now = {pod: each for pod, each in now.items() if each.node}
-    lost, gained, moved = [], [], []
+    lost = []
+    gained = []
+    moved = []
     for pod, before in sorted(then.items()):
         after = placed_now.get(pod)
         if before.node and after is None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from dryrack.kinds.catalog import Unknown, model_of
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
+from dryrack.kinds.paths import get
 from dryrack.placement import MINIMUM_LABELS, GangKey, Membership, definitions, membership
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class GangMinimums:
 
     def labels(self, pod: Raw) -> dict[str, str]:
         """Return the labels of a pod, with the minimum that the recording needs."""
-        labels = dict(pod["metadata"].get("labels") or {})
+        labels = dict(get(pod["metadata"], "labels", {}))
         said = membership(decode(pod, Pod))
         if not isinstance(said, Membership) or said.key not in self._lowered:
             return labels
@@ -75,7 +76,7 @@ class GangMinimums:
         spec = changed["spec"]
         if "minMember" in spec:
             spec["minMember"] = counts[""]
-        for each in (spec, *(spec.get("podGroups") or ())):
+        for each in (spec, *get(spec, "podGroups", ())):
             policy = each.get("schedulingPolicy") or each.get("policy") or {}
             if policy.get("gang") and each.get("name", "") in counts:
                 policy["gang"]["minCount"] = counts[each.get("name", "")]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dryrack.client.timekeeping import seconds_of
+from dryrack.kinds.paths import get, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +40,7 @@ class PodPlacement:
             pod=str(document["pod"]),
             node=str(document.get("node") or ""),
             waited=float(document.get("waited") or 0.0),
-            devices=tuple(map(str, document.get("devices") or ())),
+            devices=tuple(map(str, get(document, "devices", ()))),
             message=str(document.get("message") or ""),
         )
 
@@ -58,9 +59,9 @@ def placement_of(
 ) -> PodPlacement:
     """Return where a pod is, under a name; `held` are devices by claim."""
     meta = pod["metadata"]
-    conditions = (pod.get("status") or {}).get("conditions") or ()
+    conditions = get(pod, "status.conditions", ())
     told: Raw = next((each for each in conditions if each["type"] == "PodScheduled"), {})
-    node = (pod.get("spec") or {}).get("nodeName") or ""
+    node = get(pod, "spec.nodeName") or ""
     if not node:
         return PodPlacement(pod=name, message=str(told.get("message", "")))
     created = meta.get("creationTimestamp")
@@ -75,10 +76,10 @@ def placement_of(
 
 
 def _claims(pod: Raw) -> set[str]:
-    status = pod.get("status") or {}
-    names = {each.get("resourceClaimName") for each in pod["spec"].get("resourceClaims") or ()}
-    names |= {each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()}
-    names.add((status.get("extendedResourceClaimStatus") or {}).get("resourceClaimName"))
+    status = status_of(pod)
+    names = {each.get("resourceClaimName") for each in get(pod["spec"], "resourceClaims", ())}
+    names |= {each.get("resourceClaimName") for each in get(status, "resourceClaimStatuses", ())}
+    names.add(get(status, "extendedResourceClaimStatus.resourceClaimName"))
     return {name for name in names if name}
 
 
@@ -86,8 +87,8 @@ def devices_by_claim(claims: Iterable[Raw]) -> dict[tuple[str, str], list[str]]:
     """Return the devices of each claim, by its namespace and name."""
     found = {}
     for claim in claims:
-        allocation = (claim.get("status") or {}).get("allocation") or {}
-        results = (allocation.get("devices") or {}).get("results") or ()
+        allocation = get(claim, "status.allocation", {})
+        results = get(allocation, "devices.results", ())
         meta = claim["metadata"]
         found[meta.get("namespace", ""), meta["name"]] = [
             f"{each['driver']}/{each['pool']}/{each['device']}" for each in results
@@ -98,7 +99,7 @@ def devices_by_claim(claims: Iterable[Raw]) -> dict[tuple[str, str], list[str]]:
 def _called(pod: Raw, numbers: Counter[str]) -> str:
     """The names of a controller's pods are chance; their number is not."""
     meta = pod["metadata"]
-    owner = next((o for o in meta.get("ownerReferences") or () if o.get("controller")), None)
+    owner = next((o for o in get(meta, "ownerReferences", ()) if o.get("controller")), None)
     if owner is None or owner["kind"] == "StatefulSet":
         return f"{meta.get('namespace', '')}/{meta['name']}"
     called = f"{meta.get('namespace', '')}/{owner['name']}"
@@ -108,5 +109,5 @@ def _called(pod: Raw, numbers: Counter[str]) -> str:
 
 def _order(pod: Raw) -> tuple[str, str, str]:
     meta = pod["metadata"]
-    node = (pod.get("spec") or {}).get("nodeName") or "~"
+    node = get(pod, "spec.nodeName") or "~"
     return str(meta.get("creationTimestamp", "")), node, meta["name"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import ContentError
 from dryrack.kinds.expansion.pod_claims import DUMP
+from dryrack.kinds.paths import get, metadata_of, status_of
 from dryrack.scenario.model import API_VERSION, KIND
 from dryrack.scenario.replay.gang_minimums import GangMinimums
 from dryrack.scenario.replay.placements import devices_by_claim, placement_of
@@ -54,7 +55,8 @@ _DEFAULT_TOLERATIONS = [
 _DEFAULT_TOLERATION_SECONDS = 300
 _GROUP_KINDS = ("PodGroup", "Workload")
 # The definition of a custom kind that comes with dryrack.
-_COSCHEDULING, _COSCHEDULING_FILE = "scheduling.x-k8s.io/", "podgroups.yaml"
+_COSCHEDULING = "scheduling.x-k8s.io/"
+_COSCHEDULING_FILE = "podgroups.yaml"
 # What every pod has that says nothing else.
 _USUAL = {"schedulerName": "default-scheduler", "preemptionPolicy": "PreemptLowerPriority"}
 
@@ -74,7 +76,7 @@ class _Objects:
     by_kind: dict[str, dict[tuple[str, str], Raw]] = field(default_factory=dict)
 
     def add(self, obj: Raw) -> None:
-        meta = obj.get("metadata") or {}
+        meta = metadata_of(obj)
         key = (str(meta.get("namespace", "")), str(meta.get("name", "")))
         self.by_kind.setdefault(str(obj.get("kind", "")), {}).setdefault(key, obj)
 
@@ -88,7 +90,8 @@ def record(objects: Iterable[Raw], title: str = "A recorded cluster") -> Recordi
     found = _Objects()
     for obj in objects:
         found.add(obj)
-    nodes, pods = found.all("Node"), [each for each in found.all("Pod") if _is_alive(each)]
+    nodes = found.all("Node")
+    pods = [each for each in found.all("Pod") if _is_alive(each)]
     if not nodes or not pods:
         lacking = "Nodes" if not nodes else "Pods"
         raise ContentError(f"nothing to record: no {lacking}; dump with: {DUMP}")
@@ -145,7 +148,7 @@ def _steps(moment: Moment, claims: _Claims, found: _Objects) -> Iterator[Raw]:
 def _closed_node(node: Raw) -> Raw | None:
     """Return the Node as its owner cordoned or tainted it, or None if the owner did neither."""
     spec: Raw = {"taints": own_taints(node)} if own_taints(node) else {}
-    if (node.get("spec") or {}).get("unschedulable"):
+    if get(node, "spec.unschedulable"):
         spec["unschedulable"] = True
     return {**_object("v1", "Node", {"name": _name(node)}, {}), "spec": spec} if spec else None
 
@@ -187,7 +190,7 @@ def _own_objects(
         if labels or name not in _OWN_NAMESPACES:
             yield _object("v1", "Namespace", {"name": name}, labels)
     for node in found.all("Node"):
-        if (node.get("spec") or {}).get("unschedulable") and _name(node) not in closed_late:
+        if get(node, "spec.unschedulable") and _name(node) not in closed_late:
             cordoned = _object("v1", "Node", {"name": _name(node)}, {})
             yield {**cordoned, "spec": {"unschedulable": True}}
     yield from _classes_of_pods(found, pods)
@@ -244,7 +247,8 @@ class _Claims:
     """Claims as pods ask for them: by template, or one that is recorded."""
 
     def __init__(self, found: _Objects, unready: frozenset[str], minimums: GangMinimums) -> None:
-        self._found, self._minimums = found, minimums
+        self._found = found
+        self._minimums = minimums
         # Nodes that were not ready while they had pods.
         self._unready = unready
         # A pod or a group gets these claims again from its template.
@@ -257,9 +261,9 @@ class _Claims:
 
     def recorded(self, pod: Raw) -> Raw:
         """Return the pod as its owner created it, before the scheduler decided about it."""
-        entries = [self._entry(pod, each) for each in pod["spec"].get("resourceClaims") or ()]
+        entries = [self._entry(pod, each) for each in get(pod["spec"], "resourceClaims", ())]
         spec: Raw = {"containers": [_container(each) for each in pod["spec"]["containers"]]}
-        initial = [_container(each) for each in pod["spec"].get("initContainers") or ()]
+        initial = [_container(each) for each in get(pod["spec"], "initContainers", ())]
         if initial:
             spec["initContainers"] = initial
         tolerations = _own_tolerations(pod)
@@ -276,7 +280,7 @@ class _Claims:
             spec["resourceClaims"] = entries
         if _runtime_class(pod):
             spec["runtimeClassName"] = _runtime_class(pod)
-        if MIRROR in (pod["metadata"].get("annotations") or {}):
+        if MIRROR in get(pod["metadata"], "annotations", {}):
             spec["nodeName"] = pod["spec"].get("nodeName", "")
         meta = {"name": pod["metadata"]["name"], "namespace": _namespace(pod)}
         labels = self._minimums.labels(pod)
@@ -290,10 +294,11 @@ class _Claims:
                 yield _plain(each, ("spec",))
 
     def _entry(self, pod: Raw, entry: Raw) -> Raw:
-        template, namespace = entry.get("resourceClaimTemplateName"), _namespace(pod)
+        template = entry.get("resourceClaimTemplateName")
+        namespace = _namespace(pod)
         if not template:
             return dict(entry)
-        statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+        statuses = get(pod, "status.resourceClaimStatuses", ())
         names = {each.get("name"): each.get("resourceClaimName") for each in statuses}
         claim = names.get(entry["name"])
         if not claim or self._gives(namespace, template, claim):
@@ -308,11 +313,11 @@ class _Claims:
         if known is None:
             return False
         made = self._found.by_kind.get("ResourceClaim", {}).get((namespace, claim))
-        return made is None or made.get("spec") == (known.get("spec") or {}).get("spec")
+        return made is None or made.get("spec") == get(known, "spec.spec")
 
 
 def _node(node: Raw, closed_late: frozenset[str]) -> Raw:
-    status = node.get("status") or {}
+    status = status_of(node)
     taints = [] if _name(node) in closed_late else own_taints(node)
     size = status.get("allocatable") or status.get("capacity") or {}
     found: Raw = {"name": node["metadata"]["name"], "labels": _labels(node), "taints": taints}
@@ -323,10 +328,10 @@ def _node(node: Raw, closed_late: frozenset[str]) -> Raw:
 def _container(container: Raw) -> Raw:
     """What of it a scheduler counts."""
     found: Raw = {"name": container["name"], "image": "recorded"}
-    resources = container.get("resources") or {}
+    resources = get(container, "resources", {})
     if resources:
         found["resources"] = resources
-    ports = [each for each in container.get("ports") or () if each.get("hostPort")]
+    ports = [each for each in get(container, "ports", ()) if each.get("hostPort")]
     if ports:
         found["ports"] = ports
     if container.get("restartPolicy"):
@@ -339,7 +344,7 @@ def _own_tolerations(pod: Raw) -> list[Raw]:
     defaults = [
         {**each, "tolerationSeconds": _DEFAULT_TOLERATION_SECONDS} for each in _DEFAULT_TOLERATIONS
     ]
-    return [each for each in pod["spec"].get("tolerations") or () if each not in defaults]
+    return [each for each in get(pod["spec"], "tolerations", ()) if each not in defaults]
 
 
 def _without_config(value: Any) -> Any:
@@ -366,7 +371,7 @@ def _notes(found: _Objects, pods: Sequence[Raw]) -> Iterator[str]:
     if ended:
         yield f"{_pods(ended)} left out: ended, or ending"
     with_volumes = sum(
-        any("persistentVolumeClaim" in each for each in pod["spec"].get("volumes") or ())
+        any("persistentVolumeClaim" in each for each in get(pod["spec"], "volumes", ()))
         for pod in pods
     )
     if with_volumes:
@@ -378,7 +383,7 @@ def _pods(number: int) -> str:
 
 
 def _is_alive(pod: Raw) -> bool:
-    is_done = (pod.get("status") or {}).get("phase") in _DONE
+    is_done = get(pod, "status.phase") in _DONE
     return not is_done and not pod["metadata"].get("deletionTimestamp")
 
 
@@ -387,11 +392,11 @@ def _unready(nodes: Iterable[Raw]) -> list[str]:
 
 
 def _labels(obj: Raw) -> dict[str, str]:
-    return dict((obj.get("metadata") or {}).get("labels") or {})
+    return dict(get(obj, "metadata.labels", {}))
 
 
 def _owners(obj: Raw) -> Sequence[Raw]:
-    return obj["metadata"].get("ownerReferences") or ()
+    return get(obj["metadata"], "ownerReferences", ())
 
 
 def _name(obj: Raw) -> str:

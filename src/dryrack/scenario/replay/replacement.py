@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace as changed
 
+from dryrack.kinds.paths import get, metadata_of, spec_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -84,21 +86,21 @@ def with_fleet(loaded: LoadedScenario, fleet: Fleet) -> LoadedScenario:
 
 def _only_nodes(obj: Raw) -> set[str]:
     """The nodes that an object is about, or a slice or a pod for; empty if it names none."""
-    spec = obj.get("spec") or {}
+    spec = spec_of(obj)
     if obj.get("kind") == "Node":
         return {obj["metadata"]["name"]}
     if obj.get("kind") not in ("Pod", "ResourceSlice"):
         return set()
     if spec.get("nodeName"):
         return {spec["nodeName"]}
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    named = [_names_in(term) for term in required.get("nodeSelectorTerms") or ()]
+    affinity = get(spec, "affinity.nodeAffinity", {})
+    required = get(affinity, "requiredDuringSchedulingIgnoredDuringExecution", {})
+    named = [_names_in(term) for term in get(required, "nodeSelectorTerms", ())]
     return set().union(*named) if all(named) else set()
 
 
 def _names_in(term: Raw) -> set[str]:
-    fields = term.get("matchFields") or ()
+    fields = get(term, "matchFields", ())
     return {name for each in fields if each["operator"] == "In" for name in each["values"]}
 
 
@@ -109,7 +111,7 @@ def _node_of(fault: str) -> str:
 
 
 def _key(obj: Raw) -> _Key:
-    meta = obj.get("metadata") or {}
+    meta = metadata_of(obj)
     group = str(obj.get("apiVersion", "")).rpartition("/")[0]
     name = str(meta.get("name", ""))
     return group, str(obj.get("kind", "")), str(meta.get("namespace") or "default"), name

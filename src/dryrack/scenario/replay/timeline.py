@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from dryrack.client.timekeeping import seconds_of
 from dryrack.kinds.core import Taint, Toleration
 from dryrack.kinds.decode import decode
+from dryrack.kinds.paths import get
 from dryrack.kinds.resource import DeviceTaint, DeviceToleration
 from dryrack.kinds.selectors import tolerates_device_taint, untolerated_taint
 
@@ -74,7 +75,7 @@ class _Happening:
     @property
     def has_template(self) -> bool:
         """Return whether this is a pod that gets a claim from a template."""
-        claims = self.pod["spec"].get("resourceClaims") or () if self.pod is not None else ()
+        claims = get(self.pod["spec"], "resourceClaims", ()) if self.pod is not None else ()
         return any(each.get("resourceClaimTemplateName") for each in claims)
 
     def moment(self, at: float) -> Moment:
@@ -106,7 +107,7 @@ def slices_without_late_taints(slices: Iterable[Raw], claims: Iterable[Raw]) -> 
     """
     tolerations = {
         _device_key(each, each.get("device")): [
-            decode(toleration, DeviceToleration) for toleration in each.get("tolerations") or ()
+            decode(toleration, DeviceToleration) for toleration in get(each, "tolerations", ())
         ]
         for claim in claims
         for each in _results(claim)
@@ -115,19 +116,19 @@ def slices_without_late_taints(slices: Iterable[Raw], claims: Iterable[Raw]) -> 
     earlier = []
     for each in slices:
         spec = each["spec"]
-        driver = {"driver": spec.get("driver"), "pool": (spec.get("pool") or {}).get("name")}
+        driver = {"driver": spec.get("driver"), "pool": get(spec, "pool.name")}
         devices = [
             _without_late_taints(device, tolerations.get(_device_key(driver, device["name"])))
-            for device in spec.get("devices") or ()
+            for device in get(spec, "devices", ())
         ]
-        if devices != (spec.get("devices") or []):
+        if devices != get(spec, "devices", []):
             earlier.append({**each, "spec": {**spec, "devices": devices}})
     return earlier
 
 
 def _results(claim: Raw) -> Sequence[Raw]:
-    allocation = (claim.get("status") or {}).get("allocation") or {}
-    results: Sequence[Raw] = (allocation.get("devices") or {}).get("results") or ()
+    allocation = get(claim, "status.allocation", {})
+    results: Sequence[Raw] = get(allocation, "devices.results", ())
     return results
 
 
@@ -198,7 +199,7 @@ def _shortened(happenings: Sequence[_Happening]) -> list[Moment]:
 
 def is_ready(node: Raw) -> bool:
     """Return whether a node is ready; one without conditions is, as in files."""
-    conditions: Sequence[Mapping[str, str]] = (node.get("status") or {}).get("conditions") or ()
+    conditions: Sequence[Mapping[str, str]] = get(node, "status.conditions", ())
     ready = [each for each in conditions if each.get("type") == "Ready"]
     return not ready or ready[0].get("status") == "True"
 
@@ -207,7 +208,7 @@ def own_taints(node: Raw) -> list[Raw]:
     """Return the taints that people or their controllers gave to a node."""
     return [
         {key: value for key, value in each.items() if key != "timeAdded"}
-        for each in (node.get("spec") or {}).get("taints") or ()
+        for each in get(node, "spec.taints", ())
         if not each["key"].startswith(STATE_TAINTS)
     ]
 
@@ -219,7 +220,7 @@ def node_of(pod: Raw) -> str:
 
 def placed_at(pod: Raw) -> float:
     """Return when a pod got its node, or when it was created if that is not known."""
-    conditions = (pod.get("status") or {}).get("conditions") or ()
+    conditions = get(pod, "status.conditions", ())
     times = [each.get("lastTransitionTime") for each in conditions if _is_scheduled(each)]
     return seconds_of(str(times[0])) if times and times[0] else created_at(pod)
 
@@ -236,23 +237,23 @@ def _is_scheduled(condition: Mapping[str, str]) -> bool:
 
 def _closing_taints(node: Raw) -> list[Taint]:
     """Return all for which a node takes no further pods, as taints."""
-    state = [_CORDONED] if (node.get("spec") or {}).get("unschedulable") else []
+    state = [_CORDONED] if get(node, "spec.unschedulable") else []
     state += [] if is_ready(node) else [_NOT_READY]
     return [*state, *(decode(each, Taint) for each in own_taints(node))]
 
 
 def _is_refused(pod: Raw, taints: Sequence[Taint] | None) -> bool:
-    tolerations = [decode(each, Toleration) for each in pod["spec"].get("tolerations") or ()]
+    tolerations = [decode(each, Toleration) for each in get(pod["spec"], "tolerations", ())]
     return untolerated_taint(taints or (), tolerations, ("NoSchedule",)) is not None
 
 
 def _is_mirror(pod: Raw) -> bool:
-    return MIRROR in (pod["metadata"].get("annotations") or {})
+    return MIRROR in get(pod["metadata"], "annotations", {})
 
 
 def _placement_order(pod: Raw) -> tuple[bool, int, float, float, int, str, str]:
     """Times are whole seconds; within one, the last writes of pods mostly have their order."""
-    owners = pod["metadata"].get("ownerReferences") or ()
+    owners = get(pod["metadata"], "ownerReferences", ())
     has_choice = all(each.get("kind") != "DaemonSet" for each in owners)
     priority = int(pod["spec"].get("priority") or 0)
     version = str(pod["metadata"].get("resourceVersion") or "")

@@ -96,7 +96,8 @@ class RandomWork:
 
     def _apply(self, at: float, *objects: Raw) -> Changes:
         for each in objects:
-            kind, group = each["kind"], each["apiVersion"].rpartition("/")[0]
+            kind = each["kind"]
+            group = each["apiVersion"].rpartition("/")[0]
             # The one kind that two groups have.
             found = f"{kind}.{group}" if kind == "PodGroup" else kind
             self._removable[f"{found}/{each['metadata']['name']}"] = at + _MADE_SECONDS
@@ -113,14 +114,16 @@ class RandomWork:
         return [*self._apply(at, pod), (deleted, {"delete": [f"Pod/{pod['metadata']['name']}"]})]
 
     def _labelled_gang(self, at: float) -> Changes:
-        size, name = self._chance.randint(2, 3), self._name("gang")
+        size = self._chance.randint(2, 3)
+        name = self._name("gang")
         prefix = self._chance.choice(_LABELS)
         labels = {f"{prefix}/name": name, f"{prefix}/min-available": str(size)}
         return self._apply(at, *self._members(name, size, labels=labels))
 
     def _pod_group(self, at: float) -> Changes:
         """Pods of a PodGroup of Kubernetes; a claim may be the whole group's, a pod come later."""
-        size, name = self._chance.randint(2, 3), self._name("group")
+        size = self._chance.randint(2, 3)
+        name = self._name("group")
         spec: Raw = {"schedulingPolicy": {"gang": {"minCount": size}}}
         template = ""
         if self._chance.random() < 0.5:
@@ -137,7 +140,8 @@ class RandomWork:
 
     def _coscheduled(self, at: float) -> Changes:
         """Pods of a PodGroup of the coscheduling plugin, which may come after them."""
-        size, name = self._chance.randint(2, 3), self._name("coscheduled")
+        size = self._chance.randint(2, 3)
+        name = self._name("coscheduled")
         group: Raw = {"apiVersion": CoschedulingPodGroup.API_VERSION, "kind": "PodGroup"}
         group |= {"metadata": {"name": name}, "spec": {"minMember": size}}
         labels = {CoschedulingPodGroup.POD_LABEL: name}
@@ -191,7 +195,8 @@ class RandomWork:
         return [*self._apply(at + late, claim), *self._apply(at, *pods)]
 
     def _job(self, at: float) -> Changes:
-        name, parallelism = self._name("job"), self._chance.randint(1, 2)
+        name = self._name("job")
+        parallelism = self._chance.randint(1, 2)
         pod = self._one_pod(name, "one", seconds=self._life())
         if self._chance.random() < 0.5:
             prefix = self._chance.choice(_LABELS)
@@ -243,7 +248,8 @@ class RandomWork:
         }
 
     def _daemon_set(self, at: float) -> Changes:
-        name, template = self._name("daemon"), self._chance.choice(_DAEMON_TEMPLATES)
+        name = self._name("daemon")
+        template = self._chance.choice(_DAEMON_TEMPLATES)
         labels = {"app": name}
         if template in self._modest:
             self._everywhere.add(name)

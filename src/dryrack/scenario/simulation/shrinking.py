@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def shrunk(document: Raw, fails: Callable[[Raw], bool], *, trials_max: int = 400) -> Raw:
     """The scenario with as few steps as `fails` needs; it fails as it is."""
     steps: list[Raw] = list(document["steps"])
-    size, trials = max(1, len(steps) // 2), 0
+    size = max(1, len(steps) // 2)
+    trials = 0
     while True:
         is_smaller = False
         place = 0
@@ -26,7 +27,8 @@ def shrunk(document: Raw, fails: Callable[[Raw], bool], *, trials_max: int = 400
             rest = steps[:place] + steps[place + size :]
             trials += 1
             if rest and fails(document | {"steps": rest}):
-                steps, is_smaller = rest, True
+                steps = rest
+                is_smaller = True
             else:
                 place += size
         if trials >= trials_max or (size == 1 and not is_smaller):

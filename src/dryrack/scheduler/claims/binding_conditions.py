@@ -68,7 +68,8 @@ def _device(entry: Raw) -> str:
 
 def _failed(claim: Raw, result: Raw, condition: Raw) -> BindingConditionsError:
     full = "/".join(name_of(claim))
-    reason, message = condition.get("reason", ""), condition.get("message", "")
+    reason = condition.get("reason", "")
+    message = condition.get("message", "")
     return BindingConditionsError(
         full,
         f"device binding failed: claim={name_of(claim).name}, reason={reason}, "

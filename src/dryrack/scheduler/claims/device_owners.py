@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.client.timekeeping import deadline
+from dryrack.kinds.paths import get
 from dryrack.scheduler.binding import OvertakenError, full_name
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class DeviceOwners:
             await self._reached(claim)
             late = self._late.get(full_name(claim))
             if late is not None:
-                device, other = "/".join(late[0]), late[1]
+                device = "/".join(late[0])
+                other = late[1]
                 problem = f"device {device} got allocated to {other} in the meantime"
                 raise OvertakenError(f"claim {full_name(claim)}: {problem}")
 
@@ -89,6 +91,6 @@ def _allocation(claim: Raw | None) -> Raw | None:
 
 def _devices(allocation: Raw | None) -> Iterator[Device]:
     """Those that no other claim may have."""
-    for each in ((allocation or {}).get("devices") or {}).get("results") or ():
+    for each in get(allocation or {}, "devices.results", ()):
         if not each.get("adminAccess") and not each.get("shareID"):
             yield each["driver"], each["pool"], each["device"]

@@ -161,7 +161,8 @@ class ExtendedResourceClaims:
     async def discard(self, claim: Raw) -> None:
         """The claim goes, with all that it holds; if that fails, it is found at the next try."""
         metadata = claim["metadata"]
-        name, namespace = metadata["name"], metadata["namespace"]
+        name = metadata["name"]
+        namespace = metadata["namespace"]
         unprotected = {"$deleteFromPrimitiveList/finalizers": [DELETE_PROTECTION]}
         with suppress(ApiError, TransportError):
             await self._client.patch(
@@ -176,7 +177,9 @@ class ExtendedResourceClaims:
 
 def _with_made(plan: Plan, made: Mapping[str, Raw]) -> Plan:
     """The plan with claims by the names that they have got."""
-    claims, given, assignments = dict(plan.claims), dict(plan.given), []
+    claims = dict(plan.claims)
+    given = dict(plan.given)
+    assignments = []
     for each in plan.assignments:
         claim = made.get(each.extended.name) if each.extended else None
         if each.extended is None or claim is None:

@@ -138,7 +138,8 @@ class VolumeBinding:
         volume = self._fleet.volumes.volumes.get(each.volume)
         if volume is None:
             raise _failure(each, f"lost its volume {each.volume}")
-        reference, metadata = volume.spec.claim_ref, self._known(each).metadata
+        reference = volume.spec.claim_ref
+        metadata = self._known(each).metadata
         if reference is not None and reference.uid == each.uid:
             return
         identity = {"uid": volume.metadata.uid, "resourceVersion": volume.metadata.resource_version}

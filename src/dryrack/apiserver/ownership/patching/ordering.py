@@ -114,7 +114,8 @@ def normalised(items: List, *, wanted: List, live: List, key: str) -> List:
     """The items: those that are wanted in the order of the wish, the others where they were."""
     for each in (items, wanted, live):
         _check_keys(each, key)
-    in_wish, in_live = _Places(wanted, key), _Places(live, key)
+    in_wish = _Places(wanted, key)
+    in_live = _Places(live, key)
     asked = sorted((item for item in items if in_wish.of(item) >= 0), key=in_wish.of)
     others = sorted((item for item in items if in_wish.of(item) < 0), key=in_live.of)
     return _interleaved(others, asked, in_live)

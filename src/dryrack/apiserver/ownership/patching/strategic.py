@@ -205,7 +205,8 @@ def _place_in_order(made: Map, left: Map, name: str, schema: Schema | None) -> N
     for value in (made.get(target, []), left.get(target, [])):
         if not isinstance(value, list):
             raise ordering.bad_type("[]interface {}", value)
-    live, patch = made.get(target), left.pop(target, None)
+    live = made.get(target)
+    patch = left.pop(target, None)
     below = _field(schema, target)
     key = "" if below is None else below.merge_key
     ordering.check_order(patch or [], order, key)

@@ -70,7 +70,8 @@ class _Differences(msgspec.Struct, eq=False):
 
     def at_place(self, atom: Atom, left: Any, right: Any) -> bool:
         """Compares two values that are both there; whether the place as one was modified."""
-        of_left, of_right = atom.handling(left), atom.handling(right)
+        of_left = atom.handling(left)
+        of_right = atom.handling(right)
         is_modified = self._as(of_right, atom, left, right)
         if of_left != of_right:
             # The kind of value changed: what was there is gone, and something else is there.
@@ -112,7 +113,8 @@ class _Differences(msgspec.Struct, eq=False):
         yours = right if isinstance(right, list) else []
         if not atom.associative or (not mine and not yours):
             return not same(left, right)
-        lefts, rights = _by_element(atom, mine), _by_element(atom, yours)
+        lefts = _by_element(atom, mine)
+        rights = _by_element(atom, yours)
         for element in (*lefts, *(each for each in rights if each not in lefts)):
             self._items(atom, element, lefts.get(element, []), rights.get(element, []))
         return False
@@ -148,7 +150,8 @@ def differing_parts(
     left: dict[str, Any], right: dict[str, Any], *, levels: int = 2
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Both without what they have in common, down to some levels; they differ as before."""
-    mine, yours = dict(left), dict(right)
+    mine = dict(left)
+    yours = dict(right)
     for name, value in right.items():
         if name not in left:
             continue

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.ownership.server_side_apply import fieldsets
+from dryrack.kinds.paths import get
 from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def decode(entries: Any) -> Managed:
             raise ManagedFieldsError(f"managed fields entry {index} is not an object")
         author = _author(entry, index)
         try:
-            fields = fieldsets.decoded(entry.get("fieldsV1") or {})
+            fields = fieldsets.decoded(get(entry, "fieldsV1", {}))
         except fieldsets.FieldSetError as error:
             raise ManagedFieldsError(f"error decoding set: {error}") from error
         kept = entry if fields == entry.get("fieldsV1") else None
@@ -148,7 +149,8 @@ def capped(managed: Managed) -> Managed:
     if len(updaters) <= _UPDATERS_MAX:
         return managed
     updaters.sort(key=lambda author: (managed[author].time, author.identifier))
-    made, count = dict(managed), len(updaters)
+    made = dict(managed)
+    count = len(updaters)
     first: dict[str, Author] = {}
     for author in updaters:
         if count <= _UPDATERS_MAX:

@@ -280,7 +280,8 @@ def decoded(raw: Any) -> FieldSet:
 def _canonical(key: str) -> str | None:
     if len(key) < 2 or key[1] != ":":
         raise FieldSetError(f"{key!r} is not a path element; begin it with f:, k:, v: or i:")
-    kind, content = key[0], key[2:]
+    kind = key[0]
+    content = key[2:]
     if kind not in _KINDS:
         return None
     if kind == "f":

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.ownership.server_side_apply import fieldsets, typed
 from dryrack.apiserver.ownership.server_side_apply.comparing import compare
+from dryrack.kinds.paths import metadata_of
 
 if TYPE_CHECKING:
     from dryrack.apiserver.ownership.server_side_apply.atoms import Atom
@@ -65,7 +66,7 @@ def renewed(made: Object, configuration: Object) -> Object:
 
 
 def _text(configuration: Object) -> str:
-    metadata = dict(configuration.get("metadata") or {})
+    metadata = dict(metadata_of(configuration))
     annotations = {
         key: value for key, value in _annotations(configuration).items() if key != ANNOTATION
     }

@@ -162,7 +162,8 @@ class Ownership(msgspec.Struct, frozen=True):
         others = [each for each in sorted(owned_in) if each != version]
         current = version
         for each in ([version] if version in owned_in else []) + others:
-            merged, pruned = self._in(merged, current, each), self._in(pruned, current, each)
+            merged = self._in(merged, current, each)
+            pruned = self._in(pruned, current, each)
             current = each
             pruned = self._owned_back_in(merged, pruned, each, owned_in[each])
         made: Object = self._in(pruned, current, version)

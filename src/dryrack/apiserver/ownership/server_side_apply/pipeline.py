@@ -26,6 +26,7 @@ from dryrack.apiserver.ownership.server_side_apply.entries import (
 )
 from dryrack.apiserver.ownership.server_side_apply.owning import ConflictError, Ownership
 from dryrack.base.limits import LARGE_OBJECT_BYTES
+from dryrack.kinds.paths import get, metadata_of
 from dryrack.kinds.schemas.shape import filled, filled_to_atoms, skeleton
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ _NEVER_OWNED = fieldsets.of_paths(
 # Pods come from few templates at a time, which are small.
 _TEMPLATES_MAX = 256
 _known: dict[tuple[str, tuple[tuple[str, ...], ...], bytes], bytes] = {}
-_encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder(dict[str, Any]).decode
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def _created(new: Object, tracked: Tracked) -> fieldsets.FieldSet:
     schema = tracked.schema
     if tracked.kind != "Pod" or schema is None or schema.struct is None:
         return _updated(None, new, {}, tracked)[1]
-    metadata = new.get("metadata") or {}
+    metadata = metadata_of(new)
     kept = {name: each for name, each in metadata.items() if name not in _NEVER_OWNED_METADATA}
     template = (tracked.api_version, tracked.reset, _encode({**new, "metadata": kept}))
     known = _known.get(template)
@@ -148,7 +150,8 @@ def _updated(
     """The owners after a write, and what the write itself now owns."""
     ownership = _ownership(tracked)
     schema = tracked.schema
-    old, now_there = skeleton(schema), without_managed(new)
+    old = skeleton(schema)
+    now_there = without_managed(new)
     if live is not None:
         old = without_managed(live)
         if all(each.api_version == tracked.api_version for each in managed.values()):
@@ -171,8 +174,8 @@ def _fields_at(paths: tuple[tuple[str, ...], ...]) -> fieldsets.FieldSet:
 
 def _managed_of(live: Object | None, new: Object, *, is_subresource: bool) -> Managed:
     """The owners that a write begins with: those it sends, unless it sends none that count."""
-    sent = (new.get("metadata") or {}).get("managedFields")
-    kept = ((live or {}).get("metadata") or {}).get("managedFields")
+    sent = get(new, "metadata.managedFields")
+    kept = get(live or {}, "metadata.managedFields")
     if not is_subresource and sent is not None:
         if sent in ([], [{}]):
             return {}
@@ -203,7 +206,7 @@ def applied(
     if problem is not None:
         return problem
     try:
-        managed = decode(((live or {}).get("metadata") or {}).get("managedFields"))
+        managed = decode(get(live or {}, "metadata.managedFields"))
     except ManagedFieldsError as error:
         return ApplyProblem(500, "", f"failed to decode managed fields: {error}")
     applying = _Applying(live, configuration, manager=manager, now=now, tracked=tracked)
@@ -217,7 +220,8 @@ def applied(
 
 
 def _refusal(configuration: Object, tracked: Tracked) -> ApplyProblem | None:
-    api_version, kind = _text(configuration, "apiVersion"), _text(configuration, "kind")
+    api_version = _text(configuration, "apiVersion")
+    kind = _text(configuration, "kind")
     if (api_version, kind) != (tracked.api_version, tracked.kind):
         shown = _spelled(api_version, kind)
         return ApplyProblem(400, "BadRequest", f"invalid object type: {shown}")
@@ -371,7 +375,7 @@ def with_managed(value: Object, managed: Managed) -> Object:
         return without_managed(value)
     return {
         **value,
-        "metadata": {**(value.get("metadata") or {}), "managedFields": encode(managed)},
+        "metadata": {**metadata_of(value), "managedFields": encode(managed)},
     }
 
 
@@ -382,8 +386,8 @@ def keep_times(live: Object, new: Object) -> Object:
     To be called after the strategy has prepared an update: an apply that changes nothing must
     not make a new revision.
     """
-    mine = (live.get("metadata") or {}).get("managedFields") or []
-    yours = (new.get("metadata") or {}).get("managedFields") or []
+    mine = get(live, "metadata.managedFields", [])
+    yours = get(new, "metadata.managedFields", [])
     if not mine or len(mine) != len(yours) or mine == yours:
         return new
     if [_timeless(each) for each in mine] != [_timeless(each) for each in yours]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.copies import at, completed
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.quoting import quoted
@@ -32,7 +33,8 @@ class _Rules(KindRules):
         return at(obj, "spec.service", lambda service: completed(service, {"port": 443}))
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        spec, name = obj.get("spec") or {}, obj["metadata"].get("name") or ""
+        spec = spec_of(obj)
+        name = obj["metadata"].get("name") or ""
         expected = f"{spec.get('version', '')}.{spec.get('group', '')}"
         if name == expected:
             return ()
@@ -47,7 +49,7 @@ class ApiServiceStrategy(WholeStrategy):
         super().__init__(_Rules(namespaced=False, has_status=True))
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
-        if not write.subresource and (obj.get("spec") or {}).get("service"):
+        if not write.subresource and get(obj, "spec.service"):
             write.warn(f"{_REMOTE}: an APIService with a service is never available")
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
@@ -56,7 +58,7 @@ class ApiServiceStrategy(WholeStrategy):
 
 
 def _available(obj: Raw, now: str) -> Raw:
-    is_local = not (obj.get("spec") or {}).get("service")
+    is_local = not get(obj, "spec.service")
     return {
         "type": "Available",
         "status": "True" if is_local else "False",

@@ -11,6 +11,7 @@ from dryrack.extension.policies import (
     PolicyBindingRules,
     PolicyRules,
 )
+from dryrack.kinds.paths import status_of
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write
@@ -34,7 +35,7 @@ class PolicyStrategy(WholeStrategy):
 
 
 def _observed(obj: Raw) -> Raw:
-    status = obj.get("status") or {}
+    status = status_of(obj)
     generation = obj["metadata"].get("generation") or 0
     return {
         **obj,

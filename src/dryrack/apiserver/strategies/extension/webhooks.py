@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
 from dryrack.apiserver.webhooks.admission_reviews import ADDRESS, endpoint_of
 from dryrack.extension.policies import WebhookRules, with_scopes
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.copies import at, completed, each
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class WebhookStrategy(WholeStrategy):
         return completed(with_scopes(made, "rules"), self._defaults)
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
-        webhooks = obj.get("webhooks") or ()
+        webhooks = get(obj, "webhooks", ())
         configs = [one["clientConfig"] for one in webhooks]
         services = [one["service"] for one in configs if not endpoint_of(one, write.lookup)]
         for name in dict.fromkeys(f"{one['namespace']}/{one['name']}" for one in services):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject, forbidden
+from dryrack.kinds.paths import spec_of
 from dryrack.kinds.quota_usage import limits
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def completed(pod: Raw, write: Write) -> Raw:
 def check(pod: Raw, write: Write) -> None:
     """Refuse a pod that does not keep to the limits."""
     for limit_range in _ranges(write):
-        _refuse("pods", pod, limits.broken_by_pod(limit_range, pod.get("spec") or {}))
+        _refuse("pods", pod, limits.broken_by_pod(limit_range, spec_of(pod)))
 
 
 def check_volume(claim: Raw, write: Write) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dryrack.apiserver.answer.status import Subject, forbidden
 from dryrack.apiserver.names import generated
 from dryrack.apiserver.strategies.pods.runtime_classes import RuntimeClassError, in_class
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.copies import each
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ _LOST_NODE_SECONDS = 300
 
 def admitted(pod: Raw, write: Write) -> Raw:
     """A new pod as the plugins leave it; raises what they refuse."""
-    spec = pod.get("spec") or {}
-    if MIRROR not in (pod["metadata"].get("annotations") or {}):
+    spec = spec_of(pod)
+    if MIRROR not in get(pod["metadata"], "annotations", {}):
         spec = _with_account(pod, spec, write)
     spec = _with_priority(pod, tolerating(spec), write)
     return {**pod, "spec": _with_class(pod, spec, write)}
@@ -72,7 +73,7 @@ def _mounts(account: Raw, spec: Raw) -> bool:
 
 
 def _with_token(spec: Raw, write: Write) -> Raw:
-    volumes = spec.get("volumes") or []
+    volumes = get(spec, "volumes", [])
     named = (volume.get("name") or "" for volume in volumes)
     found = next((name for name in named if name.startswith(_TOKEN_VOLUME)), None)
     name = found or generated(_TOKEN_VOLUME, write.chance)
@@ -86,7 +87,7 @@ def _with_token(spec: Raw, write: Write) -> Raw:
 
 
 def _mounting(container: Raw, volume: str) -> Raw:
-    mounts = container.get("volumeMounts") or []
+    mounts = get(container, "volumeMounts", [])
     if any(mount.get("mountPath") == _TOKEN_PATH for mount in mounts):
         return container
     mount = {"name": volume, "readOnly": True, "mountPath": _TOKEN_PATH}
@@ -108,7 +109,7 @@ def _token_sources() -> Raw:
 
 def tolerating(spec: Raw) -> Raw:
     """With the patience that a pod has with a node that is lost, if it says nothing about it."""
-    tolerations = spec.get("tolerations") or []
+    tolerations = get(spec, "tolerations", [])
     added = [
         {
             "key": key,
@@ -131,7 +132,8 @@ def _speaks_of(key: str, toleration: Raw) -> bool:
 
 def _with_priority(pod: Raw, spec: Raw, write: Write) -> Raw:
     chosen = priority_class(pod, spec.get("priorityClassName") or "", write)
-    value, policy = chosen.get("value", 0), chosen.get("preemptionPolicy") or "PreemptLowerPriority"
+    value = chosen.get("value", 0)
+    policy = chosen.get("preemptionPolicy") or "PreemptLowerPriority"
     given = spec.get("priority")
     if given is not None and given != value:
         raise refused(

@@ -21,6 +21,7 @@ from dryrack.apiserver.http.queries import write_options
 from dryrack.apiserver.metadata import registry_path
 from dryrack.apiserver.names import timestamp
 from dryrack.apiserver.request_context import Reply
+from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.rules.copies import with_value
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import not_supported, required
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
     from dryrack.store import Stored
 
-_PODS, _BINDINGS = Subject("", "pods"), Subject("", "pods/binding")
+_PODS = Subject("", "pods")
+_BINDINGS = Subject("", "pods/binding")
 # What a pod can know of where its node is.
 _TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
@@ -43,10 +45,10 @@ async def bind(call: Call) -> Answer:
     """Both paths: a part of the pod, and the older collection of bindings."""
     options = write_options(call.parameters, "CreateOptions")
     binding = posted(call)
-    name = (binding.get("metadata") or {}).get("name") or ""
+    name = get(binding, "metadata.name") or ""
     if call.target.name and call.target.name != name:
         raise bad_request("name in URL does not match name in Binding object")
-    problems = tuple(_problems(binding.get("target") or {}))
+    problems = tuple(_problems(get(binding, "target", {})))
     if problems:
         # The real server does not take these for refusals of its own either.
         shown = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
@@ -86,7 +88,8 @@ def _assign(call: Call, name: str, binding: Raw, *, dry_run: bool) -> None:
 
 
 def _check_preconditions(pods: Resource, stored: Stored, meta: Raw) -> None:
-    uid, known = meta.get("uid"), stored.object["metadata"].get("uid", "")
+    uid = meta.get("uid")
+    known = stored.object["metadata"].get("uid", "")
     detail = f"UID in precondition: {uid}, UID in object meta: {known}"
     if not uid or uid == known:
         revision = meta.get("resourceVersion")
@@ -106,7 +109,8 @@ def _check_preconditions(pods: Resource, stored: Stored, meta: Raw) -> None:
 
 
 def _check_free(pod: Raw) -> None:
-    name, spec = pod["metadata"]["name"], pod.get("spec") or {}
+    name = pod["metadata"]["name"]
+    spec = spec_of(pod)
     if "deletionTimestamp" in pod["metadata"]:
         detail = f"pod {name} is being deleted, cannot be assigned to a host"
         raise conflict(_BINDINGS, name, detail)
@@ -119,26 +123,27 @@ def _check_free(pod: Raw) -> None:
 
 def _topology(call: Call, node: str) -> Raw:
     found = call.server.lookup.get("nodes", "", node) or {}
-    labels = (found.get("metadata") or {}).get("labels") or {}
+    labels = get(found, "metadata.labels", {})
     return {key: labels[key] for key in _TOPOLOGY if key in labels}
 
 
 def _bound(pod: Raw, binding: Raw, labels: Raw, now: str) -> Raw:
-    meta, given = pod["metadata"], binding["metadata"]
+    meta = pod["metadata"]
+    given = binding["metadata"]
     for key, added in (
-        ("annotations", given.get("annotations") or {}),
-        ("labels", {**(given.get("labels") or {}), **labels}),
+        ("annotations", get(given, "annotations", {})),
+        ("labels", {**get(given, "labels", {}), **labels}),
     ):
         if added:
             meta = {**meta, key: {**(meta.get(key) or {}), **added}}
-    status = with_value(pod.get("status") or {}, "nominatedNodeName", None)
+    status = with_value(status_of(pod), "nominatedNodeName", None)
     spec = {**pod["spec"], "nodeName": binding["target"]["name"]}
     return {**pod, "metadata": meta, "spec": spec, "status": _scheduled(status, now)}
 
 
 def _scheduled(status: Raw, now: str) -> Raw:
     condition = {"type": "PodScheduled", "status": "True"}
-    return {**status, "conditions": with_condition(status.get("conditions") or [], condition, now)}
+    return {**status, "conditions": with_condition(get(status, "conditions", []), condition, now)}
 
 
 def with_condition(conditions: list[Raw], condition: Raw, now: str) -> list[Raw]:

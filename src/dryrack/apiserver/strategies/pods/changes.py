@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.kinds.paths import get, status_of
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.copies import with_value
 from dryrack.kinds.rules.pods.spec_problems import tolerations
@@ -32,18 +33,19 @@ _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 def spec_changes(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
     """Changes of the spec by anybody but the binding."""
     for key in ("containers", "initContainers"):
-        now, before = spec.get(key) or (), old.get(key) or ()
+        now = spec.get(key) or ()
+        before = old.get(key) or ()
         if len(now) != len(before):
             yield forbidden(f"spec.{key}", "pod updates may not add or remove containers")
             return
         yield from _images(f"spec.{key}", now)
     yield from _deadline(spec.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds"))
-    yield from _tolerations(spec.get("tolerations") or (), old.get("tolerations") or ())
-    yield from _gates(spec.get("schedulingGates") or (), old.get("schedulingGates") or ())
+    yield from _tolerations(get(spec, "tolerations", ()), get(old, "tolerations", ()))
+    yield from _gates(get(spec, "schedulingGates", ()), get(old, "schedulingGates", ()))
     if spec == old:
         return
     if old.get("schedulingGates"):
-        yield from _narrowed(spec.get("nodeSelector") or {}, old.get("nodeSelector") or {})
+        yield from _narrowed(get(spec, "nodeSelector", {}), get(old, "nodeSelector", {}))
     left = _forgiven(spec, old)
     if left != old:
         changed = ", ".join(checks.changed_paths("spec", left, old))
@@ -115,7 +117,8 @@ def _forgiven(spec: Raw, old: Raw) -> Raw:
 def _free_while_gated(spec: Raw, old: Raw) -> Raw:
     """A pod that waits behind a gate can still be told where to go, more narrowly."""
     spec = with_value(spec, "nodeSelector", old.get("nodeSelector"))
-    affinity, was = spec.get("affinity") or {}, old.get("affinity") or {}
+    affinity = get(spec, "affinity", {})
+    was = get(old, "affinity", {})
     if not was.get("nodeAffinity") and affinity.get("nodeAffinity"):
         kept = with_value(affinity, "nodeAffinity", None)
         spec = with_value(spec, "affinity", kept or old.get("affinity"))
@@ -130,28 +133,30 @@ def _narrowed(selector: Raw, old: Raw) -> Iterator[FieldProblem]:
 
 def status_changes(pod: Raw, old: Raw) -> Iterator[FieldProblem]:
     """Changes of the status by its subresource."""
-    status, before = pod.get("status") or {}, old.get("status") or {}
-    for position, condition in enumerate(status.get("conditions") or ()):
+    status = status_of(pod)
+    before = status_of(old)
+    for position, condition in enumerate(get(status, "conditions", ())):
         if condition.get("type") not in _SYSTEM_CONDITIONS:
             at = f"status.conditions[{position}].Type"
             yield from checks.qualified(at, condition.get("type") or "")
     nominated = status.get("nominatedNodeName") or ""
     if nominated and nominated != before.get("nominatedNodeName"):
         yield from checked("status.nominatedNodeName", nominated, subdomain)
-        if (old.get("spec") or {}).get("nodeName"):
+        if get(old, "spec.nodeName"):
             detail = "may not be set on pods that are already bound to a node"
             yield forbidden("status.nominatedNodeName", detail)
     quality = status.get("qosClass") or ""
     if quality != (before.get("qosClass") or ""):
         yield invalid("status.qosClass", quality, "field is immutable")
-    yield from _claim_statuses(status.get("resourceClaimStatuses") or (), pod)
+    yield from _claim_statuses(get(status, "resourceClaimStatuses", ()), pod)
 
 
 def _claim_statuses(given: Sequence[Raw], pod: Raw) -> Iterator[FieldProblem]:
-    known = {each.get("name") for each in (pod.get("spec") or {}).get("resourceClaims") or ()}
+    known = {each.get("name") for each in get(pod, "spec.resourceClaims", ())}
     seen: set[str] = set()
     for position, status in enumerate(given):
-        at, name = f"status.resourceClaimStatuses[{position}]", status.get("name") or ""
+        at = f"status.resourceClaimStatuses[{position}]"
+        name = status.get("name") or ""
         if name not in known:
             detail = "must match the name of an entry in `spec.resourceClaims`"
             yield invalid(f"{at}.name", name, detail)

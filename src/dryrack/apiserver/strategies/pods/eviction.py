@@ -22,6 +22,7 @@ from dryrack.apiserver.verbs.deletion import DeleteOptions
 from dryrack.apiserver.verbs.writing import Order
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.paths import get, status_of
 from dryrack.kinds.selectors import matches_labels
 
 if TYPE_CHECKING:
@@ -40,14 +41,15 @@ _EVICTED = {
 async def evict(call: Call) -> Answer:
     options = write_options(call.parameters, "CreateOptions")
     eviction = posted(call)
-    namespace, name = call.target.namespace, call.target.name
-    if (eviction.get("metadata") or {}).get("name") != name:
+    namespace = call.target.namespace
+    name = call.target.name
+    if get(eviction, "metadata.name") != name:
         raise bad_request("name in URL does not match name in Eviction object")
     eviction = admitted(call, eviction, options)
     pod = call.server.lookup.get("pods", namespace, name)
     if pod is None:
         raise not_found(Subject("", "pods"), name)
-    deletion = _options(eviction.get("deleteOptions") or {}, is_dry=options.dry_run)
+    deletion = _options(get(eviction, "deleteOptions", {}), is_dry=options.dry_run)
     if not _is_free(pod):
         _ask_budget(call, pod, dry_run=deletion.dry_run)
         _mark(call, dry_run=deletion.dry_run)
@@ -57,7 +59,7 @@ async def evict(call: Call) -> Answer:
 
 
 def _options(given: Raw, *, is_dry: bool) -> DeleteOptions:
-    preconditions = given.get("preconditions") or {}
+    preconditions = get(given, "preconditions", {})
     return DeleteOptions(
         grace_seconds=given.get("gracePeriodSeconds"),
         uid=preconditions.get("uid"),
@@ -69,7 +71,7 @@ def _options(given: Raw, *, is_dry: bool) -> DeleteOptions:
 
 def _is_free(pod: Raw) -> bool:
     """Whether no budget is touched: the pod does not run, or is on its way out."""
-    phase = (pod.get("status") or {}).get("phase")
+    phase = get(pod, "status.phase")
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 
 
@@ -79,8 +81,8 @@ def _mark(call: Call, *, dry_run: bool) -> None:
     now = timestamp(call.server.clock.now())
 
     def marked(pod: Raw) -> Raw:
-        status = pod.get("status") or {}
-        conditions = with_condition(status.get("conditions") or [], _EVICTED, now)
+        status = status_of(pod)
+        conditions = with_condition(get(status, "conditions", []), _EVICTED, now)
         return {**pod, "status": {**status, "conditions": conditions}}
 
     target = call.target
@@ -88,7 +90,7 @@ def _mark(call: Call, *, dry_run: bool) -> None:
 
 
 def _ask_budget(call: Call, pod: Raw, *, dry_run: bool) -> None:
-    labels = pod["metadata"].get("labels") or {}
+    labels = get(pod["metadata"], "labels", {})
     found = [
         budget
         for budget in call.server.lookup.list(_BUDGETS, call.target.namespace)
@@ -111,26 +113,28 @@ def _ask_budget(call: Call, pod: Raw, *, dry_run: bool) -> None:
 
 
 def _covers(budget: Raw, labels: Raw) -> bool:
-    selector = (budget.get("spec") or {}).get("selector")
+    selector = get(budget, "spec.selector")
     return selector is not None and matches_labels(decode(selector, LabelSelector), labels)
 
 
 def _may_go_unhealthy(pod: Raw, budget: Raw) -> bool:
     """A pod that is not ready costs nothing while there are enough that are."""
-    conditions = (pod.get("status") or {}).get("conditions") or ()
+    conditions = get(pod, "status.conditions", ())
     if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
         return False
-    if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+    if get(budget, "spec.unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
-    status = budget.get("status") or {}
+    status = status_of(budget)
     healthy: int = status.get("currentHealthy", 0)
     desired: int = status.get("desiredHealthy", 0)
     return healthy >= desired > 0
 
 
 def _check(budget: Raw) -> None:
-    meta, status = budget["metadata"], budget.get("status") or {}
-    name, allowed = meta["name"], status.get("disruptionsAllowed", 0)
+    meta = budget["metadata"]
+    status = status_of(budget)
+    name = meta["name"]
+    allowed = status.get("disruptionsAllowed", 0)
     if status.get("observedGeneration", 0) < meta.get("generation", 0):
         detail = f"The disruption budget {name} is still being processed by the server."
         raise _too_early(detail)
@@ -160,11 +164,12 @@ def _take(call: Call, budget: Raw) -> None:
     """One disruption less is allowed, until whoever counts has counted again."""
     budgets = call.server.registry.recognised("policy", "v1", "poddisruptionbudgets")
     assert budgets is not None, "budgets are built in"
-    now, target = timestamp(call.server.clock.now()), call.target
+    now = timestamp(call.server.clock.now())
+    target = call.target
 
     def taken(stored: Raw) -> Raw:
-        status = stored.get("status") or {}
-        disrupted = {**(status.get("disruptedPods") or {}), target.name: now}
+        status = status_of(stored)
+        disrupted = {**get(status, "disruptedPods", {}), target.name: now}
         left = status.get("disruptionsAllowed", 0) - 1
         status = {**status, "disruptedPods": disrupted, "disruptionsAllowed": left}
         return {**stored, "status": status}

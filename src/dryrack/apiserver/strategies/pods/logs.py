@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from dryrack.apiserver.answer.status import Subject, bad_request, invalid, not_found
 from dryrack.apiserver.http.queries import integer_of, truth_of
 from dryrack.client.transport import Response
+from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import invalid as invalid_value
 
@@ -42,7 +43,7 @@ class LogReader:
         if pod is None:
             raise not_found(Subject("", "pods"), target.name)
         container = _container(pod, call.parameter("container"))
-        if not (pod.get("spec") or {}).get("nodeName"):
+        if not get(pod, "spec.nodeName"):
             return Response(200, _HEADERS, b"")
         _check_state(pod, container, is_previous=truth_of(call.parameters, "previous"))
         return Response(200, _HEADERS, _cut(self._logs(pod, container), call).encode())
@@ -62,7 +63,8 @@ def _problems(call: Call) -> Iterator[FieldProblem]:
 
 def _container(pod: Raw, wanted: str) -> str:
     """The container that is meant; one needs no name if it is alone."""
-    spec, name = pod.get("spec") or {}, pod["metadata"]["name"]
+    spec = spec_of(pod)
+    name = pod["metadata"]["name"]
     regular, first, later = (
         [each["name"] for each in spec.get(key) or ()]
         for key in ("containers", "initContainers", "ephemeralContainers")
@@ -84,20 +86,21 @@ def _container(pod: Raw, wanted: str) -> str:
 
 def _check_state(pod: Raw, container: str, *, is_previous: bool) -> None:
     """What a kubelet refuses."""
-    told, name = _status(pod, container), pod["metadata"]["name"]
+    told = _status(pod, container)
+    name = pod["metadata"]["name"]
     where = f"container {quoted(container)} in pod {quoted(name)}"
     if is_previous:
-        if not (told.get("lastState") or {}).get("terminated"):
+        if not get(told, "lastState.terminated"):
             raise bad_request(f"previous terminated {where} not found")
         return
-    state = told.get("state") or {}
+    state = get(told, "state", {})
     if ("waiting" in state or not state) and not told.get("lastState"):
-        reason = (state.get("waiting") or {}).get("reason") or "ContainerCreating"
+        reason = get(state, "waiting.reason") or "ContainerCreating"
         raise bad_request(f"{where} is waiting to start: {reason}")
 
 
 def _status(pod: Raw, container: str) -> Raw:
-    status = pod.get("status") or {}
+    status = status_of(pod)
     told = [
         each
         for key in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")

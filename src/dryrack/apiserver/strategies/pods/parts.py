@@ -73,7 +73,8 @@ def _approve(call: Call) -> None:
     from dryrack.apiserver.decode.review_bodies import admitted
     from dryrack.apiserver.http.queries import truth_of
 
-    target, given = call.target, call.parameters
+    target = call.target
+    given = call.parameters
     kind = target.resource.subresources[target.subresource].kind
     options: Raw = {"kind": kind, "apiVersion": "v1"}
     options |= {name: truth_of(given, name) for name in _STREAMS if truth_of(given, name)}

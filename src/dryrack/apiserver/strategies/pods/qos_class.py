@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.quantity import Quantity
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ def _considered(spec: Raw) -> Sequence[Raw]:
     """What the pod says for all of it, or else what each container says."""
     if spec.get("resources"):
         return [spec["resources"]]
-    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    return [each.get("resources") or {} for each in containers]
+    containers = [*get(spec, "containers", ()), *get(spec, "initContainers", ())]
+    return [get(each, "resources", {}) for each in containers]
 
 
 def _positive(amounts: Raw | None) -> dict[str, Quantity]:

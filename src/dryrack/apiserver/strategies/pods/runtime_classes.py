@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.text.quoting import quoted
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class RuntimeClassError(Exception):
 def in_class(spec: Raw, lookup: Lookup) -> Raw:
     """The spec with what its class adds: overhead, a selector of nodes, tolerations."""
     found = _class_of(spec, lookup)
-    overhead = (found.get("overhead") or {}).get("podFixed")
+    overhead = get(found, "overhead.podFixed")
     if overhead is None and spec.get("overhead") is not None:
         told = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
         raise RuntimeClassError(f"pod rejected: {told}")
@@ -47,16 +48,17 @@ def _with_overhead(spec: Raw, overhead: Raw) -> Raw:
 
 
 def _scheduled(spec: Raw, scheduling: Raw) -> Raw:
-    wanted, selector = scheduling.get("nodeSelector") or {}, spec.get("nodeSelector") or {}
+    wanted = get(scheduling, "nodeSelector", {})
+    selector = get(spec, "nodeSelector", {})
     for key, value in sorted(wanted.items()):
         if selector.get(key, value) != value:
             path = f"scheduling.nodeSelector[{key}] = {value}"
             own = f"pod.spec.nodeSelector[{key}] = {selector[key]}"
             raise RuntimeClassError(f"conflict: runtimeClass.{path}; {own}")
     made = {**spec, "nodeSelector": {**selector, **wanted}} if wanted else spec
-    known = spec.get("tolerations") or []
+    known = get(spec, "tolerations", [])
     # Both lists can have thousands of tolerations, which are objects without lists in them.
     have = {frozenset(each.items()) for each in known}
-    tolerations = scheduling.get("tolerations") or ()
+    tolerations = get(scheduling, "tolerations", ())
     added = [each for each in tolerations if frozenset(each.items()) not in have]
     return {**made, "tolerations": [*known, *added]} if added else made

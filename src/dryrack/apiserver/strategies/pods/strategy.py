@@ -18,6 +18,7 @@ from dryrack.apiserver.strategy import (
     object_meta,
     part_only,
 )
+from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.rules.copies import with_metadata, with_value
 from dryrack.kinds.rules.pods.pod_rules import (
     PodRules,
@@ -70,10 +71,10 @@ class PodStrategy(Strategy):
             return obj
         if old is None:
             return admitted(enforcement.completed(obj, write), write)
-        return {**obj, "spec": tolerating(_priority_kept(obj.get("spec") or {}, old["spec"]))}
+        return {**obj, "spec": tolerating(_priority_kept(spec_of(obj), old["spec"]))}
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
-        spec = obj.get("spec") or {}
+        spec = spec_of(obj)
         status: Raw = {"phase": "Pending"}
         if spec.get("schedulingGates"):
             status["conditions"] = with_condition([], _GATED, write.now)
@@ -111,7 +112,7 @@ class PodStrategy(Strategy):
 
     def to_storage(self, obj: Raw) -> Raw:
         """Less than no grace is as little as there is."""
-        spec = obj.get("spec") or {}
+        spec = spec_of(obj)
         if (spec.get("terminationGracePeriodSeconds") or 0) >= 0:
             return obj
         return {**obj, "spec": {**spec, "terminationGracePeriodSeconds": 1}}
@@ -119,14 +120,14 @@ class PodStrategy(Strategy):
     def fields(self, obj: Raw) -> Mapping[str, str]:
         found = {path: field_text(obj, path) for path in self.selectable_fields}
         found["spec.hostNetwork"] = found["spec.hostNetwork"] or "false"
-        addresses = (obj.get("status") or {}).get("podIPs") or ()
+        addresses = get(obj, "status.podIPs", ())
         found["status.podIPs"] = ",".join(each.get("ip", "") for each in addresses)
         return found
 
     def grace_seconds(self, obj: Raw, requested: int | None) -> int:
         """The kubelet confirms; there is none before a pod is bound, nor after it has ended."""
-        spec = obj.get("spec") or {}
-        phase = (obj.get("status") or {}).get("phase")
+        spec = spec_of(obj)
+        phase = get(obj, "status.phase")
         if not spec.get("nodeName") or phase in ("Failed", "Succeeded"):
             return 0
         seconds: int = (
@@ -137,7 +138,8 @@ class PodStrategy(Strategy):
 
 def _part_update(obj: Raw, old: Raw, part: str) -> Raw:
     """What of an update counts: all but the status, or the fields of a part alone."""
-    spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    spec = spec_of(obj)
+    before = spec_of(old)
     match part:
         case "resize":
             return {**part_only(obj, old), "spec": subresources.resized(spec, before)}
@@ -148,7 +150,8 @@ def _part_update(obj: Raw, old: Raw, part: str) -> Raw:
 
 
 def _changes(obj: Raw, old: Raw, part: str) -> Iterator[FieldProblem]:
-    spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    spec = spec_of(obj)
+    before = spec_of(old)
     match part:
         case "resize":
             yield from only_of_pods(spec)
@@ -172,7 +175,8 @@ def _priority_kept(spec: Raw, old: Raw) -> Raw:
 def _status_update(obj: Raw, old: Raw) -> Raw:
     """The status, and of the metadata whatever but the owners; never the spec."""
     made = with_metadata(obj, "ownerReferences", old["metadata"].get("ownerReferences"))
-    status, before = dict(obj.get("status") or {}), old.get("status") or {}
+    status = dict(status_of(obj))
+    before = status_of(old)
     for key in ("qosClass", "observedGeneration"):
         if not status.get(key) and before.get(key):
             status[key] = before[key]
@@ -185,7 +189,7 @@ def _still_observed(conditions: list[Raw], before: Raw) -> list[Raw]:
     """A condition keeps the generation that it was about, for those who do not know of it."""
     known = {
         each["type"]: each["observedGeneration"]
-        for each in reversed(before.get("conditions") or ())
+        for each in reversed(get(before, "conditions", ()))
         if each.get("observedGeneration")
     }
     return [

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dryrack.apiserver.answer.status import Subject
 from dryrack.apiserver.answer.status import forbidden as refused
 from dryrack.apiserver.strategies.pods.qos_class import quality
+from dryrack.kinds.paths import get
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.quota_usage.pods import totals, with_overhead
 from dryrack.kinds.rules.copies import with_value, without
@@ -52,8 +53,9 @@ def _resized(now: Raw, before: Raw) -> Raw:
 
 def resize_problems(pod: Raw, old: Raw) -> Iterator[FieldProblem]:
     """What is wrong with a change of resources."""
-    spec, before = pod["spec"], old["spec"]
-    known = (old.get("status") or {}).get("qosClass") or quality(before)
+    spec = pod["spec"]
+    before = old["spec"]
+    known = get(old, "status.qosClass") or quality(before)
     if quality(spec) != known:
         yield invalid("spec", Token(known), "Pod QOS Class may not change as a result of resizing")
     yield from _resources("spec.resources", spec, before)
@@ -69,7 +71,8 @@ def resize_problems(pod: Raw, old: Raw) -> Iterator[FieldProblem]:
 
 def _resources(at: str, now: Raw, before: Raw) -> Iterator[FieldProblem]:
     """Amounts of processor time and memory change, but stay; containers with claims never do."""
-    given, known = now.get("resources") or {}, before.get("resources") or {}
+    given = get(now, "resources", {})
+    known = get(before, "resources", {})
     for part in ("requests", "limits"):
         if not (known.get(part) or {}).keys() <= (given.get(part) or {}).keys():
             yield forbidden(f"{at}.{part}", f"resource {part} cannot be removed")
@@ -86,11 +89,12 @@ def _unresized(resources: Raw) -> Raw:
 
 def check_node_capacity(pod: Raw, old: Raw, write: Write) -> None:
     """Refuses a resize to more than the node of the pod has in all."""
-    spec, meta = pod["spec"], pod["metadata"]
+    spec = pod["spec"]
+    meta = pod["metadata"]
     node = write.lookup.get("nodes", "", spec.get("nodeName") or "")
     if node is None or meta.get("generation") == old["metadata"].get("generation"):
         return
-    has = (node.get("status") or {}).get("allocatable") or {}
+    has = get(node, "status.allocatable", {})
     asks = with_overhead(spec, totals(spec, "requests"), "requests")
     lacking = [
         f"{name}, requested: {asks[name]}, allocatable: {has.get(name, '0')}"

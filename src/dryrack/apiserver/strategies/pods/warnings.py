@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.text.quoting import quoted
 
@@ -19,9 +20,10 @@ _WHOLE_BYTES = ("memory", "ephemeral-storage")
 def warnings_of(at: str, pod: Raw) -> Iterator[str]:
     """In the server's order; `at` is the path of a template, and "" for a pod itself."""
     prefix = f"{at}." if at else ""
-    spec, path = pod.get("spec") or {}, f"{prefix}spec"
+    spec = spec_of(pod)
+    path = f"{prefix}spec"
     for where, container in _containers(path, spec):
-        yield from _fractions(f"{where}.resources", container.get("resources") or {}, _WHOLE_BYTES)
+        yield from _fractions(f"{where}.resources", get(container, "resources", {}), _WHOLE_BYTES)
         yield from _hidden(where, container)
     yield from _same_ports(path, spec)
     yield from _same_port_names(path, spec)
@@ -50,8 +52,9 @@ def _fractions(at: str, resources: Raw, names: Sequence[str]) -> Iterator[str]:
 def _hidden(at: str, container: Raw) -> Iterator[str]:
     """Variables that are said twice, unless the later one builds upon the former."""
     seen: set[str] = set()
-    for position, variable in enumerate(container.get("env") or ()):
-        name, value = variable.get("name") or "", variable.get("value") or ""
+    for position, variable in enumerate(get(container, "env", ())):
+        name = variable.get("name") or ""
+        value = variable.get("value") or ""
         former = f"$({name})"
         builds = former in value and value != former and variable.get("valueFrom") is None
         if name in seen and not builds:
@@ -62,7 +65,7 @@ def _hidden(at: str, container: Raw) -> Iterator[str]:
 
 def _ports(at: str, spec: Raw) -> Iterator[tuple[str, Raw]]:
     for path, container in _containers(at, spec):
-        for position, port in enumerate(container.get("ports") or ()):
+        for position, port in enumerate(get(container, "ports", ())):
             yield f"{path}.ports[{position}]", port
 
 
@@ -81,8 +84,10 @@ def _same_ports(at: str, spec: Raw) -> Iterator[str]:
 def _relation(port: Raw, other: Raw) -> str:
     if any(port.get(key) != other.get(key) for key in ("containerPort", "protocol")):
         return ""
-    address, others = port.get("hostIP") or "", other.get("hostIP") or ""
-    number, former = port.get("hostPort") or 0, other.get("hostPort") or 0
+    address = port.get("hostIP") or ""
+    others = other.get("hostIP") or ""
+    number = port.get("hostPort") or 0
+    former = other.get("hostPort") or 0
     if (address, number) == (others, former):
         return "duplicate"
     if not number or not former:

@@ -14,6 +14,7 @@ from dryrack.apiserver.answer.status import forbidden
 from dryrack.apiserver.verbs.writing import Order, Proposal
 from dryrack.client.timekeeping import seconds_of
 from dryrack.client.transport import User
+from dryrack.kinds.paths import get
 from dryrack.kinds.quota_usage import quotas
 from dryrack.kinds.quota_usage.amounts import Amounts, risen, written
 from dryrack.kinds.quota_usage.claims import (
@@ -90,7 +91,8 @@ def _context(storage: str, write: Write) -> ClaimContext:
     """Return what the usage of a claim depends on; other kinds are counted by themselves."""
     if storage != CLAIMS:
         return NO_CONTEXT
-    lookup, now = write.lookup, seconds_of(write.now)
+    lookup = write.lookup
+    now = seconds_of(write.now)
     return ClaimContext(
         classes=extended_resources(lookup.list("deviceclasses.resource.k8s.io", None)),
         pod=lambda namespace, name: lookup.get(quotas.PODS, namespace, name),
@@ -133,14 +135,16 @@ class _Request:
         return made
 
     def _concerns(self, quota: Raw) -> bool:
-        storage, hard = self.resource.storage, quotas.hard_of(quota)
+        storage = self.resource.storage
+        hard = quotas.hard_of(quota)
         if not quotas.matches(quota, storage, self.new, self.context):
             return False
-        name, names = quota["metadata"]["name"], quotas.names_of(storage, list(hard), self.context)
+        name = quota["metadata"]["name"]
+        names = quotas.names_of(storage, list(hard), self.context)
         complaint = quotas.complaint(storage, names, self.new)
         if complaint:
             raise self._refusal(f"failed quota: {name}: {complaint}")
-        used = (quota.get("status") or {}).get("used") or {}
+        used = get(quota, "status.used", {})
         if any(each not in used for each in names):
             shown_names = ",".join(sorted(names))
             raise self._refusal(f"status unknown for quota: {name}, resources: {shown_names}")
@@ -148,7 +152,8 @@ class _Request:
 
     def _more(self, quota: Raw, used: Amounts) -> Amounts:
         """What comes on top of what the quota has counted."""
-        storage, context = self.resource.storage, self.context
+        storage = self.resource.storage
+        context = self.context
         if self.old is not None and quotas.matches(quota, storage, self.old, context):
             used = risen(used, quotas.usage_of(storage, self.old, context=context))
         return used

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategy import Strategy
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.quota_usage.amounts import read
 from dryrack.kinds.rules.quotas import QuotaRules, quota_problems
 from dryrack.kinds.validation.problems import invalid
@@ -27,14 +28,15 @@ class QuotaStrategy(Strategy):
         super().__init__(QuotaRules())
 
     def warnings(self, obj: Raw) -> Iterator[str]:
-        return _warnings(obj.get("spec") or {})
+        return _warnings(spec_of(obj))
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource == "status":
             return ()
-        spec, before = obj.get("spec") or {}, old.get("spec") or {}
+        spec = spec_of(obj)
+        before = spec_of(old)
         found = list(quota_problems(spec))
-        if set(spec.get("scopes") or ()) != set(before.get("scopes") or ()):
+        if set(get(spec, "scopes", ())) != set(get(before, "scopes", ())):
             found.append(invalid("spec.scopes", spec.get("scopes"), "field is immutable"))
         return found
 
@@ -45,7 +47,8 @@ def _warnings(spec: Raw) -> Iterator[str]:
         asked = f"requests.{name}"
         if asked not in hard and name in ("cpu", "memory"):
             asked = name
-        request, limit = hard.get(asked), hard.get(f"limits.{name}")
+        request = hard.get(asked)
+        limit = hard.get(f"limits.{name}")
         if request is not None and limit is not None and request > limit:
             told = f"ResourceQuota {asked} ({request}) should be less than"
             yield f"{told} limits.{name} ({limit})"

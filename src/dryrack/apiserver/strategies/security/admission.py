@@ -13,6 +13,7 @@ from dryrack.apiserver.answer.status import forbidden, invalid
 from dryrack.apiserver.strategies.security.findings import told
 from dryrack.apiserver.strategies.security.policies import PREFIX, label_problems, policy_of
 from dryrack.apiserver.strategies.security.rules import findings
+from dryrack.kinds.paths import get, metadata_of, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +34,7 @@ def check_pod_security(resource: Resource, new: Raw, *, old: Raw | None, write: 
             _namespace(resource, new, old, write)
         return
     namespace = write.lookup.get("namespaces", "", write.namespace) or {}
-    labels = (namespace.get("metadata") or {}).get("labels") or {}
+    labels = get(namespace, "metadata.labels", {})
     if not any(key.startswith(PREFIX) for key in labels):
         return
     policy = policy_of(labels)
@@ -51,7 +52,7 @@ def _is_other(pod: Raw, old: Raw | None) -> bool:
 
 
 def _images(pod: Raw) -> list[tuple[str, str, str]]:
-    spec = pod.get("spec") or {}
+    spec = spec_of(pod)
     return [
         (key, each.get("name") or "", each.get("image") or "")
         for key in ("containers", "initContainers", "ephemeralContainers")
@@ -60,7 +61,8 @@ def _images(pod: Raw) -> list[tuple[str, str, str]]:
 
 
 def _pod(resource: Resource, pod: Raw, policy: Policy, write: Write) -> None:
-    meta, spec = pod["metadata"], pod.get("spec") or {}
+    meta = pod["metadata"]
+    spec = spec_of(pod)
     found = findings(policy.enforce, meta, spec)
     if found:
         detail = f'violates PodSecurity "{policy.enforce}": {told(found)}'
@@ -75,19 +77,21 @@ def _warn(standard: Standard, meta: Raw, spec: Raw, write: Write) -> None:
 
 
 def _template(obj: Raw, policy: Policy, write: Write) -> None:
-    spec = obj.get("spec") or {}
-    holder = (spec.get("jobTemplate") or {}).get("spec") or spec
+    spec = spec_of(obj)
+    holder = get(spec, "jobTemplate.spec") or spec
     template = holder.get("template") or obj.get("template")
     if template:
-        _warn(policy.warn, template.get("metadata") or {}, template.get("spec") or {}, write)
+        _warn(policy.warn, metadata_of(template), spec_of(template), write)
 
 
 def _namespace(resource: Resource, new: Raw, old: Raw | None, write: Write) -> None:
-    labels, before = _labels(new), _labels(old)
+    labels = _labels(new)
+    before = _labels(old)
     problems = list(label_problems(labels))
     if problems and (old is None or problems != list(label_problems(before))):
         raise invalid(resource.as_kind, new["metadata"]["name"], problems)
-    asked, known = policy_of(labels).enforce, policy_of(before).enforce
+    asked = policy_of(labels).enforce
+    known = policy_of(before).enforce
     if old is None or asked == known or asked.level == "privileged":
         return
     if asked.minor != known.minor or asked.is_stricter(known):
@@ -97,7 +101,7 @@ def _namespace(resource: Resource, new: Raw, old: Raw | None, write: Write) -> N
 
 
 def _labels(namespace: Raw | None) -> Raw:
-    found: Raw = ((namespace or {}).get("metadata") or {}).get("labels") or {}
+    found: Raw = get(namespace or {}, "metadata.labels", {})
     return found
 
 
@@ -105,7 +109,7 @@ def _violations(namespace: str, standard: Standard, pods: Sequence[Raw]) -> Iter
     """Pods that would not be let in any more, those alike together."""
     alike: dict[str, list[str]] = {}
     for pod in pods[:_PODS_MAX]:
-        found = findings(standard, pod["metadata"], pod.get("spec") or {})
+        found = findings(standard, pod["metadata"], spec_of(pod))
         if found:
             reasons = ", ".join(each.reason for each in found)
             alike.setdefault(reasons, []).append(pod["metadata"]["name"])
@@ -119,7 +123,8 @@ def _violations(namespace: str, standard: Standard, pods: Sequence[Raw]) -> Iter
 
 
 def _named(names: list[str]) -> str:
-    first, others = min(names), len(names) - 1
+    first = min(names)
+    others = len(names) - 1
     if not others:
         return first
     return f"{first} (and {others} other pod{'s' if others > 1 else ''})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.security.findings import Finding, counted, plural, quoted, setters
+from dryrack.kinds.paths import get
 from dryrack.kinds.text.quoting import quoted as go_quoted
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def added_capabilities(pod: Pod, allowed: Collection[str]) -> str:
 
 
 def _added(given: Raw) -> list[str]:
-    found: list[str] = (given.get("capabilities") or {}).get("add") or []
+    found: list[str] = get(given, "capabilities.add", [])
     return found
 
 
@@ -86,7 +87,7 @@ def host_namespaces(pod: Pod) -> Finding | None:
 
 
 def host_paths(pod: Pod) -> Finding | None:
-    volumes = pod.spec.get("volumes") or ()
+    volumes = get(pod.spec, "volumes", ())
     names = [each.get("name") or "" for each in volumes if each.get("hostPath") is not None]
     return Finding("hostPath volumes", counted("volume", names)) if names else None
 
@@ -106,7 +107,7 @@ def host_ports(pod: Pod) -> Finding | None:
 
 
 def _ports(container: Raw) -> list[Raw]:
-    found: list[Raw] = container.get("ports") or []
+    found: list[Raw] = get(container, "ports", [])
     return found
 
 
@@ -123,7 +124,7 @@ def hosts_of_probes(pod: Pod) -> Finding | None:
 
 def _hosts(container: Raw) -> Iterator[str]:
     handlers = [container.get(key) for key in ("livenessProbe", "readinessProbe", "startupProbe")]
-    cycle = container.get("lifecycle") or {}
+    cycle = get(container, "lifecycle", {})
     for handler in (*handlers, cycle.get("postStart"), cycle.get("preStop")):
         for way in ("httpGet", "tcpSocket"):
             host = ((handler or {}).get(way) or {}).get("host")
@@ -161,7 +162,7 @@ def se_linux_31(pod: Pod) -> Finding | None:
 
 def _se_linux(pod: Pod, allowed: tuple[str, ...]) -> Finding | None:
     def is_bad(context: Raw) -> bool:
-        options = context.get("seLinuxOptions") or {}
+        options = get(context, "seLinuxOptions", {})
         is_known = (options.get("type") or "") in allowed
         return not is_known or bool(options.get("user") or options.get("role"))
 
@@ -206,7 +207,7 @@ def sysctls(minor: int) -> Check:
     allowed = {name for since, names in _SYSCTLS.items() if since <= minor for name in names}
 
     def check(pod: Pod) -> Finding | None:
-        given = (each.get("name") or "" for each in pod.context.get("sysctls") or ())
+        given = (each.get("name") or "" for each in get(pod.context, "sysctls", ()))
         bad = [name for name in given if name not in allowed]
         return Finding("forbidden sysctls", ", ".join(bad)) if bad else None
 
@@ -215,7 +216,7 @@ def sysctls(minor: int) -> Check:
 
 def host_process(pod: Pod) -> Finding | None:
     def sets(given: Raw) -> bool:
-        return bool((given.get("windowsOptions") or {}).get("hostProcess"))
+        return bool(get(given, "windowsOptions.hostProcess"))
 
     who = setters(pod.setting(sets), pod=sets(pod.context))
     detail = "must not set securityContext.windowsOptions.hostProcess=true"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dryrack.apiserver.strategies.security.findings import Finding, setters
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
@@ -38,17 +39,17 @@ class Pod:
 
     @property
     def annotations(self) -> Raw:
-        return self.meta.get("annotations") or {}
+        return get(self.meta, "annotations", {})
 
     @property
     def context(self) -> Raw:
-        return self.spec.get("securityContext") or {}
+        return get(self.spec, "securityContext", {})
 
     @property
     def containers(self) -> list[Container]:
         listed = [each for key in _LISTS for each in self.spec.get(key) or ()]
         return [
-            Container(each.get("name") or "", each, each.get("securityContext") or {})
+            Container(each.get("name") or "", each, get(each, "securityContext", {}))
             for each in listed
         ]
 

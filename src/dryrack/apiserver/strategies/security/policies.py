@@ -76,7 +76,8 @@ def label_problems(labels: Raw) -> Iterator[FieldProblem]:
     """Labels that do not say what they are there for."""
     for mode in _MODES:
         for key in (f"{PREFIX}{mode}", f"{PREFIX}{mode}-version"):
-            value, detail = labels.get(key), f"must be one of {', '.join(LEVELS)}"
+            value = labels.get(key)
+            detail = f"must be one of {', '.join(LEVELS)}"
             is_known = value in LEVELS
             if key.endswith("-version"):
                 detail = 'must be "latest" or "v1.x"'

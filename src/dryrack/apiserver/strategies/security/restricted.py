@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.security import baseline
 from dryrack.apiserver.strategies.security.findings import Finding, counted, plural, setters
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategies.security.pod import Check, Pod
@@ -24,7 +25,7 @@ def unless_windows(check: Check) -> Check:
     """Pods for windows have none of it."""
 
     def exempting(pod: Pod) -> Finding | None:
-        is_windows = (pod.spec.get("os") or {}).get("name") == "windows"
+        is_windows = get(pod.spec, "os.name") == "windows"
         return None if is_windows else check(pod)
 
     return exempting
@@ -56,11 +57,11 @@ def capabilities(pod: Pod) -> Finding | None:
 
 
 def _keeps_some(given: Raw) -> bool:
-    return "ALL" not in ((given.get("capabilities") or {}).get("drop") or ())
+    return "ALL" not in get(given, "capabilities.drop", ())
 
 
 def volumes(pod: Pod) -> Finding | None:
-    bad = [each for each in pod.spec.get("volumes") or () if _VOLUMES.isdisjoint(each)]
+    bad = [each for each in get(pod.spec, "volumes", ()) if _VOLUMES.isdisjoint(each)]
     if not bad:
         return None
     names = [each.get("name") or "" for each in bad]
@@ -71,9 +72,11 @@ def volumes(pod: Pod) -> Finding | None:
 
 
 def non_root(pod: Pod) -> Finding | None:
-    whole, key = pod.context.get("runAsNonRoot"), "runAsNonRoot"
+    whole = pod.context.get("runAsNonRoot")
+    key = "runAsNonRoot"
     who = setters(pod.setting(lambda given: given.get(key) is False), pod=whole is False)
-    reason, field = f"{key} != true", f"securityContext.{key}"
+    reason = f"{key} != true"
+    field = f"securityContext.{key}"
     if who:
         return Finding(reason, f"{who} must not set {field}=false")
     silent = setters(pod.setting(lambda given: given.get(key) is None and not whole))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject, internal_error
 from dryrack.apiserver.answer.status import invalid as refused
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.copies import with_value
 from dryrack.kinds.rules.services import needs
 from dryrack.kinds.validation.problems import invalid
@@ -30,7 +31,8 @@ _SERVICE = Subject("", "Service")
 RANGE = ipaddress.ip_network("10.200.0.0/16")
 _PORTS = range(30_000, 32_768)
 # As much of a range as the real server leaves to those who choose.
-_CHOSEN_ADDRESSES, _CHOSEN_PORTS = 256, 86
+_CHOSEN_ADDRESSES = 256
+_CHOSEN_PORTS = 86
 
 
 @dataclass(slots=True)
@@ -48,7 +50,7 @@ class Allocation:
         self._name = name
         self._is_dry = is_dry
         self._cursor = cursor
-        self._specs = [each.get("spec") or {} for each in every]
+        self._specs = [spec_of(each) for each in every]
         self._ports: set[int] = (
             set() if is_dry else {port for spec in self._specs for port in ports_of(spec)}
         )
@@ -57,7 +59,7 @@ class Allocation:
         """With an address for each family that has none."""
         if not needs.address(spec) or needs.is_headless(spec):
             return spec
-        given = spec.get("clusterIPs") or []
+        given = get(spec, "clusterIPs", [])
         if given:
             self._claim(given)
             return {**spec, "clusterIP": given[0]}
@@ -65,7 +67,7 @@ class Allocation:
         return {**spec, "clusterIP": address, "clusterIPs": [address]}
 
     def _taken(self) -> set[str]:
-        return {text for spec in self._specs for text in spec.get("clusterIPs") or ()}
+        return {text for spec in self._specs for text in get(spec, "clusterIPs", ())}
 
     def _claim(self, given: list[str]) -> None:
         try:
@@ -83,7 +85,8 @@ class Allocation:
             raise refused(_SERVICE, self._name, (invalid("spec.clusterIPs", given, what),))
 
     def _next_address(self) -> str:
-        taken, count = self._taken(), RANGE.num_addresses - 1
+        taken = self._taken()
+        count = RANGE.num_addresses - 1
         for offset in _in_turn(range(1, count), _CHOSEN_ADDRESSES, self._cursor.address):
             text = str(RANGE[offset])
             if text not in taken:
@@ -130,8 +133,9 @@ class Allocation:
         kept = set(ports_of(old or {}))
         by_number: dict[int, int] = {}
         made: list[Raw] = []
-        for position, port in enumerate(spec.get("ports") or ()):
-            number, wanted = port.get("port", 0), port.get("nodePort") or 0
+        for position, port in enumerate(get(spec, "ports", ())):
+            number = port.get("port", 0)
+            wanted = port.get("nodePort") or 0
             if wanted or needs.node_ports(spec):
                 wanted = wanted or by_number.get(number, 0)
                 if not wanted or wanted not in kept | set(by_number.values()):
@@ -155,12 +159,13 @@ class Allocation:
 
 def _in_turn(every: range, chosen: int, last: int) -> Iterator[int]:
     """All of a range: what comes after the last one, then from the beginning, its front last."""
-    front, back = every[:chosen], every[chosen:]
+    front = every[:chosen]
+    back = every[chosen:]
     at = back.index(last) + 1 if last in back else 0
     return chain(back[at:], back[:at], front)
 
 
 def ports_of(spec: Raw) -> list[int]:
     """All ports that nodes open for a service."""
-    found = [each["nodePort"] for each in spec.get("ports") or () if each.get("nodePort")]
+    found = [each["nodePort"] for each in get(spec, "ports", ()) if each.get("nodePort")]
     return [*found, spec["healthCheckNodePort"]] if spec.get("healthCheckNodePort") else found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.copies import each, with_value, without
 from dryrack.kinds.rules.services import needs
 from dryrack.kinds.validation.problems import forbidden, invalid
@@ -38,7 +39,7 @@ def remembering(spec: Raw, old: Raw) -> Raw:
 
 def _with_known_ports(spec: Raw, old: Raw) -> Raw:
     used = _node_ports(spec) & _node_ports(old)
-    known = {port.get("name") or "": port.get("nodePort") or 0 for port in old.get("ports") or ()}
+    known = {port.get("name") or "": port.get("nodePort") or 0 for port in get(old, "ports", ())}
 
     def remembered(port: Raw) -> Raw:
         before = known.get(port.get("name") or "", 0)
@@ -50,7 +51,7 @@ def _with_known_ports(spec: Raw, old: Raw) -> Raw:
 
 
 def _node_ports(spec: Raw) -> set[int]:
-    return {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
+    return {port["nodePort"] for port in get(spec, "ports", ()) if port.get("nodePort")}
 
 
 def released(spec: Raw, old: Raw) -> Raw:
@@ -96,7 +97,8 @@ def changes(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
     balanced = all(each.get("type") == "LoadBalancer" for each in (spec, old))
     if balanced and spec.get("loadBalancerClass") != old.get("loadBalancerClass"):
         yield invalid("spec.loadBalancerClass", spec.get("loadBalancerClass"), _ONCE)
-    port, before = spec.get("healthCheckNodePort"), old.get("healthCheckNodePort")
+    port = spec.get("healthCheckNodePort")
+    before = old.get("healthCheckNodePort")
     if needs.health_check(spec) and needs.health_check(old) and port != before:
         yield forbidden("spec.healthCheckNodePort", "field is immutable")
 
@@ -104,7 +106,8 @@ def changes(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
 def _addresses(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
     if needs.is_headless(spec) and needs.is_headless(old):
         return
-    now, before = spec.get("clusterIPs") or [], old.get("clusterIPs") or []
+    now = get(spec, "clusterIPs", [])
+    before = get(old, "clusterIPs", [])
     if before and not now:
         yield invalid("spec.clusterIPs[0]", now, "primary clusterIP can not be unset")
     # Of as many as before each stays; of fewer or more the first.

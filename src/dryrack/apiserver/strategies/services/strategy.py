@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dryrack.apiserver.strategies.services.allocation import Allocation, Cursor
 from dryrack.apiserver.strategies.services.changes import changes, released, remembering
 from dryrack.apiserver.strategy import Strategy, keep_status
+from dryrack.kinds.paths import status_of
 from dryrack.kinds.rules.services import needs
 from dryrack.kinds.rules.services.service_problems import problems
 from dryrack.kinds.rules.services.service_rules import ServiceRules, in_step, with_families
@@ -50,7 +51,7 @@ class ServiceStrategy(Strategy):
         spec = self._reallocated(with_families(spec), old, write)
         made = {**made, "spec": released(spec, before)}
         if spec.get("type") != "LoadBalancer":
-            made["status"] = {**(made.get("status") or {}), "loadBalancer": {}}
+            made["status"] = {**status_of(made), "loadBalancer": {}}
         return made
 
     def _allocation(self, name: str, write: Write) -> Allocation:

@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategy import Strategy
+from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.rules.copies import at, completed, with_value, without
 from dryrack.kinds.rules.kind_rules import KindRules
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 NEWER = "dryrack.dev/autoscaling-v2"
 _GOAL_PERCENT = 80
-_GOAL, _USED = "targetCPUUtilizationPercentage", "currentCPUUtilizationPercentage"
+_GOAL = "targetCPUUtilizationPercentage"
+_USED = "currentCPUUtilizationPercentage"
 
 
 class AutoscalerStrategy(Strategy):
@@ -46,14 +48,16 @@ class OldAutoscalerStrategy(AutoscalerStrategy):
 
     def to_storage(self, obj: Raw) -> Raw:
         newer = _newer(obj)
-        spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
-        goal, used = spec.pop(_GOAL, None), status.pop(_USED, None)
+        spec = dict(spec_of(obj))
+        status = dict(status_of(obj))
+        goal = spec.pop(_GOAL, None)
+        used = status.pop(_USED, None)
         spec |= _present("metrics", _cpu("target", goal) + newer.get("metrics", []))
         spec |= _present("behavior", newer.get("behavior"))
         measured = _cpu("current", used) + newer.get("currentMetrics", [])
         status["currentMetrics"] = measured or None
         status |= _present("conditions", newer.get("conditions"))
-        annotated = without((obj["metadata"].get("annotations") or {}), NEWER)
+        annotated = without(get(obj["metadata"], "annotations", {}), NEWER)
         meta = with_value(obj["metadata"], "annotations", annotated or None)
         return {
             **obj,
@@ -64,7 +68,8 @@ class OldAutoscalerStrategy(AutoscalerStrategy):
         }
 
     def from_storage(self, obj: Raw) -> Raw:
-        spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
+        spec = dict(spec_of(obj))
+        status = dict(status_of(obj))
         goal, metrics = _split("target", spec.pop("metrics", None) or ())
         used, measured = _split("current", status.pop("currentMetrics", None) or ())
         newer = _present("metrics", metrics) | _present("behavior", spec.pop("behavior", None))
@@ -72,7 +77,7 @@ class OldAutoscalerStrategy(AutoscalerStrategy):
         newer |= _present("conditions", status.pop("conditions", None))
         meta = obj["metadata"]
         if newer:
-            annotations = meta.get("annotations") or {}
+            annotations = get(meta, "annotations", {})
             text = json.dumps(newer, separators=(",", ":"), sort_keys=True)
             meta = {**meta, "annotations": {**annotations, NEWER: text}}
         return {
@@ -87,7 +92,7 @@ class OldAutoscalerStrategy(AutoscalerStrategy):
 def _newer(obj: Raw) -> Raw:
     """Return what the annotation keeps; nothing if a client has spoilt it."""
     try:
-        found = json.loads((obj["metadata"].get("annotations") or {}).get(NEWER) or "{}")
+        found = json.loads(get(obj["metadata"], "annotations", {}).get(NEWER) or "{}")
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -108,7 +113,7 @@ def _cpu(place: str, percent: int | None) -> list[Raw]:
 def _split(place: str, metrics: Sequence[Raw]) -> tuple[int | None, list[Raw]]:
     """The utilization of CPU, if it is among the metrics, and the others."""
     for index, each in enumerate(metrics):
-        resource = each.get("resource") or {}
+        resource = get(each, "resource", {})
         percent = (resource.get(place) or {}).get("averageUtilization")
         if resource.get("name") == "cpu" and percent is not None:
             return percent, [*metrics[:index], *metrics[index + 1 :]]

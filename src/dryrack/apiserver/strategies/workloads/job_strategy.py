@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy, fixed
 from dryrack.apiserver.strategy import object_meta
+from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.rules.checks import changed_paths
 from dryrack.kinds.rules.copies import at, forgetting, with_value
 from dryrack.kinds.rules.workloads.cron_jobs import CronJobRules, cron_spec_problems
@@ -50,26 +51,27 @@ class JobStrategy(WorkloadStrategy):
             *metadata(meta, self.naming, namespaced=True),
             *self.rules.problems(obj),
             *metadata_change(meta, object_meta(old)),
-            *JobRules().spec_problems(obj.get("spec") or {}),
+            *JobRules().spec_problems(spec_of(obj)),
             *self.changes(obj, old),
         ]
 
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
-        yield from _completions(obj.get("spec") or {}, old.get("spec") or {})
+        yield from _completions(spec_of(obj), spec_of(old))
         yield from fixed(obj, old, "selector")
-        yield from _template(obj.get("spec") or {}, old)
-        mode = (obj.get("spec") or {}).get("completionMode")
-        if mode != (old.get("spec") or {}).get("completionMode"):
+        yield from _template(spec_of(obj), old)
+        mode = get(obj, "spec.completionMode")
+        if mode != get(old, "spec.completionMode"):
             yield invalid("spec.completionMode", Token(mode or ""), "field is immutable")
         names = ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
         yield from fixed(obj, old, *names)
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
-        return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
+        return {"status.successful": str(status_of(obj).get("succeeded", 0))}
 
 
 def _completions(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
-    now, before = spec.get("completions"), old.get("completions")
+    now = spec.get("completions")
+    before = old.get("completions")
     if now == before:
         return
     if spec.get("completionMode") != "Indexed":
@@ -81,11 +83,15 @@ def _completions(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
 
 def _template(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
     """Fixed, but for where pods go and what they take as long as none has started."""
-    before, status = old.get("spec") or {}, old.get("status") or {}
-    template, kept = spec.get("template") or {}, before.get("template") or {}
+    before = spec_of(old)
+    status = status_of(old)
+    template = get(spec, "template", {})
+    kept = get(before, "template", {})
     at = "spec.template"
     if before.get("suspend") and not status.get("startTime"):
-        at, template, kept = f"{at}.spec", _unmoved(template, kept), kept.get("spec") or {}
+        at = f"{at}.spec"
+        template = _unmoved(template, kept)
+        kept = spec_of(kept)
     changed = ", ".join(changed_paths(at, template, kept))
     if changed:
         yield invalid(at, OMITTED, f"{_FIXED}; changed: {changed}")
@@ -93,14 +99,16 @@ def _template(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
 
 def _unmoved(template: Raw, old: Raw) -> Raw:
     """The spec of a template without the changes that may be."""
-    pod, before = template.get("spec") or {}, old.get("spec") or {}
+    pod = spec_of(template)
+    before = spec_of(old)
     for key in ("nodeSelector", "tolerations", "schedulingGates"):
         pod = with_value(pod, key, before.get(key))
-    affinity = with_value(pod.get("affinity") or {}, "nodeAffinity", None)
-    wish = (before.get("affinity") or {}).get("nodeAffinity")
+    affinity = with_value(get(pod, "affinity", {}), "nodeAffinity", None)
+    wish = get(before, "affinity.nodeAffinity")
     pod = with_value(pod, "affinity", with_value(affinity, "nodeAffinity", wish) or None)
     for key in ("containers", "initContainers"):
-        now, then = pod.get(key) or (), before.get(key) or ()
+        now = pod.get(key) or ()
+        then = before.get(key) or ()
         if len(now) == len(then):
             pairs = zip(now, then, strict=True)
             same = [with_value(one, "resources", other.get("resources")) for one, other in pairs]
@@ -120,4 +128,4 @@ class CronJobStrategy(WorkloadStrategy):
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource == "status":
             return ()
-        return list(cron_spec_problems(obj.get("spec") or {}, old.get("spec") or {}))
+        return list(cron_spec_problems(spec_of(obj), spec_of(old)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.strategies.pods.warnings import warnings_of
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
 from dryrack.base.numbers import read_int64
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.copies import with_value
 from dryrack.kinds.rules.workloads.replicated import DeploymentRules, ReplicaSetRules
 from dryrack.kinds.rules.workloads.sets import (
@@ -76,7 +77,8 @@ class WorkloadStrategy(WholeStrategy):
 
 def fixed(obj: Raw, old: Raw, *names: str) -> Iterator[FieldProblem]:
     """Parts of the spec that stay as they are."""
-    spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    spec = spec_of(obj)
+    before = spec_of(old)
     for name in names:
         if spec.get(name) != before.get(name):
             yield invalid(f"spec.{name}", spec.get(name), "field is immutable")
@@ -101,7 +103,7 @@ class DeploymentStrategy(WorkloadStrategy):
 
     def desired(self, obj: Raw) -> Any:
         """Annotations count: replica sets get them from their deployment."""
-        return obj.get("spec"), obj["metadata"].get("annotations") or {}
+        return obj.get("spec"), get(obj["metadata"], "annotations", {})
 
 
 class StatefulSetStrategy(WorkloadStrategy):
@@ -111,7 +113,8 @@ class StatefulSetStrategy(WorkloadStrategy):
         super().__init__(StatefulSetRules())
 
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
-        spec, before = obj.get("spec") or {}, old.get("spec") or {}
+        spec = spec_of(obj)
+        before = spec_of(old)
         for name in _MAY_CHANGE:
             spec = with_value(spec, name, before.get(name))
         if spec != before:
@@ -134,18 +137,19 @@ class DaemonSetStrategy(WorkloadStrategy):
         return _counted(made, max(1, _generation(made)))
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
-        made, count = super().prepare_update(obj, old, write), _generation(old)
-        before = (old.get("spec") or {}).get("template")
-        is_same = (made.get("spec") or {}).get("template") == before
+        made = super().prepare_update(obj, old, write)
+        count = _generation(old)
+        before = get(old, "spec.template")
+        is_same = get(made, "spec.template") == before
         return _counted(made, count if is_same else count + 1)
 
 
 def _generation(obj: Raw) -> int:
-    text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION) or ""
+    text = get(obj["metadata"], "annotations", {}).get(TEMPLATE_GENERATION) or ""
     return max(0, read_int64(text) or 0)
 
 
 def _counted(obj: Raw, count: int) -> Raw:
     meta = obj["metadata"]
-    annotations = {**(meta.get("annotations") or {}), TEMPLATE_GENERATION: str(count)}
+    annotations = {**get(meta, "annotations", {}), TEMPLATE_GENERATION: str(count)}
     return {**obj, "metadata": {**meta, "annotations": annotations}}

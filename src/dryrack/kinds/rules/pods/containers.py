@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.pods import environment, mounts, security
 from dryrack.kinds.rules.pods import resource_amounts as amounts
@@ -64,12 +65,13 @@ class PodContext:
 
 def containers(at: str, around: PodContext) -> Iterator[FieldProblem]:
     """The containers that run together."""
-    given = around.spec.get("containers") or ()
+    given = get(around.spec, "containers", ())
     if not given:
         yield required(at)
     seen: set[str] = set()
     for position, container in enumerate(given):
-        path, name = f"{at}[{position}]", container.get("name") or ""
+        path = f"{at}[{position}]"
+        name = container.get("name") or ""
         yield from _common(path, container, around)
         if name in seen:
             yield duplicate(f"{path}.name", name)
@@ -82,9 +84,10 @@ def containers(at: str, around: PodContext) -> Iterator[FieldProblem]:
 
 def init_containers(at: str, around: PodContext) -> Iterator[FieldProblem]:
     """The containers that come first."""
-    seen = {container.get("name") or "" for container in around.spec.get("containers") or ()}
-    for position, container in enumerate(around.spec.get("initContainers") or ()):
-        path, name = f"{at}[{position}]", container.get("name") or ""
+    seen = {container.get("name") or "" for container in get(around.spec, "containers", ())}
+    for position, container in enumerate(get(around.spec, "initContainers", ())):
+        path = f"{at}[{position}]"
+        name = container.get("name") or ""
         yield from _common(path, container, around)
         yield from _restarts(path, container)
         if name in seen:
@@ -109,8 +112,9 @@ def ephemeral_containers(at: str, around: PodContext) -> Iterator[FieldProblem]:
         for container in around.spec.get(key) or ()
     }
     seen = set(others)
-    for position, container in enumerate(around.spec.get("ephemeralContainers") or ()):
-        path, name = f"{at}[{position}]", container.get("name") or ""
+    for position, container in enumerate(get(around.spec, "ephemeralContainers", ())):
+        path = f"{at}[{position}]"
+        name = container.get("name") or ""
         yield from _common(path, container, around)
         yield from image_spaces(path, container)
         if name in seen:
@@ -127,7 +131,7 @@ def _not_for_ephemeral(at: str, container: Raw) -> Iterator[FieldProblem]:
     for key in _NOT_EPHEMERAL:
         if container.get(key):
             yield forbidden(f"{at}.{key}", detail)
-    for position, mount in enumerate(container.get("volumeMounts") or ()):
+    for position, mount in enumerate(get(container, "volumeMounts", ())):
         for key in ("subPath", "subPathExpr"):
             if mount.get(key):
                 yield forbidden(f"{at}.volumeMounts[{position}].{key}", detail)
@@ -145,7 +149,7 @@ def _not_for_init(at: str, container: Raw) -> Iterator[FieldProblem]:
     for key in ("lifecycle", *PROBES):
         if container.get(key) is not None:
             yield forbidden(f"{at}.{key}", detail)
-    for position, policy in enumerate(container.get("resizePolicy") or ()):
+    for position, policy in enumerate(get(container, "resizePolicy", ())):
         if policy.get("restartPolicy") == "RestartContainer":
             path = f"{at}.resizePolicy[{position}].restartPolicy"
             detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
@@ -159,21 +163,21 @@ def _common(at: str, given: Raw, around: PodContext) -> Iterator[FieldProblem]:
         yield required(f"{at}.image")
     policy = given.get("terminationMessagePolicy") or ""
     yield from checks.one_of(f"{at}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
-    yield from _ports(f"{at}.ports", given.get("ports") or ())
-    yield from environment.variables(f"{at}.env", given.get("env") or ())
-    yield from environment.sources(f"{at}.envFrom", given.get("envFrom") or ())
+    yield from _ports(f"{at}.ports", get(given, "ports", ()))
+    yield from environment.variables(f"{at}.env", get(given, "env", ()))
+    yield from environment.sources(f"{at}.envFrom", get(given, "envFrom", ()))
     yield from mounts.mounts(f"{at}.volumeMounts", given, around.volumes)
     yield from mounts.devices(f"{at}.volumeDevices", given, around.volumes)
     yield from checks.one_of(
         f"{at}.imagePullPolicy", given.get("imagePullPolicy") or "", _PULL_POLICIES
     )
-    yield from amounts.of_container(f"{at}.resources", given.get("resources") or {})
+    yield from amounts.of_container(f"{at}.resources", get(given, "resources", {}))
     yield from around.claims.get(at, ())
     never = around.spec.get("restartPolicy") == "Never"
-    yield from _resizing(f"{at}.resizePolicy", given.get("resizePolicy") or (), never=never)
+    yield from _resizing(f"{at}.resizePolicy", get(given, "resizePolicy", ()), never=never)
     yield from security.of_container(
         f"{at}.securityContext",
-        given.get("securityContext") or {},
+        get(given, "securityContext", {}),
         shares_users=around.spec.get("hostUsers") is not False,
     )
 
@@ -181,7 +185,8 @@ def _common(at: str, given: Raw, around: PodContext) -> Iterator[FieldProblem]:
 def _ports(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
     seen: set[str] = set()
     for position, port in enumerate(given):
-        path, name = f"{at}[{position}]", port.get("name") or ""
+        path = f"{at}[{position}]"
+        name = port.get("name") or ""
         complaints = checks.port_name(name) if name else ()
         yield from (invalid(f"{path}.name", name, complaint) for complaint in complaints)
         if name and not complaints and name in seen:
@@ -200,7 +205,7 @@ def _ports(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
 def _host_ports(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
     seen: set[str] = set()
     for index, container in enumerate(given):
-        for position, port in enumerate(container.get("ports") or ()):
+        for position, port in enumerate(get(container, "ports", ())):
             if not port.get("hostPort"):
                 continue
             known = f"{port.get('protocol')}/{port.get('hostIP', '')}/{port['hostPort']}"
@@ -213,7 +218,8 @@ def _resizing(at: str, given: Sequence[Raw], *, never: bool) -> Iterator[FieldPr
     """What happens to a container whose resources change; `never`: nothing starts again."""
     seen: set[str] = set()
     for position, policy in enumerate(given):
-        name, action = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
+        name = policy.get("resourceName") or ""
+        action = policy.get("restartPolicy") or ""
         if name in seen:
             yield duplicate(f"{at}[{position}]", name)
         seen.add(name)
@@ -226,7 +232,8 @@ def _resizing(at: str, given: Sequence[Raw], *, never: bool) -> Iterator[FieldPr
 
 def _restarts(at: str, container: Raw) -> Iterator[FieldProblem]:
     """When a container by itself starts again."""
-    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
+    policy = container.get("restartPolicy")
+    rules = get(container, "restartPolicyRules", ())
     if policy is None and rules:
         detail = "must specify restartPolicy when restart rules are used"
         yield required(f"{at}.restartPolicy", detail)
@@ -249,6 +256,6 @@ def _restart_rule(at: str, rule: Raw) -> Iterator[FieldProblem]:
         yield not_supported(
             f"{at}.exitCodes.operator", codes.get("operator") or "", ("In", "NotIn")
         )
-    count = len(codes.get("values") or ())
+    count = len(get(codes, "values", ()))
     if count > _EXIT_CODES_MAX:
         yield too_many(f"{at}.exitCodes.values", count, _EXIT_CODES_MAX)

@@ -53,7 +53,8 @@ _BYTE_DIVISORS_SHOWN = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei"
 def variables(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
     """Those that are named one by one."""
     for position, variable in enumerate(given):
-        path, name = f"{at}[{position}]", variable.get("name") or ""
+        path = f"{at}[{position}]"
+        name = variable.get("name") or ""
         if not name:
             yield required(f"{path}.name")
         elif not _is_name(name):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules import checks
 from dryrack.kinds.validation.problems import forbidden, invalid, not_supported, required
 
@@ -33,7 +34,7 @@ _HEADER_SYNTAX = (
 def hooks(at: str, container: Raw, grace_seconds: int | None) -> Iterator[FieldProblem]:
     """What is done after the start and before the end, which has its time."""
     for key in ("postStart", "preStop"):
-        hook = (container.get("lifecycle") or {}).get(key)
+        hook = get(container, "lifecycle", {}).get(key)
         if hook is not None:
             yield from _handler(f"{at}.lifecycle.{key}", hook, grace_seconds)
 
@@ -90,7 +91,7 @@ def _action(at: str, kind: str, given: Raw) -> Iterator[FieldProblem]:
         return
     if given.get("scheme") not in ("HTTP", "HTTPS"):
         yield not_supported(f"{at}.scheme", given.get("scheme") or "", ("HTTP", "HTTPS"))
-    for header in given.get("httpHeaders") or ():
+    for header in get(given, "httpHeaders", ()):
         name = header.get("name") or ""
         if not re.fullmatch(_HEADER, name):
             yield invalid(f"{at}.httpHeaders", name, _HEADER_SYNTAX)

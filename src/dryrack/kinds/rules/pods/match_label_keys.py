@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.copies import each, within
 
 if TYPE_CHECKING:
@@ -44,4 +45,4 @@ def _narrowed(selector: Raw, term: Raw, labels: Raw) -> Raw:
     ]
     if not added:
         return selector
-    return {**selector, "matchExpressions": [*(selector.get("matchExpressions") or ()), *added]}
+    return {**selector, "matchExpressions": [*get(selector, "matchExpressions", ()), *added]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.pods.paths import descending, steps_back
 from dryrack.kinds.validation.problems import (
     FieldProblem,
@@ -27,8 +28,9 @@ def mounts(at: str, container: Raw, volumes: Mapping[str, Raw]) -> Iterator[Fiel
     """Volumes as folders."""
     devices = _by_name(container, "volumeDevices", "devicePath")
     seen: set[str] = set()
-    for position, mount in enumerate(container.get("volumeMounts") or ()):
-        path, name = f"{at}[{position}]", mount.get("name") or ""
+    for position, mount in enumerate(get(container, "volumeMounts", ())):
+        path = f"{at}[{position}]"
+        name = mount.get("name") or ""
         where = mount.get("mountPath") or ""
         if not name:
             yield required(f"{path}.name")
@@ -45,7 +47,7 @@ def mounts(at: str, container: Raw, volumes: Mapping[str, Raw]) -> Iterator[Fiel
             detail = "must not already exist as a path in volumeDevices"
             yield invalid(f"{path}.mountPath", where, detail)
         yield from _part(at, path, mount)
-        yield from _sharing(at, mount, container.get("securityContext") or {})
+        yield from _sharing(at, mount, get(container, "securityContext", {}))
 
 
 def _by_name(container: Raw, key: str, path: str) -> dict[str, str]:
@@ -54,7 +56,8 @@ def _by_name(container: Raw, key: str, path: str) -> dict[str, str]:
 
 def _part(all_of_them: str, at: str, mount: Raw) -> Iterator[FieldProblem]:
     """A mount of a part of a volume; the server names the list, not the mount."""
-    path, pattern = mount.get("subPath") or "", mount.get("subPathExpr") or ""
+    path = mount.get("subPath") or ""
+    pattern = mount.get("subPathExpr") or ""
     yield from descending(f"{all_of_them}.subPath", path)
     if path and pattern:
         detail = "subPathExpr and subPath are mutually exclusive"
@@ -87,8 +90,9 @@ def devices(at: str, container: Raw, volumes: Mapping[str, Raw]) -> Iterator[Fie
     mounted = _by_name(container, "volumeMounts", "mountPath")
     names: set[str] = set()
     places: set[str] = set()
-    for position, device in enumerate(container.get("volumeDevices") or ()):
-        path, name = f"{at}[{position}]", device.get("name") or ""
+    for position, device in enumerate(get(container, "volumeDevices", ())):
+        path = f"{at}[{position}]"
+        name = device.get("name") or ""
         yield from _source(f"{path}.name", name, names, volumes)
         yield from _place(f"{path}.devicePath", device.get("devicePath") or "", places)
         if name in mounted:

@@ -6,6 +6,7 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.validation.names import SUBDOMAIN_BYTES_MAX, checked, subdomain
 from dryrack.kinds.validation.problems import byte_length, forbidden, invalid, required
 
@@ -33,8 +34,8 @@ def host_network(at: str, spec: Raw) -> Iterator[FieldProblem]:
     """Who has no network of its own, has no ports of its own."""
     if not spec.get("hostNetwork"):
         return
-    for index, container in enumerate(spec.get("containers") or ()):
-        for position, port in enumerate(container.get("ports") or ()):
+    for index, container in enumerate(get(spec, "containers", ())):
+        for position, port in enumerate(get(container, "ports", ())):
             host = port.get("hostPort", 0)
             if host and host != port.get("containerPort"):
                 path = f"{at}.containers[{index}].ports[{position}].hostPort"
@@ -62,7 +63,7 @@ def host_users(at: str, spec: Raw) -> Iterator[FieldProblem]:
 
 def dns(at: str, given: Raw | None, policy: str) -> Iterator[FieldProblem]:
     """Whom it asks for names."""
-    servers = (given or {}).get("nameservers") or []
+    servers = get(given or {}, "nameservers", [])
     if policy == "None" and given is None:
         yield required(at, "must provide `dnsConfig` when `dnsPolicy` is None")
         return
@@ -75,8 +76,8 @@ def dns(at: str, given: Raw | None, policy: str) -> Iterator[FieldProblem]:
         yield invalid(f"{at}.nameservers", servers, detail)
     for position, server in enumerate(servers):
         yield from address(f"{at}.nameservers[{position}]", server)
-    yield from _searches(f"{at}.searches", (given or {}).get("searches") or [])
-    for position, option in enumerate((given or {}).get("options") or ()):
+    yield from _searches(f"{at}.searches", get(given or {}, "searches", []))
+    for position, option in enumerate(get(given or {}, "options", ())):
         if not option.get("name"):
             yield required(f"{at}.options[{position}]", "must not be empty")
 
@@ -105,7 +106,7 @@ def aliases(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
     """Names that it knows without asking."""
     for position, alias in enumerate(given):
         yield from address(f"{at}[{position}].ip", alias.get("ip") or "")
-        for index, name in enumerate(alias.get("hostnames") or ()):
+        for index, name in enumerate(get(alias, "hostnames", ())):
             yield from checked(f"{at}[{position}].hostnames[{index}]", name, subdomain)
 
 

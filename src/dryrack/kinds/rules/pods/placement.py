@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.core import NodeSelector
 from dryrack.kinds.decode import decode
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules import checks
 from dryrack.kinds.validation.names import checked, label
 from dryrack.kinds.validation.parts import node_selector
@@ -33,7 +34,7 @@ _POSITIVE = "must be greater than zero"
 
 def affinity(at: str, given: Raw) -> Iterator[FieldProblem]:
     """Nodes, pods to be with, pods to be away from."""
-    yield from _nodes(f"{at}.nodeAffinity", given.get("nodeAffinity") or {})
+    yield from _nodes(f"{at}.nodeAffinity", get(given, "nodeAffinity", {}))
     for key in ("podAffinity", "podAntiAffinity"):
         yield from _pods(f"{at}.{key}", given.get(key) or {})
 
@@ -45,7 +46,7 @@ def _nodes(at: str, given: Raw) -> Iterator[FieldProblem]:
     for position, term in enumerate(given.get(_PREFERRED) or ()):
         path = f"{at}.{_PREFERRED}[{position}]"
         yield from _weight(path, term)
-        yield from _preference(f"{path}.preference", term.get("preference") or {})
+        yield from _preference(f"{path}.preference", get(term, "preference", {}))
 
 
 def _weight(at: str, term: Raw) -> Iterator[FieldProblem]:
@@ -68,13 +69,13 @@ def _pods(at: str, given: Raw) -> Iterator[FieldProblem]:
     for position, wish in enumerate(given.get(_PREFERRED) or ()):
         path = f"{at}.{_PREFERRED}[{position}]"
         yield from _weight(path, wish)
-        yield from _term(f"{path}.podAffinityTerm", wish.get("podAffinityTerm") or {})
+        yield from _term(f"{path}.podAffinityTerm", get(wish, "podAffinityTerm", {}))
 
 
 def _term(at: str, term: Raw) -> Iterator[FieldProblem]:
     for key in ("labelSelector", "namespaceSelector"):
         yield from checks.selector_problems(f"{at}.{key}", term.get(key))
-    for name in term.get("namespaces") or ():
+    for name in get(term, "namespaces", ()):
         yield from checked(f"{at}.namespace", name, label)
     yield from _label_keys(at, term)
     key = term.get("topologyKey") or ""
@@ -115,7 +116,8 @@ def _label_keys(at: str, term: Raw) -> Iterator[FieldProblem]:
     names by itself, too.
     """
     selector = term.get("labelSelector")
-    alike, unlike = term.get("matchLabelKeys") or [], term.get("mismatchLabelKeys") or []
+    alike = get(term, "matchLabelKeys", [])
+    unlike = get(term, "mismatchLabelKeys", [])
     for name, keys in (("matchLabelKeys", alike), ("mismatchLabelKeys", unlike)):
         if keys and selector is None:
             detail = "must not be specified when labelSelector is not set"
@@ -124,8 +126,8 @@ def _label_keys(at: str, term: Raw) -> Iterator[FieldProblem]:
         for position, key in enumerate(keys):
             yield from checks.qualified(f"{at}.{name}[{position}]", key)
     last = {key: position for position, key in enumerate(alike)}
-    seen = set((selector or {}).get("matchLabels") or ())
-    for expression in (selector or {}).get("matchExpressions") or ():
+    seen = set(get(selector or {}, "matchLabels", ()))
+    for expression in get(selector or {}, "matchExpressions", ()):
         key = expression.get("key") or ""
         if key in last and key in seen:
             yield invalid(
@@ -152,7 +154,8 @@ def gates(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
     """What a pod waits for before it is scheduled."""
     seen: set[str] = set()
     for position, gate in enumerate(given):
-        path, name = f"{at}[{position}]", gate.get("name") or ""
+        path = f"{at}[{position}]"
+        name = gate.get("name") or ""
         yield from checks.qualified(path, name)
         if name in seen:
             yield duplicate(path, name)

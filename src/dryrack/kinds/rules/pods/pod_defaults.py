@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.quota_usage.pods import PAGES, SHARED, requested
 from dryrack.kinds.rules.copies import at, each, filled, forgetting, within
 
@@ -48,7 +49,8 @@ def pod(obj: Raw) -> Raw:
 
 def _addressed(status: Raw) -> Raw:
     """The addresses have an old name for the first and a new one for all; the old one wins."""
-    first, every = status.get("podIP") or "", status.get("podIPs") or []
+    first = status.get("podIP") or ""
+    every = get(status, "podIPs", [])
     known = every[0].get("ip") or "" if every else ""
     if first == known:
         return status
@@ -90,14 +92,14 @@ def with_requests(given: Raw) -> Raw:
 
 def _requesting(container: Raw) -> Raw:
     """Who has a limit and no request, requests the limit."""
-    resources = container.get("resources") or {}
+    resources = get(container, "resources", {})
     limits = resources.get("limits")
-    if not limits or limits.keys() <= (resources.get("requests") or {}).keys():
+    if not limits or limits.keys() <= get(resources, "requests", {}).keys():
         return container
     return within(
         container,
         "resources",
-        lambda given: {**given, "requests": {**limits, **(given.get("requests") or {})}},
+        lambda given: {**given, "requests": {**limits, **get(given, "requests", {})}},
     )
 
 
@@ -190,11 +192,11 @@ def _with_pod_requests(spec: Raw) -> Raw:
 
     Requests follow from those of its containers where they have any, and else from the limits.
     """
-    resources = spec.get("resources") or {}
+    resources = get(spec, "resources", {})
     limits = resources.get("limits")
     if not limits:
         return spec
-    requests = dict(resources.get("requests") or {})
+    requests = dict(get(resources, "requests", {}))
     for name in SHARED:
         total = requested(spec, name)
         if name not in requests and total is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.copies import within
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.rules.pods import pod_defaults, resource_amounts
@@ -32,7 +33,7 @@ class PodRules(KindRules):
         return with_own_labels(super().as_new(obj))
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        spec = obj.get("spec") or {}
+        spec = spec_of(obj)
         return [*pod_problems(obj), *only_of_pods(spec), *_only_new(spec)]
 
 
@@ -46,21 +47,21 @@ def resource_problems(spec: Raw) -> Iterator[FieldProblem]:
     """Yield what is wrong with the requests and limits of a pod and of its containers."""
     for key in ("initContainers", "containers"):
         for number, container in enumerate(spec.get(key) or ()):
-            given = container.get("resources") or {}
+            given = get(container, "resources", {})
             yield from resource_amounts.of_container(f"spec.{key}[{number}].resources", given)
     yield from resource_amounts.of_pod("spec.resources", spec)
 
 
 def with_own_labels(pod: Raw) -> Raw:
     """Return a new pod with `matchLabelKeys` merged into its selectors."""
-    labels = (pod.get("metadata") or {}).get("labels") or {}
-    return {**pod, "spec": following(pod.get("spec") or {}, labels)}
+    labels = get(pod, "metadata.labels", {})
+    return {**pod, "spec": following(spec_of(pod), labels)}
 
 
 def pod_problems(pod: Raw) -> Iterator[FieldProblem]:
     """Yield what is wrong with the spec of a pod, new or existing."""
-    annotations = (pod.get("metadata") or {}).get("annotations") or {}
-    return spec_problems("spec", pod.get("spec") or {}, annotations)
+    annotations = get(pod, "metadata.annotations", {})
+    return spec_problems("spec", spec_of(pod), annotations)
 
 
 def only_of_pods(spec: Raw) -> Iterator[FieldProblem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.quantity import Quantity, QuantityError
 from dryrack.kinds.quota_usage.pods import requested
 from dryrack.kinds.rules import checks
@@ -49,8 +50,8 @@ def of_pod(at: str, spec: Raw) -> Iterator[FieldProblem]:
             detail = f"must be greater than or equal to aggregate container requests of {total}"
             yield invalid(f"{at}.requests[{name}]", str(amount), detail)
     whole = _quantities(given, "limits")
-    for position, container in enumerate(spec.get("containers") or ()):
-        limits = _quantities(container.get("resources") or {}, "limits")
+    for position, container in enumerate(get(spec, "containers", ())):
+        limits = _quantities(get(container, "resources", {}), "limits")
         for name, limit in sorted(limits.items()):
             if name in whole and limit > whole[name]:
                 detail = f"must be less than or equal to pod limits of {whole[name]}"
@@ -62,7 +63,8 @@ def _quantities(given: Raw, part: str) -> dict[str, Quantity]:
 
 
 def _amounts(at: str, given: Raw, naming: Naming) -> Iterator[FieldProblem]:
-    limits, requests = _quantities(given, "limits"), _quantities(given, "requests")
+    limits = _quantities(given, "limits")
+    requests = _quantities(given, "requests")
     for name, amount in sorted(limits.items()):
         yield from _amount(f"{at}.limits[{name}]", name, amount, naming)
         yield from _pages(f"{at}.limits[{name}]", name, amount)
@@ -132,7 +134,8 @@ def _is_multiple(amount: Quantity, size: str) -> bool:
 def _within_limit(
     at: str, name: str, amount: Quantity, limits: Mapping[str, Quantity]
 ) -> Iterator[FieldProblem]:
-    limit, is_shareable = limits.get(name), checks.is_native(name) and _PAGES not in name
+    limit = limits.get(name)
+    is_shareable = checks.is_native(name) and _PAGES not in name
     if limit is None and not is_shareable:
         detail = "Limit must be set for non overcommitable resources"
         yield required(f"{at}.limits", detail)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.pods.paths import descending
 from dryrack.kinds.validation.problems import duplicate, invalid, not_supported, required
@@ -28,13 +29,13 @@ _SYSCTL = rf"^({_SYSCTL_PART}[\./])*{_SYSCTL_PART}$"
 def of_pod(at: str, given: Raw, spec: Raw) -> Iterator[FieldProblem]:
     """What holds for all containers."""
     yield from _identities(at, given, ("fsGroup", "runAsUser", "runAsGroup"))
-    for position, group in enumerate(given.get("supplementalGroups") or ()):
+    for position, group in enumerate(get(given, "supplementalGroups", ())):
         path = f"{at}.supplementalGroups[{position}]"
         yield from checks.in_range(path, group, 0, checks.INT32_MAX)
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield invalid(f"{at}.shareProcessNamespace", True, detail)
-    yield from _sysctls(f"{at}.sysctls", given.get("sysctls") or (), spec)
+    yield from _sysctls(f"{at}.sysctls", get(given, "sysctls", ()), spec)
     yield from _one_of(at, given, "fsGroupChangePolicy", ("Always", "OnRootMismatch"))
     yield from _seccomp(f"{at}.seccompProfile", given.get("seccompProfile"))
     yield from _app_armor(f"{at}.appArmorProfile", given.get("appArmorProfile"))
@@ -70,7 +71,8 @@ def _one_of(at: str, given: Raw, key: str, known: Sequence[str]) -> Iterator[Fie
 def _sysctls(at: str, given: Sequence[Raw], spec: Raw) -> Iterator[FieldProblem]:
     seen: set[str] = set()
     for position, setting in enumerate(given):
-        path, name = f"{at}[{position}].name", setting.get("name") or ""
+        path = f"{at}[{position}].name"
+        name = setting.get("name") or ""
         if not name:
             yield required(path)
         elif len(name) > _SYSCTL_CHARS_MAX or not re.match(_SYSCTL, name):
@@ -94,7 +96,8 @@ def _shared_with_host(at: str, name: str, spec: Raw) -> Iterator[FieldProblem]:
 def _seccomp(at: str, given: Raw | None) -> Iterator[FieldProblem]:
     if given is None:
         return
-    kind, profile = given.get("type") or "", given.get("localhostProfile")
+    kind = given.get("type") or ""
+    profile = given.get("localhostProfile")
     yield from _profile_type(f"{at}.type", kind, "seccompProfile")
     if kind != "Localhost" and profile is not None:
         detail = "can only be set when seccomp type is Localhost"
@@ -116,7 +119,8 @@ def _profile_type(at: str, kind: str, field: str) -> Iterator[FieldProblem]:
 def _app_armor(at: str, given: Raw | None) -> Iterator[FieldProblem]:
     if given is None:
         return
-    kind, profile = given.get("type") or "", given.get("localhostProfile")
+    kind = given.get("type") or ""
+    profile = given.get("localhostProfile")
     yield from _profile_type(f"{at}.type", kind, "appArmorProfile")
     if kind == "Localhost":
         yield from _local_profile(f"{at}.localhostProfile", profile or "")
@@ -136,5 +140,5 @@ def _escalation(at: str, given: Raw) -> Iterator[FieldProblem]:
     what = "cannot set `allowPrivilegeEscalation` to false and"
     if given.get("privileged"):
         yield invalid(at, given, f"{what} `privileged` to true")
-    if "CAP_SYS_ADMIN" in ((given.get("capabilities") or {}).get("add") or ()):
+    if "CAP_SYS_ADMIN" in get(given, "capabilities.add", ()):
         yield invalid(at, given, f"{what} `capabilities.Add` CAP_SYS_ADMIN")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.pods import network, placement, security
 from dryrack.kinds.rules.pods import resource_amounts as amounts
@@ -50,7 +51,7 @@ _OTHER_NAMES = (("hostname", label), ("subdomain", label))
 def spec_problems(at: str, spec: Raw, annotations: Raw | None = None) -> Iterator[FieldProblem]:
     """Everything about a spec under a path."""
     # Only the spec of a pod is at the top; all others are templates.
-    found, known = volumes(f"{at}.volumes", spec.get("volumes") or (), of_pod=at == "spec")
+    found, known = volumes(f"{at}.volumes", get(spec, "volumes", ()), of_pod=at == "spec")
     yield from found
     claims = _claims(at, spec, annotations or {})
     prefix = f"{at}.resourceClaims"
@@ -69,7 +70,7 @@ def spec_problems(at: str, spec: Raw, annotations: Raw | None = None) -> Iterato
 def _claims(at: str, spec: Raw, annotations: Raw) -> list[FieldProblem]:
     """What the spec says about claims, judged as everywhere, under the path it has here."""
     users = [spec, *(each for key in _LISTS for each in spec.get(key) or ())]
-    used = any("claims" in (each.get("resources") or {}) for each in users)
+    used = any("claims" in get(each, "resources", {}) for each in users)
     if not spec.get("resourceClaims") and not used:
         return []
     wanted = {key: spec[key] for key in ("resourceClaims", "resources", *_LISTS) if key in spec}
@@ -97,17 +98,17 @@ def _policies(at: str, spec: Raw) -> Iterator[FieldProblem]:
     yield from checks.one_of(f"{at}.restartPolicy", policy, _RESTART_POLICIES)
     yield from checks.one_of(f"{at}.dnsPolicy", spec.get("dnsPolicy") or "", _DNS_POLICIES)
     yield from checks.labels_of(f"{at}.nodeSelector", spec.get("nodeSelector"))
-    yield from security.of_pod(f"{at}.securityContext", spec.get("securityContext") or {}, spec)
+    yield from security.of_pod(f"{at}.securityContext", get(spec, "securityContext", {}), spec)
 
 
 def _placement(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    yield from placement.affinity(f"{at}.affinity", spec.get("affinity") or {})
+    yield from placement.affinity(f"{at}.affinity", get(spec, "affinity", {}))
     yield from network.dns(f"{at}.dnsConfig", spec.get("dnsConfig"), spec.get("dnsPolicy") or "")
-    for position, gate in enumerate(spec.get("readinessGates") or ()):
+    for position, gate in enumerate(get(spec, "readinessGates", ())):
         path = f"{at}.readinessGates[{position}].conditionType"
         yield from checks.qualified(path, gate.get("conditionType") or "")
-    yield from placement.gates(f"{at}.schedulingGates", spec.get("schedulingGates") or ())
-    constraints = spec.get("topologySpreadConstraints") or ()
+    yield from placement.gates(f"{at}.schedulingGates", get(spec, "schedulingGates", ()))
+    constraints = get(spec, "topologySpreadConstraints", ())
     yield from placement.spread(f"{at}.topologySpreadConstraints", constraints)
     yield from network.host_users(at, spec)
 
@@ -122,8 +123,8 @@ def _identity(at: str, spec: Raw) -> Iterator[FieldProblem]:
     for key, checker in _OTHER_NAMES:
         if spec.get(key):
             yield from checked(f"{at}.{key}", spec[key], checker)
-    yield from tolerations(f"{at}.tolerations", spec.get("tolerations") or ())
-    yield from network.aliases(f"{at}.hostAliases", spec.get("hostAliases") or ())
+    yield from tolerations(f"{at}.tolerations", get(spec, "tolerations", ()))
+    yield from network.aliases(f"{at}.hostAliases", get(spec, "hostAliases", ()))
     yield from _classes(at, spec)
 
 
@@ -148,7 +149,8 @@ def tolerations(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
 
 
 def _toleration(at: str, given: Raw) -> Iterator[FieldProblem]:
-    key, operator = given.get("key") or "", given.get("operator") or ""
+    key = given.get("key") or ""
+    operator = given.get("operator") or ""
     effect = given.get("effect") or ""
     if key:
         yield from checks.qualified(f"{at}.key", key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.rules.checks import driver_name
 from dryrack.kinds.rules.pods.environment import (
@@ -41,7 +42,8 @@ _PATH_TYPES = (
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _MODE_MAX = 0o777
 _MODE = "must be a number between 0 and 0777 (octal), both inclusive"
-_TOKEN_SECONDS_MIN, _TOKEN_SECONDS_MAX = 600, 2**32
+_TOKEN_SECONDS_MIN = 600
+_TOKEN_SECONDS_MAX = 2**32
 # By kind of volume: the fields without which it says nothing.
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "hostPath": ("path",),
@@ -144,11 +146,11 @@ def _ephemeral(at: str, given: Raw) -> Iterator[FieldProblem]:
     if template is None:
         yield required(f"{at}.volumeClaimTemplate")
     else:
-        yield from claim_problems(f"{at}.volumeClaimTemplate.spec", template.get("spec") or {})
+        yield from claim_problems(f"{at}.volumeClaimTemplate.spec", spec_of(template))
 
 
 def _items(at: str, given: Raw) -> Iterator[FieldProblem]:
-    for position, item in enumerate(given.get("items") or ()):
+    for position, item in enumerate(get(given, "items", ())):
         yield from _item(f"{at}.items[{position}]", item)
 
 
@@ -162,7 +164,7 @@ def _item(at: str, given: Raw) -> Iterator[FieldProblem]:
 
 def _fields(at: str, given: Raw) -> Iterator[FieldProblem]:
     """Files about the pod itself; the server does not say which."""
-    for item in given.get("items") or ():
+    for item in get(given, "items", ()):
         yield from _field(at, item)
 
 
@@ -170,7 +172,8 @@ def _field(at: str, item: Raw) -> Iterator[FieldProblem]:
     if not item.get("path"):
         yield required(f"{at}.path")
     yield from not_reserved(f"{at}.path", item.get("path") or "")
-    field, amount = item.get("fieldRef"), item.get("resourceFieldRef")
+    field = item.get("fieldRef")
+    amount = item.get("resourceFieldRef")
     if field is not None:
         yield from field_source(f"{at}.fieldRef", field, FILE_FIELDS)
         if amount is not None:
@@ -186,8 +189,9 @@ def _field(at: str, item: Raw) -> Iterator[FieldProblem]:
 def _projected(at: str, given: Raw) -> Iterator[FieldProblem]:
     """Files from several places in one folder."""
     paths: set[str] = set()
-    for position, source in enumerate(given.get("sources") or ()):
-        path, found = f"{at}.sources[{position}]", [kind for kind in _PROJECTED if kind in source]
+    for position, source in enumerate(get(given, "sources", ())):
+        path = f"{at}.sources[{position}]"
+        found = [kind for kind in _PROJECTED if kind in source]
         for kind in found:
             yield from _part(at, f"{path}.{kind}", source[kind], paths)
         if len(found) > 1:
@@ -204,7 +208,7 @@ def _part(at: str, path: str, given: Raw, paths: set[str]) -> Iterator[FieldProb
         return
     if kind != "downwardAPI" and not given.get("name"):
         yield required(f"{path}.name")
-    for position, item in enumerate(given.get("items") or ()):
+    for position, item in enumerate(get(given, "items", ())):
         where = item.get("path") or ""
         if kind == "downwardAPI":
             yield from _field(path, item)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.pods.network import address
 from dryrack.kinds.rules.services import needs
 from dryrack.kinds.validation.problems import Token, duplicate, invalid, not_supported, required
@@ -24,7 +25,7 @@ def related_problems(spec: Raw) -> Iterator[FieldProblem]:
     """What is wrong with the address, the addresses, and their families."""
     if not needs.address(spec):
         return
-    addresses = spec.get("clusterIPs") or []
+    addresses = get(spec, "clusterIPs", [])
     yield from _in_step(spec.get("clusterIP") or "", addresses)
     yield from _families(spec)
     for position, text in enumerate(addresses):
@@ -48,7 +49,7 @@ def _in_step(first: str, addresses: Sequence[str]) -> Iterator[FieldProblem]:
 
 def _families(spec: Raw) -> Iterator[FieldProblem]:
     seen: set[str] = set()
-    for position, family in enumerate(spec.get("ipFamilies") or ()):
+    for position, family in enumerate(get(spec, "ipFamilies", ())):
         path = f"spec.ipFamilies[{position}]"
         if family not in FAMILIES:
             yield not_supported(path, family, FAMILIES)

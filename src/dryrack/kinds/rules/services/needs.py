@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
+
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
@@ -36,4 +38,4 @@ def is_external(spec: Raw) -> bool:
 
 
 def is_headless(spec: Raw) -> bool:
-    return (spec.get("clusterIPs") or []) == [NONE]
+    return get(spec, "clusterIPs", []) == [NONE]

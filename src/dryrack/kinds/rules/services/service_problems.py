@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.pods.network import address
 from dryrack.kinds.rules.services import needs
@@ -36,17 +37,18 @@ _ONLY_BALANCED = "may only be used when `type` is 'LoadBalancer'"
 
 def problems(service: Raw) -> Iterator[FieldProblem]:
     """Everything about a service as it would be stored."""
-    spec, annotations = service["spec"], service["metadata"].get("annotations") or {}
+    spec = service["spec"]
+    annotations = get(service["metadata"], "annotations", {})
     yield from _by_type(spec)
-    yield from _ports(spec.get("ports") or [])
+    yield from _ports(get(spec, "ports", []))
     yield from checks.labels_of("spec.selector", spec.get("selector"))
     yield from _affinity(spec)
     yield from related_problems(spec)
-    for position, text in enumerate(spec.get("externalIPs") or ()):
+    for position, text in enumerate(get(spec, "externalIPs", ())):
         yield from address(f"spec.externalIPs[{position}]", text)
     yield from checks.one_of("spec.type", spec.get("type") or "", _TYPES)
     yield from _node_ports(spec)
-    yield from _twins(spec.get("ports") or ())
+    yield from _twins(get(spec, "ports", ()))
     yield from _sources(spec, annotations)
     yield from _balancer(spec)
     yield from _traffic(spec)
@@ -72,7 +74,8 @@ def _by_type(spec: Raw) -> Iterator[FieldProblem]:
 def _ports(given: Sequence[Raw]) -> Iterator[FieldProblem]:
     seen: set[str] = set()
     for position, port in enumerate(given):
-        at, name = f"spec.ports[{position}]", port.get("name") or ""
+        at = f"spec.ports[{position}]"
+        name = port.get("name") or ""
         if name:
             yield from checked(f"{at}.name", name, label)
             if name in seen:
@@ -92,7 +95,7 @@ def _affinity(spec: Raw) -> Iterator[FieldProblem]:
     yield from checks.one_of("spec.sessionAffinity", affinity, _AFFINITIES)
     if affinity != "ClientIP":
         return
-    client = (spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}
+    client = get(spec, "sessionAffinityConfig.clientIP", {})
     seconds = client.get("timeoutSeconds", 0)
     if not 0 < seconds <= _DAY_SECONDS:
         path = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
@@ -102,8 +105,9 @@ def _affinity(spec: Raw) -> Iterator[FieldProblem]:
 def _node_ports(spec: Raw) -> Iterator[FieldProblem]:
     seen: set[tuple[str, int]] = set()
     repeated: list[FieldProblem] = []
-    for position, port in enumerate(spec.get("ports") or ()):
-        opened, path = port.get("nodePort"), f"spec.ports[{position}].nodePort"
+    for position, port in enumerate(get(spec, "ports", ())):
+        opened = port.get("nodePort")
+        path = f"spec.ports[{position}].nodePort"
         if not opened:
             continue
         if spec.get("type") == "ClusterIP":
@@ -118,7 +122,8 @@ def _node_ports(spec: Raw) -> Iterator[FieldProblem]:
 def _twins(ports: Sequence[Raw]) -> Iterator[FieldProblem]:
     seen: set[tuple[str, int]] = set()
     for position, port in enumerate(ports):
-        protocol, number = port.get("protocol") or "", port.get("port", 0)
+        protocol = port.get("protocol") or ""
+        number = port.get("port", 0)
         if (protocol, number) in seen:
             yield duplicate(f"spec.ports[{position}]", port)
         seen.add((protocol, number))
@@ -126,7 +131,7 @@ def _twins(ports: Sequence[Raw]) -> Iterator[FieldProblem]:
 
 def _sources(spec: Raw, annotations: Raw) -> Iterator[FieldProblem]:
     is_balancer = spec.get("type") == "LoadBalancer"
-    given = spec.get("loadBalancerSourceRanges") or ()
+    given = get(spec, "loadBalancerSourceRanges", ())
     if given:
         at = "spec.LoadBalancerSourceRanges"
         if not is_balancer:
@@ -168,7 +173,8 @@ def _traffic(spec: Raw) -> Iterator[FieldProblem]:
 
 
 def _health(spec: Raw) -> Iterator[FieldProblem]:
-    path, port = "spec.healthCheckNodePort", spec.get("healthCheckNodePort") or 0
+    path = "spec.healthCheckNodePort"
+    port = spec.get("healthCheckNodePort") or 0
     if needs.health_check(spec):
         yield from checks.port_number(path, port) if port else (required(path),)
     elif port:

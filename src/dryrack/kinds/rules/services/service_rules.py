@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.copies import at, completed, each, filled, with_value, without
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.rules.namespaces import LABEL
@@ -44,7 +45,7 @@ class ServiceRules(KindRules):
 
 def _defaulted(obj: Raw) -> Raw:
     """The service with what does not depend on what others have."""
-    spec = filled(obj.get("spec") or {}, {"sessionAffinity": "None", "type": "ClusterIP"})
+    spec = filled(spec_of(obj), {"sessionAffinity": "None", "type": "ClusterIP"})
     spec = each(_affine(spec), "ports", _port)
     if needs.is_external(spec):
         spec = filled(spec, {"externalTrafficPolicy": "Cluster"})
@@ -60,7 +61,7 @@ def _defaulted(obj: Raw) -> Raw:
 def _affine(spec: Raw) -> Raw:
     if spec["sessionAffinity"] == "None":
         return without(spec, "sessionAffinityConfig")
-    client = (spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}
+    client = get(spec, "sessionAffinityConfig.clientIP", {})
     if spec["sessionAffinity"] != "ClientIP" or client.get("timeoutSeconds") is not None:
         return spec
     config = {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}}
@@ -80,10 +81,12 @@ def _ingress(point: Raw) -> Raw:
 
 def in_step(spec: Raw, old: Raw | None = None) -> Raw:
     """The list of addresses follows the first of them, for those who do not know the list."""
-    first, given = spec.get("clusterIP") or "", spec.get("clusterIPs") or []
+    first = spec.get("clusterIP") or ""
+    given = get(spec, "clusterIPs", [])
     if old is None:
         return {**spec, "clusterIPs": [first]} if first and not given else spec
-    before, known = old.get("clusterIP") or "", old.get("clusterIPs") or []
+    before = old.get("clusterIP") or ""
+    known = get(old, "clusterIPs", [])
     if not given and first == before:
         return with_value(spec, "clusterIPs", known or None)
     if first == before or given != known:

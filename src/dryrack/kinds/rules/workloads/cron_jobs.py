@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.checks import non_negative, one_of
 from dryrack.kinds.rules.copies import filled
 from dryrack.kinds.rules.cron_schedules import ScheduleError, parse_schedule, time_zone
@@ -46,8 +47,8 @@ class CronJobRules(WorkloadRules):
         return in_spec(obj, self.defaults)
 
     def defaults(self, spec: Raw) -> Raw:
-        template = spec.get("jobTemplate") or {}
-        job = completed(job_policies.completed(template.get("spec") or {}))
+        template = get(spec, "jobTemplate", {})
+        job = completed(job_policies.completed(spec_of(template)))
         return {**filled(spec, _DEFAULTS), "jobTemplate": {**template, "spec": job}}
 
     def new_problems(self, obj: Raw, meta: ObjectMeta) -> Sequence[FieldProblem]:
@@ -75,13 +76,14 @@ def cron_spec_problems(spec: Raw, old: Raw | None) -> Iterator[FieldProblem]:
     if zone is not None and (old is None or old.get("timeZone") != zone):
         yield from _zone(zone)
     yield from one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy") or "", _POLICIES)
-    yield from _template((spec.get("jobTemplate") or {}).get("spec") or {})
+    yield from _template(get(spec, "jobTemplate.spec", {}))
     for key in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         yield from non_negative(f"spec.{key}", spec.get(key))
 
 
 def _schedule(spec: Raw, *, may_have_zone: bool) -> Iterator[FieldProblem]:
-    at, schedule = "spec.schedule", spec["schedule"]
+    at = "spec.schedule"
+    schedule = spec["schedule"]
     try:
         parse_schedule(schedule)
     except ScheduleError as error:

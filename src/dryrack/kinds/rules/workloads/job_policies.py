@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.checks import non_negative
 from dryrack.kinds.rules.copies import each, filled, within
 from dryrack.kinds.text.quoting import quoted
@@ -51,7 +52,8 @@ def failure_problems(spec: Raw) -> Iterator[FieldProblem]:
     policy = spec.get("podFailurePolicy")
     if policy is None:
         return
-    at, rules = "spec.podFailurePolicy.rules", policy.get("rules") or ()
+    at = "spec.podFailurePolicy.rules"
+    rules = get(policy, "rules", ())
     if len(rules) > _RULES_MAX:
         yield too_many(at, len(rules), _RULES_MAX)
     names = _containers(spec)
@@ -60,7 +62,7 @@ def failure_problems(spec: Raw) -> Iterator[FieldProblem]:
 
 
 def _containers(spec: Raw) -> Collection[str]:
-    pod = (spec.get("template") or {}).get("spec") or {}
+    pod = get(spec, "template.spec", {})
     return [
         container.get("name") or ""
         for key in ("containers", "initContainers")
@@ -72,7 +74,8 @@ def _failure_rule(
     at: str, rule: Raw, spec: Raw, containers: Collection[str]
 ) -> Iterator[FieldProblem]:
     yield from _action(f"{at}.action", rule.get("action") or "", spec)
-    codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or ()
+    codes = rule.get("onExitCodes")
+    conditions = get(rule, "onPodConditions", ())
     if codes is not None:
         yield from _exit_codes(f"{at}.onExitCodes", codes, containers)
     if conditions:
@@ -112,7 +115,7 @@ def _exit_codes(at: str, given: Raw, containers: Collection[str]) -> Iterator[Fi
     if name is not None and name not in containers:
         detail = "must be one of the container or initContainer names in the pod template"
         yield invalid(f"{at}.containerName", name, detail)
-    values = given.get("values") or []
+    values = get(given, "values", [])
     if not values:
         yield invalid(f"{at}.values", given.get("values"), "at least one value is required")
     elif len(values) > _EXIT_CODES_MAX:
@@ -142,7 +145,8 @@ def success_problems(spec: Raw) -> Iterator[FieldProblem]:
     policy = spec.get("successPolicy")
     if policy is None:
         return
-    at, rules = "spec.successPolicy", policy.get("rules") or ()
+    at = "spec.successPolicy"
+    rules = get(policy, "rules", ())
     if spec.get("completionMode") != "Indexed":
         yield invalid(at, policy, "requires indexed completion mode")
         return
@@ -158,7 +162,8 @@ def success_problems(spec: Raw) -> Iterator[FieldProblem]:
 
 
 def _success_rule(at: str, rule: Raw, completions: int) -> Iterator[FieldProblem]:
-    indexes, count = rule.get("succeededIndexes"), rule.get("succeededCount")
+    indexes = rule.get("succeededIndexes")
+    count = rule.get("succeededCount")
     if indexes is None and count is None:
         detail = "at least one of succeededCount or succeededIndexes must be specified"
         yield required(at, detail)
@@ -192,7 +197,8 @@ class IndexesError(ValueError):
 
 def counted(indexes: str, completions: int) -> int:
     """How many indexes a list such as `1,3-5` has; raises an `IndexesError`."""
-    total, last = 0, -1
+    total = 0
+    last = -1
     for interval in indexes.split(",") if indexes else ():
         first, end = _interval(interval, completions)
         if total and last >= first:

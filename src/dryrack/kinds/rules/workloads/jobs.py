@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get, metadata_of, spec_of
 from dryrack.kinds.rules.checks import (
     INT32_MAX,
     non_negative,
@@ -36,8 +37,10 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
 
-_UID, _NAME = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"
-_OLD_UID, _OLD_NAME = "controller-uid", "job-name"
+_UID = "batch.kubernetes.io/controller-uid"
+_NAME = "batch.kubernetes.io/job-name"
+_OLD_UID = "controller-uid"
+_OLD_NAME = "job-name"
 _COUNTS = (
     "parallelism",
     "completions",
@@ -52,7 +55,8 @@ _REPLACEMENTS = ("Failed", "TerminatingOrFailed")
 _MODES = ("NonIndexed", "Indexed")
 _PARALLELISM_MAX = 100_000
 _FAILED_MAX = 100_000
-_MANY, _OF_MANY_MAX = 100_000, 10_000
+_MANY = 100_000
+_OF_MANY_MAX = 10_000
 _BACKOFF_LIMIT = 6
 _MANAGED_BY_BYTES_MAX = 63
 _PATH_SYNTAX = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
@@ -90,7 +94,7 @@ class JobRules(WorkloadRules):
         return with_own_pods(super().as_new(obj))
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        spec = obj.get("spec") or {}
+        spec = spec_of(obj)
         return [*_own_pods(obj), *self.spec_problems(spec), *_host_names(obj, spec)]
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
@@ -136,14 +140,16 @@ def labelled(obj: Raw) -> Raw:
 
 def _selecting(job: Raw) -> Raw:
     """The spec with labels and a selector that no other job has."""
-    spec, meta = job["spec"], job["metadata"]
-    name, uid = meta.get("name") or "", meta["uid"]
+    spec = job["spec"]
+    meta = job["metadata"]
+    name = meta.get("name") or ""
+    uid = meta["uid"]
     own = {_OLD_NAME: name, _NAME: name, _OLD_UID: uid, _UID: uid}
-    template = spec.get("template") or {}
-    inner = template.get("metadata") or {}
-    labels = dict(sorted({**own, **(inner.get("labels") or {})}.items()))
-    selector = spec.get("selector") or {}
-    matched = {_UID: uid, **(selector.get("matchLabels") or {})}
+    template = get(spec, "template", {})
+    inner = metadata_of(template)
+    labels = dict(sorted({**own, **get(inner, "labels", {})}.items()))
+    selector = get(spec, "selector", {})
+    matched = {_UID: uid, **get(selector, "matchLabels", {})}
     return {
         **spec,
         "selector": {**selector, "matchLabels": dict(sorted(matched.items()))},
@@ -153,11 +159,13 @@ def _selecting(job: Raw) -> Raw:
 
 def _own_pods(job: Raw) -> Iterator[FieldProblem]:
     """That the made-up labels are there and as they were made."""
-    spec, meta = job.get("spec") or {}, job["metadata"]
+    spec = spec_of(job)
+    meta = job["metadata"]
     selector = spec.get("selector")
     if spec.get("manualSelector") or selector is None:
         return
-    name, uid = meta.get("name") or "", meta.get("uid") or ""
+    name = meta.get("name") or ""
+    uid = meta.get("uid") or ""
     expected = {_OLD_UID: uid, _OLD_NAME: name, _UID: uid, _NAME: name}
     labels = labels_of(spec) or {}
     for key, value in expected.items():
@@ -172,7 +180,8 @@ def _own_pods(job: Raw) -> Iterator[FieldProblem]:
 
 def _host_names(job: Raw, spec: Raw) -> Iterator[FieldProblem]:
     """Pods with an index are called after it, to the last."""
-    name, completions = job["metadata"].get("name") or "", spec.get("completions") or 0
+    name = job["metadata"].get("name") or ""
+    completions = spec.get("completions") or 0
     last = f"{name}-{completions - 1}"
     if spec.get("completionMode") == "Indexed" and completions > 0 and label(last):
         detail = f"will not able to create pod with invalid DNS label: {last}"
@@ -211,7 +220,8 @@ def _numbers(spec: Raw) -> Iterator[FieldProblem]:
 
 
 def _indexed(spec: Raw) -> Iterator[FieldProblem]:
-    completions, parallelism = spec.get("completions"), spec.get("parallelism")
+    completions = spec.get("completions")
+    parallelism = spec.get("parallelism")
     if completions is None:
         yield required("spec.completions", "when completion mode is Indexed")
     if parallelism is not None and parallelism > _PARALLELISM_MAX:
@@ -251,7 +261,7 @@ def _not_indexed(spec: Raw) -> Iterator[FieldProblem]:
 
 
 def _restarts(spec: Raw) -> Iterator[FieldProblem]:
-    policy = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy") or ""
+    policy = get(spec, "template.spec.restartPolicy") or ""
     at = f"{TEMPLATE}.spec.restartPolicy"
     if policy in ("", "Always"):
         yield required(at, 'valid values: "OnFailure", "Never"')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get
 from dryrack.kinds.rules.checks import non_negative
 from dryrack.kinds.rules.copies import completed, filled
 from dryrack.kinds.rules.int_or_percent import at_most_all, count_or_percentage, is_nothing
@@ -56,12 +57,12 @@ class DeploymentRules(WorkloadRules):
         made = filled(
             spec, {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}
         )
-        return {**made, "strategy": _strategy(spec.get("strategy") or {})}
+        return {**made, "strategy": _strategy(get(spec, "strategy", {}))}
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         yield from non_negative("spec.replicas", spec.get("replicas"))
         yield from _selected(spec)
-        yield from _strategy_problems(spec.get("strategy") or {})
+        yield from _strategy_problems(get(spec, "strategy", {}))
         for key in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
             yield from non_negative(f"spec.{key}", spec.get(key))
         deadline = spec.get("progressDeadlineSeconds")
@@ -75,12 +76,14 @@ def _strategy(given: Raw) -> Raw:
     if made["type"] != _ROLLING:
         return made
     defaults = {"maxUnavailable": "25%", "maxSurge": "25%"}
-    rolling = completed(made.get("rollingUpdate") or {}, defaults)
+    rolling = completed(get(made, "rollingUpdate", {}), defaults)
     return {**made, "rollingUpdate": rolling}
 
 
 def _strategy_problems(given: Raw) -> Iterator[FieldProblem]:
-    at, kind, rolling = "spec.strategy", given.get("type"), given.get("rollingUpdate")
+    at = "spec.strategy"
+    kind = given.get("type")
+    rolling = given.get("rollingUpdate")
     if kind == "Recreate":
         if rolling is not None:
             detail = "may not be specified when strategy `type` is 'Recreate'"
@@ -93,7 +96,8 @@ def _strategy_problems(given: Raw) -> Iterator[FieldProblem]:
 
 
 def _rolling(at: str, given: Raw) -> Iterator[FieldProblem]:
-    missing, surge = given.get("maxUnavailable", 0), given.get("maxSurge", 0)
+    missing = given.get("maxUnavailable", 0)
+    surge = given.get("maxSurge", 0)
     yield from count_or_percentage(f"{at}.maxUnavailable", missing)
     yield from count_or_percentage(f"{at}.maxSurge", surge)
     if is_nothing(missing) and is_nothing(surge):

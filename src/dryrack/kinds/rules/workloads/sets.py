@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.rules.checks import non_negative, one_of, selector_problems
 from dryrack.kinds.rules.copies import completed, each, filled, with_value
 from dryrack.kinds.rules.int_or_percent import at_most_all, count_or_percentage, is_nothing
@@ -48,28 +49,28 @@ class StatefulSetRules(WorkloadRules):
             {"podManagementPolicy": "OrderedReady", "replicas": 1, "revisionHistoryLimit": 10},
         )
         retention = filled(
-            spec.get("persistentVolumeClaimRetentionPolicy") or {},
+            get(spec, "persistentVolumeClaimRetentionPolicy", {}),
             {"whenDeleted": "Retain", "whenScaled": "Retain"},
         )
         made = {
             **made,
-            "updateStrategy": _stateful_strategy(spec.get("updateStrategy") or {}),
+            "updateStrategy": _stateful_strategy(get(spec, "updateStrategy", {})),
             "persistentVolumeClaimRetentionPolicy": retention,
         }
         return each(made, "volumeClaimTemplates", _claim)
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         yield from _stateful_policies(spec)
-        retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+        retention = get(spec, "persistentVolumeClaimRetentionPolicy", {})
         for key in ("whenDeleted", "whenScaled"):
             at = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
             yield from one_of(at, retention.get(key) or "", ("Retain", "Delete"))
-        for position, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        for position, claim in enumerate(get(spec, "volumeClaimTemplates", ())):
             at = f"spec.volumeClaimTemplates[{position}].spec"
-            yield from claim_problems(at, claim.get("spec") or {})
+            yield from claim_problems(at, spec_of(claim))
         for key in ("replicas", "minReadySeconds"):
             yield from non_negative(f"spec.{key}", spec.get(key))
-        start = (spec.get("ordinals") or {}).get("start")
+        start = get(spec, "ordinals.start")
         yield from non_negative("spec.ordinals.start", start)
         if spec.get("serviceName"):
             yield from checked("spec.serviceName", spec["serviceName"], label)
@@ -86,7 +87,7 @@ class StatefulSetRules(WorkloadRules):
 
 def _stateful_strategy(given: Raw) -> Raw:
     if not given.get("type"):
-        given = {**given, "type": _ROLLING, "rollingUpdate": given.get("rollingUpdate") or {}}
+        given = {**given, "type": _ROLLING, "rollingUpdate": get(given, "rollingUpdate", {})}
     if given["type"] != _ROLLING or given.get("rollingUpdate") is None:
         return given
     return {**given, "rollingUpdate": filled(given["rollingUpdate"], {"partition": 0})}
@@ -95,19 +96,19 @@ def _stateful_strategy(given: Raw) -> Raw:
 def _claim(given: Raw) -> Raw:
     """A template of a claim is written as a whole object."""
     made = {**given, "kind": "PersistentVolumeClaim", "apiVersion": "v1"}
-    made["spec"] = filled(given.get("spec") or {}, {"volumeMode": "Filesystem"})
-    made["status"] = filled(given.get("status") or {}, {"phase": "Pending"})
+    made["spec"] = filled(spec_of(given), {"volumeMode": "Filesystem"})
+    made["status"] = filled(status_of(given), {"phase": "Pending"})
     return made
 
 
 def _with_claims(spec: Raw) -> Raw:
     """With the volumes that the controller will add, and the names that it will set."""
-    template = spec.get("template") or {}
-    pod = with_value(with_value(template.get("spec") or {}, "subdomain", None), "hostname", None)
-    templates = spec.get("volumeClaimTemplates") or ()
-    claims = dict.fromkeys((each.get("metadata") or {}).get("name") for each in templates)
+    template = get(spec, "template", {})
+    pod = with_value(with_value(spec_of(template), "subdomain", None), "hostname", None)
+    templates = get(spec, "volumeClaimTemplates", ())
+    claims = dict.fromkeys(get(each, "metadata.name") for each in templates)
     added = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
-    kept = [volume for volume in pod.get("volumes") or () if volume.get("name") not in claims]
+    kept = [volume for volume in get(pod, "volumes", ()) if volume.get("name") not in claims]
     pod = with_value(pod, "volumes", [*added, *kept] or None)
     return {**spec, "template": {**template, "spec": pod}}
 
@@ -117,8 +118,9 @@ def _stateful_policies(spec: Raw) -> Iterator[FieldProblem]:
     if policy not in ("OrderedReady", "Parallel"):
         detail = "must be 'OrderedReady' or 'Parallel'"
         yield invalid("spec.podManagementPolicy", Token(policy), detail)
-    strategy = spec.get("updateStrategy") or {}
-    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+    strategy = get(spec, "updateStrategy", {})
+    kind = strategy.get("type")
+    rolling = strategy.get("rollingUpdate")
     if kind == "OnDelete" and rolling is not None:
         detail = f"only allowed for updateStrategy '{_ROLLING}'"
         yield invalid("spec.updateStrategy.rollingUpdate", rolling, detail)
@@ -134,14 +136,14 @@ class DaemonSetRules(WorkloadRules):
 
     def default(self, obj: Raw) -> Raw:
         # An old counter of templates lives on as an annotation that everybody seems to send.
-        annotations = obj["metadata"].get("annotations") or {}
+        annotations = get(obj["metadata"], "annotations", {})
         kept = {**annotations, TEMPLATE_GENERATION: annotations.get(TEMPLATE_GENERATION) or "0"}
         counted = {**obj, "metadata": {**obj["metadata"], "annotations": kept}}
         return super().default(counted)
 
     def defaults(self, spec: Raw) -> Raw:
         made = filled(spec, {"revisionHistoryLimit": 10})
-        return {**made, "updateStrategy": _daemon_strategy(spec.get("updateStrategy") or {})}
+        return {**made, "updateStrategy": _daemon_strategy(get(spec, "updateStrategy", {}))}
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         selector = spec.get("selector")
@@ -152,7 +154,7 @@ class DaemonSetRules(WorkloadRules):
         yield from template_problems(spec)
         yield from endless(spec, "DaemonSet")
         yield from non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-        yield from _daemon_problems(spec.get("updateStrategy") or {})
+        yield from _daemon_problems(get(spec, "updateStrategy", {}))
         yield from non_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
 
 
@@ -160,12 +162,14 @@ def _daemon_strategy(given: Raw) -> Raw:
     made = filled(given, {"type": _ROLLING})
     if made["type"] != _ROLLING:
         return made
-    rolling = completed(made.get("rollingUpdate") or {}, {"maxUnavailable": 1, "maxSurge": 0})
+    rolling = completed(get(made, "rollingUpdate", {}), {"maxUnavailable": 1, "maxSurge": 0})
     return {**made, "rollingUpdate": rolling}
 
 
 def _daemon_problems(given: Raw) -> Iterator[FieldProblem]:
-    at, kind, rolling = "spec.updateStrategy", given.get("type"), given.get("rollingUpdate")
+    at = "spec.updateStrategy"
+    kind = given.get("type")
+    rolling = given.get("rollingUpdate")
     if kind == "OnDelete":
         return
     if kind != _ROLLING:

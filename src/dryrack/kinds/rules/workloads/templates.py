@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.paths import get, metadata_of, spec_of
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.copies import within
 from dryrack.kinds.rules.pods import pod_defaults as defaults
@@ -26,15 +27,15 @@ _NO_MATCH = "`selector` does not match template `labels`"
 
 def completed(spec: Raw) -> Raw:
     """The spec of a workload with its template completed."""
-    given = spec.get("template") or {}
-    template = {**given, "spec": defaults.spec(given.get("spec") or {})}
+    given = get(spec, "template", {})
+    template = {**given, "spec": defaults.spec(spec_of(given))}
     return {**spec, "template": template}
 
 
 def labels_of(spec: Raw) -> Raw | None:
     """Those of the template; None if there are none."""
-    template = spec.get("template") or {}
-    return (template.get("metadata") or {}).get("labels") or None
+    template = get(spec, "template", {})
+    return get(template, "metadata.labels") or None
 
 
 def is_selector(selector: Raw | None) -> bool:
@@ -71,9 +72,10 @@ def selector_needed(spec: Raw, owner: str) -> Iterator[FieldProblem]:
 
 def template_problems(spec: Raw) -> Iterator[FieldProblem]:
     """What is wrong with a template of any workload."""
-    template = spec.get("template") or {}
+    template = get(spec, "template", {})
     yield from metadata_problems(spec)
-    pod, meta = template.get("spec") or {}, template.get("metadata") or {}
+    pod = spec_of(template)
+    meta = metadata_of(template)
     yield from spec_problems(f"{TEMPLATE}.spec", pod, meta.get("annotations"))
     if pod.get("ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
@@ -82,14 +84,14 @@ def template_problems(spec: Raw) -> Iterator[FieldProblem]:
 
 def metadata_problems(spec: Raw) -> Iterator[FieldProblem]:
     """Labels and annotations that the pods of a template cannot have."""
-    meta = (spec.get("template") or {}).get("metadata") or {}
+    meta = get(spec, "template.metadata", {})
     yield from checks.labels_of(f"{TEMPLATE}.labels", meta.get("labels"))
-    yield from annotation_problems(f"{TEMPLATE}.annotations", meta.get("annotations") or {})
+    yield from annotation_problems(f"{TEMPLATE}.annotations", get(meta, "annotations", {}))
 
 
 def endless(spec: Raw, kind: str) -> Iterator[FieldProblem]:
     """Pods that are meant to run on and on."""
-    pod = (spec.get("template") or {}).get("spec") or {}
+    pod = get(spec, "template.spec", {})
     policy = pod.get("restartPolicy") or ""
     if policy != "Always":
         yield not_supported(f"{TEMPLATE}.spec.restartPolicy", policy, ("Always",))
@@ -100,4 +102,4 @@ def endless(spec: Raw, kind: str) -> Iterator[FieldProblem]:
 
 def in_spec(obj: Raw, change: Any) -> Raw:
     """With the spec changed, also if there is none to begin with."""
-    return within({**obj, "spec": obj.get("spec") or {}}, "spec", change)
+    return within({**obj, "spec": spec_of(obj)}, "spec", change)

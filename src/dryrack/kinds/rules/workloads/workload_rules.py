@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.paths import spec_of
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.rules.workloads.templates import completed, in_spec
 from dryrack.kinds.validation.meta import SUBDOMAIN
@@ -29,7 +30,7 @@ class WorkloadRules(KindRules):
         return spec
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(self.spec_problems(obj.get("spec") or {}))
+        return list(self.spec_problems(spec_of(obj)))
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         yield from ()
