@@ -24,7 +24,7 @@ from tests.parity.server import USER_AGENT, Server
 from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import Request
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -104,8 +104,8 @@ AS_RECORDED = RuntimeConfig(OPTIONS.runtime_config)
 
 def embedded_server(config: RuntimeConfig = AS_RECORDED) -> EmbeddedServer:
     clock = VirtualClock()
-    options = PlaneOptions(clock=clock, chance=CountingChance(), runtime_config=config)
-    plane = build(options)
+    options = ControlPlaneOptions(clock=clock, chance=CountingChance(), runtime_config=config)
+    plane = build_control_plane(options)
     return EmbeddedServer(plane.transport, clock)
 
 

@@ -22,7 +22,7 @@ from dryrack.apiserver import Authentication, Flow, HttpServer
 from dryrack.apiserver.decode.bodies import read_json
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN, User
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.process.serving import Address, listen
 from dryrack.kinds.text.go_json import GoSyntaxError
 
@@ -40,7 +40,7 @@ def _encoded(content: bytes) -> str:
 
 
 async def _answered(content: bytes) -> int:
-    plane = build(PlaneOptions(clock=VirtualClock(), chance=CountingChance()))
+    plane = build_control_plane(ControlPlaneOptions(clock=VirtualClock(), chance=CountingChance()))
     authentication = Authentication(plane.tokens, plane.authorization.allows)
     server = HttpServer(plane.transport, authentication, Flow())
     listening = listen(Address())

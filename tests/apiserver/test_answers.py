@@ -19,7 +19,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PODS = "/api/v1/namespaces/default/pods"
 
 
-class Plane:
+class ControlPlane:
     """A server that is asked by one request after the other."""
 
     def __init__(self) -> None:
@@ -36,13 +36,13 @@ class Plane:
 
 
 @pytest.fixture
-def plane() -> Iterator[Plane]:
-    made = Plane()
+def plane() -> Iterator[ControlPlane]:
+    made = ControlPlane()
     yield made
     made.server.close()
 
 
-def test_the_status_of_a_namespace_brings_its_metadata(plane: Plane) -> None:
+def test_the_status_of_a_namespace_brings_its_metadata(plane: ControlPlane) -> None:
     """Labels and annotations that are written with the status are kept, and the spec is not."""
     patch = {
         "metadata": {"annotations": {"a": "1"}, "labels": {"b": "2"}},
@@ -71,7 +71,7 @@ def test_the_status_of_a_namespace_brings_its_metadata(plane: Plane) -> None:
     ],
 )
 def test_the_addresses_of_a_pod_are_under_both_names(
-    plane: Plane, sent: Raw, kept: tuple[str, list[str]]
+    plane: ControlPlane, sent: Raw, kept: tuple[str, list[str]]
 ) -> None:
     """Whoever writes one of them fills the other; the first address wins over the list."""
     account = {"metadata": {"name": "default"}}
@@ -87,7 +87,7 @@ def test_the_addresses_of_a_pod_are_under_both_names(
     assert {"f:podIP", "f:podIPs"} <= owned.keys()
 
 
-def test_a_strict_request_is_told_what_is_repeated_and_what_is_unknown(plane: Plane) -> None:
+def test_a_strict_request_is_told_what_is_repeated_and_what_is_unknown(plane: ControlPlane) -> None:
     """First all fields that are there twice, then those that the kind does not have."""
     text = b"""{"new": {"x": 1}, "metadata": {"name": "a", "name": "b", "odd": 1},
         "data": {"k": "1", "k": "2", "k": "3"}, "new": 3, "late": 4}"""
@@ -108,7 +108,7 @@ def test_a_strict_request_is_told_what_is_repeated_and_what_is_unknown(plane: Pl
         (f"{TABLE},application/json", 201, "SelfSubjectAccessReview"),
     ],
 )
-def test_a_review_is_never_a_table(plane: Plane, accept: str, code: int, kind: str) -> None:
+def test_a_review_is_never_a_table(plane: ControlPlane, accept: str, code: int, kind: str) -> None:
     """Whoever takes nothing else is refused; whoever takes JSON as well gets that."""
     body = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -126,7 +126,9 @@ def test_a_review_is_never_a_table(plane: Plane, accept: str, code: int, kind: s
         ("a", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
     ],
 )
-def test_an_address_is_called_as_it_is_written(plane: Plane, name: str, problem: str) -> None:
+def test_an_address_is_called_as_it_is_written(
+    plane: ControlPlane, name: str, problem: str
+) -> None:
     """IPv4 or IPv6; what is no address is no name."""
     body = {"metadata": {"name": name}, "spec": {"parentRef": {"resource": "x", "name": "y"}}}
     status, found = plane.ask("POST", "/apis/networking.k8s.io/v1/ipaddresses", body)
@@ -138,7 +140,7 @@ def test_an_address_is_called_as_it_is_written(plane: Plane, name: str, problem:
         assert plane.ask("GET", path)[1]["metadata"]["name"] == name
 
 
-def test_services_have_their_range_from_the_start(plane: Plane) -> None:
+def test_services_have_their_range_from_the_start(plane: ControlPlane) -> None:
     """The default ServiceCIDR is there, it is ready, and it is the range that is given out of."""
     found = plane.ask("GET", "/apis/networking.k8s.io/v1/servicecidrs/kubernetes")[1]
 

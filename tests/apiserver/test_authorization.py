@@ -18,7 +18,7 @@ from dryrack.apiserver.authorization.rbac import Policy, Sources
 from dryrack.apiserver.authorization.roles import default_roles
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN, Request, User
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.ports import SystemChance
 from dryrack.cluster.process.modes import AuthorizationMode
@@ -219,7 +219,7 @@ async def _grant(cluster: Rbac, rule: Raw) -> None:
 
 def _rbac_scenario(scenario: Any) -> None:
     async def run() -> None:
-        options = PlaneOptions(authorization=AuthorizationMode.RBAC)
+        options = ControlPlaneOptions(authorization=AuthorizationMode.RBAC)
         async with embedded(options, engines=()) as cluster:
             await scenario(Rbac(cluster))
 

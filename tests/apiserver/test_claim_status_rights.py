@@ -12,7 +12,7 @@ from tests.parity.server import Server
 from tests.realcluster.controlplane import Options
 
 from dryrack.client.transport import ADMIN, Request, User
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.process.modes import AuthorizationMode
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Embedded:
     """A server in this process that decides by roles."""
 
     def __init__(self) -> None:
-        plane = build(PlaneOptions(authorization=AuthorizationMode.RBAC))
+        plane = build_control_plane(ControlPlaneOptions(authorization=AuthorizationMode.RBAC))
         self._transport = plane.transport
 
     async def ask(self, method: str, target: str, body: Raw, who: User = ADMIN) -> Raw:

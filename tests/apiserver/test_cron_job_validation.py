@@ -10,7 +10,7 @@ import pytest
 from dryrack.client.endpoints import CRON_JOBS
 from dryrack.client.errors import ApiError
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def cron_job(job: Raw | None = None, *, name: str = "tick", **spec: Any) -> Raw:
 
 def run(scenario: Callable[[Client], Awaitable[None]]) -> None:
     async def whole() -> None:
-        async with embedded(PlaneOptions(clock=VirtualClock()), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(clock=VirtualClock()), engines=()) as cluster:
             await scenario(cluster.client)
 
     asyncio.run(whole())

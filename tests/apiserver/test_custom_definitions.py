@@ -21,7 +21,7 @@ from dryrack.apiserver.custom.definition import DefinitionStrategy, condition_of
 from dryrack.apiserver.strategy import Write
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN, Request
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.journal import SqliteJournal
 
 if TYPE_CHECKING:
@@ -117,7 +117,9 @@ class _Plane:
     """A server in process, asked in turns."""
 
     def __init__(self) -> None:
-        plane = build(PlaneOptions(clock=VirtualClock(), chance=CountingChance()))
+        plane = build_control_plane(
+            ControlPlaneOptions(clock=VirtualClock(), chance=CountingChance())
+        )
         self._transport: Transport = plane.transport
         self._runner = asyncio.Runner()
 
@@ -186,14 +188,14 @@ def test_definitions_are_served_again_after_a_restart(tmp_path: Path) -> None:
 
     async def first() -> None:
         journal = SqliteJournal(tmp_path)
-        transport = build(PlaneOptions(journal=journal)).transport
+        transport = build_control_plane(ControlPlaneOptions(journal=journal)).transport
         body = json.dumps(_definition("gadgets", "Gadget", **version)).encode()
         await transport.send(Request("POST", _DEFINITIONS, body=body))
         await journal.close()
 
     async def second() -> int:
         journal = SqliteJournal(tmp_path)
-        transport = build(PlaneOptions(journal=journal)).transport
+        transport = build_control_plane(ControlPlaneOptions(journal=journal)).transport
         body = json.dumps({**gadget, "spec": 5}).encode()
         response = await transport.send(Request("POST", "/apis/example.com/v1/gadgets", body=body))
         await journal.close()

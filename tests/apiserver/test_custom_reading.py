@@ -12,7 +12,7 @@ from tests.apiserver.whole_plane import WholePlane
 
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import Request
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _TEXT = {"type": "string"}
 
 
-class Plane:
+class ControlPlane:
     """A server with the kind Gadget."""
 
     def __init__(self) -> None:
@@ -60,8 +60,8 @@ class Plane:
 
 
 @pytest.fixture
-def plane() -> Iterator[Plane]:
-    made = Plane()
+def plane() -> Iterator[ControlPlane]:
+    made = ControlPlane()
     yield made
     made.server.close()
 
@@ -81,7 +81,7 @@ def spec(**properties: Raw) -> Raw:
     return {"type": "object", "properties": properties}
 
 
-def every_reading(plane: Plane, of: str = "v1") -> list[Raw]:
+def every_reading(plane: ControlPlane, of: str = "v1") -> list[Raw]:
     """The one gadget as a get, a list and a watch show it, without its metadata."""
     path = f"/apis/example.com/{of}/gadgets"
     (event,) = plane.ask("GET", f"{path}?watch=true&timeoutSeconds=1")
@@ -89,7 +89,7 @@ def every_reading(plane: Plane, of: str = "v1") -> list[Raw]:
     return [{key: each[key] for key in ("spec", "status") if key in each} for each in found]
 
 
-def test_a_new_object_has_the_defaults_of_its_status(plane: Plane) -> None:
+def test_a_new_object_has_the_defaults_of_its_status(plane: ControlPlane) -> None:
     """Nobody has written a status, and everybody reads one; a status that is written is filled."""
     condition = {"type": "Ready", "status": "True"}
     phase = {"type": "string", "default": "New"}
@@ -109,14 +109,14 @@ def test_a_new_object_has_the_defaults_of_its_status(plane: Plane) -> None:
     assert kept["metadata"]["generation"] == 2
 
 
-def test_an_optional_status_without_a_default_stays_away(plane: Plane) -> None:
+def test_an_optional_status_without_a_default_stays_away(plane: ControlPlane) -> None:
     """The defaults of its fields come with the status itself."""
     plane.define(version(status=spec(phase={"type": "string", "default": "New"})))
 
     assert "status" not in plane.make("g")
 
 
-def test_a_changed_schema_holds_for_what_is_stored(plane: Plane) -> None:
+def test_a_changed_schema_holds_for_what_is_stored(plane: ControlPlane) -> None:
     """New defaults are there and removed fields are not, though nobody has written the object."""
     plane.define(version(spec=spec(old=_TEXT, size=_TEXT)))
     made = plane.make("g", spec={"old": "x", "size": "1"})
@@ -133,7 +133,7 @@ def test_a_changed_schema_holds_for_what_is_stored(plane: Plane) -> None:
     assert every_reading(plane) == [{"spec": {"size": "1", "colour": "red"}}] * 3
 
 
-def test_an_object_is_read_in_the_version_that_is_asked_for(plane: Plane) -> None:
+def test_an_object_is_read_in_the_version_that_is_asked_for(plane: ControlPlane) -> None:
     """By the defaults of the stored version and the fields of the other, whichever is stored."""
     size = {"type": "string", "default": "1"}
     colour = {"type": "string", "default": "red"}
@@ -153,7 +153,7 @@ def test_an_object_is_read_in_the_version_that_is_asked_for(plane: Plane) -> Non
 @pytest.mark.parametrize("change", ["redefined", "deleted"])
 def test_a_watch_ends_with_the_schema_that_it_began_with(change: str) -> None:
     """Whoever watched reads everything again; a change of anything but the spec disturbs nobody."""
-    transport = build(PlaneOptions(clock=VirtualClock())).transport
+    transport = build_control_plane(ControlPlaneOptions(clock=VirtualClock())).transport
 
     async def ask(method: str, path: str, body: Raw) -> Response:
         form = "merge-patch+json" if method == "PATCH" else "json"

@@ -10,7 +10,7 @@ from tests.apiserver.whole_plane import WholePlane
 
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import User
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.process.modes import AuthorizationMode
 
 Raw = dict[str, Any]
@@ -151,7 +151,7 @@ def test_a_user_without_extra_is_denied_by_an_error(plane: WholePlane) -> None:
 
 def test_the_same_objects_in_another_version_are_meant_too() -> None:
     """A rule for v1 holds for a claim in v1beta1, which the expression sees in v1."""
-    options = PlaneOptions(
+    options = ControlPlaneOptions(
         clock=VirtualClock(), chance=CountingChance(), runtime_config=AS_RECORDED
     )
     plane = WholePlane(options)
@@ -411,7 +411,7 @@ def test_parameters_come_from_objects_by_name_or_by_label(plane: WholePlane) -> 
 
 def test_a_policy_asks_the_authorizer() -> None:
     """What the user may do elsewhere, or a service account, or with what is written."""
-    options = PlaneOptions(
+    options = ControlPlaneOptions(
         clock=VirtualClock(), chance=CountingChance(), authorization=AuthorizationMode.RBAC
     )
     plane = WholePlane(options)

@@ -13,7 +13,7 @@ from dryrack.apiserver.builtin import BUILTINS
 from dryrack.apiserver.runtime_config import RuntimeConfig, RuntimeConfigError, parse
 from dryrack.client.client import Client
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.engines import Wiring, families, running_engines
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def test_engines_do_not_ask_again_for_what_is_not_served(caplog: pytest.LogCaptu
 
     async def scenario() -> tuple[list[str], list[str]]:
         clock = VirtualClock()
-        plane = build(PlaneOptions(clock=clock))
+        plane = build_control_plane(ControlPlaneOptions(clock=clock))
         noting = _Unstable(plane.transport)
 
         def around(engine: str) -> Wiring:

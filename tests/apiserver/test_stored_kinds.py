@@ -10,7 +10,7 @@ from tests.apiserver.whole_plane import Answer, WholePlane
 
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import User
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.process.modes import AuthorizationMode
 
 Raw = dict[str, Any]
@@ -239,7 +239,7 @@ def test_an_approval_that_makes_no_sense_is_refused(
 
 def test_who_approves_needs_the_right_for_the_signer() -> None:
     """To write the part is not enough: `approve` on the signer, or on all of its domain."""
-    options = PlaneOptions(
+    options = ControlPlaneOptions(
         clock=VirtualClock(), chance=CountingChance(), authorization=AuthorizationMode.RBAC
     )
     plane = WholePlane(options)
@@ -310,7 +310,7 @@ def test_an_autoscaler_without_a_goal_has_the_usual_one(plane: WholePlane) -> No
 
 def test_extension_servers_find_what_they_trust() -> None:
     """The ConfigMap is there as soon as the cluster has an authority."""
-    options = PlaneOptions(clock=VirtualClock(), chance=CountingChance(), authority="PEM")
+    options = ControlPlaneOptions(clock=VirtualClock(), chance=CountingChance(), authority="PEM")
     path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
     found = WholePlane(options).ask("GET", path)
 

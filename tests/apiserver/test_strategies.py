@@ -27,7 +27,7 @@ from dryrack.client.endpoints import (
 from dryrack.client.errors import ApiError
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.kinds.rules.pods.pod_defaults import pull_policy
 
@@ -52,7 +52,7 @@ def run(scenario: Callable[[Client], Awaitable[None]]) -> None:
     """A scenario with a client of a cluster without engines."""
 
     async def whole() -> None:
-        options = PlaneOptions(
+        options = ControlPlaneOptions(
             clock=VirtualClock(), chance=CountingChance(), runtime_config=EVERYTHING
         )
         async with embedded(options, engines=()) as cluster:

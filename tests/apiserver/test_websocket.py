@@ -39,7 +39,7 @@ from dryrack.apiserver.http.websocket import (
 from dryrack.base.limits import WEBSOCKET_MESSAGE_BYTES_MAX
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import Request, Response
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.process.serving import Address, listen
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def test_each_event_of_a_watch_is_a_text_message() -> None:
 def test_a_watch_that_ends_closes_the_websocket() -> None:
     """The end of a watch by its time limit is a normal close."""
     clock = VirtualClock()
-    plane = WholePlane(PlaneOptions(clock=clock, chance=CountingChance()))
+    plane = WholePlane(ControlPlaneOptions(clock=clock, chance=CountingChance()))
 
     async def scenario() -> tuple[aiohttp.WSMsgType, int | None]:
         async with (

@@ -12,7 +12,7 @@ from tests.apiserver.replay import CountingChance
 
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN, Request, User
-from dryrack.cluster.control_plane import Plane, PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlane, ControlPlaneOptions, build_control_plane
 
 Raw = dict[str, Any]
 
@@ -36,13 +36,13 @@ class Answer:
 class WholePlane:
     """The server of a cluster."""
 
-    options: PlaneOptions = field(
-        default_factory=lambda: PlaneOptions(clock=VirtualClock(), chance=CountingChance())
+    options: ControlPlaneOptions = field(
+        default_factory=lambda: ControlPlaneOptions(clock=VirtualClock(), chance=CountingChance())
     )
-    plane: Plane = field(init=False)
+    plane: ControlPlane = field(init=False)
 
     def __post_init__(self) -> None:
-        self.plane = build(self.options)
+        self.plane = build_control_plane(self.options)
 
     def ask(
         self, method: str, path: str, body: Any = None, *, user: User = ADMIN, **headers: str

@@ -28,7 +28,7 @@ from dryrack.apiserver.verbs.event_expiry import EVENT_SECONDS
 from dryrack.base.limits import WATCH_LOG_EVENTS_MAX
 from dryrack.client.endpoints import CLASSES, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import families
 from dryrack.cluster.initial_objects import virtual_node
@@ -140,7 +140,7 @@ class Day:
 async def day(nodes: int, **bounds: Any) -> AsyncIterator[Day]:
     """A cluster with that many nodes, at rest."""
     clock = VirtualClock()
-    options = PlaneOptions(clock=clock, chance=SeededChance(), **bounds)
+    options = ControlPlaneOptions(clock=clock, chance=SeededChance(), **bounds)
     # Nothing fails here, so nothing is looked at again, and leases outlast the day.
     rest = families(lambda: PublishOptions(resync_seconds=LONG), node_lease_seconds=LONG)
     async with embedded(options, engines=rest) as cluster:

@@ -29,7 +29,7 @@ from dryrack.apiserver.verbs.event_expiry import EVENT_SECONDS
 from dryrack.base.limits import WATCH_LOG_EVENTS_MAX
 from dryrack.client.endpoints import CLASSES, JOBS, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.initial_objects import virtual_node
 from dryrack.store import Key
@@ -136,7 +136,7 @@ class Soak:
 async def soaking(**bounds: Any) -> AsyncIterator[Soak]:
     """A cluster with these among its options."""
     clock = VirtualClock()
-    async with embedded(PlaneOptions(clock=clock, **bounds)) as cluster:
+    async with embedded(ControlPlaneOptions(clock=clock, **bounds)) as cluster:
         client = cluster.client
         for name in ("a", "b"):
             await client.create(NODES, virtual_node(name))

@@ -27,7 +27,7 @@ from dryrack.client.endpoints import LEASES
 from dryrack.client.https import connected
 from dryrack.client.informer import Name
 from dryrack.client.kubeconfig import load
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.initial_objects import add_objects
 from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.process.serving import Address
@@ -152,7 +152,7 @@ def test_rights_can_be_given_on_an_empty_cluster() -> None:
     text = publisher(Publisher(config_map=Name("ours", "map"), lease=Name("leases", "one")))
     documents = read(text, "rights.yaml").documents
 
-    created = asyncio.run(add_objects(build(PlaneOptions()), documents))
+    created = asyncio.run(add_objects(build_control_plane(ControlPlaneOptions()), documents))
 
     assert created == len(documents)
     assert [each.kind for each in documents[:2]] == ["Namespace", "Namespace"]

@@ -11,7 +11,7 @@ from dryrack.client.client import Client
 from dryrack.client.errors import TransportError
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import Request, Response
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +92,7 @@ class Site:
 def site() -> Site:
     clock = VirtualClock()
     chance = CountedChance()
-    plane = build(PlaneOptions(clock=clock, chance=chance))
+    plane = build_control_plane(ControlPlaneOptions(clock=clock, chance=chance))
     road = Road(plane.transport)
     return Site(road, Client(road), clock, chance)
 

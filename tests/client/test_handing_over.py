@@ -13,7 +13,7 @@ from dryrack.client.client import Client, Selection, WatchEvent, ends_initial_ev
 from dryrack.client.endpoints import CONFIG_MAPS, PODS
 from dryrack.client.informer import Informer, Name
 from dryrack.client.timekeeping import VirtualClock, run_virtual
-from dryrack.cluster.control_plane import Plane, PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlane, ControlPlaneOptions, build_control_plane
 from dryrack.store import Key, Stored
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class Wire:
         return await self.to.send(msgspec.structs.replace(request, takes_objects=False))
 
 
-def plane() -> Plane:
-    return build(PlaneOptions(clock=VirtualClock(), chance=CountedChance()))
+def plane() -> ControlPlane:
+    return build_control_plane(ControlPlaneOptions(clock=VirtualClock(), chance=CountedChance()))
 
 
 def pod(name: str) -> Raw:
@@ -94,7 +94,7 @@ def test_events_are_the_same_to_the_byte() -> None:
     assert types == ["ADDED", "ADDED", "MODIFIED", "MODIFIED", "MODIFIED", "DELETED"]
 
 
-def stored(here: Plane, name: str) -> Stored:
+def stored(here: ControlPlane, name: str) -> Stored:
     found = here.store.get(Key("configmaps", "default", name))
     assert found is not None
     return found

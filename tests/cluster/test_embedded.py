@@ -11,7 +11,7 @@ import pytest
 from dryrack.base.errors import DryrackError
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import Family, UnknownEngineError, Wiring, running_engines
 
@@ -51,7 +51,7 @@ def test_time_is_what_the_clock_says() -> None:
     clock = VirtualClock(start=946_684_800.0)
 
     async def scenario() -> str:
-        async with embedded(PlaneOptions(clock=clock), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(clock=clock), engines=()) as cluster:
             meta = {"name": "a", "namespace": "default"}
             made = await cluster.client.create(CONFIG_MAPS, {"metadata": meta})
             return str(made["metadata"]["creationTimestamp"])
@@ -92,15 +92,15 @@ async def _until_everywhere(cluster: EmbeddedCluster, endpoint: Endpoint) -> Non
 def test_namespaces_publish_whom_their_pods_trust() -> None:
     """The authority is in each, if there is one; a cluster without sockets has none to show."""
 
-    async def scenario(options: PlaneOptions, endpoint: Endpoint) -> list[str]:
+    async def scenario(options: ControlPlaneOptions, endpoint: Endpoint) -> list[str]:
         async with embedded(options) as cluster:
             await _until_everywhere(cluster, endpoint)
             found = await cluster.client.list(CONFIG_MAPS)
             data = [each["data"] for each in found.items]
         return [each["ca.crt"] for each in data if "ca.crt" in each]
 
-    assert asyncio.run(scenario(PlaneOptions(authority="PEM"), CONFIG_MAPS)) == ["PEM"] * 4
-    assert asyncio.run(scenario(PlaneOptions(), SERVICE_ACCOUNTS)) == []
+    assert asyncio.run(scenario(ControlPlaneOptions(authority="PEM"), CONFIG_MAPS)) == ["PEM"] * 4
+    assert asyncio.run(scenario(ControlPlaneOptions(), SERVICE_ACCOUNTS)) == []
 
 
 def test_an_engine_can_be_left_out_by_name() -> None:

@@ -14,7 +14,7 @@ from dryrack.client.errors import ConflictError, TooManyRequestsError, Transport
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster import SeededChance, UnknownEngineError
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.faults import EngineCrash, FaultBoard, Subject, WatchLoss
 from dryrack.cluster.faults.model import ApiFault, CrashPoint, Healing, WatchEnd
@@ -67,7 +67,7 @@ def play(
     async def run() -> None:
         clock = VirtualClock()
         board = FaultBoard(clock=clock, chance=SeededChance(seed), **options)
-        plane = PlaneOptions(clock=clock, chance=SeededChance(1))
+        plane = ControlPlaneOptions(clock=clock, chance=SeededChance(1))
         async with embedded(plane, engines=engines, board=board) as cluster:
             await story(World(cluster, clock, board))
 
@@ -239,7 +239,7 @@ def history(board: bool, faults: tuple[ApiFault, ...] = (), seed: int = 0) -> li
     async def run() -> None:
         clock = VirtualClock()
         made = FaultBoard(clock=clock, chance=SeededChance(seed)) if board else None
-        plane = PlaneOptions(clock=clock, chance=SeededChance(1))
+        plane = ControlPlaneOptions(clock=clock, chance=SeededChance(1))
         async with embedded(plane, board=made) as cluster:
             for resource in (PODS.resource, "resourceclaims.resource.k8s.io", "events"):
                 cluster.plane.store.subscribe(

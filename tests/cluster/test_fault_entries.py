@@ -12,7 +12,7 @@ from tests.scheduler.gang_scenes import lone
 from dryrack.client.endpoints import CONFIG_MAPS, PODS, TEMPLATES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster import SeededChance
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.faults import (
     CONFIG_MAP,
@@ -38,7 +38,7 @@ def play(story: Callable[[Client, VirtualClock], Awaitable[None]], data: dict[st
     async def run() -> None:
         clock = VirtualClock(start=NOW)
         board = FaultBoard(clock=clock, chance=SeededChance(0))
-        options = PlaneOptions(clock=clock, chance=SeededChance(1))
+        options = ControlPlaneOptions(clock=clock, chance=SeededChance(1))
         async with embedded(options, board=board) as cluster:
             client = cluster.client
             await scenes.make_class(client)

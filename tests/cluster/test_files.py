@@ -18,7 +18,13 @@ from cryptography.hazmat.primitives import serialization
 from dryrack.client.https import connected
 from dryrack.client.kubeconfig import load
 from dryrack.client.transport import Request
-from dryrack.cluster import PlaneOptions, SystemClock, build, certificates, kubeconfig
+from dryrack.cluster import (
+    ControlPlaneOptions,
+    SystemClock,
+    build_control_plane,
+    certificates,
+    kubeconfig,
+)
 from dryrack.cluster.private_files import (
     PrivateFileError,
     ensure_own_directory,
@@ -152,8 +158,8 @@ def test_an_expired_data_directory_serves_again(tmp_path: Path) -> None:
     certificates.ensure(tmp_path, [LOOPBACK], now - 400 * DAY, lasts=False)
 
     async def play() -> None:
-        options, keys = with_keys(PlaneOptions(), tmp_path)
-        plane = build(options)
+        options, keys = with_keys(ControlPlaneOptions(), tmp_path)
+        plane = build_control_plane(options)
         async with serving_on_loopback(plane, keys, "old") as path:
             connection = load([path], SystemClock())
             async with connected(connection) as transport:

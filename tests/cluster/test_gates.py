@@ -10,7 +10,7 @@ import pytest
 from dryrack.allocation import Features, LiveAllocator
 from dryrack.client.endpoints import PODS
 from dryrack.client.timekeeping import VirtualClock, settle
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import families
 from dryrack.cluster.initial_objects import add_nodes, add_objects
@@ -54,7 +54,7 @@ async def phase(gates: dict[str, bool]) -> str:
     clock = VirtualClock()
     allocator = partial(LiveAllocator, features=Features.from_gates(gates))
     engines = families(allocator=allocator)
-    async with embedded(PlaneOptions(clock=clock), engines=engines) as cluster:
+    async with embedded(ControlPlaneOptions(clock=clock), engines=engines) as cluster:
         await add_nodes(cluster.client, 1)
         await add_objects(cluster.plane, read(TAINTED, "tainted.yaml").documents)
         for _ in range(10):

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.initial_objects import InhabitantError, add_objects
 from dryrack.kinds.documents import read
 
@@ -39,7 +39,7 @@ def added(text: str) -> int:
     """How many objects of a file a new cluster takes."""
     reading = read(text, "start.yaml")
     assert reading.problems == ()
-    return asyncio.run(add_objects(build(PlaneOptions()), reading.documents))
+    return asyncio.run(add_objects(build_control_plane(ControlPlaneOptions()), reading.documents))
 
 
 def refused(text: str) -> list[str]:

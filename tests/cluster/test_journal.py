@@ -16,7 +16,7 @@ import pytest
 
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES
 from dryrack.client.transport import Request
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.journal import DataDirectoryError, SqliteJournal
 from dryrack.cluster.process.locks import HeldError
@@ -38,7 +38,7 @@ def config_map(name: str, value: str = "x") -> Raw:
 async def durable(directory: Path) -> AsyncIterator[EmbeddedCluster]:
     journal = SqliteJournal(directory)
     try:
-        async with embedded(PlaneOptions(journal=journal), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(journal=journal), engines=()) as cluster:
             yield cluster
     finally:
         await journal.close()
@@ -189,10 +189,10 @@ from pathlib import Path
 from dryrack.client.endpoints import CONFIG_MAPS
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.journal import SqliteJournal
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 
 async def main(directory, run):
-    options = PlaneOptions(journal=SqliteJournal(Path(directory)))
+    options = ControlPlaneOptions(journal=SqliteJournal(Path(directory)))
     async with embedded(options, engines=()) as cluster:
         async def writer(number):
             for count in range(1_000_000):

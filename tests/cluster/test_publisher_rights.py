@@ -21,7 +21,7 @@ from dryrack.client.kubeconfig import load
 from dryrack.client.timekeeping import VirtualClock, settle
 from dryrack.client.transport import User
 from dryrack.cluster.attached import Attached, Attachment, Candidacy, check_needs
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.publish_snapshot import publisher_needs, read_world
@@ -46,7 +46,9 @@ def test_the_rights_are_all_used_and_all_that_is_used() -> None:
         clock = VirtualClock()
         chance = CountedChance()
         mode = AuthorizationMode.RBAC
-        plane = build(PlaneOptions(clock=clock, chance=chance, authorization=mode))
+        plane = build_control_plane(
+            ControlPlaneOptions(clock=clock, chance=chance, authorization=mode)
+        )
         admin = plane.client()
         await publisher_play.set_up(admin)
         groups = ("system:serviceaccounts", "system:authenticated")

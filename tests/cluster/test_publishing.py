@@ -13,7 +13,7 @@ from dryrack.client.client import Client
 from dryrack.client.endpoints import CLAIMS, CONFIG_MAPS, NAMESPACES, NODES, PODS, SLICES
 from dryrack.client.timekeeping import VirtualClock, settle
 from dryrack.cluster.catalogue import load_catalogue
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import Family, Wiring, families, with_catalogue
 from dryrack.cluster.initial_objects import add_device_classes, add_nodes, add_objects
@@ -47,7 +47,9 @@ async def published(
 ) -> list[str]:
     """The devices of a whole cluster, when all has come to rest."""
     clock = VirtualClock()
-    async with embedded(PlaneOptions(clock=clock), without=without, engines=engines) as cluster:
+    async with embedded(
+        ControlPlaneOptions(clock=clock), without=without, engines=engines
+    ) as cluster:
         await inhabit(cluster.client, *nodes, config=config)
         for _ in range(10):
             await settle()
@@ -85,7 +87,7 @@ async def run_on_machines(instance_type: str, file: str) -> tuple[list[str], lis
     """The pods that run, and the devices that are given, on nodes that `up` starts with."""
     clock = VirtualClock()
     engines = families(with_catalogue)
-    async with embedded(PlaneOptions(clock=clock), engines=engines) as cluster:
+    async with embedded(ControlPlaneOptions(clock=clock), engines=engines) as cluster:
         catalogue = load_catalogue()
         await add_device_classes(cluster.client, catalogue.device_classes.values())
         await add_nodes(cluster.client, 2, catalogue.instance_types[instance_type])

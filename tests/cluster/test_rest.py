@@ -12,7 +12,7 @@ from tests.cluster.ordinary_worlds import RESTLESS, World, play, worlds
 
 from dryrack.client.endpoints import CLAIMS, PODS
 from dryrack.client.timekeeping import VirtualClock, run_virtual
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.store import Gone
 
@@ -116,7 +116,7 @@ def test_a_world_that_nobody_touches_comes_to_rest(world: World) -> None:
 
     async def run() -> None:
         clock = VirtualClock()
-        async with embedded(PlaneOptions(clock=clock)) as cluster:
+        async with embedded(ControlPlaneOptions(clock=clock)) as cluster:
             await play(world, cluster.client, clock)
             await clock.advance(SETTLING_SECONDS)
             revision = cluster.plane.store.revision

@@ -34,7 +34,7 @@ from dryrack.client.informer import Informers, Name
 from dryrack.client.timekeeping import VirtualClock, settle
 from dryrack.client.transport import Request, Response, User
 from dryrack.cluster.attached import Attached, Attachment, Candidacy, check_needs
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.rights import MANIFESTS, scheduler
 from dryrack.cluster.scheduling import NEEDS, engine
@@ -297,13 +297,13 @@ def test_the_rights_are_all_used_and_all_that_is_used() -> None:
     async def scenario() -> Witness:
         clock = VirtualClock()
         chance = CountedChance()
-        options = PlaneOptions(
+        options = ControlPlaneOptions(
             clock=clock,
             chance=chance,
             authorization=AuthorizationMode.RBAC,
             runtime_config=parse("api/all=true"),
         )
-        plane = build(options)
+        plane = build_control_plane(options)
         admin = plane.client()
         for each in manifests():
             await admin.create(endpoint_of(each), each)
@@ -344,7 +344,7 @@ def test_all_that_it_cannot_do_without_is_asked_for_before_it_starts() -> None:
     optional |= {"workloads.scheduling.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"}
     clock = VirtualClock()
     chance = CountedChance()
-    client = build(PlaneOptions(clock=clock, chance=chance)).client()
+    client = build_control_plane(ControlPlaneOptions(clock=clock, chance=chance)).client()
     informers = Informers(client, clock=clock, chance=chance)
     engine(EngineContext(client, informers, clock, chance), SchedulerSettings())
 

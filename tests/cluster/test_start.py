@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dryrack.cluster import PlaneOptions, build
+from dryrack.cluster import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.initial_objects import add_nodes
 from dryrack.cluster.process import Launch, service, state_of
 
@@ -80,7 +80,7 @@ def test_a_start_says_which_nodes_it_does_not_wait_for_any_longer(
     stages: list[str] = []
 
     async def play() -> None:
-        plane = build(PlaneOptions())
+        plane = build_control_plane(ControlPlaneOptions())
         await add_nodes(plane.client(), 3)
         launch = Launch(state=state_of("x", tmp_path), nodes=3)
         await service._wait_for_nodes(launch, plane, asyncio.Event(), stages.append)

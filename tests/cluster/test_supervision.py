@@ -14,7 +14,7 @@ from dryrack.client.client import Selection
 from dryrack.client.endpoints import CONFIG_MAPS, DEPLOYMENTS, EVENTS, NODES, PODS
 from dryrack.client.supervision import Supervisor
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import families
 from dryrack.cluster.initial_objects import KWOK_NODE
@@ -44,7 +44,7 @@ def _pod(name: str) -> Raw:
 @asynccontextmanager
 async def _supervised() -> AsyncIterator[tuple[EmbeddedCluster, VirtualClock]]:
     clock = VirtualClock()
-    options = PlaneOptions(clock=clock, chance=CountingChance())
+    options = ControlPlaneOptions(clock=clock, chance=CountingChance())
     async with (
         embedded(options, engines=()) as cluster,
         supervised_engines(families(), cluster.plane),
@@ -192,7 +192,7 @@ def test_what_fails_in_a_test_is_raised(monkeypatch: pytest.MonkeyPatch) -> None
 
     async def play() -> None:
         clock = VirtualClock()
-        options = PlaneOptions(clock=clock, chance=CountingChance())
+        options = ControlPlaneOptions(clock=clock, chance=CountingChance())
         async with embedded(options) as cluster:
             await cluster.client.create(NODES, _NODE)
             await cluster.client.create(PODS, _pod("poison"))

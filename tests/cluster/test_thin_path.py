@@ -14,7 +14,7 @@ from dryrack.client.client import Selection
 from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.errors import ApiError
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.initial_objects import KWOK_NODE
 
@@ -97,7 +97,7 @@ class World:
 @asynccontextmanager
 async def world(serving: RuntimeConfig | None = None) -> AsyncIterator[World]:
     clock = VirtualClock()
-    options = PlaneOptions(
+    options = ControlPlaneOptions(
         clock=clock, chance=CountingChance(), runtime_config=serving or RuntimeConfig()
     )
     async with embedded(options) as cluster:

@@ -12,7 +12,7 @@ from dryrack.client.endpoints import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS
 from dryrack.client.errors import ApiError
 from dryrack.client.informer import Name
 from dryrack.client.timekeeping import VirtualClock, settle, timestamp
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.controllers.budgets.disruption import DELETION_SECONDS_MAX, Scale, plan
 from dryrack.controllers.writes import Report, Update
@@ -136,7 +136,7 @@ def test_a_drained_deployment_keeps_what_its_budget_asks_for() -> None:
 
     async def play() -> None:
         clock = VirtualClock()
-        async with embedded(PlaneOptions(clock=clock)) as cluster:
+        async with embedded(ControlPlaneOptions(clock=clock)) as cluster:
             client = cluster.client
             for node in ("node-a", "node-b"):
                 await scenes.make_node(client, node)

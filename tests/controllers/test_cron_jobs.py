@@ -15,7 +15,7 @@ from dryrack.client.client import Selection
 from dryrack.client.endpoints import CRON_JOBS, EVENTS, JOBS, NODES, PODS
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import VirtualClock, run_virtual, timestamp
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import families, running_engines, wanted_engines
 from dryrack.controllers.cronjobs.scheduling import plan
@@ -115,7 +115,7 @@ def play(
     async def run() -> None:
         clock = VirtualClock(start)
         chosen = only(engines)
-        async with embedded(PlaneOptions(clock=clock), engines=chosen) as cluster:
+        async with embedded(ControlPlaneOptions(clock=clock), engines=chosen) as cluster:
             metadata = {"name": "node-a", "annotations": {"kwok.x-k8s.io/node": "fake"}}
             await cluster.client.create(NODES, {"metadata": metadata})
             await clock.advance(1)
@@ -434,7 +434,7 @@ def test_a_controller_that_was_away_makes_up_for_the_latest_time(
 
     async def run() -> None:
         clock = VirtualClock(START)
-        async with embedded(PlaneOptions(clock=clock), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(clock=clock), engines=()) as cluster:
             scene = Scene(cluster, clock)
             await scene.make()
             await clock.advance(away_minutes * MINUTE + 1)
@@ -455,7 +455,7 @@ def test_a_controller_that_dies_before_it_writes_the_status_goes_on() -> None:
 
     async def run() -> None:
         clock = VirtualClock(START)
-        async with embedded(PlaneOptions(clock=clock), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(clock=clock), engines=()) as cluster:
             scene = Scene(cluster, clock)
             await scene.make()
             await clock.advance(6 * MINUTE)

@@ -24,7 +24,7 @@ from dryrack.client.endpoints import (
 )
 from dryrack.client.errors import ApiError
 from dryrack.client.informer import Name
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 
 DEFINITIONS = Endpoint(
@@ -52,7 +52,7 @@ def no_bugs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 def play(
     scene: Callable[[Client], Awaitable[object]], serving: RuntimeConfig | None = None
 ) -> None:
-    options = PlaneOptions(runtime_config=serving or RuntimeConfig())
+    options = ControlPlaneOptions(runtime_config=serving or RuntimeConfig())
 
     async def run() -> None:
         async with embedded(options) as cluster:

@@ -13,7 +13,7 @@ from tests.client.planes import Road, refusal
 from tests.controllers import scenes
 
 from dryrack.client.client import Client
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.controllers.engines import ENGINES, run
 from dryrack.scheduler import Scheduler
@@ -87,7 +87,7 @@ async def engines_on(road: Road, *, lives: int) -> AsyncIterator[None]:
 
 
 async def play(scene: str, refuse: Callable[[Request], Response | None], lives: int) -> None:
-    transport = build(PlaneOptions()).transport
+    transport = build_control_plane(ControlPlaneOptions()).transport
     road = Road(transport)
     road.refuse = refuse
     async with engines_on(road, lives=lives):

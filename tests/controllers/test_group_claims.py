@@ -15,7 +15,7 @@ from dryrack.apiserver import runtime_config
 from dryrack.client.endpoints import CLAIMS, POD_GROUPS, PODS, TEMPLATES
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.controllers.claims import creation, group_creation, release
 from dryrack.controllers.objects import owners_of, status_of, uid_of
@@ -151,7 +151,7 @@ def test_a_group_that_is_gone_frees_claims_that_its_status_does_not_name() -> No
     async def play() -> None:
         clock = VirtualClock()
         served = runtime_config.parse("scheduling.k8s.io/v1alpha2=true")
-        options = PlaneOptions(clock=clock, chance=CountingChance(), runtime_config=served)
+        options = ControlPlaneOptions(clock=clock, chance=CountingChance(), runtime_config=served)
         async with embedded(options) as cluster:
             client = cluster.client
             policy = {"schedulingPolicy": {"gang": {"minCount": 1}}}

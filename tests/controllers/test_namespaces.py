@@ -11,7 +11,7 @@ from dryrack.base.metrics import Registry
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, PODS
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.controllers.namespaces.deletion import LOOK_SECONDS_MAX, Deletion, plan
 from dryrack.controllers.writes import DeleteAll, EngineContext, Update
 
@@ -65,7 +65,7 @@ def test_a_namespace_that_is_held_is_looked_at_less_and_less() -> None:
     async def play() -> None:
         clock = VirtualClock()
         metrics = Registry()
-        plane = build(PlaneOptions(clock=clock))
+        plane = build_control_plane(ControlPlaneOptions(clock=clock))
         client = plane.client()
         chance = plane.options.chance
         informers = Informers(client, clock=clock, chance=chance)

@@ -23,7 +23,7 @@ from dryrack.client.endpoints import (
     TEMPLATES,
 )
 from dryrack.client.informer import Name
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.controllers.claims import taint_rules
 from dryrack.controllers.claims.taint_rules import CONDITION, Counts, Rule
@@ -369,7 +369,7 @@ def test_rules_are_told_the_same_by_kube_controller_manager(start_cluster: Start
             return await _everything_said(client)
 
     async def ours() -> tuple[list[Raw], set[tuple[str, str]]]:
-        async with embedded(PlaneOptions(runtime_config=WITH_RULES)) as cluster:
+        async with embedded(ControlPlaneOptions(runtime_config=WITH_RULES)) as cluster:
             return await _everything_said(cluster.client)
 
     assert asyncio.run(ours()) == asyncio.run(real())

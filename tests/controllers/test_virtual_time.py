@@ -23,7 +23,7 @@ from dryrack.client.endpoints import (
 from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Name
 from dryrack.client.timekeeping import VirtualClock, run_virtual, settle
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import families
 from dryrack.controllers.pods.virtual import SILENT
@@ -40,7 +40,7 @@ def play(scene: Callable[[Client, VirtualClock], Awaitable[None]], lease_seconds
     async def run() -> None:
         clock = VirtualClock()
         engines = families(node_lease_seconds=lease_seconds)
-        async with embedded(PlaneOptions(clock=clock), engines=engines) as cluster:
+        async with embedded(ControlPlaneOptions(clock=clock), engines=engines) as cluster:
             metadata = {"name": "node-a", "annotations": {"kwok.x-k8s.io/node": "fake"}}
             await cluster.client.create(NODES, {"metadata": metadata})
             await clock.advance(1)

@@ -21,7 +21,7 @@ from dryrack.client.endpoints import (
 )
 from dryrack.client.errors import ForbiddenError, InvalidError
 from dryrack.client.timekeeping import VirtualClock, run_virtual
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import families, running_engines
 from dryrack.cluster.initial_objects import virtual_node
@@ -105,7 +105,7 @@ class Scene:
 def play(story: Callable[[Scene], Awaitable[None]]) -> None:
     async def run() -> None:
         clock = VirtualClock()
-        async with embedded(PlaneOptions(clock=clock)) as cluster:
+        async with embedded(ControlPlaneOptions(clock=clock)) as cluster:
             await cluster.client.create(NODES, virtual_node("node-1"))
             await clock.advance(1)
             await story(Scene(cluster, clock))
@@ -585,7 +585,7 @@ def test_a_controller_that_starts_again_makes_no_second_volume() -> None:
 
     async def run() -> None:
         clock = VirtualClock()
-        async with embedded(PlaneOptions(clock=clock), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(clock=clock), engines=()) as cluster:
             scene = Scene(cluster, clock)
             async with running_engines(families(), cluster.plane.around):
                 await scene.make(claim("kept"), claim("left"))

@@ -27,7 +27,7 @@ from dryrack.client.endpoints import NAMESPACES, Endpoint
 from dryrack.client.errors import AlreadyExistsError, ApiError, NotFoundError
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster.catalogue import load_catalogue
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import families, plugin_families, with_catalogue
 from dryrack.cluster.initial_objects import (
@@ -126,7 +126,7 @@ async def _play(
     kinds = read_devices(_DEVICES, [])
     drivers = VirtualDrivers(kinds)
     catalogue = load_catalogue()
-    options = PlaneOptions(
+    options = ControlPlaneOptions(
         clock=clock,
         chance=SeededChance(chance.getrandbits(32)),
         drivers=drivers,

@@ -15,7 +15,7 @@ from dryrack.client.client import Client
 from dryrack.client.endpoints import DEFINITIONS
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import User
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.rights import MANIFESTS, dashboard
@@ -51,7 +51,7 @@ def test_the_page_does_with_its_rights_all_that_it_does_and_has_no_others() -> N
 async def _looked_at() -> Witness:
     clock = VirtualClock()
     chance = CountedChance()
-    options = PlaneOptions(
+    options = ControlPlaneOptions(
         clock=clock,
         chance=chance,
         authorization=AuthorizationMode.RBAC,

@@ -16,7 +16,7 @@ from tests.dashboard.small_world import small_world
 
 from dryrack.client.client import Client
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.snapshots.past import past_of
 from dryrack.dashboard.access import Access
@@ -104,7 +104,7 @@ async def _played(
 ) -> None:
     clock = VirtualClock()
     chance = CountedChance()
-    options = PlaneOptions(clock=clock, chance=chance)
+    options = ControlPlaneOptions(clock=clock, chance=chance)
     async with embedded(options, engines=()) as cluster:
         if not empty:
             await small_world(cluster.client)

@@ -19,7 +19,7 @@ from dryrack.client.errors import NotFoundError
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.client.transport import ADMIN, Request
 from dryrack.cluster.catalogue import load_catalogue
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import families, plugin_families, with_catalogue
 from dryrack.cluster.initial_objects import (
@@ -103,7 +103,7 @@ def test_an_example_holds_on_the_embedded_plane(name: str) -> None:
     publishing = partial(with_catalogue, catalogue) if machine else None
     clock = VirtualClock()
     drivers = VirtualDrivers(kinds)
-    options = PlaneOptions(
+    options = ControlPlaneOptions(
         clock=clock,
         chance=CountedChance(),
         drivers=drivers,

@@ -11,7 +11,7 @@ from tests.kubeletplugin.test_virtual import container, make, request
 
 from dryrack.client.endpoints import CLASSES, NODES, PODS
 from dryrack.client.timekeeping import VirtualClock, run_virtual, settle
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import families, plugin_families
 from dryrack.cluster.initial_objects import add_allocation_states, virtual_node
@@ -120,7 +120,7 @@ def test_without_the_definition_a_plugin_waits_for_it(tmp_path: Path) -> None:
 def test_virtual_nodes_have_states_that_come_to_rest() -> None:
     """A pod's devices come and go in the state; nothing is written where nothing changes."""
     clock = VirtualClock()
-    options = PlaneOptions(clock=clock, chance=CountedChance())
+    options = ControlPlaneOptions(clock=clock, chance=CountedChance())
 
     async def scenario() -> list[Raw]:
         drivers = VirtualDrivers([KIND])

@@ -16,7 +16,7 @@ from dryrack.client.endpoints import CLAIMS, Endpoint
 from dryrack.client.timekeeping import VirtualClock, run_virtual, settle
 from dryrack.client.transport import User
 from dryrack.cluster import rights
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.kubeletplugin import ClaimStatuses
 from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind
@@ -141,10 +141,10 @@ def test_the_printed_rights_are_enough_for_a_token_that_is_bound_to_the_node(
 
     async def scenario(node: str) -> Raw:
         clock = VirtualClock()
-        options = PlaneOptions(
+        options = ControlPlaneOptions(
             clock=clock, chance=CountedChance(), authorization=AuthorizationMode.RBAC
         )
-        plane = build(options)
+        plane = build_control_plane(options)
         admin = Client(plane.transport)
         for each in yaml.safe_load_all(rights.plugin("kube-system")):
             if each["kind"].startswith("ClusterRole"):

@@ -19,7 +19,7 @@ from dryrack.client.endpoints import CLAIMS, NODES, SLICES, Endpoint
 from dryrack.client.timekeeping import VirtualClock, settle
 from dryrack.client.transport import User
 from dryrack.cluster import check_needs
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.initial_objects import add_allocation_states
 from dryrack.cluster.process.instances import instance
 from dryrack.cluster.process.modes import AuthorizationMode
@@ -134,7 +134,9 @@ def test_the_rights_for_some_devices_are_those_that_are_used(
         clock = VirtualClock()
         chance = CountedChance()
         mode = AuthorizationMode.RBAC
-        plane = build(PlaneOptions(clock=clock, chance=chance, authorization=mode))
+        plane = build_control_plane(
+            ControlPlaneOptions(clock=clock, chance=chance, authorization=mode)
+        )
         admin = Client(plane.transport)
         await add_allocation_states(admin)
         documents = printed("--devices", devices)

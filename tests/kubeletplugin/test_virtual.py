@@ -24,7 +24,7 @@ from dryrack.client.endpoints import (
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.client.transport import ADMIN, Request
 from dryrack.cluster import load_catalogue
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import families, plugin_families, running_engines
 from dryrack.cluster.initial_objects import virtual_node
@@ -59,7 +59,7 @@ def play(
     """A cluster with one virtual node that has these kinds."""
     clock = VirtualClock()
     drivers = VirtualDrivers(kinds)
-    options = PlaneOptions(clock=clock, chance=CountedChance(), drivers=drivers)
+    options = ControlPlaneOptions(clock=clock, chance=CountedChance(), drivers=drivers)
 
     async def run() -> None:
         async with embedded(options, engines=engines_with(drivers)) as cluster:
@@ -324,7 +324,7 @@ def test_a_kubelet_that_starts_again_prepares_what_its_pods_have(annotations: Ra
     clock = VirtualClock()
     first = VirtualDrivers(KINDS)
     second = VirtualDrivers(KINDS)
-    options = PlaneOptions(clock=clock, chance=CountedChance())
+    options = ControlPlaneOptions(clock=clock, chance=CountedChance())
 
     async def run() -> None:
         async with embedded(options, engines=()) as cluster:
@@ -357,7 +357,7 @@ def test_a_kubelet_that_starts_again_gives_back_what_went_meanwhile() -> None:
     """Nobody tells it of a claim that was deleted while it was away."""
     clock = VirtualClock()
     drivers = VirtualDrivers(KINDS)
-    options = PlaneOptions(clock=clock, chance=CountedChance())
+    options = ControlPlaneOptions(clock=clock, chance=CountedChance())
 
     async def run() -> None:
         async with embedded(options, engines=()) as cluster:

@@ -24,7 +24,7 @@ import yaml
 from dryrack.apiserver.runtime_config import parse
 from dryrack.client.endpoints import NAMESPACES
 from dryrack.client.transport import Request
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.linter import Finding, Severity, lint
 
@@ -346,7 +346,7 @@ async def disagreements(seed: int, cases: int) -> list[Disagreement]:
     chance = random.Random(seed)
     namespaces = list(yaml.safe_load_all(_NAMESPACES))
     found = []
-    options = PlaneOptions(runtime_config=parse("api/all=true"))
+    options = ControlPlaneOptions(runtime_config=parse("api/all=true"))
     async with embedded(options, engines=()) as cluster:
         await cluster.client.create(NAMESPACES, namespaces[1])
         for document in (_mutate(chance.choice(_VALID), chance) for _ in range(cases)):

@@ -30,7 +30,7 @@ from dryrack.client.endpoints import (
 )
 from dryrack.client.errors import ForbiddenError, InvalidError
 from dryrack.client.timekeeping import VirtualClock, run_virtual
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import families, running_engines, wanted_engines
 from dryrack.kinds.documents import unwritten
@@ -203,7 +203,7 @@ def cluster_of(seed: int) -> Seen:
 
     async def run() -> Seen:
         clock = VirtualClock()
-        options = PlaneOptions(clock=clock)
+        options = ControlPlaneOptions(clock=clock)
         others = [name for each in families() for name in each.engines if name != "scheduler"]
         scheduler = wanted_engines(others, families())
         async with embedded(options, without=("scheduler",)) as cluster:

@@ -13,7 +13,7 @@ from tests.scheduler.messages import refusal_in
 
 from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import Document
@@ -147,7 +147,7 @@ def by_cluster(objects: Case) -> dict[str, Answer]:
 
     async def run() -> dict[str, Answer]:
         clock = VirtualClock()
-        async with embedded(PlaneOptions(clock=clock)) as cluster:
+        async with embedded(ControlPlaneOptions(clock=clock)) as cluster:
             for endpoint, raw in objects:
                 if endpoint is not PODS:
                     await _create(cluster.client, endpoint, raw)

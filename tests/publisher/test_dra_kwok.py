@@ -25,7 +25,7 @@ from dryrack.client.endpoints import (
     TEMPLATES,
 )
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.kinds.documents import read
 from dryrack.scenario.reading import LIBRARY
@@ -102,7 +102,7 @@ def played(scene: Callable[[World], Awaitable[None]]) -> None:
 @asynccontextmanager
 async def _world() -> AsyncIterator[World]:
     clock = VirtualClock()
-    options = PlaneOptions(clock=clock, chance=CountingChance())
+    options = ControlPlaneOptions(clock=clock, chance=CountingChance())
     async with embedded(options) as cluster:
         yield World(cluster.client, clock)
 

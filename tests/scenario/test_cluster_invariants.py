@@ -10,7 +10,7 @@ import pytest
 from dryrack.client.endpoints import CLAIMS, SLICES
 from dryrack.client.kubeconfig import load
 from dryrack.client.timekeeping import VirtualClock, run_virtual
-from dryrack.cluster import PlaneOptions, SeededChance, SystemClock
+from dryrack.cluster import ControlPlaneOptions, SeededChance, SystemClock
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.faults import FaultInjector
 from dryrack.scenario import ClusterRun, read_scenario, run_on_cluster
@@ -59,7 +59,7 @@ def looked_at(*givings: tuple[str, str], is_older: bool = False) -> tuple[str, s
 
     async def scene() -> tuple[str, str]:
         clock = VirtualClock()
-        async with embedded(PlaneOptions(clock=clock), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(clock=clock), engines=()) as cluster:
             uids = [await give(cluster.client, *each) for each in givings]
             strangers = frozenset(uids if is_older else ())
             await publish_half(cluster.client, "theirs")

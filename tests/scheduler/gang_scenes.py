@@ -20,7 +20,7 @@ from dryrack.client.client import Client, Selection
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, TEMPLATES, Endpoint
 from dryrack.client.errors import TransportError
 from dryrack.client.timekeeping import VirtualClock, run_virtual
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.scenario.checkers import check
 from dryrack.scenario.invariants.violations import Invariant
@@ -198,7 +198,7 @@ async def scene(
 ) -> AsyncIterator[Scene]:
     """Nodes with devices, a class and a template, all controllers, and no scheduler."""
     clock = VirtualClock()
-    options = PlaneOptions(
+    options = ControlPlaneOptions(
         clock=clock, chance=CountingChance(), runtime_config=serving or RuntimeConfig()
     )
     async with embedded(options, without=("scheduler",)) as cluster:

@@ -12,7 +12,7 @@ from tests.apiserver.replay import CountingChance
 from dryrack.client.endpoints import CLAIMS, CLASSES, NAMESPACES
 from dryrack.client.informer import Informer
 from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.scheduler.binding import OvertakenError
 from dryrack.scheduler.claims.device_owners import CATCH_UP_SECONDS_MAX, DeviceOwners
@@ -30,7 +30,7 @@ async def watched() -> AsyncIterator[tuple[Client, DeviceOwners]]:
     """A plane, and owners that follow its claims."""
     clock = VirtualClock()
     chance = CountingChance()
-    async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+    async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:
         informer = Informer(cluster.client, CLAIMS, clock=clock, chance=chance)
         owners = DeviceOwners(informer, clock)
         task = asyncio.create_task(informer.run(), name="informer")
@@ -76,7 +76,7 @@ def test_where_nobody_saw_who_was_first_both_are_overtaken() -> None:
 
     async def scene() -> None:
         clock = VirtualClock()
-        async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:
             client = cluster.client
             await client.create(CLASSES, {"metadata": {"name": "c"}})
             red = await claim(client, "red")
@@ -130,7 +130,7 @@ def test_an_allocation_that_is_never_seen_is_not_relied_on() -> None:
 
     async def scene() -> None:
         clock = VirtualClock()
-        async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:
             await cluster.client.create(CLASSES, {"metadata": {"name": "c"}})
             silent = Informer(cluster.client, CLAIMS, clock=clock, chance=CountingChance())
             owners = DeviceOwners(silent, clock)

@@ -19,7 +19,7 @@ from tests.scheduler.waiting import is_so_at_last
 from dryrack.client.client import Client
 from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES
 from dryrack.client.errors import TransportError
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.ports import SystemClock
 from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION
@@ -135,7 +135,7 @@ def test_a_write_that_fails_once_is_made_good(number: int, *, after: bool) -> No
     """Whichever write of two pods fails, both are bound in the end, each with its own device."""
 
     async def run() -> tuple[bool, list[str]]:
-        options = PlaneOptions(chance=CountingChance())
+        options = ControlPlaneOptions(chance=CountingChance())
         async with embedded(options, engines=()) as cluster:
             await furnish(cluster.client, DEVICES)
             failing = Failing(cluster.transport, frozenset({number}), after=after)
@@ -152,7 +152,7 @@ def test_a_binding_that_always_fails_leaves_nothing_behind() -> None:
     """No device stays with a claim whose pod was never bound, and no pod in its reservations."""
 
     async def run() -> tuple[int, list[Raw]]:
-        async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:
             await furnish(cluster.client, 1)
             failing = Failing(cluster.transport, path_end="/binding")
 
@@ -174,7 +174,7 @@ def test_more_pods_than_devices_wait_and_say_why() -> None:
     """The one that does not fit is told so, and takes nothing from the others."""
 
     async def run() -> tuple[list[str], list[str]]:
-        async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:
             await furnish(cluster.client, DEVICES)
             extra = Failing(cluster.transport)
             await scheduled(extra, cluster, all_bound)
@@ -209,7 +209,7 @@ def test_what_another_scheduler_has_written_stays() -> None:
     status = {"allocation": {"devices": {"results": [result]}}}
 
     async def run() -> tuple[bool, list[Raw]]:
-        async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:
             await furnish(cluster.client, 1)
             taken: list[Raw] = []
             cluster.plane.store.subscribe(

@@ -12,7 +12,7 @@ from dryrack.base.metrics import Registry
 from dryrack.client.endpoints import NODES, PODS, Endpoint
 from dryrack.client.informer import Name
 from dryrack.client.timekeeping import VirtualClock, settle
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.ports import SystemClock
 from dryrack.scheduler import Scheduler
@@ -46,7 +46,7 @@ def test_attempts_are_counted_by_result_and_those_who_wait_by_queue() -> None:
 
     async def run() -> dict[str, float]:
         registry = Registry()
-        async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:
             client = cluster.client
             await client.create(NODES, NODE)
             await client.create(PODS, pod("fits", "1"))
@@ -131,7 +131,7 @@ def test_gangs_are_counted_as_such() -> None:
 
     async def run() -> dict[str, float]:
         registry = Registry()
-        async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:
             client = cluster.client
             await client.create(NODES, NODE)
             for name, cpu in (("small", "500m"), ("large", "2")):
@@ -180,7 +180,7 @@ def test_victims_are_counted() -> None:
 
     async def run() -> dict[str, float]:
         registry = Registry()
-        async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+        async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:
             client = cluster.client
             await client.create(NODES, NODE)
             await client.create(PRIORITIES, {"metadata": {"name": "high"}, "value": 1000})

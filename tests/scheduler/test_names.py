@@ -9,7 +9,7 @@ from tests.apiserver.replay import CountingChance
 from tests.scheduler.waiting import is_so_at_last
 
 from dryrack.client.endpoints import EVENTS, NODES, PODS
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.ports import SystemClock
 from dryrack.scheduler import NAMES, Scheduler, SchedulerSettings
@@ -30,7 +30,7 @@ def pod(name: str, scheduler: str) -> Raw:
 
 async def bound_by(names: Sequence[str], pods: Sequence[Raw]) -> dict[str, str]:
     """Which pods get a node, by whom, of those that a scheduler of these names is given."""
-    async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+    async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:
         client = cluster.client
         await client.create(NODES, NODE)
         for each in pods:

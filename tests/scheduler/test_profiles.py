@@ -11,7 +11,7 @@ from tests.scheduler.virtual import Stage, on_stage
 from tests.scheduler.waiting import is_so_at_last
 
 from dryrack.client.endpoints import NODES, PODS, Endpoint
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.ports import SystemClock
 from dryrack.placement import IN_TREE, profile_of, read_configuration
@@ -58,7 +58,7 @@ def pod(name: str, cpu: str = "1", labels: Raw | None = None, **more: Any) -> Ra
 
 async def decided(plugins: str, pods: Sequence[Raw]) -> dict[str, str]:
     """The node of each pod, or why it has none; each is decided before the next comes."""
-    async with embedded(PlaneOptions(chance=CountingChance()), engines=()) as cluster:
+    async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:
         client = cluster.client
         await client.create(NODES, NODE)
         await client.create(PRIORITIES, {"metadata": {"name": "high"}, "value": 1000})

@@ -13,7 +13,7 @@ from tests.scheduler.waiting import is_so_at_last
 from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.client import Client
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, TAINT_RULES
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.ports import SystemClock
 from dryrack.scheduler import Scheduler
@@ -45,7 +45,9 @@ def with_scheduler(
     """Tells a story to a cluster with a scheduler."""
 
     async def run() -> None:
-        options = PlaneOptions(chance=CountingChance(), runtime_config=serving or RuntimeConfig())
+        options = ControlPlaneOptions(
+            chance=CountingChance(), runtime_config=serving or RuntimeConfig()
+        )
         async with embedded(options, engines=()) as cluster:
             noting = Noting(cluster.transport)
             client = Client(noting, agent="scheduler")

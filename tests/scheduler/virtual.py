@@ -11,7 +11,7 @@ from tests.apiserver.replay import CountingChance
 from dryrack.client.client import Client, Selection
 from dryrack.client.endpoints import EVENTS, PODS
 from dryrack.client.timekeeping import VirtualClock, run_virtual
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.scheduler import Scheduler
 
@@ -81,7 +81,7 @@ def on_stage(
 
     async def run() -> None:
         clock = VirtualClock()
-        plane = PlaneOptions(chance=CountingChance(), clock=clock, **options)
+        plane = ControlPlaneOptions(chance=CountingChance(), clock=clock, **options)
         async with embedded(plane, engines=engines) as cluster:
             await story(Stage(cluster, clock))
 

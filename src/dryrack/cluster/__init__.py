@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         stopping_by_signal,
     )
     from dryrack.cluster.catalogue import load_catalogue
-    from dryrack.cluster.control_plane import PlaneOptions, build
+    from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
     from dryrack.cluster.engines import (
         Family,
         MakeAllocator,
@@ -78,7 +78,7 @@ else:
             ),
             "catalogue": "load_catalogue",
             "process.component_status": "COMPONENTS component_failures describe_failure",
-            "control_plane": "PlaneOptions build",
+            "control_plane": "ControlPlaneOptions build_control_plane",
             "engines": (
                 "Family MakeAllocator UnknownEngineError Wiring compute_domain_families families "
                 "has_compute_domains plugin_families running_engines scheduling_family "
@@ -110,12 +110,12 @@ __all__ = [
     "Attached",
     "Attachment",
     "Candidacy",
+    "ControlPlaneOptions",
     "Family",
     "MakeAllocator",
     "Need",
     "Past",
     "PastWrite",
-    "PlaneOptions",
     "SeededChance",
     "SystemChance",
     "SystemClock",
@@ -127,7 +127,7 @@ __all__ = [
     "add_node",
     "allocation_state_objects",
     "apply_objects",
-    "build",
+    "build_control_plane",
     "check_needs",
     "component_failures",
     "compute_domain_families",

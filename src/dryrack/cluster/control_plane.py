@@ -91,7 +91,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaneOptions:
+class ControlPlaneOptions:
     """What a cluster is made of, where it is not the usual."""
 
     clock: Timekeeper = field(default_factory=SystemClock)
@@ -113,10 +113,10 @@ class PlaneOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Plane:
+class ControlPlane:
     """One API server and what belongs to it."""
 
-    options: PlaneOptions
+    options: ControlPlaneOptions
     store: Store
     server: ApiServer
     tokens: Tokens
@@ -150,7 +150,7 @@ class Plane:
         )
 
 
-def build(options: PlaneOptions) -> Plane:
+def build_control_plane(options: ControlPlaneOptions) -> ControlPlane:
     """A plane with what every cluster has from the start."""
     store = _store(options)
     tokens = Tokens(
@@ -183,7 +183,7 @@ def build(options: PlaneOptions) -> Plane:
         bootstrap.authentication(options.authority)
     if options.authorization is AuthorizationMode.RBAC:
         bootstrap.roles()
-    return Plane(options, store, server, tokens, authorization, metrics, expiry)
+    return ControlPlane(options, store, server, tokens, authorization, metrics, expiry)
 
 
 def _registry(config: RuntimeConfig, behaviours: _Behaviours) -> Registry:
@@ -193,7 +193,7 @@ def _registry(config: RuntimeConfig, behaviours: _Behaviours) -> Registry:
     return Registry((*served, *metrics_resources()), unserved=unserved)
 
 
-def _store(options: PlaneOptions) -> Store:
+def _store(options: ControlPlaneOptions) -> Store:
     journal = options.journal
     events_max = options.watch_log_events_max
     if journal is None:

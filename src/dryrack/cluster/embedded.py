@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.cluster.control_plane import Plane, PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlane, ControlPlaneOptions, build_control_plane
 from dryrack.cluster.engines import families, running_engines, wanted_engines
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class EmbeddedCluster:
     """The way into a cluster of this process."""
 
-    plane: Plane
+    plane: ControlPlane
     client: Client
 
     @property
@@ -40,7 +40,7 @@ class EmbeddedCluster:
 
 @asynccontextmanager
 async def embedded(
-    options: PlaneOptions | None = None,
+    options: ControlPlaneOptions | None = None,
     *,
     without: Collection[str] = (),
     engines: Sequence[Family] | None = None,
@@ -53,7 +53,7 @@ async def embedded(
     a `board` they can be made to fail.
     """
     chosen = wanted_engines(without, families() if engines is None else engines)
-    plane = build(options or PlaneOptions())
+    plane = build_control_plane(options or ControlPlaneOptions())
     try:
         async with running_engines(chosen, plane.around, board):
             yield EmbeddedCluster(plane, plane.client())

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver import Registry, Resource
     from dryrack.client.client import Client
-    from dryrack.cluster.control_plane import Plane
+    from dryrack.cluster.control_plane import ControlPlane
     from dryrack.hardware.catalogue import InstanceType
     from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.raw import Raw
@@ -136,7 +136,7 @@ async def add_node(client: Client, node: Raw) -> bool:
     return made is not None
 
 
-async def add_objects(plane: Plane, documents: Iterable[Document]) -> int:
+async def add_objects(plane: ControlPlane, documents: Iterable[Document]) -> int:
     """
     Creates objects of any kind that is served, in order; answers how many are new.
 
@@ -147,7 +147,9 @@ async def add_objects(plane: Plane, documents: Iterable[Document]) -> int:
     return sum(each is not None for each in written)
 
 
-async def apply_objects(plane: Plane, documents: Iterable[Document], manager: str) -> list[Raw]:
+async def apply_objects(
+    plane: ControlPlane, documents: Iterable[Document], manager: str
+) -> list[Raw]:
     """
     Create objects, or change existing ones, as `kubectl apply` does.
 
@@ -170,7 +172,7 @@ async def apply_objects(plane: Plane, documents: Iterable[Document], manager: st
 
 
 async def _write_all(
-    plane: Plane,
+    plane: ControlPlane,
     documents: Iterable[Document],
     write: Callable[[Endpoint, Raw], Awaitable[_Written]],
 ) -> list[_Written]:

@@ -14,7 +14,7 @@ import msgspec
 
 from dryrack.apiserver.runtime_config import parse
 from dryrack.client.timekeeping import VirtualClock, micro_timestamp
-from dryrack.cluster import Past, PastWrite, PlaneOptions, SystemChance, build
+from dryrack.cluster import ControlPlaneOptions, Past, PastWrite, SystemChance, build_control_plane
 from dryrack.dashboard.live import Live
 from dryrack.scenario import EmbeddedRun, run_in_virtual_time
 from dryrack.store import Conflict, Event, EventType
@@ -37,7 +37,9 @@ def recorded(loaded: LoadedScenario, how: EmbeddedRun) -> tuple[Outcome, Live]:
     outcome = run_in_virtual_time(loaded, how)
     clock = VirtualClock(records[-1][1]) if records else VirtualClock()
     # Whatever versions the scenario uses are served.
-    plane = build(PlaneOptions(clock=clock, runtime_config=parse("api/all=true")))
+    plane = build_control_plane(
+        ControlPlaneOptions(clock=clock, runtime_config=parse("api/all=true"))
+    )
     writes = [_written(plane.store, record, time) for record, time in records]
 
     def read_past(resources: Sequence[str], writes_max: int) -> Past:

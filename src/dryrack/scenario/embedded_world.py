@@ -19,7 +19,7 @@ from dryrack.base.durations import seconds_in
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster import (
-    PlaneOptions,
+    ControlPlaneOptions,
     SeededChance,
     SystemClock,
     compute_domain_families,
@@ -183,7 +183,7 @@ async def embedded_world(
     if on_write is not None:
         journal.watch(lambda record: on_write(record, clock.now()))
     drivers = drivers_of(hardware)
-    options = PlaneOptions(
+    options = ControlPlaneOptions(
         clock=clock,
         chance=SeededChance(how.seed),
         recorder=journal,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dryrack.testing.plane_engines import Setup
     from dryrack.testing.sync_cluster import Cluster, ClusterClock
     from dryrack.testing.time_and_chance import (
+        ControlPlaneOptions,
         PlaneOptions,
         SeededChance,
         VirtualClock,
@@ -31,7 +32,9 @@ else:
             "fixture_types": "Apply ExpectPending ExpectScheduled Fleet",
             "plane_engines": "Setup",
             "sync_cluster": "Cluster ClusterClock",
-            "time_and_chance": "PlaneOptions SeededChance VirtualClock run_virtual",
+            "time_and_chance": (
+                "ControlPlaneOptions PlaneOptions SeededChance VirtualClock run_virtual"
+            ),
         },
     )
 
@@ -40,6 +43,7 @@ __all__ = [
     "AsyncCluster",
     "Cluster",
     "ClusterClock",
+    "ControlPlaneOptions",
     "ExpectPending",
     "ExpectScheduled",
     "ExpectationError",

@@ -23,7 +23,7 @@ from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES, Endpoi
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster import (
     EXPLANATION_KINDS,
-    PlaneOptions,
+    ControlPlaneOptions,
     SeededChance,
     SystemClock,
     add_allocation_states,
@@ -94,7 +94,7 @@ class AsyncCluster:
         self.kubeconfig: Path | None = None
 
     async def __aenter__(self) -> Self:
-        options = PlaneOptions(
+        options = ControlPlaneOptions(
             clock=self._clock,
             chance=SeededChance(self._setup.seed),
             runtime_config=runtime_config.parse(self._setup.runtime_config),

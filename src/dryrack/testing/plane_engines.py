@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.cluster import (
     SeededChance,
-    build,
+    build_control_plane,
     compute_domain_families,
     families,
     load_catalogue,
@@ -30,7 +30,7 @@ from dryrack.hardware.catalogue import Catalogue
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from dryrack.cluster import Family, PlaneOptions
+    from dryrack.cluster import ControlPlaneOptions, Family
     from dryrack.hardware.catalogue import InstanceType
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import ContainerInjection, DeviceKind, VirtualDrivers
@@ -117,10 +117,10 @@ class NodeDrivers:
 class PlaneEngines:
     """An API server, and whatever keeps its cluster going."""
 
-    def __init__(self, options: PlaneOptions, setup: Setup) -> None:
+    def __init__(self, options: ControlPlaneOptions, setup: Setup) -> None:
         self._setup = setup
         self._drivers = NodeDrivers()
-        self.plane = build(replace(options, drivers=self._drivers))
+        self.plane = build_control_plane(replace(options, drivers=self._drivers))
         # Faults have a chance of their own, so that names are the same with and without them.
         self._chance = SeededChance(setup.seed + _FAULTS_SEED)
         self._board = FaultBoard(clock=options.clock, chance=self._chance)

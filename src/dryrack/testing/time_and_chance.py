@@ -1,6 +1,9 @@
-"""Time and chance for tests: clusters whose clock stands still, and names that a seed decides."""
+"""The clock, the chance and the options of a cluster, for tests of their own."""
 
 from dryrack.client.timekeeping import VirtualClock, run_virtual
-from dryrack.cluster import PlaneOptions, SeededChance
+from dryrack.cluster import ControlPlaneOptions, SeededChance
 
-__all__ = ["PlaneOptions", "SeededChance", "VirtualClock", "run_virtual"]
+# The name in release 0.2.
+PlaneOptions = ControlPlaneOptions
+
+__all__ = ["ControlPlaneOptions", "PlaneOptions", "SeededChance", "VirtualClock", "run_virtual"]

@@ -16,7 +16,7 @@ from tests.hardware.dialects.examples import seed_text
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
 from dryrack.client.timekeeping import VirtualClock, settle
-from dryrack.cluster.control_plane import PlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import Family
 from dryrack.controllers import engines, slices
@@ -70,7 +70,7 @@ async def _publish(_: Collection[str], around: Wiring) -> None:
 async def karpenter() -> AsyncIterator[Karpenter]:
     clock = VirtualClock()
     families = (Family("publisher", ("slices",), _publish),)
-    async with embedded(PlaneOptions(clock=clock), engines=families) as cluster:
+    async with embedded(ControlPlaneOptions(clock=clock), engines=families) as cluster:
         await cluster.client.create(NAMESPACES, {"metadata": {"name": "karpenter"}})
         await settle(600)
         yield Karpenter(cluster.client, clock)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dryrack.cluster.certificates import Keys
-    from dryrack.cluster.control_plane import Plane, PlaneOptions
+    from dryrack.cluster.control_plane import ControlPlane, ControlPlaneOptions
 
 
-def with_keys(options: PlaneOptions, directory: Path) -> tuple[PlaneOptions, Keys]:
+def with_keys(options: ControlPlaneOptions, directory: Path) -> tuple[ControlPlaneOptions, Keys]:
     """The same plane with keys in a directory, so that clients can know it."""
     keys = certificates.ensure(directory, [LOOPBACK], options.clock.now(), lasts=False)
     signing = EllipticKey(lambda: certificates.load_key(keys.accounts))
@@ -32,7 +32,7 @@ def with_keys(options: PlaneOptions, directory: Path) -> tuple[PlaneOptions, Key
 
 
 @asynccontextmanager
-async def serving_on_loopback(plane: Plane, keys: Keys, name: str) -> AsyncIterator[Path]:
+async def serving_on_loopback(plane: ControlPlane, keys: Keys, name: str) -> AsyncIterator[Path]:
     """Serves for the length of a block; the kubeconfig is beside the keys."""
     with closing(listen(Address())) as listening:
         async with served(plane, listening, keys) as url:

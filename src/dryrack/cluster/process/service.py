@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.limits import GARBAGE_THRESHOLDS
 from dryrack.cluster import certificates, kubeconfig
-from dryrack.cluster.control_plane import PlaneOptions, build
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.engines import (
     Wiring,
     compute_domain_families,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from dryrack.client.transport import Request, Response, Transport
     from dryrack.cluster.certificates import Keys
-    from dryrack.cluster.control_plane import Plane
+    from dryrack.cluster.control_plane import ControlPlane
     from dryrack.cluster.engines import Family
     from dryrack.cluster.journal import SqliteJournal
     from dryrack.cluster.process.launching import Launch, ReadPast
@@ -92,7 +92,7 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
             journal = SqliteJournal(launch.data_directory, on_failure=stopping.set)
             stack.push_async_callback(journal.close)
         drivers = _drivers(launch)
-        plane = build(_plane_options(launch, keys, journal, drivers))
+        plane = build_control_plane(_plane_options(launch, keys, journal, drivers))
         door = _Door(plane.transport)
         url = await stack.enter_async_context(served(plane, listening, keys, door=door))
         tell(f"API server at {url}")
@@ -126,7 +126,7 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
 
 
 @contextlib.asynccontextmanager
-async def supervised_engines(chosen: Sequence[Family], plane: Plane) -> AsyncIterator[None]:
+async def supervised_engines(chosen: Sequence[Family], plane: ControlPlane) -> AsyncIterator[None]:
     """Run the engines under a supervisor, with the faults that people write into a ConfigMap."""
     from dryrack.cluster.faults import FaultBoard
     from dryrack.cluster.faults.config_map import FaultEntries
@@ -158,7 +158,7 @@ async def supervised_engines(chosen: Sequence[Family], plane: Plane) -> AsyncIte
 
 
 async def _wait_for_nodes(
-    launch: Launch, plane: Plane, stopping: asyncio.Event, tell: Callable[[str], None]
+    launch: Launch, plane: ControlPlane, stopping: asyncio.Event, tell: Callable[[str], None]
 ) -> None:
     """Wait until the virtual nodes are Ready and have their devices, and tell how far they are."""
     from dryrack.controllers import is_played
@@ -206,7 +206,7 @@ def _expected_slices(launch: Launch) -> int:
     return slices
 
 
-def _past(plane: Plane) -> ReadPast:
+def _past(plane: ControlPlane) -> ReadPast:
     """Reads the log of the plane's store; loaded when it is asked."""
 
     def read(resources: Sequence[str], writes_max: int) -> Past:
@@ -277,9 +277,9 @@ def _plane_options(
     keys: certificates.Keys,
     journal: SqliteJournal | None,
     drivers: Drivers | None,
-) -> PlaneOptions:
+) -> ControlPlaneOptions:
     signing = EllipticKey(lambda: certificates.load_key(keys.accounts))
-    return PlaneOptions(
+    return ControlPlaneOptions(
         authorization=launch.authorization,
         runtime_config=launch.runtime_config,
         signing_key=signing,
@@ -304,7 +304,7 @@ def _machines(launch: Launch) -> Collection[InstanceType]:
     return launch.catalogue.instance_types.values() if launch.catalogue is not None else ()
 
 
-async def _inhabit(launch: Launch, plane: Plane, tell: Callable[[str], None]) -> None:
+async def _inhabit(launch: Launch, plane: ControlPlane, tell: Callable[[str], None]) -> None:
     if launch.catalogue is not None:
         classes = launch.catalogue.device_classes.values()
         await add_device_classes(plane.client(), classes)

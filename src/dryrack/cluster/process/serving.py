@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dryrack.client.transport import Transport
     from dryrack.cluster.certificates import Keys
-    from dryrack.cluster.control_plane import Plane
+    from dryrack.cluster.control_plane import ControlPlane
 
 LOOPBACK = "127.0.0.1"
 
@@ -67,7 +67,7 @@ def url_of(listening: socket.socket) -> str:
 
 @asynccontextmanager
 async def served(
-    plane: Plane, listening: socket.socket, keys: Keys, *, door: Transport | None = None
+    plane: ControlPlane, listening: socket.socket, keys: Keys, *, door: Transport | None = None
 ) -> AsyncIterator[str]:
     """
     Serves for the length of a block; the address is what clients connect to.
