@@ -33,7 +33,7 @@ from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import families
 from dryrack.cluster.initial_objects import virtual_node
 from dryrack.cluster.ports import SeededChance
-from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices import PublisherSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -142,7 +142,7 @@ async def day(nodes: int, **bounds: Any) -> AsyncIterator[Day]:
     clock = VirtualClock()
     options = ControlPlaneOptions(clock=clock, chance=SeededChance(), **bounds)
     # Nothing fails here, so nothing is looked at again, and leases outlast the day.
-    rest = families(lambda: PublishOptions(resync_seconds=LONG), node_lease_seconds=LONG)
+    rest = families(lambda: PublisherSettings(resync_seconds=LONG), node_lease_seconds=LONG)
     async with embedded(options, engines=rest) as cluster:
         client = cluster.client
         await client.create(CLASSES, _class())

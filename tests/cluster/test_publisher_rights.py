@@ -26,7 +26,7 @@ from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.publish_snapshot import publisher_needs, read_world
 from dryrack.controllers import slices
-from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices import PublisherSettings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def publisher_of(witness: Witness, attachment: Attachment) -> Attached:
-    options = PublishOptions()
+    options = PublisherSettings()
     return Attached(witness, lambda around: slices.engine(around, options), attachment)
 
 
@@ -54,7 +54,7 @@ def test_the_rights_are_all_used_and_all_that_is_used() -> None:
         groups = ("system:serviceaccounts", "system:authenticated")
         user = User(f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}", groups)
         witness = Witness(As(plane.transport, user))
-        await check_needs(Client(witness), publisher_needs(PublishOptions()))
+        await check_needs(Client(witness), publisher_needs(PublisherSettings()))
 
         async def until(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
             for _ in range(200):
@@ -70,7 +70,7 @@ def test_the_rights_are_all_used_and_all_that_is_used() -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(publisher_of(witness, attachment).run(stopping))
             await publisher_play.play(admin, until)
-            await read_world(Client(witness), PublishOptions())
+            await read_world(Client(witness), PublisherSettings())
             # Long enough for a renewal of the lease, and for all that is done now and then.
             await clock.advance(60)
             stopping.set()
@@ -102,13 +102,13 @@ def test_the_rights_suffice_on_a_real_cluster(start_cluster: StartCluster) -> No
             )
             async with connected(load([limited], clock)) as narrow:
                 witness = Witness(narrow)
-                await check_needs(Client(witness), publisher_needs(PublishOptions()))
+                await check_needs(Client(witness), publisher_needs(PublisherSettings()))
                 stopping = asyncio.Event()
                 attachment = Attachment(candidacy=Candidacy(LEASE, "one"))
                 async with asyncio.TaskGroup() as group:
                     group.create_task(publisher_of(witness, attachment).run(stopping))
                     await publisher_play.play(admin, readiness.until)
-                    await read_world(Client(witness), PublishOptions())
+                    await read_world(Client(witness), PublisherSettings())
                     stopping.set()
                 return witness
 

@@ -18,7 +18,7 @@ from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import Family, Wiring, families, with_catalogue
 from dryrack.cluster.initial_objects import add_device_classes, add_nodes, add_objects
 from dryrack.cluster.publish_once import PATIENCE_SECONDS, Outcome, publish_once
-from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices import PublisherSettings
 from dryrack.kinds.documents import read
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ async def once(at: Site, road: Road | None = None, **options: Any) -> Outcome:
     """Publishes once, in a time that passes by itself."""
     publishing = asyncio.ensure_future(
         publish_once(
-            Client(road or at.road), PublishOptions(**options), clock=at.clock, chance=at.chance
+            Client(road or at.road), PublisherSettings(**options), clock=at.clock, chance=at.chance
         )
     )
     while not publishing.done():

@@ -72,7 +72,7 @@ _TABLE = ("| Metric | Type | Labels | Meaning |", "|---|---|---|---|")
 
 
 def page() -> str:
-    publisher = _of_engine(lambda around: slices.engine(around, slices.PublishOptions()))
+    publisher = _of_engine(lambda around: slices.engine(around, slices.PublisherSettings()))
     scheduler = _of_engine(lambda around: scheduling.engine(around, SchedulerSettings()))
     shared = {name: row for name, row in publisher.items() if name in scheduler}
     return "\n".join(

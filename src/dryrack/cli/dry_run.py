@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.controllers import Write
-    from dryrack.controllers.slices import Change, PublishOptions, Survey
+    from dryrack.controllers.slices import Change, PublisherSettings, Survey
     from dryrack.hardware.config_formats import Reading
     from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.raw import Raw
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _SYSTEM = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
 
 
-def world_of(names: Sequence[str], options: PublishOptions) -> World:
+def world_of(names: Sequence[str], options: PublisherSettings) -> World:
     """Return the objects of the files; print a note for each object that publishing ignores."""
     contents = {source.name: source.content for source in read_sources(names)}
     documents: list[Document] = []
@@ -54,7 +54,7 @@ def world_of(names: Sequence[str], options: PublishOptions) -> World:
 
 
 def _world(
-    documents: Iterable[Document], contents: Mapping[str, bytes], options: PublishOptions
+    documents: Iterable[Document], contents: Mapping[str, bytes], options: PublisherSettings
 ) -> World:
     found: dict[str, list[Raw]] = {kind: [] for kind in _KINDS}
     readings: dict[Source, Reading] = {}
@@ -94,7 +94,7 @@ def _faults(document: Document) -> Iterator[Problem]:
             yield document.problem(each.field, message, each.fix or "")
 
 
-def _read(document: Document, content: bytes, options: PublishOptions) -> dict[Source, Reading]:
+def _read(document: Document, content: bytes, options: PublisherSettings) -> dict[Source, Reading]:
     """Return the device configuration in a document, with the lines of its file."""
     if document.kind == NODES.kind:
         return {}
@@ -107,7 +107,7 @@ def _read(document: Document, content: bytes, options: PublishOptions) -> dict[S
     return {source: reading}
 
 
-def _takes_part(document: Document, options: PublishOptions) -> bool:
+def _takes_part(document: Document, options: PublisherSettings) -> bool:
     endpoint = _KINDS.get(document.kind)
     if endpoint is None or endpoint.api_version != document.api_version or not document.name:
         return False
@@ -122,7 +122,7 @@ def _identified(obj: Raw) -> Raw:
     return obj | {"metadata": {"uid": "", **obj["metadata"]}}
 
 
-def show(world: World, options: PublishOptions, form: Format) -> bool:
+def show(world: World, options: PublisherSettings, form: Format) -> bool:
     """Print what would be published; return whether every document could be read."""
     found = surveyed(world, options, now=time.time())
     slices = [_plain(each) for change in found.changes for each in change.slices]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dryrack.client.kubeconfig import Connection
     from dryrack.cluster import Attachment
     from dryrack.cluster.publish_once import Outcome
-    from dryrack.controllers.slices import PublishOptions, World
+    from dryrack.controllers.slices import PublisherSettings, World
     from dryrack.hardware import Assignment
     from dryrack.kinds.core import NodeSelector
 
@@ -103,11 +103,11 @@ def check_names(wish: Wish) -> None:
         raise UsageError(f"{problem}; {problem.fix}" if problem.fix else str(problem))
 
 
-def options_of(wish: Wish) -> PublishOptions:
-    from dryrack.controllers.slices import PublishOptions
+def options_of(wish: Wish) -> PublisherSettings:
+    from dryrack.controllers.slices import PublisherSettings
 
     check_names(wish)
-    return PublishOptions(
+    return PublisherSettings(
         namespace=wish.namespace,
         config_map=wish.config_map,
         key=wish.key,
@@ -213,7 +213,7 @@ def _serve(wish: Wish) -> bool:
     return serve(form, lambda: _served(connection, options, attachment))
 
 
-def config_hint(options: PublishOptions) -> str:
+def config_hint(options: PublisherSettings) -> str:
     """Return what to do if no device configuration exists."""
     name = options.config_map
     namespace = options.namespace
@@ -225,7 +225,9 @@ def config_hint(options: PublishOptions) -> str:
     )
 
 
-async def _served(connection: Connection, options: PublishOptions, attachment: Attachment) -> None:
+async def _served(
+    connection: Connection, options: PublisherSettings, attachment: Attachment
+) -> None:
     from dryrack.client.client import Client
     from dryrack.client.https import connected
     from dryrack.cluster import Attached, check_needs, publisher_needs, stopping_by_signal
@@ -249,7 +251,7 @@ def _dry_run(wish: Wish) -> bool:
     return dry_run.show(world, options, wish.output)
 
 
-async def _world(connection: Connection, options: PublishOptions) -> World:
+async def _world(connection: Connection, options: PublisherSettings) -> World:
     from dryrack.client.client import Client
     from dryrack.client.https import connected
     from dryrack.cluster import read_world
@@ -278,7 +280,7 @@ def _once(wish: Wish) -> bool:
     return outcome.is_as_desired
 
 
-async def _published(connection: Connection, options: PublishOptions) -> Outcome:
+async def _published(connection: Connection, options: PublisherSettings) -> Outcome:
     from dryrack.client.client import Client
     from dryrack.client.https import connected
     from dryrack.cluster import SystemChance, SystemClock, check_needs, publisher_needs

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.cluster.faults.board import FaultBoard
     from dryrack.controllers import Drivers, Engine
-    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices import PublisherSettings
     from dryrack.hardware.catalogue import Catalogue, InstanceType
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import VirtualDrivers
@@ -102,7 +102,7 @@ class Family:
 class _Controllers:
     """All controllers; what people decide about publishing is asked for when they start."""
 
-    publishing: Callable[[], PublishOptions] | None
+    publishing: Callable[[], PublisherSettings] | None
     drivers: Drivers | None
     node_lease_seconds: int
 
@@ -164,7 +164,7 @@ def scheduling_family(names: Sequence[str]) -> Family:
 
 
 def families(
-    publishing: Callable[[], PublishOptions] | None = None,
+    publishing: Callable[[], PublisherSettings] | None = None,
     allocator: MakeAllocator | None = None,
     scheduling: SchedulerSettings | None = None,
     *,
@@ -332,9 +332,9 @@ async def _kept(family: Family, surroundings: Wiring) -> None:
     raise DryrackError(f"the {family.name} ended by themselves; see the log")
 
 
-def with_catalogue(catalogue: Catalogue | None = None) -> PublishOptions:
+def with_catalogue(catalogue: Catalogue | None = None) -> PublisherSettings:
     """Devices by instance type, beside what the documents say; None: the packaged catalogue."""
     from dryrack.cluster.catalogue import load_catalogue
-    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices import PublisherSettings
 
-    return PublishOptions(catalogue=(catalogue or load_catalogue()).assignments())
+    return PublisherSettings(catalogue=(catalogue or load_catalogue()).assignments())

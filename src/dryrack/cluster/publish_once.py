@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
-    from dryrack.controllers.slices import Publisher, PublishOptions
+    from dryrack.controllers.slices import Publisher, PublisherSettings
 
 # A node comes to rest in milliseconds; looking more often than this would only cost.
 _LOOK_SECONDS = 0.02
@@ -52,7 +52,7 @@ class Outcome:
 
 
 async def publish_once(
-    client: Client, options: PublishOptions, *, clock: Timekeeper, chance: Chance
+    client: Client, options: PublisherSettings, *, clock: Timekeeper, chance: Chance
 ) -> Outcome:
     """Publishes until all is as desired, or will not be."""
     informers = Informers(client, clock=clock, chance=chance)

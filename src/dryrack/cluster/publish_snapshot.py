@@ -13,18 +13,18 @@ from dryrack.hardware import MANAGED_BY, MANAGER
 
 if TYPE_CHECKING:
     from dryrack.client.client import Client
-    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices import PublisherSettings
     from dryrack.kinds.raw import Raw
 
 
-def publisher_needs(options: PublishOptions) -> tuple[Need, ...]:
+def publisher_needs(options: PublisherSettings) -> tuple[Need, ...]:
     """What a publisher cannot do without."""
     name = f"metadata.name={options.config_map}"
     config_map = Selection(namespace=options.namespace, fields=name)
     return Need(NODES), Need(SLICES), Need(CONFIG_MAPS, config_map)
 
 
-async def read_world(client: Client, options: PublishOptions) -> World:
+async def read_world(client: Client, options: PublisherSettings) -> World:
     """Everything as it is now; raises with a remedy if that cannot be seen."""
     nodes, slices, config_map = publisher_needs(options)
     ours = Need(slices.endpoint, Selection(labels=f"{MANAGED_BY}={MANAGER}"))

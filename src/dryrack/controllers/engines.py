@@ -47,7 +47,7 @@ from dryrack.controllers.volumes.release import VolumeRelease
 from dryrack.controllers.writes import EngineContext
 
 if TYPE_CHECKING:
-    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices import PublisherSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,13 @@ class Engine:
         return self.name if len(self.parts) == 1 else f"{self.name}/{part.__name__}"
 
 
-def publisher(options: "PublishOptions | None" = None) -> Engine:
+def publisher(options: "PublisherSettings | None" = None) -> Engine:
     """The engine that gives nodes the devices that they do not have."""
 
     def build(around: EngineContext) -> Controller:
         from dryrack.controllers import slices
 
-        return slices.engine(around, options or slices.PublishOptions())
+        return slices.engine(around, options or slices.PublisherSettings())
 
     return Engine("slices", (build,))
 

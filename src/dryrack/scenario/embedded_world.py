@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.cluster.embedded import EmbeddedCluster
-    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices import PublisherSettings
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import VirtualDrivers
     from dryrack.scenario.outcome import Outcome
@@ -210,11 +210,11 @@ async def embedded_world(
         yield EmbeddedWorld(cluster, journal, faults, invariants, drivers, is_virtual)
 
 
-def _publishing(hardware: Hardware, resync_seconds: float) -> PublishOptions:
-    from dryrack.controllers.slices import PublishOptions
+def _publishing(hardware: Hardware, resync_seconds: float) -> PublisherSettings:
+    from dryrack.controllers.slices import PublisherSettings
 
     by_type = hardware.catalogue
-    options = PublishOptions() if by_type is None else with_catalogue(by_type)
+    options = PublisherSettings() if by_type is None else with_catalogue(by_type)
     return replace(options, resync_seconds=resync_seconds) if resync_seconds else options
 
 

@@ -21,7 +21,7 @@ from dryrack.client.endpoints import (
 from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
-from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.ledger import Ledger
 from dryrack.controllers.slices.publisher import watch_ledger, watch_sources
@@ -87,7 +87,7 @@ class Stage:
     """Somebody who reads documents, and where the documents are."""
 
     at: Site
-    options: PublishOptions
+    options: PublisherSettings
     current: CurrentInventory
     ledger: Ledger
     metrics: Registry
@@ -157,9 +157,9 @@ class Stage:
         await asyncio.wait([self.running])
 
 
-async def begin(at: Site, options: PublishOptions | None = None) -> Stage:
+async def begin(at: Site, options: PublisherSettings | None = None) -> Stage:
     """A new process on a server that may have seen others."""
-    chosen = options or PublishOptions()
+    chosen = options or PublisherSettings()
     informers = Informers(at.client, clock=at.clock, chance=at.chance)
     metrics = Registry()
     current = CurrentInventory()
@@ -187,7 +187,7 @@ async def prepared(at: Site) -> Site:
 def play(
     scene: Callable[[Stage], Awaitable[None]],
     *,
-    options: PublishOptions | None = None,
+    options: PublisherSettings | None = None,
     before: Callable[[Site], Awaitable[None]] | None = None,
 ) -> None:
     """One scene with one process; `before` is what it finds."""

@@ -13,7 +13,7 @@ from dryrack.client.client import Client
 from dryrack.client.endpoints import EVENTS, NODES, SLICES
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
-from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.ledger import Ledger
 from dryrack.controllers.slices.publishing import Publishing
@@ -114,7 +114,7 @@ class Stage:
 @asynccontextmanager
 async def stage(
     *mappings: Assignment,
-    options: PublishOptions | None = None,
+    options: PublisherSettings | None = None,
     where: Site | None = None,
     wanted: Inventory | None = None,
 ) -> AsyncIterator[Stage]:
@@ -126,7 +126,7 @@ async def stage(
     ledger = Ledger()
     publishing = Publishing(
         around,
-        options or PublishOptions(),
+        options or PublisherSettings(),
         current=current,
         ledger=ledger,
         asker=lambda label: None,

@@ -17,7 +17,7 @@ from dryrack.client.endpoints import NODES
 from dryrack.client.timekeeping import settle
 from dryrack.cluster.publish_once import publish_once
 from dryrack.cluster.publish_snapshot import read_world
-from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.slices.survey import surveyed
 from dryrack.hardware import device_annotation, limited, node_annotation
 
@@ -87,8 +87,8 @@ def test_a_survey_and_a_publisher_that_ends_go_by_faults_as_well() -> None:
     """Nothing is to be written where the slices show the faults, or where the driver is gone."""
 
     async def writes(at: Karpenter) -> int:
-        world = await read_world(at.client, PublishOptions())
-        changes = surveyed(world, PublishOptions(), now=at.clock.now()).changes
+        world = await read_world(at.client, PublisherSettings())
+        changes = surveyed(world, PublisherSettings(), now=at.clock.now()).changes
         return sum(len(each.writes) for each in changes)
 
     async def scene(at: Karpenter) -> None:
@@ -102,7 +102,9 @@ def test_a_survey_and_a_publisher_that_ends_go_by_faults_as_well() -> None:
         assert await writes(at) == 0
         async with asyncio.TaskGroup() as group:
             once = group.create_task(
-                publish_once(at.client, PublishOptions(), clock=at.clock, chance=CountedChance()),
+                publish_once(
+                    at.client, PublisherSettings(), clock=at.clock, chance=CountedChance()
+                ),
                 name="once",
             )
             await at.clock.advance(5)

@@ -12,7 +12,7 @@ from tests.controllers.slices.stages import GPUS, KWOK, Stage, devices, inventor
 from tests.controllers.slices.weather import FAIR, Storm
 
 from dryrack.client.endpoints import NODES, SLICES
-from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.slices.ledger import Published
 from dryrack.hardware.inventory import (
     EveryNode,
@@ -54,7 +54,7 @@ class Gateless:
 
 def play(scene: Callable[[Stage], Awaitable[None]], *mappings: Any, **options: Any) -> None:
     async def run() -> None:
-        async with stage(*(mappings or (GPUS,)), options=PublishOptions(**options)) as at:
+        async with stage(*(mappings or (GPUS,)), options=PublisherSettings(**options)) as at:
             await scene(at)
 
     asyncio.run(run())

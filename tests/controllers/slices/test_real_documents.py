@@ -58,7 +58,7 @@ async def publishing(kubeconfig: Path) -> AsyncIterator[Client]:
         client = Client(transport)
         informers = Informers(client, clock=clock, chance=chance)
         around = EngineContext(client, informers, clock, chance)
-        engine = slices.engine(around, slices.PublishOptions())
+        engine = slices.engine(around, slices.PublisherSettings())
         tasks = [
             group.create_task(informers.run(), name="informers"),
             group.create_task(engine.run(), name="publisher"),

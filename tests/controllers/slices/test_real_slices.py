@@ -28,7 +28,7 @@ from dryrack.client.informer import Informers
 from dryrack.client.kubeconfig import load
 from dryrack.client.timekeeping import sleep
 from dryrack.cluster.ports import SystemChance, SystemClock
-from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.ledger import Ledger
 from dryrack.controllers.slices.publishing import Publishing
@@ -60,7 +60,7 @@ async def publishing(transport: Transport) -> AsyncIterator[Publishing]:
     current = CurrentInventory()
     engine = Publishing(
         around,
-        PublishOptions(resync_seconds=0.2),
+        PublisherSettings(resync_seconds=0.2),
         current=current,
         ledger=Ledger(),
         asker=lambda label: None,

@@ -61,7 +61,7 @@ class Karpenter:
 
 async def _publish(_: Collection[str], around: Wiring) -> None:
     publisher = engines.Engine(
-        "slices", (lambda given: slices.engine(given, slices.PublishOptions()),)
+        "slices", (lambda given: slices.engine(given, slices.PublisherSettings()),)
     )
     await engines.run((publisher,), client=around.client, clock=around.clock, chance=around.chance)
 

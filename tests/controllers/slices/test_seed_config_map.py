@@ -14,7 +14,7 @@ from tests.controllers.slices.whole import Cluster, played
 from tests.hardware.dialects.examples import seed_text
 
 from dryrack.client.endpoints import CONFIG_MAPS
-from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.hardware.inventory import Inventory
 
@@ -50,7 +50,7 @@ def test_should_return_current_configuration_after_setting() -> None:
 
 def test_should_create_controller_with_correct_parameters() -> None:
     """Without options it is Karpenter's ConfigMap in Karpenter's namespace that is read."""
-    options = PublishOptions()
+    options = PublisherSettings()
     assert (options.namespace, options.config_map, options.key) == (
         "karpenter",
         "dra-kwok-configmap",

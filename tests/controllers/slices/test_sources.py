@@ -31,7 +31,7 @@ from tests.controllers.slices.reading import (
 from dryrack.client.endpoints import CONFIG_MAPS, DEFINITIONS
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
-from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.slices import current_inventory as readers_module
 from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.ledger import Ledger
@@ -478,7 +478,7 @@ def test_the_catalogue_is_in_the_inventory() -> None:
         assert stage.current.inventory.instance_types == stage.options.catalogue
 
     play(scene)
-    play(scene, options=PublishOptions(catalogue=catalogue))
+    play(scene, options=PublisherSettings(catalogue=catalogue))
 
 
 def test_a_drivers_name_can_be_put_in_place_of_all() -> None:
@@ -495,7 +495,7 @@ def test_a_drivers_name_can_be_put_in_place_of_all() -> None:
         assert len(given) == 3
         assert {batch.driver for each in given for batch in each.batches} == {"mine.example.com"}
 
-    play(scene, options=PublishOptions(driver="mine.example.com"))
+    play(scene, options=PublisherSettings(driver="mine.example.com"))
 
 
 def test_numbers_tell_whether_the_configuration_is_valid() -> None:
@@ -584,7 +584,7 @@ def test_whoever_waits_for_its_turn_knows_all_already() -> None:
         informers = Informers(at.client, clock=at.clock, chance=at.chance)
         around = EngineContext(at.client, informers, at.clock, at.chance)
         current = CurrentInventory()
-        sources = Sources(around, PublishOptions(), current=current, ledger=Ledger())
+        sources = Sources(around, PublisherSettings(), current=current, ledger=Ledger())
         kinds = {"configmaps", "nodeoverlays.karpenter.sh", "draconfigs.test.karpenter.sh"}
         assert set(informers.unsynced()) == set(sources.lacking()) == kinds
         caching = asyncio.create_task(informers.run(), name="informers")
@@ -603,7 +603,7 @@ def test_whoever_waits_for_its_turn_knows_all_already() -> None:
 
 def test_the_longest_names_are_told_of() -> None:
     """An event's name begins with that of its object, and is cut where the API wants it."""
-    options = PublishOptions(config_map="n" * 253)
+    options = PublisherSettings(config_map="n" * 253)
 
     async def scene(stage: Stage) -> None:
         metadata = {"name": "n" * 253, "namespace": NAMESPACE}
@@ -626,7 +626,7 @@ def number(stage: Stage, name: str, **labels: str) -> float:
 
 def test_options_name_another_config_map() -> None:
     """Namespace, name and key are those of the options."""
-    options = replace(PublishOptions(), namespace="default", config_map="mine", key="x.yaml")
+    options = replace(PublisherSettings(), namespace="default", config_map="mine", key="x.yaml")
 
     async def scene(stage: Stage) -> None:
         data = {"x.yaml": config("gpu-7"), "config.yaml": config("gpu-8")}

@@ -11,7 +11,7 @@ from tests.client.planes import site
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
 from dryrack.client.informer import Informers
 from dryrack.cluster.publish_snapshot import read_world
-from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.slices.survey import surveyed
 from dryrack.controllers.writes import Create, Delete, EngineContext, Update, WriteExecutor
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.slices.survey import Survey
 
 
-OPTIONS = PublishOptions()
+OPTIONS = PublisherSettings()
 
 
 async def ground(*files: str) -> Site:

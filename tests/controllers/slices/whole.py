@@ -15,7 +15,7 @@ from dryrack.client.endpoints import CONFIG_MAPS, DEFINITIONS, NAMESPACES, NODES
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
 from dryrack.controllers import slices
-from dryrack.controllers.slices import PublishOptions
+from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.writes import EngineContext
 
 if TYPE_CHECKING:
@@ -75,11 +75,11 @@ async def ground() -> Site:
 
 
 @asynccontextmanager
-async def at_work(at: Site, options: PublishOptions | None = None) -> AsyncIterator[Cluster]:
+async def at_work(at: Site, options: PublisherSettings | None = None) -> AsyncIterator[Cluster]:
     """A publisher for the length of a block; others may have been there before."""
     informers = Informers(at.client, clock=at.clock, chance=at.chance)
     around = EngineContext(at.client, informers, at.clock, at.chance)
-    engine = slices.engine(around, options or PublishOptions())
+    engine = slices.engine(around, options or PublisherSettings())
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(informers.run(), name="informers"),

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.process.launching import Launch, ReadPast
     from dryrack.cluster.snapshots.past import Past
     from dryrack.controllers import Drivers
-    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices import PublisherSettings
     from dryrack.hardware.catalogue import InstanceType
     from dryrack.kubeletplugin import VirtualDrivers
 
@@ -217,7 +217,7 @@ def _past(plane: ControlPlane) -> ReadPast:
     return read
 
 
-def _publishing(launch: Launch) -> Callable[[], PublishOptions] | None:
+def _publishing(launch: Launch) -> Callable[[], PublisherSettings] | None:
     """What is not usual about the slices."""
     return None if launch.catalogue is None else partial(with_catalogue, launch.catalogue)
 

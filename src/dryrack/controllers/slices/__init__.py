@@ -37,8 +37,8 @@ else:
 __all__ = [
     "SHARED",
     "Change",
-    "PublishOptions",
     "Publisher",
+    "PublisherSettings",
     "Survey",
     "World",
     "engine",
@@ -48,7 +48,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishOptions:
+class PublisherSettings:
     """The defaults are those of Karpenter's driver, so that its documents work as they are."""
 
     namespace: str = "karpenter"
@@ -65,7 +65,7 @@ class PublishOptions:
     resync_seconds: float = 30.0
 
 
-def engine(around: EngineContext, options: PublishOptions) -> Publisher:
+def engine(around: EngineContext, options: PublisherSettings) -> Publisher:
     """The publisher, to be run until it is cancelled."""
     from dryrack.controllers.slices.publisher import Publisher
 

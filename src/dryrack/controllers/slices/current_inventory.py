@@ -23,7 +23,7 @@ from dryrack.hardware.config_formats import Reading, read_config_map, read_dra_c
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices import PublisherSettings
     from dryrack.hardware import Assignment, Overlay
     from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.raw import Raw
@@ -45,7 +45,7 @@ def is_about_devices(kind: SourceKind, obj: Raw) -> bool:
     return kind is not SourceKind.OVERLAY or bool(spec_of(obj).get("resourceSlices"))
 
 
-def reader_of(kind: SourceKind, options: PublishOptions) -> Callable[[Raw | Document], Reading]:
+def reader_of(kind: SourceKind, options: PublisherSettings) -> Callable[[Raw | Document], Reading]:
     match kind:
         case SourceKind.CONFIG_MAP:
             return partial(read_config_map, key=options.key, driver=options.driver)

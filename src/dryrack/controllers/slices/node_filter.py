@@ -19,7 +19,7 @@ from dryrack.kinds.paths import get
 from dryrack.kinds.selectors import strict_node_selector
 
 if TYPE_CHECKING:
-    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices import PublisherSettings
     from dryrack.kinds.raw import Raw
 
 # What a kubelet says of itself; KWOK says "kwok-v0.7.0", or "fake".
@@ -48,7 +48,7 @@ def typed(node: Raw) -> Node:
 class NodeFilter:
     """Tells the nodes that devices are published for from the others."""
 
-    def __init__(self, options: PublishOptions) -> None:
+    def __init__(self, options: PublisherSettings) -> None:
         self._selected = strict_node_selector(options.nodes) if options.nodes else None
         self._real_nodes = options.real_nodes
 

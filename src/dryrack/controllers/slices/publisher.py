@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from dryrack.base.metrics import Registry
-    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices import PublisherSettings
     from dryrack.controllers.slices.current_inventory import Verdict
     from dryrack.controllers.writes import EngineContext
     from dryrack.hardware import Source
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Publisher:
     """An engine: `run` keeps it going."""
 
-    def __init__(self, around: EngineContext, options: PublishOptions) -> None:
+    def __init__(self, around: EngineContext, options: PublisherSettings) -> None:
         current = CurrentInventory()
         self.ledger = Ledger()
         self.sources = Sources(around, options, current=current, ledger=self.ledger)

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dryrack.client.informer import Name
-    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices import PublisherSettings
     from dryrack.controllers.slices.current_inventory import CurrentInventory
     from dryrack.controllers.slices.desired import Desired
     from dryrack.controllers.slices.key_state import Event, KeyState, Seen
@@ -94,7 +94,7 @@ class Publishing:
     def __init__(
         self,
         around: EngineContext,
-        options: PublishOptions,
+        options: PublisherSettings,
         *,
         current: CurrentInventory,
         ledger: Ledger,

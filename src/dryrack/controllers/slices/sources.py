@@ -41,7 +41,7 @@ from dryrack.kinds.documents import Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices import PublisherSettings
     from dryrack.controllers.slices.current_inventory import CurrentInventory
     from dryrack.controllers.slices.ledger import Ledger
     from dryrack.controllers.writes import EngineContext
@@ -74,7 +74,7 @@ class Sources:
     def __init__(
         self,
         around: EngineContext,
-        options: PublishOptions,
+        options: PublisherSettings,
         *,
         current: CurrentInventory,
         ledger: Ledger,

@@ -28,7 +28,7 @@ from dryrack.hardware import Source, SourceKind, faults_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dryrack.controllers.slices import PublishOptions
+    from dryrack.controllers.slices import PublisherSettings
     from dryrack.controllers.slices.desired import Desired
     from dryrack.controllers.writes import Write
     from dryrack.hardware.config_formats import Reading
@@ -69,7 +69,7 @@ class Survey:
     notes: tuple[str, ...]
 
 
-def surveyed(world: World, options: PublishOptions, now: float = 0.0) -> Survey:
+def surveyed(world: World, options: PublisherSettings, now: float = 0.0) -> Survey:
     """What a publisher with these options would make of that world; now, faults may be over."""
     readings = dict(_readings(world, options))
     verdicts = {
@@ -90,7 +90,7 @@ def surveyed(world: World, options: PublishOptions, now: float = 0.0) -> Survey:
 
 
 def _readings(
-    world: World, options: PublishOptions
+    world: World, options: PublisherSettings
 ) -> Iterator[tuple[Source, tuple[Reading, Raw]]]:
     found = (
         (SourceKind.CONFIG_MAP, world.config_maps),
