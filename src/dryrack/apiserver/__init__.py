@@ -27,9 +27,9 @@ if TYPE_CHECKING:
         Admission,
         Approval,
         DeletionApproval,
+        ExtensionPoints,
         FieldRights,
         Mutation,
-        Seams,
         Shapes,
     )
     from dryrack.apiserver.field_adapters import AllPatches, Management, SchemaSource
@@ -81,7 +81,7 @@ else:
             "custom.kinds": "CustomKinds",
             "decode.shapes": "GoShapes",
             "extension_points": (
-                "Admission Approval DeletionApproval FieldRights Mutation Seams Shapes"
+                "Admission Approval DeletionApproval ExtensionPoints FieldRights Mutation Shapes"
             ),
             "field_adapters": "AllPatches Management SchemaSource",
             "http.concurrency_limit": "Flow",
@@ -129,6 +129,7 @@ __all__ = [
     "DeletionApproval",
     "DiscoveryPages",
     "EventExpiry",
+    "ExtensionPoints",
     "FieldRights",
     "Flow",
     "GoShapes",
@@ -151,7 +152,6 @@ __all__ = [
     "Registry",
     "Resource",
     "SchemaSource",
-    "Seams",
     "Shapes",
     "SigningKey",
     "Strategy",

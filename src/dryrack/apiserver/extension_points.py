@@ -2,7 +2,7 @@
 Where other parts of the server plug into the pipeline.
 
 Each seam is a `Protocol` with few methods and a plain stand-in: what the server does when nobody
-is there to do better. `Seams` carries them all, so that the pipeline takes one argument.
+is there to do better. `ExtensionPoints` carries them all, so that the pipeline takes one argument.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class NameTables:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seams:
+class ExtensionPoints:
     """Everything that plugs in."""
 
     shapes: Shapes = field(default_factory=NoShapes)

@@ -18,7 +18,7 @@ from dryrack.apiserver.answer.status import (
     bad_request,
     forbidden,
 )
-from dryrack.apiserver.extension_points import Seams, WebhookCaller
+from dryrack.apiserver.extension_points import ExtensionPoints, WebhookCaller
 from dryrack.apiserver.http import media, paths, queries
 from dryrack.apiserver.lookup import StoreLookup
 from dryrack.apiserver.registry import Handler, Registry, Resource
@@ -51,15 +51,15 @@ class ApiServer:
         *,
         clock: Timekeeper,
         chance: Chance,
-        seams: Seams | None = None,
+        extensions: ExtensionPoints | None = None,
     ) -> None:
         self.store = store
         self.registry = registry
         self.clock = clock
         self.chance = RepeatableChance(chance)
-        self.seams = seams or Seams()
+        self.extensions = extensions or ExtensionPoints()
         self.lookup = StoreLookup(store)
-        self.verbs = Verbs(store, registry, self.seams, clock=clock, chance=self.chance)
+        self.verbs = Verbs(store, registry, self.extensions, clock=clock, chance=self.chance)
 
     async def send(self, request: Request) -> Response:
         try:
@@ -80,7 +80,7 @@ class ApiServer:
             )
 
     async def _page(self, request: Request) -> Response:
-        for page in self.seams.pages:
+        for page in self.extensions.pages:
             found = await page(request)
             if found is not None:
                 return found
@@ -97,7 +97,7 @@ class ApiServer:
         try:
             self._authorize(call)
             handler = _handler(route.target, verb)
-            webhooks = self.seams.webhooks
+            webhooks = self.extensions.webhooks
             if webhooks is not None and self._may_need_webhooks(call, webhooks):
                 return await self._reviewed(call, handler, webhooks)
             return await self._answered(call, handler)
@@ -142,9 +142,9 @@ class ApiServer:
         return await answered(attempt, webhooks, reviews)
 
     def _authorize(self, call: Call) -> None:
-        if self.seams.authorizer is None:
+        if self.extensions.authorizer is None:
             return
-        reason = self.seams.authorizer(call)
+        reason = self.extensions.authorizer(call)
         if reason is not None:
             raise forbidden(call.target.resource.as_resource, call.target.name, reason)
 

@@ -20,6 +20,7 @@ from dryrack.apiserver import (
     CustomKinds,
     DiscoveryPages,
     EventExpiry,
+    ExtensionPoints,
     HealthPages,
     IndexPage,
     MetricsPage,
@@ -28,7 +29,6 @@ from dryrack.apiserver import (
     PrintedTables,
     Rbac,
     Registry,
-    Seams,
     Tokens,
     access_review_handlers,
     authorizer,
@@ -173,7 +173,7 @@ def build_control_plane(options: ControlPlaneOptions) -> ControlPlane:
         registry,
         clock=options.clock,
         chance=options.chance,
-        seams=_seams(registry, store, authorization, custom, metrics, options.chance),
+        extensions=_extensions(registry, store, authorization, custom, metrics, options.chance),
     )
     custom.attach(server)
     expiry = EventExpiry(store, options.clock, options.event_seconds)
@@ -202,26 +202,26 @@ def _store(options: ControlPlaneOptions) -> Store:
     return Store.restore(journal.records(), journal, revision=revision, events_max=events_max)
 
 
-def _seams(
+def _extensions(
     registry: Registry,
     store: Store,
     authorization: Authorization,
     custom: CustomKinds,
     engines: Metrics,
     chance: Chance,
-) -> Seams:
+) -> ExtensionPoints:
     metrics = MetricsPage(
         lambda: {resource: store.count(resource) for resource in store.resources()}, engines
     )
-    plugs = _Plugs(registry)
+    field_management = _LazyFieldManagement(registry)
     policies = AdmissionPolicies(registry, store, authorization)
     shapes = late(_shapes)
     webhooks = AdmissionWebhooks(registry, store, authorization, shapes, chance)
-    mutating = MutatingPolicies(registry, store, authorization, shapes, plugs.source)
-    return Seams(
+    mutating = MutatingPolicies(registry, store, authorization, shapes, field_management.source)
+    return ExtensionPoints(
         shapes=shapes,
-        management=late(plugs.management),
-        patching=late(plugs.patching),
+        management=late(field_management.management),
+        patching=late(field_management.patching),
         tables=PrintedTables(custom.shape),
         pages=(
             HealthPages(),
@@ -282,8 +282,8 @@ def _shapes() -> GoShapes:
 
 
 @dataclass(frozen=True)
-class _Plugs:
-    """What only writes need, loaded with the first of them."""
+class _LazyFieldManagement:
+    """The owners of fields and the patches, which the first write loads."""
 
     registry: Registry
 

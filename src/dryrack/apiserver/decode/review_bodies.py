@@ -19,7 +19,7 @@ def posted(call: Call) -> Raw:
     target = call.target
     resource = target.resource.spoken(target.subresource)
     options = write_options(call.parameters, "CreateOptions")
-    bodies = Bodies(server.registry, server.seams.shapes)
+    bodies = Bodies(server.registry, server.extensions.shapes)
     validation = options.field_validation
     return bodies.read(call.request, resource, validation=validation, warnings=call.warnings)
 
@@ -27,7 +27,7 @@ def posted(call: Call) -> Raw:
 def admitted(call: Call, obj: Raw, options: WriteOptions = DEFAULT_WRITE) -> Raw:
     """What is posted to an object or a part of it, as webhooks leave it; raises if it is denied."""
     target = call.target
-    posting = call.server.seams.posting
+    posting = call.server.extensions.posting
     if posting is None or not posting.is_needed():
         return obj
     from dryrack.apiserver.verbs.writing import Order
@@ -59,4 +59,4 @@ def _managed(call: Call, obj: Raw) -> Raw:
     options = write_options(call.parameters, "CreateOptions")
     name = manager_name(options.field_manager, call.request.headers.get("user-agent", ""))
     manager = Manager(name, "Update", "", timestamp(call.server.clock.now()))
-    return call.server.seams.management.record(call.target.resource, obj, None, manager)
+    return call.server.extensions.management.record(call.target.resource, obj, None, manager)

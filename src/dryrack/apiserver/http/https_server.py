@@ -50,7 +50,7 @@ _BACKLOG = 1024
 _encode = msgspec.json.Encoder().encode
 
 
-class Doorkeeper(Protocol):
+class Authenticator(Protocol):
     """Finds out who asks."""
 
     def user_of(
@@ -68,9 +68,9 @@ class HttpServer:
     be answered, and leaves no connection behind.
     """
 
-    def __init__(self, transport: Transport, doorkeeper: Doorkeeper, flow: Flow) -> None:
+    def __init__(self, transport: Transport, authenticator: Authenticator, flow: Flow) -> None:
         self._transport = transport
-        self._doorkeeper = doorkeeper
+        self._authenticator = authenticator
         self._flow = flow
         self._bodies = BodyMemory()
         self._server: asyncio.Server | None = None
@@ -114,7 +114,7 @@ class HttpServer:
 
     async def _ask(self, incoming: Incoming) -> Response:
         path, query = _place(incoming.target)
-        user = self._doorkeeper.user_of(path, incoming.headers, incoming.certificate)
+        user = self._authenticator.user_of(path, incoming.headers, incoming.certificate)
         if is_open_path(path):
             # Whoever asks may be a stranger, and no health page has a use for a body.
             # The answer does not wait for anything, so it needs no place either.

@@ -75,7 +75,7 @@ async def _get(call: Call) -> Answer:
     if not found:
         raise not_found(target.resource.as_resource, target.name)
     form = form_of(media.wanted(call.request.headers), call.parameters, ())
-    return Renderer(call.server.seams.tables, call.server.clock).stored(
+    return Renderer(call.server.extensions.tables, call.server.clock).stored(
         target.resource, found[0], form
     )
 
@@ -91,7 +91,7 @@ async def _list(call: Call) -> Answer:
     selection = selection_of(resource, list_options(call.parameters))
     found = tuple(each for each in _measured(call) if selection.matches(each))
     form = form_of(media.wanted(call.request.headers), call.parameters, ())
-    renderer = Renderer(call.server.seams.tables, call.server.clock)
+    renderer = Renderer(call.server.extensions.tables, call.server.clock)
     return renderer.page(resource, Page(found, call.server.store.revision), form)
 
 

@@ -31,7 +31,7 @@ from dryrack.store import Key
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dryrack.apiserver.extension_points import Seams
+    from dryrack.apiserver.extension_points import ExtensionPoints
     from dryrack.apiserver.registry import Registry
     from dryrack.apiserver.request_context import Call
     from dryrack.apiserver.verbs.deletion import Deleter
@@ -49,14 +49,20 @@ class Verbs:
     """The usual treatment of stored objects."""
 
     def __init__(
-        self, store: Store, registry: Registry, seams: Seams, *, clock: Timekeeper, chance: Chance
+        self,
+        store: Store,
+        registry: Registry,
+        extensions: ExtensionPoints,
+        *,
+        clock: Timekeeper,
+        chance: Chance,
     ) -> None:
         self._store = store
         self._registry = registry
-        self._seams = seams
+        self._extensions = extensions
         self._clock = clock
         self._chance = chance
-        self._renderer = Renderer(seams.tables, clock)
+        self._renderer = Renderer(extensions.tables, clock)
         self._backlog = Backlog()
         self._reading: Mapping[str, Callable[[Call, Form], Response]] = {
             "get": self._get,
@@ -71,7 +77,7 @@ class Verbs:
         return WriteVerbs(
             self._store,
             self._registry,
-            self._seams,
+            self._extensions,
             clock=self._clock,
             chance=self._chance,
             renderer=self._renderer,
@@ -133,7 +139,7 @@ class Verbs:
         selection = selection_of(target.resource, options, target.name)
         takes = call.request.takes_objects
         watch = Watch(selection, target.namespace or None, options, form, hands_over=takes)
-        webhooks = self._seams.webhooks
+        webhooks = self._extensions.webhooks
         if target.resource.converts and webhooks is not None:
             stream: WatchStream = ConvertingWatchStream(
                 self._store,

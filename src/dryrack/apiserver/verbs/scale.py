@@ -135,7 +135,7 @@ class Scale:
     async def patch(self, call: Call) -> Reply:
         media_type = media.bare(call.request.headers.get("content-type", ""))
         resource = call.target.resource
-        accepted = call.server.seams.patching.media_types(resource)
+        accepted = call.server.extensions.patching.media_types(resource)
         if media_type not in accepted:
             raise unsupported_media_type(accepted if resource.is_custom else ())
         is_apply = media_type == APPLY
@@ -147,8 +147,8 @@ class Scale:
         return self._written(call, options, lambda obj: change(call, options, patch, obj))
 
     def _patched(self, call: Call, options: WriteOptions, patch: Patch, obj: Raw) -> Proposal:
-        made = call.server.seams.patching.apply_patch(SCALE, self._scale_of(obj), patch)
-        reader = Bodies(call.server.registry, call.server.seams.shapes)
+        made = call.server.extensions.patching.apply_patch(SCALE, self._scale_of(obj), patch)
+        reader = Bodies(call.server.registry, call.server.extensions.shapes)
         reader.check_kind(made.object, SCALE)
         validation = options.field_validation
         warnings = call.warnings
@@ -165,7 +165,7 @@ class Scale:
         wanted["metadata"] = {"name": call.target.name}
         if spec.get("replicas") is not None:
             wanted = self._with_replicas(wanted, spec["replicas"])
-        patching = call.server.seams.patching
+        patching = call.server.extensions.patching
         body = msgspec.json.encode(wanted)
         made = patching.apply_patch(call.target.resource, obj, replace(patch, body=body))
         return Proposal(made.object, is_managed=True, is_patch=True)
@@ -243,7 +243,7 @@ def _read(call: Call, options: WriteOptions) -> Raw:
         request = msgspec.structs.replace(
             request, headers={**request.headers, "content-type": media.YAML}
         )
-    reader = Bodies(call.server.registry, call.server.seams.shapes)
+    reader = Bodies(call.server.registry, call.server.extensions.shapes)
     validation = options.field_validation
     warnings = call.warnings
     scale = reader.read(request, SCALE, validation=validation, warnings=warnings)

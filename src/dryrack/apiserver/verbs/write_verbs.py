@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.answer.rendering import Renderer
     from dryrack.apiserver.answer.status import StatusError
-    from dryrack.apiserver.extension_points import Patched, Seams
+    from dryrack.apiserver.extension_points import ExtensionPoints, Patched
     from dryrack.apiserver.registry import Registry, Resource
     from dryrack.apiserver.request_context import Call
     from dryrack.apiserver.verbs.lists import Page
@@ -49,18 +49,18 @@ class WriteVerbs:
         self,
         store: Store,
         registry: Registry,
-        seams: Seams,
+        extensions: ExtensionPoints,
         *,
         clock: Timekeeper,
         chance: Chance,
         renderer: Renderer,
         find: Callable[[Call], Page],
     ) -> None:
-        self._seams = seams
+        self._extensions = extensions
         self._renderer = renderer
         self._find = find
-        self._bodies = bodies.Bodies(registry, seams.shapes)
-        self.writer = Writer(store, seams, clock=clock, chance=chance)
+        self._bodies = bodies.Bodies(registry, extensions.shapes)
+        self.writer = Writer(store, extensions, clock=clock, chance=chance)
         self.deleter = Deleter(store, self.writer, clock)
         self.by_verb: Mapping[str, Callable[[Call, Form], Response]] = {
             "create": self._create,
@@ -96,7 +96,7 @@ class WriteVerbs:
     def _patch(self, call: Call, form: Form) -> Response:
         target = call.target
         media_type = media.bare(call.request.headers.get("content-type", ""))
-        accepted = self._seams.patching.media_types(target.resource)
+        accepted = self._extensions.patching.media_types(target.resource)
         if media_type not in accepted:
             # The server refuses the media type itself for custom kinds; else its router does.
             raise unsupported_media_type(accepted if target.resource.is_custom else ())
@@ -117,7 +117,7 @@ class WriteVerbs:
         creates = is_apply and not target.subresource
         if old is None and not creates:
             raise not_found(target.resource.as_resource, target.name)
-        made = self._seams.patching.apply_patch(target.resource, old, patch)
+        made = self._extensions.patching.apply_patch(target.resource, old, patch)
         if is_apply and made.strict and options.field_validation == "Strict":
             raise bad_request(f"error strict decoding YAML: {made.strict[0]}")
         self._bodies.check_kind(made.object, target.resource, _patch_refusal(made))

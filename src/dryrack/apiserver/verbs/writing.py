@@ -19,7 +19,7 @@ from dryrack.apiserver.answer.status import (
     invalid,
     not_found,
 )
-from dryrack.apiserver.extension_points import Manager, Seams
+from dryrack.apiserver.extension_points import ExtensionPoints, Manager
 from dryrack.apiserver.http.queries import DEFAULT_WRITE, WriteOptions
 from dryrack.apiserver.lookup import StoreLookup
 from dryrack.apiserver.names import generated, timestamp
@@ -98,9 +98,11 @@ Due = Callable[["Writer"], None] | None
 class Writer:
     """Writes into a store."""
 
-    def __init__(self, store: Store, seams: Seams, *, clock: Clock, chance: Chance) -> None:
+    def __init__(
+        self, store: Store, extensions: ExtensionPoints, *, clock: Clock, chance: Chance
+    ) -> None:
         self._store = store
-        self._seams = seams
+        self._extensions = extensions
         self._clock = clock
         self._chance = chance
         self._lookup = StoreLookup(store)
@@ -140,12 +142,12 @@ class Writer:
         return self._insert(order, admitted, write, sent=None if is_managed else new)
 
     def _admitted(self, resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> Raw:
-        if self._seams.admission is not None:
-            self._seams.admission(resource, new, old=old, write=write)
+        if self._extensions.admission is not None:
+            self._extensions.admission(resource, new, old=old, write=write)
         admitted = resource.strategy.admit(new, old, write)
-        if self._seams.mutation is None or write.shown is not None:
+        if self._extensions.mutation is None or write.shown is not None:
             return admitted
-        return self._seams.mutation(resource, admitted, old=old, write=write)
+        return self._extensions.mutation(resource, admitted, old=old, write=write)
 
     def _insert(self, order: Order, admitted: Raw, write: Write, *, sent: Raw | None) -> Written:
         resource = order.resource
@@ -178,14 +180,14 @@ class Writer:
     def _approved(self, resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> Due:
         """What is due when the object is written, if it may be."""
         resource.strategy.approve(new, old, write)
-        if self._seams.approval is None:
+        if self._extensions.approval is None:
             return None
-        return self._seams.approval(resource, new, old=old, write=write)
+        return self._extensions.approval(resource, new, old=old, write=write)
 
     def approve_deletion(self, order: Order, old: Raw, write: Write) -> None:
         """Raises if an object may not be deleted; an eviction is judged by itself."""
-        if self._seams.deletion is not None and not order.subresource:
-            self._seams.deletion(order.resource, old, write)
+        if self._extensions.deletion is not None and not order.subresource:
+            self._extensions.deletion(order.resource, old, write)
 
     def _owned(
         self, order: Order, new: Raw, sent: Raw | None, *, old: Raw | None, write: Write
@@ -202,7 +204,7 @@ class Writer:
         if not write.dry_run:
             _measured({**new, "metadata": meta}, order.size)
         manager = Manager(order.manager, "Update", order.subresource, write.now)
-        recorded = self._seams.management.record(order.resource, sent, old, manager)
+        recorded = self._extensions.management.record(order.resource, sent, old, manager)
         owners = recorded["metadata"].get("managedFields")
         return {**new, "metadata": meta | ({"managedFields": owners} if owners else {})}
 
@@ -279,16 +281,16 @@ class Writer:
         new = strategy.prepare_update(metadata.with_generation(new, old), old, write)
         new = metadata.restored(new, old)
         problems = strategy.validate_update(new, old, write)
-        if self._seams.field_rights is not None:
+        if self._extensions.field_rights is not None:
             verb = "patch" if proposal.is_patch else "update"
-            denied = self._seams.field_rights(resource, new, old=old, write=write, verb=verb)
+            denied = self._extensions.field_rights(resource, new, old=old, write=write, verb=verb)
             problems = (*denied, *problems)
         if problems:
             raise invalid(resource.as_kind, order.name, problems)
         due = self._approved(resource, new, old=old, write=write)
         known = None if proposal.is_managed else sent
         new = self._owned(order, new, known, old=old, write=write)
-        new = self._seams.management.settle(old, new)
+        new = self._extensions.management.settle(old, new)
         if due is not None and not order.options.dry_run:
             due(self)
         return self._put(order, new, stored)
