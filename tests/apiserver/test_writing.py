@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.apiserver.asking import CONFIG_MAPS, TASKS, Asked, run
 
-from dryrack.apiserver import names
+from dryrack.apiserver.metadata import generate_name
 from dryrack.base.limits import OBJECT_BYTES_MAX, REQUEST_BODY_BYTES_MAX
 
 
@@ -92,7 +92,7 @@ def test_a_generated_name_that_is_taken_is_made_anew(monkeypatch: pytest.MonkeyP
     """The server tries other suffixes, and says so when all were taken."""
     suffixes = iter(["bbbbb", "bbbbb", "ccccc"])
     monkeypatch.setattr(
-        "dryrack.apiserver.verbs.writing.generated",
+        "dryrack.apiserver.verbs.writing.generate_name",
         lambda prefix, _: prefix + next(suffixes, "ccccc"),
     )
 
@@ -117,7 +117,7 @@ def test_a_generated_name_is_the_prefix_and_five_characters(prefix: str) -> None
         def uuid(self) -> str:
             return "01234567-89ab-4def-8000-000000000000"
 
-    name = names.generated(prefix, Chance())
+    name = generate_name(prefix, Chance())
 
     assert name.startswith(prefix[:58])
     assert len(name) == min(63, len(prefix) + 5)

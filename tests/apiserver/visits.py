@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dryrack.apiserver.builtin import Builtin
+    from dryrack.apiserver.extension_points import Page
     from dryrack.apiserver.registry import Handler
-    from dryrack.apiserver.request_context import Page
 
 
 class _Plain:

@@ -1,32 +1,114 @@
 """
-Where other parts of the server plug into the pipeline.
+The extension points of the pipeline, and the call that handlers and pages receive.
 
-Each seam is a `Protocol` with few methods and a plain stand-in: what the server does when nobody
-is there to do better. `ExtensionPoints` carries them all, so that the pipeline takes one argument.
+Each extension point is a `Protocol` with few methods. A plain default does what a server does
+without the extension. `ExtensionPoints` carries them all, so that the pipeline takes one argument.
+
+`Call.server` is the way back into the pipeline, for a handler that reads or writes other objects
+under the usual rules.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dryrack.apiserver.answer.status import not_implemented
+import msgspec
+
+from dryrack.apiserver.answer.status import Status, Success, not_implemented
+from dryrack.client.transport import Request, Response
+from dryrack.store import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
     from dryrack.apiserver.registry import Resource
-    from dryrack.apiserver.request_context import Authorizer, Page
+    from dryrack.apiserver.server import ApiServer
     from dryrack.apiserver.strategy import Write
     from dryrack.apiserver.verbs.writing import Writer
-    from dryrack.apiserver.webhooks.admission_reviews import T, Unanswered, WebhookRequest
+    from dryrack.apiserver.webhooks.admission_reviews import (
+        Reviews,
+        T,
+        Unanswered,
+        WebhookRequest,
+    )
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.schemas.strict_decode import Conformed
     from dryrack.kinds.validation import FieldProblem
+    from dryrack.store import Store
+
+
+class Target(msgspec.Struct, frozen=True):
+    """
+    The resource, object or subresource that a path names.
+
+    `name` is "" for a collection; `subresource` is "" for a collection or a whole object.
+    """
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    rest: str = ""
+    """The part of the path after the subresource, as for proxies."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A request, its target and its options."""
+
+    server: ApiServer
+    request: Request
+    verb: str
+    target: Target
+    parameters: Mapping[str, list[str]]
+    warnings: list[str] = msgspec.field(default_factory=list)
+    """Handlers add to it; each becomes a header of the response."""
+    reviews: Reviews | None = None
+    """The answers of admission webhooks; None if there are no webhooks."""
+
+    def parameter(self, name: str) -> str:
+        """Return the first value of a query parameter, or ""."""
+        values = self.parameters.get(name)
+        return values[0] if values else ""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """An object for an answer; the server writes it in the form that the client accepts."""
+
+    object: Raw
+    code: int = 200
+
+
+Answer = Reply | Status | Success | Response
+
+
+class Page(Protocol):
+    """Serves paths that belong to no resource; returns None for a path of another page."""
+
+    def __call__(self, request: Request) -> Awaitable[Response | None]: ...
+
+
+Authorizer = Callable[[Call], "str | None"]
+"""Returns why a call is forbidden, or None if it is allowed."""
+
+
+class StoreLookup:
+    """Reads of other objects, for strategies and handlers."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, resource: str, namespace: str, name: str) -> Raw | None:
+        stored = self._store.get(Key(resource, namespace, name))
+        return stored.object if stored else None
+
+    def list(self, resource: str, namespace: str | None) -> tuple[Raw, ...]:
+        return tuple([each.object for each in self._store.list(resource, namespace)[0]])
 
 
 class Admission(Protocol):
-    """Looks at an object before its strategy does, and raises a `StatusError` to refuse it."""
+    """Checks an object before its strategy does; raises a `StatusError` to refuse it."""
 
     def __call__(self, resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> None: ...
 
@@ -49,9 +131,9 @@ class WebhookCaller(Protocol):
 
 class Approval(Protocol):
     """
-    Looks at an object that is prepared and valid, and raises a `StatusError` to refuse it.
+    Checks an object that is prepared and valid; raises a `StatusError` to refuse it.
 
-    Answers with what else is to be written just before the object is, if there is anything.
+    Returns a function to call just before the object is written, or None.
     """
 
     def __call__(
@@ -61,9 +143,9 @@ class Approval(Protocol):
 
 class FieldRights(Protocol):
     """
-    Finds what an update changes and its writer may not, although he may write the object.
+    Finds changes of fields for which the writer needs a permission that they do not have.
 
-    What it finds is told with whatever else is wrong, and before it.
+    The problems come first in the refusal, before those of validation.
     """
 
     def __call__(
@@ -72,19 +154,19 @@ class FieldRights(Protocol):
 
 
 class Posting(Protocol):
-    """Admission of what is posted to a part of an object, as a Binding to a pod."""
+    """Admission of an object that is posted to a subresource, such as a Binding to a pod."""
 
     def is_needed(self) -> bool:
-        """Whether there is anything to hold it against."""
+        """Return whether any policy or webhook is registered."""
         ...
 
-    def admitted(self, resource: Resource, posted: Raw, write: Write) -> Raw:
-        """What is posted, as webhooks leave it; raises a `StatusError` to refuse it."""
+    def admit(self, resource: Resource, posted: Raw, write: Write) -> Raw:
+        """Return the object as webhooks leave it; raise a `StatusError` to refuse it."""
         ...
 
 
 class DeletionApproval(Protocol):
-    """Looks at an object that is to be deleted, and raises a `StatusError` to keep it."""
+    """Checks a deletion; raises a `StatusError` to refuse it."""
 
     def __call__(self, resource: Resource, old: Raw, write: Write) -> None: ...
 
@@ -93,8 +175,8 @@ class Shapes(Protocol):
     """
     Knows the fields of every kind: drops unknown ones, finds those of the wrong type.
 
-    The object comes back as the real server's would from a decoder and an encoder: null is as
-    good as absent, and what is empty is left out where the kind leaves it out.
+    It returns the object as the real server's decoder and encoder do: null counts as absent, and
+    empty fields are left out where the kind leaves them out.
     """
 
     def conform(self, resource: Resource, obj: Raw) -> Conformed: ...
@@ -102,7 +184,7 @@ class Shapes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """Who changes fields, for managedFields."""
+    """The manager of fields, for managedFields."""
 
     name: str
     operation: str
@@ -116,16 +198,16 @@ class FieldManagement(Protocol):
 
     def record(self, resource: Resource, new: Raw, old: Raw | None, manager: Manager) -> Raw:
         """
-        The new object with its managedFields brought up to date.
+        Return the new object with its managedFields brought up to date.
 
-        It is decoded and defaulted, but not yet admitted or prepared: what the server changes of
-        its own accord is nobody's. What the client sent as managedFields is in `new`. `old` is
-        None for a create. Not called for an apply.
+        `new` is decoded and defaulted, but not yet admitted or prepared, because changes of the
+        server belong to no manager. It has the managedFields that the client sent. `old` is None
+        for a create. Not called for an apply.
         """
         ...
 
     def settle(self, old: Raw, new: Raw) -> Raw:
-        """The prepared new object, with the times of the old one if they are all that differs."""
+        """Return the prepared object; with the old times if nothing else differs."""
         ...
 
 
@@ -146,8 +228,8 @@ class Patched:
     """
     The object with a patch applied; `strict` are complaints about the patch itself.
 
-    `shown` is what a refusal shows of it if a strict request is refused; None for an apply, which
-    is refused as an object is.
+    `shown` returns the text that the refusal of a strict request shows. It is None for an apply,
+    which is refused as an object is.
     """
 
     object: Raw
@@ -159,14 +241,14 @@ class Patching(Protocol):
     """
     All kinds of patches.
 
-    Answers with the patched object, not yet defaulted: for an apply with managedFields as they
-    shall be stored, for the others with managedFields as the patch left them (`record` follows).
-    Raises a `StatusError` for a patch that cannot be read, does not fit or conflicts. `current`
-    is None only for an apply that creates.
+    The patched object is not yet defaulted. An apply returns the managedFields to store; the other
+    patches return managedFields as the patch left them (`record` follows). Raises a `StatusError`
+    for a patch that cannot be read, does not fit or conflicts. `current` is None only for an apply
+    that creates.
     """
 
     def media_types(self, resource: Resource) -> Sequence[str]:
-        """What a patch of this resource may be, in the server's order."""
+        """Return the media types of a patch of this resource, in the server's order."""
         ...
 
     def apply_patch(self, resource: Resource, current: Raw | None, patch: Patch) -> Patched: ...
@@ -176,15 +258,15 @@ class Tables(Protocol):
     """Objects as rows for people."""
 
     def columns(self, resource: Resource) -> list[Raw]:
-        """columnDefinitions."""
+        """Return columnDefinitions."""
         ...
 
     def cells(self, resource: Resource, obj: Raw, now: float) -> list[Any]:
-        """The cells of one object, in the order of the columns."""
+        """Return the cells of one object, in the order of the columns."""
         ...
 
     def conditions(self, resource: Resource, obj: Raw) -> list[dict[str, str]]:
-        """What a client may hide a row by: that a pod has completed."""
+        """Return conditions by which a client may hide a row, such as Completed for a pod."""
         ...
 
 
@@ -198,7 +280,7 @@ class NoShapes:
 
 
 class NoManagement:
-    """Nobody keeps managedFields."""
+    """Leaves managedFields as they are."""
 
     def record(self, resource: Resource, new: Raw, old: Raw | None, manager: Manager) -> Raw:
         return new
@@ -218,7 +300,7 @@ class NoPatching:
 
 
 class NameTables:
-    """Name and nothing else."""
+    """Tables with the name as the only column."""
 
     def columns(self, resource: Resource) -> list[Raw]:
         column = {"name": "Name", "type": "string", "format": "name", "description": ""}
@@ -233,7 +315,7 @@ class NameTables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtensionPoints:
-    """Everything that plugs in."""
+    """The extensions of one server."""
 
     shapes: Shapes = field(default_factory=NoShapes)
     management: FieldManagement = field(default_factory=NoManagement)

@@ -19,7 +19,7 @@ from dryrack.apiserver.answer.status import Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from dryrack.apiserver.request_context import Answer, Call
+    from dryrack.apiserver.extension_points import Answer, Call
     from dryrack.apiserver.strategy import Strategy
     from dryrack.store import Stored
 

@@ -18,11 +18,17 @@ from dryrack.apiserver.answer.status import (
     bad_request,
     forbidden,
 )
-from dryrack.apiserver.extension_points import ExtensionPoints, WebhookCaller
+from dryrack.apiserver.extension_points import (
+    Answer,
+    Call,
+    ExtensionPoints,
+    Reply,
+    StoreLookup,
+    Target,
+    WebhookCaller,
+)
 from dryrack.apiserver.http import media, paths, queries
-from dryrack.apiserver.lookup import StoreLookup
 from dryrack.apiserver.registry import Handler, Registry, Resource
-from dryrack.apiserver.request_context import Answer, Call, Reply, Target
 from dryrack.apiserver.verbs.read_verbs import Verbs
 from dryrack.apiserver.webhooks.admission_reviews import RepeatableChance, Reviews
 from dryrack.apiserver.webhooks.conversion_reviews import answered

@@ -163,7 +163,7 @@ class PostedAdmission:
         bound = self.policies.are_bound() or self.mutating.are_bound()
         return bound or self.webhooks.are_there()
 
-    def admitted(self, resource: Resource, posted: Raw, write: Write) -> Raw:
+    def admit(self, resource: Resource, posted: Raw, write: Write) -> Raw:
         made = mutation(self.mutating, self.webhooks)(resource, posted, old=None, write=write)
         self.policies.check(resource, made, old=None, write=write)
         self.webhooks.validate(resource, made, old=None, write=write)

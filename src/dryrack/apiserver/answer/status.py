@@ -96,9 +96,14 @@ def not_found(subject: Subject, name: str) -> StatusError:
     return StatusError(Status(404, "NotFound", message, subject.details(name)))
 
 
-def already_exists(subject: Subject, name: str) -> StatusError:
+def already_exists(subject: Subject, name: str, *, is_generated: bool = False) -> StatusError:
+    """Return a refusal of a name that is taken; of the last of several if it is generated."""
     message = f'{subject.qualified} "{name}" already exists'
-    return StatusError(Status(409, "AlreadyExists", message, subject.details(name)))
+    if not is_generated:
+        return StatusError(Status(409, "AlreadyExists", message, subject.details(name)))
+    message += ", the server was not able to generate a unique name for the object"
+    details = subject.details(name, retryAfterSeconds=1)
+    return StatusError(Status(409, "AlreadyExists", message, details, retry_after_seconds=1))
 
 
 def conflict(subject: Subject, name: str, detail: str) -> StatusError:

@@ -15,8 +15,8 @@ from dryrack.apiserver.authentication.tokens import (
     Tokens,
 )
 from dryrack.apiserver.decode.review_bodies import completed, posted
-from dryrack.apiserver.names import timestamp
-from dryrack.apiserver.request_context import Answer, Call, Reply
+from dryrack.apiserver.extension_points import Answer, Call, Reply
+from dryrack.apiserver.metadata import timestamp
 from dryrack.client.transport import User
 from dryrack.kinds.paths import metadata_of, spec_of
 from dryrack.kinds.raw import Raw

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dryrack.apiserver.authorization.rbac import Policy, Rule
-    from dryrack.apiserver.request_context import Call
+    from dryrack.apiserver.extension_points import Call
     from dryrack.client.transport import User
     from dryrack.store import Event, Store
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dryrack.apiserver.answer.status import Subject, bad_request, invalid
 from dryrack.apiserver.authorization.attributes import Attributes
 from dryrack.apiserver.decode.review_bodies import completed, posted
-from dryrack.apiserver.request_context import Reply
+from dryrack.apiserver.extension_points import Reply
 from dryrack.client.transport import User
 from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.validation import FieldProblem
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.authorization import Authorization
     from dryrack.apiserver.authorization.rbac import Rule
-    from dryrack.apiserver.request_context import Answer, Call
+    from dryrack.apiserver.extension_points import Answer, Call
     from dryrack.kinds.raw import Raw
 
 _GROUP = "authorization.k8s.io"

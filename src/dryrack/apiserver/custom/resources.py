@@ -22,7 +22,7 @@ from dryrack.extension.definitions import (
 from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.request_context import Call
+    from dryrack.apiserver.extension_points import Call
     from dryrack.apiserver.strategy import Lookup
     from dryrack.apiserver.tables.columns import Shape
     from dryrack.kinds.raw import Raw

@@ -17,7 +17,7 @@ from dryrack.apiserver.custom.acceptance import settled
 from dryrack.apiserver.custom.definition import CLEANUP, condition_of
 from dryrack.apiserver.custom.kinds import STORAGE
 from dryrack.apiserver.custom.resources import resources_of, without_creation
-from dryrack.apiserver.names import timestamp
+from dryrack.apiserver.metadata import timestamp
 from dryrack.apiserver.verbs.deletion import DeleteOptions
 from dryrack.apiserver.verbs.writing import Order, Proposal
 from dryrack.apiserver.webhooks.conversion_reviews import using_answers

@@ -5,10 +5,9 @@ They are read under the rules of every create: the same refusals, the same warni
 """
 
 from dryrack.apiserver.decode.bodies import Bodies
-from dryrack.apiserver.extension_points import Manager
+from dryrack.apiserver.extension_points import Call, Manager
 from dryrack.apiserver.http.queries import DEFAULT_WRITE, WriteOptions, write_options
-from dryrack.apiserver.names import timestamp
-from dryrack.apiserver.request_context import Call
+from dryrack.apiserver.metadata import timestamp
 from dryrack.kinds.paths import metadata_of
 from dryrack.kinds.raw import Raw
 
@@ -42,7 +41,7 @@ def admitted(call: Call, obj: Raw, options: WriteOptions = DEFAULT_WRITE) -> Raw
         warnings=call.warnings,
         reviews=call.reviews,
     )
-    return posting.admitted(target.resource, obj, call.server.verbs.writer.context(order))
+    return posting.admit(target.resource, obj, call.server.verbs.writer.context(order))
 
 
 def completed(call: Call, obj: Raw, status: Raw) -> Raw:

@@ -16,8 +16,8 @@ from urllib.parse import unquote
 import msgspec
 
 from dryrack.apiserver.answer.status import method_not_allowed, not_found, page_not_found
+from dryrack.apiserver.extension_points import Target
 from dryrack.apiserver.registry import Registry
-from dryrack.apiserver.request_context import Target
 
 # `namespaces/NS/status` is a part of the namespace, not a resource in it.
 _OF_NAMESPACE = ("status", "finalize")

@@ -15,7 +15,7 @@ from dryrack.base.lazy import late
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.apiserver.request_context import Answer, Call
+    from dryrack.apiserver.extension_points import Answer, Call
     from dryrack.apiserver.strategy import Strategy
     from dryrack.kinds.raw import Raw
     from dryrack.store import Stored
@@ -97,7 +97,7 @@ async def _list(call: Call) -> Answer:
 
 def _measured(call: Call) -> Iterator[Stored]:
     """What there is to tell of the pods of a namespace, or of the nodes."""
-    from dryrack.apiserver.names import timestamp
+    from dryrack.apiserver.metadata import timestamp
     from dryrack.apiserver.resource_metrics.usage import is_measured, node_metrics, pod_metrics
     from dryrack.store import Key, Stored
 

@@ -17,16 +17,16 @@ from dryrack.apiserver.answer.status import (
     Success,
     bad_request,
     conflict,
+    forbidden,
     invalid,
     not_found,
 )
 from dryrack.apiserver.decode import bodies
 from dryrack.apiserver.http import media
 from dryrack.apiserver.http.queries import Query, dry_run_problems, integer_of, text_of, truth_of
-from dryrack.apiserver.names import timestamp
+from dryrack.apiserver.metadata import timestamp
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.strategy import Write
-from dryrack.apiserver.verbs import lifecycle
 from dryrack.apiserver.verbs.writing import Order, Writer
 from dryrack.apiserver.webhooks.admission_reviews import ReviewNeededError, WebhookRequest
 from dryrack.base.limits import REVIEWS_AT_ONCE_MAX
@@ -41,6 +41,8 @@ from dryrack.kinds.validation.problems import invalid as invalid_value
 from dryrack.kinds.validation.problems import not_supported
 from dryrack.store import Store, Stored
 
+PERMANENT_NAMESPACES = ("default", "kube-system", "kube-public")
+_SYSTEM_PRIORITIES = ("system-cluster-critical", "system-node-critical")
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _POLICIES = ("Foreground", "Background", "Orphan")
@@ -167,7 +169,7 @@ class Deleter:
 
     def delete(self, order: Order, options: DeleteOptions) -> Deleted:
         resource = order.resource
-        lifecycle.check_deletion(resource, order.name)
+        _check_not_permanent(resource, order.name)
         stored = self._store.get(order.key)
         if stored is None:
             raise not_found(resource.as_resource, order.name)
@@ -294,6 +296,15 @@ class Deleter:
                 break
         if needed:
             raise ReviewNeededError(*needed)
+
+
+def _check_not_permanent(resource: Resource, name: str) -> None:
+    """Raise for the namespaces and priority classes on which the system depends."""
+    if resource.storage == "namespaces" and name in PERMANENT_NAMESPACES:
+        raise forbidden(resource.as_resource, name, "this namespace may not be deleted")
+    if resource.storage == "priorityclasses.scheduling.k8s.io" and name in _SYSTEM_PRIORITIES:
+        detail = "this is a system priority class and cannot be deleted"
+        raise forbidden(resource.as_resource, name, detail)
 
 
 def _with_metadata_of(stored: Raw, marked: Raw) -> Raw:

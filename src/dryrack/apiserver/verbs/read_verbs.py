@@ -31,9 +31,8 @@ from dryrack.store import Key
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dryrack.apiserver.extension_points import ExtensionPoints
+    from dryrack.apiserver.extension_points import Call, ExtensionPoints
     from dryrack.apiserver.registry import Registry
-    from dryrack.apiserver.request_context import Call
     from dryrack.apiserver.verbs.deletion import Deleter
     from dryrack.apiserver.verbs.write_verbs import WriteVerbs
     from dryrack.apiserver.verbs.writing import Writer

@@ -16,15 +16,14 @@ from dryrack.apiserver import metadata
 from dryrack.apiserver.answer.status import internal_error, not_found, unsupported_media_type
 from dryrack.apiserver.decode import bodies
 from dryrack.apiserver.decode.bodies import Bodies
-from dryrack.apiserver.extension_points import Manager, Patch
+from dryrack.apiserver.extension_points import Manager, Patch, Reply
 from dryrack.apiserver.http import media
 from dryrack.apiserver.http.queries import write_options
-from dryrack.apiserver.names import timestamp
+from dryrack.apiserver.metadata import timestamp
 from dryrack.apiserver.ownership.server_side_apply import manager_name
 from dryrack.apiserver.registry import Resource, Subresource
-from dryrack.apiserver.request_context import Reply
 from dryrack.apiserver.strategy import Strategy
-from dryrack.apiserver.verbs.writing import Order, Proposal, served
+from dryrack.apiserver.verbs.writing import Order, Proposal
 from dryrack.kinds.paths import get, metadata_of, spec_of
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.problems import FieldProblem, invalid
@@ -33,8 +32,8 @@ from dryrack.store import Key
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from dryrack.apiserver.extension_points import Call
     from dryrack.apiserver.http.queries import WriteOptions
-    from dryrack.apiserver.request_context import Call
     from dryrack.kinds.raw import Raw
 
 APPLY = "application/apply-patch+yaml"
@@ -122,7 +121,7 @@ class Scale:
         stored = call.server.store.get(Key(target.resource.storage, target.namespace, target.name))
         if stored is None:
             raise not_found(target.resource.as_resource, target.name)
-        obj = served(target.resource, stored)
+        obj = target.resource.read(stored)
         if target.resource.is_custom and _at(obj, self.paths.spec) is None:
             raise internal_error(f'the spec replicas field "{self.paths.spec}" does not exist')
         return Reply(self._scale_of(obj, stored.revision))

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.answer.rendering import Renderer
     from dryrack.apiserver.answer.status import StatusError
-    from dryrack.apiserver.extension_points import ExtensionPoints, Patched
+    from dryrack.apiserver.extension_points import Call, ExtensionPoints, Patched
     from dryrack.apiserver.registry import Registry, Resource
-    from dryrack.apiserver.request_context import Call
     from dryrack.apiserver.verbs.lists import Page
     from dryrack.apiserver.verbs.writing import Written
     from dryrack.base.ports import Chance

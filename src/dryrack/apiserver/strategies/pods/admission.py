@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject, forbidden
-from dryrack.apiserver.names import generated
+from dryrack.apiserver.metadata import generate_name
 from dryrack.apiserver.strategies.pods.runtime_classes import RuntimeClassError, in_class
 from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.copies import each
@@ -76,7 +76,7 @@ def _with_token(spec: Raw, write: Write) -> Raw:
     volumes = get(spec, "volumes", [])
     named = (volume.get("name") or "" for volume in volumes)
     found = next((name for name in named if name.startswith(_TOKEN_VOLUME)), None)
-    name = found or generated(_TOKEN_VOLUME, write.chance)
+    name = found or generate_name(_TOKEN_VOLUME, write.chance)
     made = spec
     for key in ("initContainers", "containers"):
         made = each(made, key, lambda container: _mounting(container, name))

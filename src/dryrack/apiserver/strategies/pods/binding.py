@@ -17,10 +17,9 @@ from dryrack.apiserver.answer.status import (
     not_found,
 )
 from dryrack.apiserver.decode.review_bodies import admitted, posted
+from dryrack.apiserver.extension_points import Reply
 from dryrack.apiserver.http.queries import write_options
-from dryrack.apiserver.metadata import registry_path
-from dryrack.apiserver.names import timestamp
-from dryrack.apiserver.request_context import Reply
+from dryrack.apiserver.metadata import registry_path, timestamp
 from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.rules.copies import with_value
 from dryrack.kinds.text.quoting import quoted
@@ -30,8 +29,8 @@ from dryrack.store import Key
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dryrack.apiserver.extension_points import Answer, Call
     from dryrack.apiserver.registry import Resource
-    from dryrack.apiserver.request_context import Answer, Call
     from dryrack.kinds.raw import Raw
     from dryrack.store import Stored
 

@@ -14,9 +14,9 @@ from dryrack.apiserver.answer.status import (
     not_found,
 )
 from dryrack.apiserver.decode.review_bodies import admitted, posted
+from dryrack.apiserver.extension_points import Reply
 from dryrack.apiserver.http.queries import write_options
-from dryrack.apiserver.names import timestamp
-from dryrack.apiserver.request_context import Reply
+from dryrack.apiserver.metadata import timestamp
 from dryrack.apiserver.strategies.pods.binding import created_status, with_condition
 from dryrack.apiserver.verbs.deletion import DeleteOptions
 from dryrack.apiserver.verbs.writing import Order
@@ -26,7 +26,7 @@ from dryrack.kinds.paths import get, status_of
 from dryrack.kinds.selectors import matches_labels
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.request_context import Answer, Call
+    from dryrack.apiserver.extension_points import Answer, Call
     from dryrack.kinds.raw import Raw
 
 _BUDGETS = "poddisruptionbudgets.policy"

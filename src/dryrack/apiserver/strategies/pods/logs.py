@@ -14,7 +14,7 @@ from dryrack.kinds.validation.problems import invalid as invalid_value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.apiserver.request_context import Answer, Call
+    from dryrack.apiserver.extension_points import Answer, Call
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
 

@@ -14,8 +14,8 @@ from dryrack.apiserver.answer.status import not_implemented
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dryrack.apiserver.extension_points import Answer, Call
     from dryrack.apiserver.registry import Handler
-    from dryrack.apiserver.request_context import Answer, Call
     from dryrack.apiserver.strategies.pods.logs import Logs
     from dryrack.kinds.raw import Raw
 

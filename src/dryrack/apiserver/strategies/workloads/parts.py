@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dryrack.apiserver.extension_points import Answer, Call
     from dryrack.apiserver.registry import Handler
-    from dryrack.apiserver.request_context import Answer, Call
 
 _SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "statefulsets.apps")
 
