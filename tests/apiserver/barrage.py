@@ -32,8 +32,8 @@ from tests.apiserver.generate_patches import path_into
 from tests.apiserver.replay import EmbeddedServer, embedded_server
 from tests.parity.script import load_all
 
-from dryrack.apiserver.builtin import BUILTINS
 from dryrack.apiserver.runtime_config import EVERYTHING
+from dryrack.kinds.registry import BUILTINS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.apiserver.visits import json_of, plain_registry, visited
 
-from dryrack.apiserver.builtin import BUILTINS
 from dryrack.apiserver.pages.discovery import DiscoveryPages
 from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.strategy import Strategy
 from dryrack.apiserver.versions import version_order
+from dryrack.kinds.registry import BUILTINS
 from dryrack.kinds.rules.kind_rules import KindRules
 
 _RECORDED = Path(__file__).parents[1] / "parity" / "answers" / "discovery.json"

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.apiserver.replay import EmbeddedServer, embedded_server
 
-from dryrack.apiserver.builtin import BUILTINS
 from dryrack.apiserver.runtime_config import RuntimeConfig, RuntimeConfigError, parse
 from dryrack.client.client import Client
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.engines import Wiring, families, running_engines
+from dryrack.kinds.registry import BUILTINS
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Request, Response, Transport

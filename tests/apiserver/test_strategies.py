@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.apiserver.replay import CountingChance
 
-from dryrack.apiserver.builtin import BUILTINS
 from dryrack.apiserver.runtime_config import EVERYTHING
 from dryrack.apiserver.strategies import strategy_of
 from dryrack.apiserver.strategies.pods.qos_class import quality
@@ -29,6 +28,7 @@ from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
+from dryrack.kinds.registry import BUILTINS
 from dryrack.kinds.rules.pods.pod_defaults import pull_policy
 
 if TYPE_CHECKING:

@@ -15,16 +15,16 @@ from dryrack.kinds.rules.kind_rules import KindRules
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dryrack.apiserver.builtin import Builtin
     from dryrack.apiserver.extension_points import Page
     from dryrack.apiserver.registry import Handler
+    from dryrack.kinds.registry import Kind
 
 
 class _Plain:
-    def strategy(self, kind: Builtin) -> Strategy:
+    def strategy(self, kind: Kind) -> Strategy:
         return Strategy(KindRules(namespaced=kind.namespaced))
 
-    def handlers(self, kind: Builtin, subresource: str) -> Mapping[str, Handler]:
+    def handlers(self, kind: Kind, subresource: str) -> Mapping[str, Handler]:
         return {}
 
 

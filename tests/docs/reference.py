@@ -21,12 +21,12 @@ from tests.docs import commands, dashboard_api, monitoring
 from tests.docs.glossary import MEANINGS, REMEDIES
 from tests.linter import reference as lint
 
-from dryrack.apiserver.builtin import BUILTINS
+from dryrack.kinds.registry import BUILTINS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dryrack.apiserver.builtin import Builtin
+    from dryrack.kinds.registry import Kind
 
 ROOT = Path(__file__).parents[2]
 
@@ -130,7 +130,7 @@ def coverage() -> str:
     )
 
 
-def _kind(kind: Builtin) -> str:
+def _kind(kind: Kind) -> str:
     version = f"{kind.group}/{kind.version}" if kind.group else kind.version
     parts = ", ".join(part.name for part in kind.parts)
     return f"| {kind.kind} | {version} | {kind.depth.value} | {parts} |"

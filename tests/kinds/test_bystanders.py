@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dryrack.apiserver.builtin import BUILTINS
 from dryrack.kinds.documents import Document, read
 from dryrack.kinds.other_kinds import Mistaken, Standing, standing
+from dryrack.kinds.registry import BUILTINS
 
 
 def document(api_version: str, kind: str) -> Document:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.authorization.paths import PathGuard
     from dryrack.apiserver.authorization.reviews import access_review_handlers
     from dryrack.apiserver.authorization.roles import default_roles
-    from dryrack.apiserver.builtin import BUILTINS, Builtin, builtin_resources
+    from dryrack.apiserver.builtin import builtin_resources
     from dryrack.apiserver.custom.kinds import CustomKinds
     from dryrack.apiserver.decode.shapes import GoShapes
     from dryrack.apiserver.extension_points import (
@@ -77,7 +77,7 @@ else:
             "authorization.paths": "PathGuard",
             "authorization.reviews": "access_review_handlers",
             "authorization.roles": "default_roles",
-            "builtin": "BUILTINS Builtin builtin_resources",
+            "builtin": "builtin_resources",
             "custom.kinds": "CustomKinds",
             "decode.shapes": "GoShapes",
             "extension_points": (
@@ -113,7 +113,6 @@ else:
     )
 
 __all__ = [
-    "BUILTINS",
     "EVENT_SECONDS",
     "RBAC_GROUP",
     "Admission",
@@ -124,7 +123,6 @@ __all__ = [
     "Attempt",
     "Authentication",
     "Authorization",
-    "Builtin",
     "CustomKinds",
     "DeletionApproval",
     "DiscoveryPages",

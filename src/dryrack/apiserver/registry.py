@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.answer.status import Subject
+from dryrack.kinds.registry import ALL_VERBS, STATUS_VERBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,18 +25,6 @@ if TYPE_CHECKING:
     from dryrack.store import Stored
 
 Handler = Callable[["Call"], Awaitable["Answer"]]
-
-ALL_VERBS = (
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-)
-STATUS_VERBS = ("get", "patch", "update")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

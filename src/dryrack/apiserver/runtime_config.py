@@ -12,13 +12,13 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.builtin import BUILTINS
 from dryrack.base.errors import DryrackError
+from dryrack.kinds.registry import BUILTINS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dryrack.apiserver.builtin import Builtin
+    from dryrack.kinds.registry import Kind
 
 _ALL = "api/all"
 _STAGES = {"": "api/ga", "beta": "api/beta", "alpha": "api/alpha"}
@@ -38,7 +38,7 @@ class RuntimeConfig:
 
     switches: Mapping[str, bool] = field(default_factory=dict)
 
-    def serves(self, kind: Builtin) -> bool:
+    def serves(self, kind: Kind) -> bool:
         """Whether a kind is served in its version; the narrowest switch decides."""
         version = f"{kind.group}/{kind.version}"
         stage = _stage(kind.version)

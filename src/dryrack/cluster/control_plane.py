@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver import (
-    BUILTINS,
     EVENT_SECONDS,
     RBAC_GROUP,
     AlwaysAllow,
@@ -59,6 +58,7 @@ from dryrack.cluster.engines import Wiring
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.signing import EllipticKey
+from dryrack.kinds.registry import BUILTINS
 from dryrack.store import Key, Store
 
 if TYPE_CHECKING:
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from dryrack.apiserver import (
         Admission,
         AllPatches,
-        Builtin,
         FieldRights,
         GoShapes,
         Handler,
@@ -86,6 +85,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.journal import SqliteJournal
     from dryrack.controllers import Drivers
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.registry import Kind
     from dryrack.kinds.validation import FieldProblem
     from dryrack.store import Journal
 
@@ -356,8 +356,8 @@ class _Behaviours:
 
     special: Mapping[tuple[str, str], Mapping[str, Handler]]
 
-    def strategy(self, kind: Builtin) -> Strategy:
+    def strategy(self, kind: Kind) -> Strategy:
         return strategy_of(kind)
 
-    def handlers(self, kind: Builtin, subresource: str) -> Mapping[str, Handler]:
+    def handlers(self, kind: Kind, subresource: str) -> Mapping[str, Handler]:
         return self.special.get((kind.storage, subresource), {})

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver import BUILTINS
 from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.base.durations import seconds_in
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
@@ -29,6 +28,7 @@ from dryrack.cluster import (
 )
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.faults import FaultBoard, FaultInjector
+from dryrack.kinds.registry import BUILTINS
 from dryrack.scenario.embedded_faults import InjectedFaults, StoreInvariants
 from dryrack.scenario.fleet import Hardware, fleet_objects
 from dryrack.scenario.journal import Journal

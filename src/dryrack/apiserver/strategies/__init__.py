@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from dryrack.base.lazy import late
 
 if TYPE_CHECKING:
-    from dryrack.apiserver.builtin import Builtin
     from dryrack.apiserver.strategy import Strategy
+    from dryrack.kinds.registry import Kind
 
 
-def strategy_of(kind: Builtin) -> Strategy:
+def strategy_of(kind: Kind) -> Strategy:
     """The strategy of a built-in kind; a plain one for those that need no other."""
     return late(lambda: _loaded(kind))
 
 
-def _loaded(kind: Builtin) -> Strategy:
+def _loaded(kind: Kind) -> Strategy:
     from dryrack.apiserver.strategies.catalog import strategy_of as made
 
     return made(kind)

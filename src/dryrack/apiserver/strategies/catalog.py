@@ -55,8 +55,8 @@ from dryrack.kinds.validation.meta import Naming
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dryrack.apiserver.builtin import Builtin
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.registry import Kind
 
 
 def _policy() -> Strategy:
@@ -168,7 +168,7 @@ _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
 }
 
 
-def strategy_of(kind: Builtin) -> Strategy:
+def strategy_of(kind: Kind) -> Strategy:
     """The strategy of a built-in kind; a plain one for those that need no other."""
     has_status = any(part.name == "status" for part in kind.parts)
     if kind.group == GROUP:
@@ -190,7 +190,7 @@ def strategy_of(kind: Builtin) -> Strategy:
     return made
 
 
-def empty_status(kind: Builtin) -> Raw | None:
+def empty_status(kind: Kind) -> Raw | None:
     """The status that the real server writes of an object that has none."""
     found: Raw | None = skeleton(schema_of(kind.group, kind.version, kind.kind)).get("status")
     return found
