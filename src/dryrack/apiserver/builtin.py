@@ -51,6 +51,9 @@ def _resource(kind: Kind, behaviours: Behaviours) -> Resource:
         handlers=behaviours.handlers(kind, ""),
         storage_version=kind.storage_version,
         stored_in=kind.stored_in,
+        hashed_as=kind.hashed_as,
+        deletion_shows_object=kind.deletion_shows_object,
+        kept_by_status=tuple(tuple(path.split(".")) for path in kind.kept_by_status),
         deprecation=_deprecation(kind),
     )
 
@@ -79,5 +82,6 @@ def _subresource(kind: Kind, part: Part, behaviours: Behaviours) -> Subresource:
         kind=part.kind,
         group=part.group,
         version=part.version,
+        has_table=part.has_table,
         handlers=behaviours.handlers(kind, part.name),
     )

@@ -43,16 +43,8 @@ _CUSTOM_MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 
 # What each endpoint never writes, so that nobody owns it by it.
 _NOT_STATUS = (("status",),)
-_NOT_SPEC = (("spec",),)
 _STATUS_ALONE = (("metadata",), ("spec",))
 _ALL_BY_PART = (("pods", "ephemeralcontainers"), ("pods", "resize"))
-_NOT_BY_STATUS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "pods": (("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences")),
-    "deployments.apps": (("spec",), ("metadata", "labels")),
-    "devicetaintrules.resource.k8s.io": _STATUS_ALONE,
-    "podgroups.scheduling.k8s.io": _STATUS_ALONE,
-    "resourceclaims.resource.k8s.io": _STATUS_ALONE,
-}
 
 
 class SchemaSource:
@@ -84,8 +76,7 @@ class SchemaSource:
     def tracked(self, resource: Resource, subresource: str) -> Tracked:
         reset: tuple[tuple[str, ...], ...] = ()
         if subresource == "status":
-            usual = _STATUS_ALONE if resource.is_custom else _NOT_SPEC
-            reset = _NOT_BY_STATUS.get(resource.storage, usual)
+            reset = _STATUS_ALONE if resource.is_custom else resource.kept_by_status
         elif (resource.storage, subresource) in _ALL_BY_PART:
             # The server leaves out what such a part does not write, and yet notes who sent it.
             reset = ()

@@ -41,6 +41,8 @@ class Subresource:
     kind: str = ""
     group: str = ""
     version: str = ""
+    has_table: bool = True
+    """Whether kubectl can print the subresource as a table."""
     handlers: Mapping[str, Handler] = field(default_factory=dict)
 
 
@@ -72,6 +74,12 @@ class Resource:
     """The structural schema of a custom resource; of the others the server knows it."""
     has_outdated: bool = False
     """Whether objects are stored that a change of the schema has left behind."""
+    hashed_as: str = ""
+    """The apiVersion in which a real server stores the kind, if it is not the stored version."""
+    deletion_shows_object: bool = False
+    """Whether a deletion is answered with the object instead of a `Status`."""
+    kept_by_status: tuple[tuple[str, ...], ...] = (("spec",),)
+    """The paths of the fields that a write of the status does not change."""
     deprecation: str = ""
     """What every answer warns of, if this version is deprecated."""
 

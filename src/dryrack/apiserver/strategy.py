@@ -79,8 +79,6 @@ class Strategy:
     """Whether a PUT may leave out the resourceVersion."""
     orphans_by_default: bool = False
     """Whether a deletion without a propagation policy leaves the dependents alone."""
-    answers_deletion_with_object: bool = False
-    """Whether an immediate deletion is answered with the object, not a `Status`."""
     selectable_fields: tuple[str, ...] = ()
     """What a field selector may name besides metadata.name and metadata.namespace."""
     field_refusal: str = ""

@@ -50,20 +50,6 @@ _GROUP_ORDER = (
     "resource.k8s.io",
     "flowcontrol.apiserver.k8s.io",
 )
-# Kinds that a real server stores in another group or version than the one it prefers to serve.
-_STORED_AS = {
-    "customresourcedefinitions.apiextensions.k8s.io": ("apiextensions.k8s.io", "v1beta1"),
-    "devicetaintrules.resource.k8s.io": ("resource.k8s.io", "v1alpha3"),
-    "events.events.k8s.io": ("", "v1"),
-    "mutatingadmissionpolicies.admissionregistration.k8s.io": (
-        "admissionregistration.k8s.io",
-        "v1beta1",
-    ),
-    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": (
-        "admissionregistration.k8s.io",
-        "v1beta1",
-    ),
-}
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 # Where Kubernetes listens if nobody says otherwise.
 _USUAL_ADDRESS = "127.0.0.1:6443"
@@ -200,8 +186,10 @@ def _part_entry(resource: Resource, part: Subresource) -> Raw:
 
 
 def _storage_hash(resource: Resource) -> str:
-    usual = (resource.group, resource.stored_version)
-    group, version = _STORED_AS.get(resource.storage, usual)
+    group, _, version = resource.hashed_as.rpartition("/")
+    if not version:
+        group = resource.group
+        version = resource.stored_version
     digest = hashlib.sha256(f"{group}/{version}/{resource.kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()
 

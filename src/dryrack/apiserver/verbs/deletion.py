@@ -255,7 +255,7 @@ class Deleter:
             removed = self._store.delete(stored.key, expected=stored.revision)
             assert isinstance(removed, Stored), "no other write happens in between"
             gone = removed
-        if not _is_shown(resource):
+        if not resource.deletion_shows_object:
             return Deleted(None, success, gone)
         if options.dry_run and marked is not None:
             return Deleted(marked, success)
@@ -315,30 +315,6 @@ def _with_metadata_of(stored: Raw, marked: Raw) -> Raw:
 
 
 _NOT_FOUND = 404
-# Kinds whose deletion is answered with what was deleted; of the others it is a success.
-_SHOWN = frozenset(
-    (
-        "namespaces",
-        "persistentvolumeclaims",
-        "persistentvolumes",
-        "pods",
-        "podtemplates",
-        "resourcequotas",
-        "serviceaccounts",
-        "services",
-        "csidrivers.storage.k8s.io",
-        "csinodes.storage.k8s.io",
-        "storageclasses.storage.k8s.io",
-        "volumeattachments.storage.k8s.io",
-        "volumeattributesclasses.storage.k8s.io",
-    )
-)
-
-
-def _is_shown(resource: Resource) -> bool:
-    if resource.group == "resource.k8s.io" or resource.storage in _SHOWN:
-        return True
-    return resource.strategy.answers_deletion_with_object
 
 
 def _check_preconditions(resource: Resource, stored: Stored, options: DeleteOptions) -> None:

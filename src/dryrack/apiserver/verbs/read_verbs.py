@@ -155,17 +155,6 @@ class Verbs:
         return Response(200, _WATCH_HEADERS, stream)
 
 
-# Parts that the real server does not show as a table.
-_NO_TABLES = frozenset(
-    (
-        ("devicetaintrules.resource.k8s.io", "status"),
-        ("podgroups.scheduling.k8s.io", "status"),
-        ("pods", "ephemeralcontainers"),
-        ("pods", "resize"),
-        ("resourceclaims.resource.k8s.io", "status"),
-    )
-)
-
-
 def _has_table(call: Call) -> bool:
-    return (call.target.resource.storage, call.target.subresource) not in _NO_TABLES
+    part = call.target.resource.subresources.get(call.target.subresource)
+    return part is None or part.has_table

@@ -47,7 +47,6 @@ _GATED = {
 class PodStrategy(Strategy):
     """Defaults, admission, validation and the end of pods."""
 
-    answers_deletion_with_object = True
     selectable_fields = (
         "spec.nodeName",
         "spec.restartPolicy",

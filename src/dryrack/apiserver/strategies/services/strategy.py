@@ -24,7 +24,6 @@ class ServiceStrategy(Strategy):
     """Defaults, addresses, ports and validation of services."""
 
     creates_on_update = True
-    answers_deletion_with_object = True
     selectable_fields = ("spec.clusterIP", "spec.type")
     field_refusal = "field label not supported: {label}"
 
