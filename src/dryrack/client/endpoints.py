@@ -1,13 +1,15 @@
-"""Where objects of a kind are: the kinds that engines of ours read and write, by name."""
+"""The paths of the kinds that controllers, the scheduler and the CLI read and write."""
 
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote
 
+from dryrack.kinds.registry import KINDS
+
 
 @lru_cache(maxsize=4096)
 def _quoted(part: str) -> str:
-    """Kinds repeat in every request, and an object's name in some before it is gone."""
+    # Kinds repeat in every request, and the name of an object in some.
     return quote(part, safe="")
 
 
@@ -39,51 +41,48 @@ class Endpoint:
         return "/" + "/".join([_quoted(part) for part in parts])
 
 
-NAMESPACES = Endpoint("", "v1", "namespaces", "Namespace", is_namespaced=False)
-NODES = Endpoint("", "v1", "nodes", "Node", is_namespaced=False)
-PODS = Endpoint("", "v1", "pods", "Pod")
-CONFIG_MAPS = Endpoint("", "v1", "configmaps", "ConfigMap")
-SECRETS = Endpoint("", "v1", "secrets", "Secret")
-SERVICE_ACCOUNTS = Endpoint("", "v1", "serviceaccounts", "ServiceAccount")
-EVENTS = Endpoint("", "v1", "events", "Event")
-SERVICES = Endpoint("", "v1", "services", "Service")
-REPLICATION_CONTROLLERS = Endpoint("", "v1", "replicationcontrollers", "ReplicationController")
-VOLUMES = Endpoint("", "v1", "persistentvolumes", "PersistentVolume", is_namespaced=False)
-VOLUME_CLAIMS = Endpoint("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
-QUOTAS = Endpoint("", "v1", "resourcequotas", "ResourceQuota")
-DEPLOYMENTS = Endpoint("apps", "v1", "deployments", "Deployment")
-REPLICA_SETS = Endpoint("apps", "v1", "replicasets", "ReplicaSet")
-DAEMON_SETS = Endpoint("apps", "v1", "daemonsets", "DaemonSet")
-STATEFUL_SETS = Endpoint("apps", "v1", "statefulsets", "StatefulSet")
-CONTROLLER_REVISIONS = Endpoint("apps", "v1", "controllerrevisions", "ControllerRevision")
-POD_DISRUPTION_BUDGETS = Endpoint("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
-JOBS = Endpoint("batch", "v1", "jobs", "Job")
-CRON_JOBS = Endpoint("batch", "v1", "cronjobs", "CronJob")
-LEASES = Endpoint("coordination.k8s.io", "v1", "leases", "Lease")
-STORAGE_CLASSES = Endpoint(
-    "storage.k8s.io", "v1", "storageclasses", "StorageClass", is_namespaced=False
-)
-CLAIMS = Endpoint("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
-TEMPLATES = Endpoint("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
-SLICES = Endpoint("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", is_namespaced=False)
-CLASSES = Endpoint("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", is_namespaced=False)
-TAINT_RULES = Endpoint(
-    "resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule", is_namespaced=False
-)
-PRIORITY_CLASSES = Endpoint(
-    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False
-)
-POD_GROUPS = Endpoint("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup")
+_BUILT_IN = {kind.kind: kind for kind in reversed(KINDS)}
+
+
+def _built_in(kind: str) -> Endpoint:
+    """Return the endpoint of a built-in kind; for events that of the core group."""
+    row = _BUILT_IN[kind]
+    return Endpoint(row.group, row.version, row.plural, kind, row.namespaced)
+
+
+NAMESPACES = _built_in("Namespace")
+NODES = _built_in("Node")
+PODS = _built_in("Pod")
+CONFIG_MAPS = _built_in("ConfigMap")
+SECRETS = _built_in("Secret")
+SERVICE_ACCOUNTS = _built_in("ServiceAccount")
+EVENTS = _built_in("Event")
+SERVICES = _built_in("Service")
+REPLICATION_CONTROLLERS = _built_in("ReplicationController")
+VOLUMES = _built_in("PersistentVolume")
+VOLUME_CLAIMS = _built_in("PersistentVolumeClaim")
+QUOTAS = _built_in("ResourceQuota")
+DEPLOYMENTS = _built_in("Deployment")
+REPLICA_SETS = _built_in("ReplicaSet")
+DAEMON_SETS = _built_in("DaemonSet")
+STATEFUL_SETS = _built_in("StatefulSet")
+CONTROLLER_REVISIONS = _built_in("ControllerRevision")
+POD_DISRUPTION_BUDGETS = _built_in("PodDisruptionBudget")
+JOBS = _built_in("Job")
+CRON_JOBS = _built_in("CronJob")
+LEASES = _built_in("Lease")
+STORAGE_CLASSES = _built_in("StorageClass")
+CLAIMS = _built_in("ResourceClaim")
+TEMPLATES = _built_in("ResourceClaimTemplate")
+SLICES = _built_in("ResourceSlice")
+CLASSES = _built_in("DeviceClass")
+TAINT_RULES = _built_in("DeviceTaintRule")
+PRIORITY_CLASSES = _built_in("PriorityClass")
+POD_GROUPS = _built_in("PodGroup")
 POD_GROUPS_V1BETA1 = Endpoint("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup")
 WORKLOADS_V1ALPHA1 = Endpoint("scheduling.k8s.io", "v1alpha1", "workloads", "Workload")
 COSCHEDULING_POD_GROUPS = Endpoint("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
-DEFINITIONS = Endpoint(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-    is_namespaced=False,
-)
+DEFINITIONS = _built_in("CustomResourceDefinition")
 NODE_OVERLAYS = Endpoint(
     "karpenter.sh", "v1alpha1", "nodeoverlays", "NodeOverlay", is_namespaced=False
 )
