@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from dryrack.kinds import core, overlay, resource, scheduling
+from dryrack.kinds import core, overlay, registry, resource, scheduling
 from dryrack.kinds.convert import GROUP, V1, V1ALPHA3, V1BETA1, V1BETA2, to_v1
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
@@ -52,13 +52,7 @@ _MODELS: dict[tuple[str, str], type[KubernetesObject]] = {
     ("scheduling.k8s.io/v1alpha3", "PodGroup"): scheduling.PodGroupV1Beta1,
 }
 # What the reference release serves without being asked for; v1 of the last came with the next.
-CURRENT = {
-    "ResourceSlice": V1,
-    "ResourceClaim": V1,
-    "ResourceClaimTemplate": V1,
-    "DeviceClass": V1,
-    "DeviceTaintRule": V1BETA2,
-}
+CURRENT = {each.kind: each.api_version for each in registry.KINDS if each.group == GROUP}
 KINDS = tuple(dict.fromkeys(kind for _, kind in _MODELS))
 
 
@@ -100,6 +94,11 @@ def model_of(api_version: str, kind: str) -> type[KubernetesObject] | Unknown:
         f"unknown kind {kind!r}" if kind else "an object without kind",
         f"did you mean {folded[close[0]]!r}?" if close else known,
     )
+
+
+def is_modelled(kind: registry.Kind) -> bool:
+    """Return whether a built-in kind has a model in the version that is served."""
+    return (kind.api_version, kind.kind) in _MODELS
 
 
 def fix_of(unknown: Unknown, document: Document) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dryrack.base.limits import FILE_BYTES_MAX
+from dryrack.kinds.registry import KINDS
 from dryrack.kinds.shape import Path, described
 from dryrack.kinds.text import manifest_text
 from dryrack.kinds.text.parsed import Fault, Parsed
@@ -22,9 +23,8 @@ _OTHER_ENCODINGS = {
     "UTF-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
     "UTF-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
 }
-# Of the kinds that are told apart here, those that are in no namespace.
 _CLUSTER_WIDE = frozenset(
-    {"DeviceClass", "DeviceTaintRule", "Namespace", "Node", "NodeOverlay", "ResourceSlice"}
+    {"NodeOverlay", *(kind.kind for kind in KINDS if not kind.namespaced)},
 )
 _FILL = "put objects into it, or leave it out"
 # What Helm and its like leave for later; no manifest begins an object in an object so.

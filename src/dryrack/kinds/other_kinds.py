@@ -9,58 +9,33 @@ Everything else is a mistake: a kind of Kubernetes in a group where it is not, o
 from dataclasses import dataclass
 from enum import Enum
 
-from dryrack.kinds.catalog import Unknown, fix_of, model_of
+from dryrack.kinds import registry
+from dryrack.kinds.catalog import CURRENT, Unknown, fix_of, is_modelled, model_of
 from dryrack.kinds.documents import Document
 from dryrack.kinds.shape import Path, described
 
-# By group: what the reference release serves and the catalog does not model.
-_OTHERS: dict[str, tuple[str, ...]] = {
-    "": (
-        *("Binding", "ComponentStatus", "Endpoints", "Event", "LimitRange", "PersistentVolume"),
-        *("PersistentVolumeClaim", "PodTemplate", "ReplicationController", "ResourceQuota"),
-        *("Secret", "Service", "ServiceAccount"),
-    ),
-    "admissionregistration.k8s.io": (
-        *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
-        *("MutatingWebhookConfiguration", "ValidatingAdmissionPolicy"),
-        *("ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"),
-    ),
-    "apiextensions.k8s.io": ("CustomResourceDefinition",),
-    "apiregistration.k8s.io": ("APIService",),
-    "apps": ("ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
-    "authentication.k8s.io": ("SelfSubjectReview", "TokenRequest", "TokenReview"),
-    "authorization.k8s.io": (
-        *("LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview"),
-        "SubjectAccessReview",
-    ),
-    "autoscaling": ("HorizontalPodAutoscaler", "Scale"),
-    "batch": ("CronJob", "Job"),
-    "certificates.k8s.io": (
-        *("CertificateSigningRequest", "ClusterTrustBundle", "PodCertificateRequest"),
-    ),
-    "coordination.k8s.io": ("Lease", "LeaseCandidate"),
-    "discovery.k8s.io": ("EndpointSlice",),
-    "events.k8s.io": ("Event",),
-    "flowcontrol.apiserver.k8s.io": ("FlowSchema", "PriorityLevelConfiguration"),
+# Kinds of the reference release that dryrack does not serve.
+_UNSERVED = {
+    "authentication.k8s.io": ("TokenRequest",),
+    "autoscaling": ("Scale",),
+    "certificates.k8s.io": ("ClusterTrustBundle", "PodCertificateRequest"),
+    "coordination.k8s.io": ("LeaseCandidate",),
     "internal.apiserver.k8s.io": ("StorageVersion",),
-    "networking.k8s.io": (
-        *("IPAddress", "Ingress", "IngressClass", "NetworkPolicy", "ServiceCIDR"),
-    ),
-    "node.k8s.io": ("RuntimeClass",),
-    "policy": ("Eviction", "PodDisruptionBudget"),
-    "rbac.authorization.k8s.io": ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+    "policy": ("Eviction",),
     "resource.k8s.io": ("ResourcePoolStatusRequest",),
-    "scheduling.k8s.io": ("PriorityClass",),
-    "storage.k8s.io": (
-        *("CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"),
-        "VolumeAttributesClass",
-    ),
     "storagemigration.k8s.io": ("StorageVersionMigration",),
 }
-# Kinds with names so much their own that another group is a slip of the pen.
-_UNMISTAKABLE = frozenset(
-    {"ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "DeviceTaintRule"}
-)
+_GROUPS = (*dict.fromkeys((*(kind.group for kind in registry.KINDS), *_UNSERVED)),)
+# By group: what the reference release serves and the catalog does not model.
+_OTHERS = {
+    group: (
+        *(each.kind for each in registry.KINDS if each.group == group and not is_modelled(each)),
+        *_UNSERVED.get(group, ()),
+    )
+    for group in _GROUPS
+}
+# Kinds whose names belong to Kubernetes alone: in another group they are a mistake.
+_UNMISTAKABLE = frozenset(CURRENT)
 
 
 class Standing(Enum):
