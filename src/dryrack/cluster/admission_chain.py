@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from dryrack.kinds.registry import BUILTINS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -37,13 +39,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What is held against the labels of its namespace: pods and what makes them, and those labels.
+# Pod security judges pods, what creates them, and the labels of namespaces.
 _SECURED = frozenset(
-    (
-        *("namespaces", "pods", "podtemplates", "replicationcontrollers", "cronjobs.batch"),
-        *("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps"),
-        "jobs.batch",
-    )
+    kind.storage for kind in BUILTINS if kind.pod_template or kind.storage in ("namespaces", "pods")
 )
 
 _POLICY_BINDINGS = "validatingadmissionpolicybindings.admissionregistration.k8s.io"

@@ -11,20 +11,13 @@ from dryrack.kinds.core import Node, NodeSelector
 from dryrack.kinds.decode import decode
 from dryrack.kinds.paths import get, metadata_of, spec_of
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.registry import KINDS
 from dryrack.kinds.selectors import parse_node_selector
 from dryrack.kinds.shape import Path
 
-_TEMPLATE: Path = ("spec", "template")
-# Where each kind has the template of its pods.
+# The path of the pod template of each kind that creates pods.
 TEMPLATES: Mapping[str, Path] = {
-    "PodTemplate": ("template",),
-    "Deployment": _TEMPLATE,
-    "ReplicaSet": _TEMPLATE,
-    "ReplicationController": _TEMPLATE,
-    "StatefulSet": _TEMPLATE,
-    "DaemonSet": _TEMPLATE,
-    "Job": _TEMPLATE,
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    kind.kind: tuple(kind.pod_template.split(".")) for kind in KINDS if kind.pod_template
 }
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.registry import BUILTINS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dryrack.apiserver.extension_points import Answer, Call
     from dryrack.apiserver.registry import Handler
 
-_SCALED = ("deployments.apps", "replicasets.apps", "replicationcontrollers", "statefulsets.apps")
-
 
 def workload_handlers() -> Mapping[tuple[str, str], Mapping[str, Handler]]:
     """By resource and part, and then by verb."""
     found = {verb: _handler(verb) for verb in ("get", "update", "patch")}
-    return {(resource, "scale"): found for resource in _SCALED}
+    return {
+        (kind.storage, part.name): found
+        for kind in BUILTINS
+        for part in kind.parts
+        if part.name == "scale"
+    }
 
 
 def _handler(verb: str) -> Handler:
