@@ -152,7 +152,7 @@ def allocator(
     for offered in slices:
         made.put_slice(offered)
     for claim_, allocation in (held or {}).items():
-        made.hold(claim_, allocation)
+        made.set_allocation(claim_, allocation)
     return made
 
 

@@ -70,7 +70,7 @@ def test_what_matters_is_searched_anew(searches: Searches) -> None:
     assert searches.made == 5
 
     # Then it is like another.
-    asked.hold("other", None)
+    asked.set_allocation("other", None)
     asked.allocate(a_node("d"), [hard_claim()])
     assert searches.made == 5
 
@@ -108,10 +108,10 @@ def test_a_search_sees_the_use_that_it_began_with() -> None:
         patch.setattr(SearchProof, "refuted", lambda proof: False)
         search = live.begin(node(), [wanted])
         assert isinstance(search, Search)
-        live.hold("other", taken)
+        live.set_allocation("other", taken)
         search.finish()
         in_between = live.allocate(node(), [wanted])
-        live.hold("other", None)
+        live.set_allocation("other", None)
         after = live.begin(node(), [wanted])
 
     assert isinstance(in_between, Unsatisfiable)

@@ -138,12 +138,12 @@ class World:
     def _claim(self) -> AffectedNodes:
         name = f"c{self.random.randint(0, 3)}"
         if self.held.pop(name, None) is not None:
-            return self.live.hold(name, None)
+            return self.live.set_allocation(name, None)
         outcome = self.outcomes(a_claim(self.random), self._node())[0]
         if not isinstance(outcome, Allocated):
             return NO_NODES
         self.held[name] = outcome.results[0]
-        return self.live.hold(name, outcome.results[0])
+        return self.live.set_allocation(name, outcome.results[0])
 
     def _zone(self) -> AffectedNodes:
         node = self.random.choice(NODES)

@@ -172,7 +172,7 @@ def test_nothing_is_given_twice_or_overdrawn(asked: list[int], room: int, limit:
             if not isinstance(outcome, Allocated):
                 continue
             [allocation] = outcome.results
-            serving.hold(each.metadata.name, allocation)
+            serving.set_allocation(each.metadata.name, allocation)
             for given_device in allocation.devices.results:
                 if given_device.share_id is not None:
                     consumed += amount

@@ -13,7 +13,7 @@ from tests.oracle.verdicts import GAVE_UP, our_verdict
 from dryrack.allocation import Code, Undecided
 from dryrack.cli.allocate import verdict
 from dryrack.placement.place import Refusal
-from dryrack.placement.whatif.explain import stories
+from dryrack.placement.whatif.explain import explain_nodes
 
 if TYPE_CHECKING:
     from dryrack.allocation import Outcome
@@ -60,7 +60,7 @@ def test_nobody_is_told_that_it_does_not_fit(monkeypatch: pytest.MonkeyPatch) ->
     outcome = knapsack(monkeypatch)
 
     assert isinstance(outcome, Undecided)
-    assert verdict(stories([Refusal("node", outcome.reasons)])) == "unknown whether it fits"
+    assert verdict(explain_nodes([Refusal("node", outcome.reasons)])) == "unknown whether it fits"
 
 
 @pytest.mark.parametrize("start", range(0, GENERATED, 500))

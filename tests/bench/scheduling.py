@@ -79,8 +79,8 @@ def decided(nodes: int, pods: int, *, zone: str = "") -> float:
         began = time.process_time()
         placed = place(pod, (claim,), (), cluster)
         assert isinstance(placed, Placed), placed
-        fleet.stand(number, placed.node, Occupant.of(pod, amounts=placed.amounts))
-        allocator.hold(claim.metadata.name, placed.allocations[0])
+        fleet.add_pod(number, placed.node, Occupant.of(pod, amounts=placed.amounts))
+        allocator.set_allocation(claim.metadata.name, placed.allocations[0])
         seconds += time.process_time() - began
     return seconds / pods
 

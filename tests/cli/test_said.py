@@ -12,7 +12,7 @@ from dryrack.cli.output import NamedFormat
 from dryrack.cli.views.explaining import Case, print_said
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
-from dryrack.placement import Said, World
+from dryrack.placement import SchedulerMessage, World
 
 Raw = dict[str, Any]
 
@@ -30,7 +30,7 @@ def test_words_that_are_the_same_are_not_told_again(
     said: str, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is said besides, about preemption, is."""
-    print_said(Said("mine", said, ""), "0/1 nodes: 1 full.", 0.0)
+    print_said(SchedulerMessage("mine", said, ""), "0/1 nodes: 1 full.", 0.0)
 
     assert capsys.readouterr().out.strip() == line
 

@@ -20,7 +20,7 @@ from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim, ResourceSlice
 from dryrack.placement import (
-    CaseDocuments,
+    ExplainDocuments,
     Settings,
     World,
     claims_of,
@@ -153,7 +153,7 @@ def test_explanations_are_those_of_the_command(subject: str) -> None:
 
     async def story(page: Visit) -> None:
         world = World.of((await read_snapshot(page.client, DECISION_KINDS)).objects)
-        cases = CaseDocuments(world=world, settings=lambda: Settings(chance=SeededChance()))
+        cases = ExplainDocuments(world=world, settings=lambda: Settings(chance=SeededChance()))
         kind, _, name = subject.partition("/")
 
         assert await page.get(f"explain/{subject}") == cases.of(kind, name).document

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.linter import Finding
-    from dryrack.placement import Given
+    from dryrack.placement import ClaimAllocation
 
 HOPELESS = frozenset({"DR402", "DR502", "DR503", "DR504", "DR508", "DR509", "DR511"})
 UNUSABLE = frozenset({"DR201", "DR202", "DR206", "DR221", "DR222"})
@@ -45,7 +45,7 @@ def worlds(case: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
         yield [*shared, *node, wanted]
 
 
-def allocated(text: str) -> tuple[Given, ...]:
+def allocated(text: str) -> tuple[ClaimAllocation, ...]:
     """What the allocator gives to the claim, if anything."""
     found = [typed(document) for document in read(text, "case.json").documents]
     world = World.of(each.object for each in found if isinstance(each, Typed))

@@ -233,7 +233,7 @@ def built(made: World) -> tuple[Cluster, Gang, list[Member]]:
         if each.is_in_use
     ]
     taken = decode({"devices": {"results": results}}, AllocationResult)
-    here.allocator.hold("ml/other", taken)  # type: ignore[attr-defined]
+    here.allocator.set_allocation("ml/other", taken)  # type: ignore[attr-defined]
     claims = {c.name: _decoded(c) for pod in made.pods for c in pod.claims}
     members = [
         member(

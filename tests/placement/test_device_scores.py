@@ -49,9 +49,9 @@ def settle(there: Cluster, key: str, count: int, profile: Profile) -> str:
     """The node of a pod that gets so many devices, and keeps them."""
     placed = place(pod(), (wish(count, key),), (), there, profile=profile)
     assert isinstance(placed, Placed)
-    there.fleet.stand(key, placed.node, Occupant.of(pod(), claims=[f"n/{key}"]))
+    there.fleet.add_pod(key, placed.node, Occupant.of(pod(), claims=[f"n/{key}"]))
     assert isinstance(there.allocator, LiveAllocator)
-    there.fleet.reopen(there.allocator.hold(f"n/{key}", placed.allocations[0]))
+    there.fleet.reopen(there.allocator.set_allocation(f"n/{key}", placed.allocations[0]))
     return placed.node
 
 

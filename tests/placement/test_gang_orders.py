@@ -21,7 +21,7 @@ from dryrack.placement import GangPlaced, GangRefused, Occupant, Placed, place_g
 from dryrack.placement.gangs.members import MemberPlaced
 from dryrack.placement.index.volumes import WaitingClass
 from dryrack.placement.place import place_on
-from dryrack.placement.trial import Trial
+from dryrack.placement.simulation import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -122,7 +122,7 @@ def _term(chance: Random) -> Raw:
 def _run(here: Cluster, name: str, where: str, template: Raw) -> None:
     metadata = {"name": name, "namespace": "ml", "labels": template["labels"]}
     running = decode({"metadata": metadata, "spec": template["spec"]}, Pod)
-    here.fleet.stand(running.full_name, where, Occupant.of(running))
+    here.fleet.add_pod(running.full_name, where, Occupant.of(running))
 
 
 def _member(name: str, template: Raw, here: Cluster | None, *, wants_device: bool) -> Member:
@@ -181,7 +181,7 @@ def fits(made: Scene) -> bool:
     seen: set[Hashable] = set()
     names = [state.name for state in made.cluster.fleet.states()]
 
-    def goes_on(trial: Trial, there: Mapping[str, str]) -> bool:
+    def goes_on(simulation: Simulation, there: Mapping[str, str]) -> bool:
         if len(there) >= made.minimum:
             return True
         volumes = frozenset(made.cluster.fleet.volumes.assumed)
@@ -193,29 +193,29 @@ def fits(made: Scene) -> bool:
         first_of_kind = {made.kinds[each.pod.metadata.name]: each for each in reversed(left)}
         for who in first_of_kind.values():
             for where in names:
-                mark = trial.mark()
+                mark = simulation.mark()
                 placed = arrival(made.cluster, who, where)
                 if placed is not None:
-                    placed.stand(trial)
-                    if goes_on(trial, {**there, who.pod.metadata.name: where}):
+                    placed.add_to(simulation)
+                    if goes_on(simulation, {**there, who.pod.metadata.name: where}):
                         return True
-                    trial.rewind(mark)
+                    simulation.rewind(mark)
         return False
 
-    with Trial(made.cluster) as trial:
-        return goes_on(trial, {})
+    with Simulation(made.cluster) as simulation:
+        return goes_on(simulation, {})
 
 
 def has_order(made: Scene, placements: Sequence[MemberPlaced]) -> bool:
     """Whether the members can arrive where they are placed, in some order."""
 
     def arrive_in(order: Sequence[MemberPlaced]) -> bool:
-        with Trial(made.cluster) as trial:
+        with Simulation(made.cluster) as simulation:
             for each in order:
                 placed = arrival(made.cluster, each.member, each.node)
                 if placed is None:
                     return False
-                placed.stand(trial)
+                placed.add_to(simulation)
         return True
 
     return any(map(arrive_in, permutations(placements)))

@@ -306,7 +306,7 @@ def test_pods_that_keep_members_off_some_nodes_leave_them_the_others() -> None:
         is_open = index > 3
         affinity = {} if is_open else apart(HOSTNAME)
         resident = member(f"r{index}", cpu="9" if is_open else "1", affinity=affinity).pod
-        here.fleet.stand(resident.full_name, f"r01-n{index}", Occupant.of(resident))
+        here.fleet.add_pod(resident.full_name, f"r01-n{index}", Occupant.of(resident))
     members = close_workers(2)
 
     outcome = place_gang_now(gang(members), members, here)

@@ -10,7 +10,7 @@ from tests.placement.test_whatif import claim, places, reckon, settings, world
 
 from dryrack.allocation import Code
 from dryrack.cli.allocate import verdict
-from dryrack.placement import explain_claim, lacking, stories, what_if
+from dryrack.placement import explain_claim, explain_gang_claims, explain_nodes, what_if
 
 ONE = """
 apiVersion: resource.k8s.io/v1
@@ -190,7 +190,7 @@ def test_a_search_that_stops_at_its_limit_is_unknown_everywhere() -> None:
     assert gang.document()["fits"] is None
     assert "unknown whether it fits" in gang.message
     assert "not fit whole" not in str(outcome.document())
-    told = [stories(each.nodes) for each in outcome.refused]
+    told = [explain_nodes(each.nodes) for each in outcome.refused]
     assert {verdict(nodes) for nodes in told} == {"unknown whether it fits", "waits for its gang"}
 
 
@@ -209,7 +209,7 @@ def test_a_member_without_claims_is_unknown_with_its_gang() -> None:
     given = replace(objects, parties=bare)
 
     (gang,) = what_if(given, settings()).gangs
-    (story,) = lacking(given, gang, settings)
+    (story,) = explain_gang_claims(given, gang, settings)
 
     assert gang.is_unknown
     assert verdict(story.nodes) == "unknown whether it fits"

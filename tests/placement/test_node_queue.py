@@ -73,7 +73,7 @@ class Placing(World):
         if self.held and self.random.random() < 0.5:
             name = self.random.choice(sorted(self.held))
             del self.held[name]
-            helped = self.live.hold(name, None)
+            helped = self.live.set_allocation(name, None)
             if helped is None:
                 self.fleet.reopen_all()
             else:
@@ -81,7 +81,7 @@ class Placing(World):
         elif self.pods:
             key = self.random.choice(sorted(self.pods))
             del self.pods[key]
-            assert self.fleet.leave(key)
+            assert self.fleet.remove_pod(key)
 
     def _pod(self) -> None:
         pod = a_pod(self.random)
@@ -96,17 +96,17 @@ class Placing(World):
         assert isinstance(ours, Placed)
         key = self.random.randint(0, 10**6)
         self.pods[key] = ours.node, Occupant(("n", "p"), ours.amounts)
-        self.fleet.stand(key, *self.pods[key])
+        self.fleet.add_pod(key, *self.pods[key])
         for given_out in ours.allocations:
             name = f"c{self.random.randint(0, 10**6)}"
             self.held[name] = given_out
-            helped = self.live.hold(name, given_out)
+            helped = self.live.set_allocation(name, given_out)
             self.fleet.reopen(NODES if helped is None else helped)
 
     def _anew(self) -> Cluster:
         fleet = Fleet()
         for key, (node, occupant) in self.pods.items():
-            fleet.stand(key, node, occupant)
+            fleet.add_pod(key, node, occupant)
         for name in sorted(self.nodes, reverse=True):
             fleet.put(self.nodes[name])
         return Cluster(fleet, self.anew())

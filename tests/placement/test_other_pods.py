@@ -34,7 +34,7 @@ def labelled(name: str, app: str, namespace: str = "default", **spec: Any) -> Po
 
 
 def stand(made: Cluster, each: Pod, node: str) -> None:
-    made.fleet.stand(each.metadata.name, node, Occupant.of(each))
+    made.fleet.add_pod(each.metadata.name, node, Occupant.of(each))
 
 
 def term(app: str, key: str = ZONE, **more: Any) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def test_what_was_refused_is_asked_again_when_other_pods_come_and_go() -> None:
     stand(made, labelled("db", "db"), "b1")
     assert node_of(web, made) == "b1"
 
-    made.fleet.leave("db")
+    made.fleet.remove_pod("db")
     assert "affinity" in message(web, made)
 
 

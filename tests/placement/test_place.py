@@ -65,7 +65,7 @@ def fleet(*states: NodeState) -> Fleet:
     made = Fleet()
     for each in states:
         made.put(each.node)
-        made.stand(each.name, each.name, Occupant(("", each.name), dict(each.used)))
+        made.add_pod(each.name, each.name, Occupant(("", each.name), dict(each.used)))
     return made
 
 
@@ -184,8 +184,8 @@ def test_what_plugins_said_of_a_pod_is_not_said_of_one_that_asks_otherwise(
     metadata = changed(b.node.metadata, labels={"zone": "z"})
     there.fleet.put(changed(b.node, metadata=metadata))
     used = demand(pod(containers=[PORT_80]))
-    there.fleet.stand("other", "a", Occupant(("", "other"), {**used, "cpu": 0}))
-    there.fleet.stand("another", "b", Occupant(("", "another"), {"pods": ONE}))
+    there.fleet.add_pod("other", "a", Occupant(("", "other"), {**used, "cpu": 0}))
+    there.fleet.add_pod("another", "b", Occupant(("", "another"), {"pods": ONE}))
     plain = {"containers": [container(cpu="1")]}
 
     for asked, expected in ((plain, "a"), ({**plain, **spec}, node), (plain, "a")):

@@ -68,9 +68,9 @@ def told(fleet: Fleet, event: Any) -> None:
         case str():
             fleet.drop(event)
         case (Pod() as pod, str() as node):
-            fleet.stand(pod.metadata.name, node, Occupant.of(pod))
+            fleet.add_pod(pod.metadata.name, node, Occupant.of(pod))
         case (Pod() as pod,):
-            fleet.leave(pod.metadata.name)
+            fleet.remove_pod(pod.metadata.name)
 
 
 def questions() -> dict[str, PodCounts]:

@@ -17,10 +17,10 @@ from dryrack.placement import (
     PodExplanation,
     Settings,
     World,
-    as_now_for,
     explain_pod,
     party_of,
     what_if,
+    with_only_pending,
 )
 from dryrack.placement.plugins import DEFAULT_PROFILE
 
@@ -71,7 +71,7 @@ CLASS = decode({"metadata": {"name": "gpu"}}, DeviceClass)
 
 
 def explained(name: str, *objects: Any, traced: bool = False) -> PodExplanation:
-    world = as_now_for(World.of(objects), {f"team/{name}"})
+    world = with_only_pending(World.of(objects), {f"team/{name}"})
     return explain_pod(world, f"team/{name}", SETTINGS, traced=traced)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,7 @@ from tests.placement.test_refusals import wish
 
 from dryrack.allocation import LiveAllocator
 from dryrack.kinds.meta import LabelSelector
-from dryrack.placement import Cluster, Fleet, Occupant, Placed, place
+from dryrack.placement import Cluster, Fleet, Occupant, Placed
 from dryrack.placement.place import place_on, unresolvable_nodes
 from dryrack.placement.preemption import (
     DisruptionBudget,
@@ -26,7 +27,7 @@ from dryrack.placement.preemption import (
     preempt_anywhere,
     preempt_on_node,
 )
-from dryrack.placement.trial import Trial
+from dryrack.placement.simulation import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -69,9 +70,9 @@ class World:
         there = Occupant(
             ("n", name), placed.amounts, labels, priority, None, f"{9 - age}", tuple(claims)
         )
-        self.cluster.fleet.stand(name, node, there)
+        self.cluster.fleet.add_pod(name, node, there)
         for claim, allocation in zip(claims, placed.allocations, strict=True):
-            self.cluster.fleet.reopen(self.allocator.hold(claim, allocation))
+            self.cluster.fleet.reopen(self.allocator.set_allocation(claim, allocation))
 
     def try_on(self, *, cpu: int = 0, gpus: int = 0) -> Callable[[str], Placed | Refused]:
         made = pod(containers=[container(cpu=str(cpu))])
@@ -79,20 +80,23 @@ class World:
         return lambda name: place_on(name, made, wanted if gpus else (), (), self.cluster)
 
     def all_fit(self, *gpus: int) -> Callable[[], bool]:
-        """Whether pods with so many devices each can be placed one after the other."""
+        """Return whether pods with so many devices each fit together, on any of the nodes."""
 
-        def fits() -> bool:
-            with Trial(self.cluster) as trial:
-                for number, count in enumerate(gpus):
+        def fits_on(nodes: Sequence[str]) -> bool:
+            with Simulation(self.cluster) as simulation:
+                for number, (count, node) in enumerate(zip(gpus, nodes, strict=True)):
                     claim = f"n/new-{number}"
-                    placed = place(pod(), (wish(count, f"new-{number}"),), (), self.cluster)
+                    wanted = (wish(count, f"new-{number}"),)
+                    placed = place_on(node, pod(), wanted, (), self.cluster)
                     if not isinstance(placed, Placed):
                         return False
                     occupant = Occupant(("n", f"new-{number}"), placed.amounts, claims=(claim,))
-                    trial.stand(claim, occupant, placed.node, {claim: placed.allocations[0]})
+                    simulation.add_pod(claim, occupant, node, {claim: placed.allocations[0]})
             return True
 
-        return fits
+        # A greedy answer would not do: a pod that comes back may lead it to a better node.
+        names = [state.name for state in self.cluster.fleet.states()]
+        return lambda: any(map(fits_on, product(names, repeat=len(gpus))))
 
 
 def names(found: Preemption | NoPreemption) -> list[str]:
@@ -210,7 +214,7 @@ def test_the_rest_of_a_gang_counts_where_nodes_are_compared() -> None:
     preemptor = Preemptor(10, group_of=gang_of("g", 2, 2))
     assert names(preempt_on_node(world.cluster, preemptor, world.try_on(gpus=1))) == ["lone"]
     stands = changed(world.cluster.fleet.occupant("lone") or Occupant(("", ""), {}), priority=5)
-    world.cluster.fleet.stand("lone", "c", stands)
+    world.cluster.fleet.add_pod("lone", "c", stands)
     found = preempt_on_node(world.cluster, preemptor, world.try_on(gpus=1))
     assert names(found) == ["g0", "g1"]
 
@@ -321,18 +325,18 @@ def test_no_victim_could_be_spared(pods: list[tuple[str, int, int]], wants: list
         for key, there in each.occupants.items()
         if there.priority < 3
     ]
-    with Trial(world.cluster) as trial:
+    with Simulation(world.cluster) as simulation:
         for key in removable:
-            trial.remove(key)
+            simulation.remove_pod(key)
         assert fits() == isinstance(found, Preemption)
     if isinstance(found, NoPreemption):
         return
-    with Trial(world.cluster) as trial:
-        places = [trial.remove(each.key) for each in found.victims]
+    with Simulation(world.cluster) as simulation:
+        places = [simulation.remove_pod(each.key) for each in found.victims]
         assert fits()
         for each in places:
             assert each is not None
-            mark = trial.mark()
-            trial.put_back(each)
+            mark = simulation.mark()
+            simulation.put_back(each)
             assert not fits()
-            trial.rewind(mark)
+            simulation.rewind(mark)

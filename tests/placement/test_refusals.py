@@ -200,10 +200,10 @@ def test_a_message_stays_while_devices_go_from_hand_to_hand() -> None:
     for holder in ("n/x", "n/y"):
         placed = asked.inner.allocate(state("a").node, (wish(2, "any"),))
         assert isinstance(placed, Allocated)
-        asked.inner.hold(holder, placed.results[0])
+        asked.inner.set_allocation(holder, placed.results[0])
         where.fleet.reopen_all()
         said.append(message(place(pod(), (wish(1, "late"),), (), where)))
-        asked.inner.hold(holder, None)
+        asked.inner.set_allocation(holder, None)
 
     assert said[0] == said[1]
     assert "needs 1 device; 0 of 2 are available (2 in use); 1 more needed" in said[0]

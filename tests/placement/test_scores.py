@@ -69,7 +69,7 @@ def fit(**strategy: Any) -> Profile:
 def test_the_least_allocated_node_is_the_best_by_default() -> None:
     """The average share that is left of CPU and memory, with the pod there, cut off."""
     there = fleet(node("a", cpu="4", memory="10000"), node("b", cpu="2", memory="10000"))
-    there.stand("x", "a", Occupant.of(pod(containers=[container(cpu="1", memory="5000")])))
+    there.add_pod("x", "a", Occupant.of(pod(containers=[container(cpu="1", memory="5000")])))
     asking = pod(containers=[container(cpu="1", memory="1000")])
 
     # a: (50 + 40) / 2; b: (50 + 90) / 2
@@ -79,7 +79,7 @@ def test_the_least_allocated_node_is_the_best_by_default() -> None:
 def test_a_container_that_requests_nothing_counts_for_scores() -> None:
     """As a tenth of a CPU and 200 MiB, on the node and of the pod."""
     there = fleet(node("a", cpu="1", memory="1000Mi"), node("b", cpu="1", memory="1000Mi"))
-    there.stand("x", "a", Occupant.of(pod(containers=[{"name": "c"}])))
+    there.add_pod("x", "a", Occupant.of(pod(containers=[{"name": "c"}])))
 
     assert scores(there, pod(containers=[{"name": "c"}]))["NodeResourcesFit"] == [70, 85]
 
@@ -124,7 +124,7 @@ def test_strategies_are_those_of_kube_scheduler(
 ) -> None:
     """With its whole numbers; a resource that the pod does not ask for does not count."""
     there = fleet(node("a", cpu="4", memory="10000"), node("b", cpu="2", memory="10000"))
-    there.stand("x", "a", Occupant.of(pod(containers=[container(cpu="1", memory="5000")])))
+    there.add_pod("x", "a", Occupant.of(pod(containers=[container(cpu="1", memory="5000")])))
     asking = pod(containers=[container(cpu="1", memory="1000")])
 
     assert scores(there, asking, fit(**strategy))["NodeResourcesFit"] == wanted
@@ -134,7 +134,7 @@ def test_a_pod_that_evens_out_a_node_is_welcome() -> None:
     """100 is half of the best, 50 half of the worst; 75 where nothing changes."""
     there = fleet(*(node(name, cpu="10", memory="10000") for name in "abc"))
     for name, cpu, memory in (("a", "5", "1000"), ("b", "1", "5000")):
-        there.stand(name, name, Occupant.of(pod(containers=[container(cpu=cpu, memory=memory)])))
+        there.add_pod(name, name, Occupant.of(pod(containers=[container(cpu=cpu, memory=memory)])))
     asking = pod(containers=[container(cpu="0", memory="4000")])
 
     # a: 80 -> 100; b: 80 -> 60; c: 100 -> 80
@@ -215,9 +215,9 @@ def test_nodes_are_asked_for_devices_again_only_if_something_happened_there(
     for number in range(4):
         placed = place(pod(), (large_or_small(f"k{number}"),), (), there)
         assert isinstance(placed, Placed)
-        there.fleet.stand(number, placed.node, Occupant.of(pod(), amounts=placed.amounts))
+        there.fleet.add_pod(number, placed.node, Occupant.of(pod(), amounts=placed.amounts))
         assert isinstance(there.allocator, LiveAllocator)
-        there.fleet.reopen(there.allocator.hold(f"n/k{number}", placed.allocations[0]))
+        there.fleet.reopen(there.allocator.set_allocation(f"n/k{number}", placed.allocations[0]))
         numbers.append((placed.node, len(asked)))
         asked.clear()
 
@@ -277,7 +277,7 @@ def test_groups_are_held_against_each_other_without_a_look_at_every_node() -> No
     for number in range(3):
         placed = place(pod(), (), (), there, profile=profile)
         assert isinstance(placed, Placed)
-        there.fleet.stand(number, placed.node, Occupant.of(pod()))
+        there.fleet.add_pod(number, placed.node, Occupant.of(pod()))
         counts.append(len(looked))
         looked.clear()
 
@@ -377,8 +377,8 @@ def test_the_node_is_that_of_scoring_everything(seed: int, profile: Profile) -> 
     for number in range(16):
         if number > 4 and random.random() < 0.3:
             gone = random.randrange(number)
-            there.fleet.leave(gone)
-            there.fleet.reopen(allocator.hold(f"n/k{gone}", None))
+            there.fleet.remove_pod(gone)
+            there.fleet.reopen(allocator.set_allocation(f"n/k{gone}", None))
         if random.random() < 0.1:
             there.fleet.put(any_node(random, random.choice(NAMES)))
         asking = any_pod(random, number)
@@ -387,16 +387,16 @@ def test_the_node_is_that_of_scoring_everything(seed: int, profile: Profile) -> 
         ours = place(asking, claims, (), there, profile=profile)
         assert (ours.node if isinstance(ours, Placed) else "") == wanted
         if isinstance(ours, Placed):
-            there.fleet.stand(number, ours.node, Occupant.of(asking, amounts=ours.amounts))
+            there.fleet.add_pod(number, ours.node, Occupant.of(asking, amounts=ours.amounts))
             for name, allocation in ours.given.items():
-                there.fleet.reopen(allocator.hold(name, allocation))
+                there.fleet.reopen(allocator.set_allocation(name, allocation))
 
 
 def test_filters_that_see_the_cluster_are_told_in_their_place() -> None:
     """A node that has no devices either says what the earlier filter says."""
     there = with_devices({"b": "l"}, node("a", cpu="4"), node("b", cpu="4"))
     for key in "xy":
-        there.fleet.stand(key, "b", Occupant.of(pod()))
+        there.fleet.add_pod(key, "b", Occupant.of(pod()))
     outcome = place(pod(), (large_or_small(),), (), there, profile=PROFILES[3])
 
     assert isinstance(outcome, Unplaced)

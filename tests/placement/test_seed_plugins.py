@@ -46,7 +46,7 @@ def cluster(*nodes: Node, used: dict[str, int] | None = None) -> Cluster:
     for each in nodes:
         there.fleet.put(each)
     for name, cpu in (used or {}).items():
-        there.fleet.stand(name, name, Occupant.of(pod(name, cpu=cpu)))
+        there.fleet.add_pod(name, name, Occupant.of(pod(name, cpu=cpu)))
     return there
 
 
@@ -76,11 +76,11 @@ def test_services_go_to_the_zone_with_the_fewest_of_their_pods() -> None:
     """Pods count, not nodes: the zone with more nodes has more of them."""
     there = cluster(node("a", {ZONE: "x"}), node("b", {ZONE: "x"}), node("c", {ZONE: "y"}))
     web = {"app": "web", "pod-template-hash": "1"}
-    there.fleet.stand("w1", "c", Occupant.of(pod("w1", web)))
+    there.fleet.add_pod("w1", "c", Occupant.of(pod("w1", web)))
     assert chosen(there, pod(labels=web), "TopologySpread") == "a"
-    there.fleet.stand("w2", "a", Occupant.of(pod("w2", web)))
-    there.fleet.stand("w3", "a", Occupant.of(pod("w3", web)))
-    there.fleet.stand("other", "c", Occupant.of(pod("other", {"app": "db"})))
+    there.fleet.add_pod("w2", "a", Occupant.of(pod("w2", web)))
+    there.fleet.add_pod("w3", "a", Occupant.of(pod("w3", web)))
+    there.fleet.add_pod("other", "c", Occupant.of(pod("other", {"app": "db"})))
     assert chosen(
         there, pod(labels={"app": "web", "pod-template-hash": "2"}), "TopologySpread"
     ) == ("c")
@@ -123,7 +123,7 @@ def test_a_pod_that_wants_one_numa_node_goes_only_where_one_has_room() -> None:
     assert chosen(cluster(split, whole), pod(cpu=5, annotations=single), "NUMATopology") == "b"
     there = cluster(split, used={"a": 2})
     assert chosen(there, pod(cpu=4, annotations=single), "NUMATopology") == "a"
-    there.fleet.stand("more", "a", Occupant.of(pod("more", cpu=1)))
+    there.fleet.add_pod("more", "a", Occupant.of(pod("more", cpu=1)))
     assert chosen(there, pod(cpu=4, annotations=single), "NUMATopology") == ""
 
 

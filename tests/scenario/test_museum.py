@@ -24,12 +24,12 @@ from dryrack.hardware import faults_of
 from dryrack.hardware.catalogue.values import Model
 from dryrack.kubeletplugin import slices
 from dryrack.kubeletplugin.virtual import VirtualDrivers
+from dryrack.placement.active_plugins import ActivePlugins
 from dryrack.placement.framework import PluginError
 from dryrack.placement.gangs import search
-from dryrack.placement.gangs.exact import Exact
-from dryrack.placement.gangs.members import Member, Round
+from dryrack.placement.gangs.exact import ExactPlacement
+from dryrack.placement.gangs.members import Member, PartialPlacement
 from dryrack.placement.outcomes import Unplaced
-from dryrack.placement.plugins_in_play import PluginsInPlay
 from dryrack.scenario import EmbeddedRun, load_scenario, run_in_virtual_time
 from dryrack.scheduler import Scheduler
 from dryrack.scheduler.cluster_view import View
@@ -57,20 +57,20 @@ def gives_without_noting(patch: Patch) -> None:
 
 def waits_for_its_own_gang(patch: Patch) -> None:
     """A claim that another member is about to have is not to be had."""
-    decided = Round.decided
+    decided = PartialPlacement.decided
 
-    def blocked(self: Round, member: Member, *args: Any) -> Any:
+    def blocked(self: PartialPlacement, member: Member, *args: Any) -> Any:
         if any(claim in self.given for claim in member.claims):
             return Unplaced("a claim is in the process of being allocated")
         return decided(self, member, *args)
 
-    patch.setattr(Round, "decided", blocked)
-    patch.setattr(search, "place_exactly", lambda *_: Exact(()))
+    patch.setattr(PartialPlacement, "decided", blocked)
+    patch.setattr(search, "place_exactly", lambda *_: ExactPlacement(()))
 
 
 def places_pod_by_pod(patch: Patch) -> None:
     """Each member takes what suits itself."""
-    patch.setattr(search, "place_exactly", lambda *_: Exact(()))
+    patch.setattr(search, "place_exactly", lambda *_: ExactPlacement(()))
 
 
 def restores_what_was_before(patch: Patch) -> None:
@@ -111,14 +111,14 @@ def counts_no_slices(patch: Patch) -> None:
 
 def scores_new_claims_alone(patch: Patch) -> None:
     """Who has a claim that is allocated already cannot be scored with one that is not."""
-    scores = PluginsInPlay.device_scores
+    scores = ActivePlugins.device_scores
 
-    def strict(self: PluginsInPlay, node: Any, allocations: Any) -> Any:
+    def strict(self: ActivePlugins, node: Any, allocations: Any) -> Any:
         if len(allocations) < len(self.pod.wanted) + len(self.pod.allocated):
             raise PluginError("fewer allocations than claims")
         return scores(self, node, allocations)
 
-    patch.setattr(PluginsInPlay, "device_scores", strict)
+    patch.setattr(ActivePlugins, "device_scores", strict)
 
 
 def never_wakes(patch: Patch) -> None:

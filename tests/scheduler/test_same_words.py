@@ -10,7 +10,7 @@ from tests.scheduler.virtual import Stage, on_stage
 
 from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES
 from dryrack.cluster import DECISION_KINDS, SeededChance, read_snapshot
-from dryrack.placement import Settings, World, as_now_for, explain_pod, what_if
+from dryrack.placement import Settings, World, explain_pod, what_if, with_only_pending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +91,7 @@ def test_condition_event_and_explanation_say_the_same(claims: Sequence[Raw], wai
             await stage.after(5)
             told = await stage.told("p")
             events = await stage.events("p", "FailedScheduling")
-        world = as_now_for(await world_of(stage), {"default/p"})
+        world = with_only_pending(await world_of(stage), {"default/p"})
         explained = explain_pod(world, "default/p", Settings(chance=SeededChance()))
 
         assert told
@@ -121,7 +121,7 @@ def test_a_selector_that_fails_on_one_node_ends_every_attempt() -> None:
             await stage.client.create(PODS, pod("p", claim="guarded"))
             await stage.after(5)
             told = await stage.told("p")
-            world = as_now_for(await world_of(stage), {"default/p"})
+            world = with_only_pending(await world_of(stage), {"default/p"})
             settings = Settings(chance=SeededChance())
             explained = explain_pod(world, "default/p", settings)
             refused = {each.claim for each in what_if(world, settings).refused}
@@ -152,7 +152,7 @@ def test_a_pod_that_does_not_enter_the_queue_gets_no_condition(exists: bool) -> 
             await stage.after(5)
             assert await stage.condition("p") == {}
             assert await stage.events("p", "FailedScheduling") == []
-        world = as_now_for(await world_of(stage), {"default/p"})
+        world = with_only_pending(await world_of(stage), {"default/p"})
         explained = explain_pod(world, "default/p", Settings(chance=SeededChance()))
 
         problem = "is being deleted" if exists else "not found; create it"
@@ -173,7 +173,7 @@ def test_a_gang_is_told_the_same() -> None:
                 await stage.client.create(PODS, pod(name, claim=name, gang="pair"))
             await stage.after(10)
             told = {await stage.told(name) for name in ("one", "two")}
-        world = as_now_for(await world_of(stage), {"default/one", "default/two"})
+        world = with_only_pending(await world_of(stage), {"default/one", "default/two"})
         outcome = what_if(world, Settings(chance=SeededChance()))
 
         assert told == {gang.message for gang in outcome.gangs}
@@ -198,7 +198,7 @@ def test_what_is_kept_for_a_gang_is_seen_by_who_asks_about_another_pod() -> None
             await stage.after(5)
             told = await stage.told("late")
             pods = [await stage.client.get(PODS, name, "default") for name in ("one", "two")]
-        world = as_now_for(await world_of(stage), {"default/late"})
+        world = with_only_pending(await world_of(stage), {"default/late"})
         explained = explain_pod(world, "default/late", Settings(chance=SeededChance()))
 
         assert [each["status"].get("nominatedNodeName") for each in pods] == ["b", None]

@@ -30,8 +30,8 @@ from dryrack.placement import Settings as Reckoning
 from dryrack.placement import (
     World,
     asks_for_devices,
+    explain_nodes,
     nodes_of,
-    stories,
     supply_devices,
     what_if_files,
 )
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.catalog import Typed
     from dryrack.kinds.documents import Problem
-    from dryrack.placement import GangOutcome, Given, NodeStory, Profile, WhatIf
+    from dryrack.placement import ClaimAllocation, GangOutcome, NodeExplanation, Profile, WhatIf
 
 COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
 NOTHING = "-"
@@ -203,7 +203,7 @@ _BY_CODE = {Code.GANG: WAITS_FOR_GANG, Code.ADMISSION: REFUSED, Code.PREEMPTED: 
 
 
 def _print(outcome: WhatIf) -> None:
-    told = [(refused.claim, stories(refused.nodes)) for refused in outcome.refused]
+    told = [(refused.claim, explain_nodes(refused.nodes)) for refused in outcome.refused]
     with_pods = {refused.claim for refused in outcome.refused if refused.is_with_pod}
     rows = [row for given in outcome.given for row in _rows(given)]
     rows += [(claim, NOTHING, NOTHING, verdict(nodes)) for claim, nodes in told]
@@ -251,7 +251,7 @@ def _print_names(world: World, outcome: WhatIf) -> None:
         print_names(CLAIM_RESOURCE, [each.claim for each in outcome.given])
 
 
-def _rows(given: Given) -> list[tuple[str, str, str, str]]:
+def _rows(given: ClaimAllocation) -> list[tuple[str, str, str, str]]:
     results = given.allocation.devices.results
     if not results:
         return [(given.claim, given.node, NOTHING, "nothing to allocate")]
@@ -261,7 +261,7 @@ def _rows(given: Given) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def verdict(nodes: Iterable[NodeStory]) -> str:
+def verdict(nodes: Iterable[NodeExplanation]) -> str:
     """Return the result for a claim that is not allocated."""
     nodes = tuple(nodes)
     codes = {obstacle.code for story in nodes for obstacle in story.obstacles}
@@ -279,10 +279,10 @@ def sentence(claim: str, told: str) -> str:
 
 
 def _alike(
-    told: Iterable[tuple[str, tuple[NodeStory, ...]]],
-) -> list[tuple[list[str], tuple[NodeStory, ...]]]:
+    told: Iterable[tuple[str, tuple[NodeExplanation, ...]]],
+) -> list[tuple[list[str], tuple[NodeExplanation, ...]]]:
     """Return claims of which the same is said together, with what is said of the first."""
-    together: dict[Hashable, tuple[list[str], tuple[NodeStory, ...]]] = {}
+    together: dict[Hashable, tuple[list[str], tuple[NodeExplanation, ...]]] = {}
     for claim, nodes in told:
         own = claim.rpartition("/")[2]
         said = tuple(
@@ -294,7 +294,7 @@ def _alike(
     return list(together.values())
 
 
-def _tell(claims: Sequence[str], nodes: Sequence[NodeStory]) -> None:
+def _tell(claims: Sequence[str], nodes: Sequence[NodeExplanation]) -> None:
     """Print why claims are not allocated, to stderr, so that the table stays one in a pipe."""
     claim = shown(claims[0])
     told = verdict(nodes)
@@ -313,7 +313,7 @@ def _tell(claims: Sequence[str], nodes: Sequence[NodeStory]) -> None:
     say(f"  for details, run: dryrack explain claim {shown(name)} -n {shown(namespace)} -f …")
 
 
-def place(story: NodeStory) -> str:
+def place(story: NodeExplanation) -> str:
     """The nodes that a story is about."""
     if not story.node:
         return "on any node"

@@ -27,11 +27,11 @@ from dryrack.cli.output import (
 )
 from dryrack.placement import (
     asks_for_devices,
+    claim_document,
+    document_of_gangs,
     explain_claim,
-    gang_outcomes,
-    lacking,
-    outcomes_of,
-    story_document,
+    explain_gang_claims,
+    find_gang_outcomes,
     what_if,
     with_template_as_claim,
 )
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dryrack.cli.allocate import Settings
-    from dryrack.placement import Explanation, GangOutcome, NodeStory, World
+    from dryrack.placement import Explanation, GangOutcome, NodeExplanation, World
 
 # -v prints more of them.
 _OBSTACLES_MAX = 8
@@ -130,7 +130,7 @@ def _run_stories(
         for story in stories:
             print_story(story, where)
     else:
-        print_data(story_document(stories[0]), form)
+        print_data(claim_document(stories[0]), form)
     return len(fitting) == len(stories)
 
 
@@ -143,7 +143,7 @@ def run_gang(
 ) -> bool:
     """Print the nodes of a gang, or what it lacks; `told` prints more about why."""
     outcome = what_if(world, settings.reckoning())
-    found = outcomes_of(outcome, name)
+    found = find_gang_outcomes(outcome, name)
     # In a cluster, the user knows which other objects exist.
     for note in outcome.notes if told is None else ():
         say(shown(note))
@@ -154,9 +154,9 @@ def run_gang(
             _print_gang_line(gang)
             if told is not None:
                 told(gang.message)
-            _print_members(gang, lacking(world, gang, settings.reckoning), settings)
+            _print_members(gang, explain_gang_claims(world, gang, settings.reckoning), settings)
     else:
-        print_data(gang_outcomes(world, found, settings.reckoning).document, form)
+        print_data(document_of_gangs(world, found, settings.reckoning).document, form)
     return not any(gang.message for gang in found)
 
 
@@ -215,7 +215,7 @@ def print_helps(helps: Sequence[str]) -> None:
             print_line(f"  {paint(shown(help_), 'green')}")
 
 
-def print_node(node: NodeStory, *, verbose: bool = False) -> None:
+def print_node(node: NodeExplanation, *, verbose: bool = False) -> None:
     """Print what is missing on a node, and on the nodes like it."""
     lacking = f", {node.lacking} short" if node.lacking else ""
     print_line(f"\n{place(node)}{lacking}")

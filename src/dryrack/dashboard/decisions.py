@@ -10,7 +10,7 @@ import msgspec
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.cluster import EXPLANATION_KINDS, SeededChance, read_snapshot, typed
 from dryrack.dashboard.data.trial import TrialError, changed_world
-from dryrack.placement import CaseDocuments, Settings, World
+from dryrack.placement import ExplainDocuments, Settings, World
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dryrack.dashboard.live import Live
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.raw import Raw
-    from dryrack.placement import CaseDocument
+    from dryrack.placement import ExplainDocument
 
 
 class Decisions:
@@ -59,11 +59,11 @@ def _world(known: Mapping[Endpoint, Sequence[Raw]], rest: Sequence[KubernetesObj
     return World.of([*objects, *rest])
 
 
-def _case(world: World, kind: str, name: str, node: str | None = None) -> CaseDocument:
+def _case(world: World, kind: str, name: str, node: str | None = None) -> ExplainDocument:
     def settings() -> Settings:
         return Settings(chance=SeededChance(), node=node, assumes_nodes=False)
 
-    return CaseDocuments(world=world, settings=settings).of(kind, name)
+    return ExplainDocuments(world=world, settings=settings).of(kind, name)
 
 
 def _attempt(world: World, trial: Trial) -> Mapping[str, Any]:

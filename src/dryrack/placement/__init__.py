@@ -36,7 +36,7 @@ from dryrack.placement.gangs.dialects import (
 )
 from dryrack.placement.gangs.members import Member, MemberPlaced, MemberRefused
 from dryrack.placement.gangs.search import GangPlaced, GangRefused, place_gang, place_gang_now
-from dryrack.placement.index.pod_hints import helped_by
+from dryrack.placement.index.pod_hints import queueing_hint
 from dryrack.placement.index.volume_matching import Unbindable, VolumeOffers
 from dryrack.placement.index.volumes import (
     SELECTED_NODE,
@@ -67,50 +67,50 @@ from dryrack.placement.preemption import (
     Preemption,
     Preemptor,
     disruption_group,
-    nobody_to_preempt,
+    no_victims,
     preempt_anywhere,
     preempt_for_pod,
     preempt_on_node,
 )
 from dryrack.placement.reservations import Reservation, Reservations
+from dryrack.placement.simulation import Simulation
 from dryrack.placement.trace import DecisionTrace, NodeTrace
-from dryrack.placement.trial import Trial
 from dryrack.placement.views.claims import ClaimView, claims_of
 from dryrack.placement.views.devices import (
     DeviceState,
     DeviceView,
     ModelSummary,
     devices_of,
-    passed_over,
+    skipped_devices,
     summary_of,
 )
 from dryrack.placement.views.gangs import GangStatus, GangView, gangs_of
-from dryrack.placement.whatif.answers import GangOutcome, Given, WhatIf
-from dryrack.placement.whatif.cases import (
-    CaseDocument,
-    CaseDocuments,
-    Said,
+from dryrack.placement.whatif.answers import ClaimAllocation, GangOutcome, WhatIf
+from dryrack.placement.whatif.catalogue_devices import SuppliedDevices, supply_devices
+from dryrack.placement.whatif.explain import Explanation, NodeExplanation, explain_nodes
+from dryrack.placement.whatif.explain_documents import (
+    ExplainDocument,
+    ExplainDocuments,
+    SchedulerMessage,
+    claim_document,
+    document_of_gangs,
+    explain_gang_claims,
     find_gang,
-    gang_outcomes,
-    lacking,
-    outcomes_of,
-    said_to,
-    story_document,
-    waiting_gang,
+    find_gang_outcomes,
+    pending_gang_of,
+    scheduler_message_of,
     world_of_gang,
 )
-from dryrack.placement.whatif.catalogue_devices import Supply, supply_devices
-from dryrack.placement.whatif.explain import Explanation, NodeStory, stories
+from dryrack.placement.whatif.hypothetical import as_if_unbound, with_only_pending
 from dryrack.placement.whatif.pod_explanation import (
     PodExplanation,
+    describe_siblings,
     explain_claim,
     explain_pod,
     party_of,
     pods_of_workload,
-    siblings_of,
 )
-from dryrack.placement.whatif.present import as_before, as_now_for
-from dryrack.placement.whatif.reported import failed_creation, failed_preparation
+from dryrack.placement.whatif.reported import creation_failure, preparation_failure
 from dryrack.placement.whatif.templates import (
     asks_for_devices,
     what_if_files,
@@ -127,9 +127,8 @@ __all__ = [
     "SEARCHES_MAX",
     "SELECTED_NODE",
     "Args",
-    "CaseDocument",
-    "CaseDocuments",
     "Check",
+    "ClaimAllocation",
     "ClaimView",
     "Cluster",
     "ClusterScorer",
@@ -142,6 +141,8 @@ __all__ = [
     "Dialect",
     "DisruptionBudget",
     "DisruptionGroup",
+    "ExplainDocument",
+    "ExplainDocuments",
     "Explanation",
     "ExtendedResources",
     "Flaw",
@@ -153,7 +154,6 @@ __all__ = [
     "GangRefused",
     "GangStatus",
     "GangView",
-    "Given",
     "GroupedCheck",
     "LeaderElectionSettings",
     "Member",
@@ -162,11 +162,11 @@ __all__ = [
     "Membership",
     "ModelSummary",
     "NoPreemption",
+    "NodeExplanation",
     "NodeGroups",
     "NodeRefusal",
     "NodeScorer",
     "NodeState",
-    "NodeStory",
     "NodeTrace",
     "Occupant",
     "Placed",
@@ -179,10 +179,10 @@ __all__ = [
     "Profile",
     "Reservation",
     "Reservations",
-    "Said",
+    "SchedulerMessage",
     "Settings",
-    "Supply",
-    "Trial",
+    "Simulation",
+    "SuppliedDevices",
     "Unbindable",
     "Unfinished",
     "Unplaced",
@@ -191,33 +191,33 @@ __all__ = [
     "WaitingClass",
     "WhatIf",
     "World",
-    "as_before",
-    "as_now_for",
+    "as_if_unbound",
     "asks_for_devices",
+    "claim_document",
     "claim_not_found",
     "claim_problem",
     "claims_of",
+    "creation_failure",
     "decide",
     "definitions",
+    "describe_siblings",
     "devices_of",
     "disruption_group",
+    "document_of_gangs",
     "explain_claim",
+    "explain_gang_claims",
+    "explain_nodes",
     "explain_pod",
-    "failed_creation",
-    "failed_preparation",
     "find_gang",
+    "find_gang_outcomes",
     "gang_of",
-    "gang_outcomes",
     "gangs_of",
-    "helped_by",
     "is_backfill",
-    "lacking",
     "membership",
-    "nobody_to_preempt",
+    "no_victims",
     "nodes_of",
-    "outcomes_of",
     "party_of",
-    "passed_over",
+    "pending_gang_of",
     "place",
     "place_gang",
     "place_gang_now",
@@ -226,20 +226,20 @@ __all__ = [
     "preempt_anywhere",
     "preempt_for_pod",
     "preempt_on_node",
+    "preparation_failure",
     "profile_named",
     "profile_of",
+    "queueing_hint",
     "read_configuration",
-    "said_to",
-    "siblings_of",
-    "stories",
-    "story_document",
+    "scheduler_message_of",
+    "skipped_devices",
     "summary_of",
     "supply_devices",
     "unresolvable_nodes",
-    "waiting_gang",
     "what_if",
     "what_if_files",
     "with_namespace",
+    "with_only_pending",
     "with_template_as_claim",
     "world_of_gang",
 ]

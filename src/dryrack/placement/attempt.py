@@ -32,8 +32,9 @@ from dryrack.allocation import (
     claim_name,
     has_some,
 )
+from dryrack.placement.active_plugins import ActivePlugins, first_refusal
 from dryrack.placement.framework import SCORE_MAX, PluginError
-from dryrack.placement.node_queue import Out, Unmet
+from dryrack.placement.node_queue import Out, UnmetClaims
 from dryrack.placement.outcomes import (
     ELSEWHERE,
     NO_DEVICES,
@@ -44,24 +45,23 @@ from dryrack.placement.outcomes import (
     Unfinished,
     Unplaced,
 )
-from dryrack.placement.plugins_in_play import PluginsInPlay, first_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.kinds.resource import ResourceClaim
+    from dryrack.placement.active_plugins import DeviceScores, Group
     from dryrack.placement.framework import Check, Plugin, Profile
     from dryrack.placement.node_queue import NodeQueue
     from dryrack.placement.node_state import NodeRefusal, NodeState
     from dryrack.placement.outcomes import Cluster
-    from dryrack.placement.plugins_in_play import DeviceScores, Group
     from dryrack.placement.pod_constraints import PodConstraints
 
     # What devices, if they are known, and its group add to the score of a node.
     Value = Callable[[DeviceScores | None, Group], int]
 
 _CORRECT = "correct the object (dryrack lint shows the line); no node fits until then"
-# Said of nodes that all other filters let pass.
+# SchedulerMessage of nodes that all other filters let pass.
 _OF_DEVICES = (NO_DEVICES, NOT_DECIDED, ELSEWHERE)
 # More than any score, of a node that has to be asked in any case.
 _FIRST = 10**9
@@ -96,7 +96,7 @@ def attempt(
 ) -> Placed | Unplaced | Unfinished:
     """Where the pod goes."""
     try:
-        plugins = PluginsInPlay.of(pod, cluster.fleet, profile)
+        plugins = ActivePlugins.of(pod, cluster.fleet, profile)
         return Attempt(plugins, cluster, searches_left).run()
     except PluginError as error:
         return _plugin_failed(pod, error)
@@ -112,7 +112,7 @@ def attempt_on(
 ) -> Placed | Unplaced | Refused | Unfinished:
     """The pod on this very node."""
     try:
-        plugins = PluginsInPlay.of(pod, cluster.fleet, profile)
+        plugins = ActivePlugins.of(pod, cluster.fleet, profile)
         return Attempt(plugins, cluster, searches_left).on(node, plugins.checks)
     except PluginError as error:
         return _plugin_failed(pod, error)
@@ -132,7 +132,7 @@ def nodes_to_find(nodes: int) -> int:
 class Attempt(msgspec.Struct, frozen=True):
     """One pod, with the plugins that have something to say about it."""
 
-    plugins: PluginsInPlay
+    plugins: ActivePlugins
     cluster: Cluster
     searches_left: int
 
@@ -405,7 +405,7 @@ class Attempt(msgspec.Struct, frozen=True):
         if queue.told is None or not queue.told.serves(names):
             near = next((each for each in decided if has_some(each.reasons)), None)
             decision = near or next(iter(decided), None) or self._asked(node)
-            queue.told = Unmet.of(decision.node, names, decision.reasons)
+            queue.told = UnmetClaims.of(decision.node, names, decision.reasons)
         return queue.told.to(names)
 
     def _asked(self, node: NodeState) -> Unsatisfiable | Undecided:

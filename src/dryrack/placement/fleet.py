@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
     from dryrack.allocation import NodePool
+    from dryrack.placement.active_plugins import Group, Kind
     from dryrack.placement.occupant import Occupant
-    from dryrack.placement.plugins_in_play import Group, Kind
 
 # Pods come from few templates at a time. A kind that is met again costs one look at every node.
 KINDS_MAX = 64
@@ -109,11 +109,11 @@ class Fleet:
         """The pods on nodes that have the claim."""
         return self._users.get(claim, {}).keys()
 
-    def stand(self, pod: Hashable, node: str, occupant: Occupant) -> None:
+    def add_pod(self, pod: Hashable, node: str, occupant: Occupant) -> None:
         """The pod is on the node from now on, and nowhere else."""
         if self._places.get(pod) == node and self.occupant(pod) == occupant:
             return
-        self.leave(pod)
+        self.remove_pod(pod)
         self._places[pod] = node
         self._state(node).put(pod, occupant)
         self.priorities[occupant.priority] += 1
@@ -124,7 +124,7 @@ class Fleet:
         for queue in self._queues.values():
             queue.touch(node)
 
-    def leave(self, pod: Hashable) -> bool:
+    def remove_pod(self, pod: Hashable) -> bool:
         """The pod is on no node; whether it was on one."""
         occupant = self.occupant(pod)
         node = self._places.pop(pod, "")

@@ -166,7 +166,7 @@ class Profile:
     args: Mapping[str, Args] = field(default_factory=dict)
     # Those that are on of what the scheduler does itself, such as preemption.
     scheduler_plugins: frozenset[str] = frozenset()
-    # All that is called, and what of it is left for pods of a template (see `plugins_in_play`).
+    # All that is called, and what of it is left for pods of a template (see `active_plugins`).
     calls: PluginCalls = field(init=False)
     calls_by_template: dict[PodTemplate, PluginCalls] = field(init=False, default_factory=dict)
     # Filters that may name the only nodes that can do.

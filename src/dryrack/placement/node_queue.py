@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dryrack.allocation import Reason
+    from dryrack.placement.active_plugins import DeviceScores, Group
     from dryrack.placement.node_state import NodeState
-    from dryrack.placement.plugins_in_play import DeviceScores, Group
 
 # The score, negative, the number of pods, and the name: the least is the best.
 _Rank: TypeAlias = tuple[int, int, str]
@@ -44,7 +44,7 @@ _MANY = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Unmet:
+class UnmetClaims:
     """Why a node refused claims of these names, in the words that `explain` has for it."""
 
     node: str
@@ -54,11 +54,11 @@ class Unmet:
     words: str
 
     @staticmethod
-    def of(node: str, names: tuple[str, ...], reasons: Sequence[Reason]) -> Unmet:
+    def of(node: str, names: tuple[str, ...], reasons: Sequence[Reason]) -> UnmetClaims:
         words = ". ".join(each.message for each in brief(reasons))
         # Those of a claim that is alone may name another that wants the same.
         index = names.index(reasons[0].claim) if reasons and len(names) > 1 else 0
-        return Unmet(node, names, index, words)
+        return UnmetClaims(node, names, index, words)
 
     def serves(self, names: tuple[str, ...]) -> bool:
         """Whether it is true of claims of these names, too; those of one pod name each other."""
@@ -115,7 +115,7 @@ class NodeQueue:
         # The same by refusal, those that refused first in front.
         self._refusing: dict[str, dict[str, None]] = {}
         # A node that refuses, and why, as it was told when it did.
-        self.told: Unmet | None = None
+        self.told: UnmetClaims | None = None
 
     def regrouped(self, group: Callable[[NodeState], Group]) -> NodeQueue:
         """The same for pods that group nodes otherwise: no node has to be asked again."""

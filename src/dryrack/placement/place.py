@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.placement.active_plugins import ActivePlugins, first_refusal
 from dryrack.placement.attempt import Refused, attempt, attempt_on
 from dryrack.placement.framework import PluginError
 from dryrack.placement.outcomes import (
@@ -27,7 +28,6 @@ from dryrack.placement.outcomes import (
     Unplaced,
 )
 from dryrack.placement.plugins import DEFAULT_PROFILE
-from dryrack.placement.plugins_in_play import PluginsInPlay, first_refusal
 from dryrack.placement.pod_constraints import PodConstraints
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def unresolvable_nodes(
     constraints = PodConstraints.of(pod, wanted, allocated, extended=extended)
     states = cluster.fleet.states()
     try:
-        checks = PluginsInPlay.of(constraints, cluster.fleet, profile).checks
+        checks = ActivePlugins.of(constraints, cluster.fleet, profile).checks
         refusals = {state.name: first_refusal(checks, state) for state in states}
     except PluginError:
         return frozenset(state.name for state in states)
@@ -150,5 +150,5 @@ def open_nodes(
     constraints: PodConstraints, cluster: Cluster, profile: Profile
 ) -> Sequence[NodeState]:
     """The nodes of which it is not known that they refuse such a pod for reasons of their own."""
-    plugins = PluginsInPlay.of(constraints, cluster.fleet, profile)
+    plugins = ActivePlugins.of(constraints, cluster.fleet, profile)
     return plugins.queue(cluster.fleet).not_closed()

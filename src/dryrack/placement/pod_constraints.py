@@ -29,7 +29,7 @@ PodTemplate = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class ClaimReach:
     """Where a claim can be used that is allocated already."""
 
     claim: str
@@ -48,7 +48,7 @@ class PodConstraints(msgspec.Struct, frozen=True):
     wanted: Sequence[ResourceClaim]
     # Those that have their devices, and where some of these can be used.
     allocated: Sequence[ResourceClaim]
-    reaches: Sequence[Reach]
+    reaches: Sequence[ClaimReach]
     # What it wants by extended resources, where a node has none of them of its own.
     extended: ExtendedResources | None
 
@@ -117,14 +117,14 @@ class PodConstraints(msgspec.Struct, frozen=True):
         return next((name for tie in ties if tie is not None and (name := _only_node(tie))), "")
 
 
-def _reaches(allocated: Sequence[ResourceClaim]) -> Iterator[Reach]:
+def _reaches(allocated: Sequence[ResourceClaim]) -> Iterator[ClaimReach]:
     """Some claims can be used anywhere."""
     for claim in allocated:
         allocation = claim.status.allocation
         assert allocation is not None, "a claim that is allocated has its allocation"
         selector = allocation.node_selector
         if selector is not None:
-            yield Reach(claim_name(claim), selector, parse_node_selector(selector))
+            yield ClaimReach(claim_name(claim), selector, parse_node_selector(selector))
 
 
 def _only_node(reach: NodeMatcher) -> str:

@@ -12,7 +12,7 @@ everywhere, and put back alike. No victim of the outcome could be spared by itse
 Pods of one gang are not left behind as too few of it to run: so many as it can spare go one by one,
 and the others all together or not at all, wherever they are.
 
-Everything is tried on the books and taken back (see `trial`).
+Everything is tried on the books and taken back (see `simulation`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dryrack.placement.attempt import Refused
 from dryrack.placement.gangs.dialects import Dialect
 from dryrack.placement.outcomes import Placed
 from dryrack.placement.place import place_on, unresolvable_nodes
-from dryrack.placement.trial import Trial
+from dryrack.placement.simulation import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.occupant import Occupant
     from dryrack.placement.outcomes import Cluster
-    from dryrack.placement.trial import Place
+    from dryrack.placement.simulation import PodPlacement
 
 # As kube-scheduler: no more nodes than these are weighed against each other.
 CANDIDATES_MIN = 100
@@ -260,7 +260,7 @@ class _Unit:
         return (each.key for each in self.victims)
 
 
-def nobody_to_preempt(cluster: Cluster, unresolvable: int) -> NoPreemption:
+def no_victims(cluster: Cluster, unresolvable: int) -> NoPreemption:
     """What is said where no pod at all may go; so many nodes would not be helped by it anyhow."""
     nodes = len(cluster.fleet)
     return NoPreemption(nodes, {_NO_VICTIMS: nodes - unresolvable, _NOT_HELPFUL: unresolvable})
@@ -318,9 +318,9 @@ def preempt_for_pod(
     )
     if isinstance(found, NoPreemption):
         return found
-    with Trial(cluster) as trial:
+    with Simulation(cluster) as simulation:
         for victim in found.victims:
-            trial.remove(victim.key)
+            simulation.remove_pod(victim.key)
         placed = ask(found.node, *member_parts)
     assert isinstance(placed, Placed), "it was found to fit"
     return found, placed
@@ -369,18 +369,18 @@ class _Reprieve:
         if not units:
             return (_NO_VICTIMS,)
         protected, others = self._by_budget(units)
-        with Trial(self.cluster) as trial:
-            places = {key: trial.remove(key) for unit in units for key in unit.keys}
+        with Simulation(self.cluster) as simulation:
+            places = {key: simulation.remove_pod(key) for unit in units for key in unit.keys}
             refusal = self.refusal()
             if refusal is not None:
                 return refusal
             gone: list[_Unit] = []
-            self._put_back(trial, places, protected, gone)
-            self._put_back(trial, places, others, gone)
+            self._put_back(simulation, places, protected, gone)
+            self._put_back(simulation, places, others, gone)
             # They were put back before the others of their gang turned out to go.
             late = _dragged(protected, gone)
             for key in (key for unit in late for key in unit.keys):
-                trial.remove(key)
+                simulation.remove_pod(key)
             refusal = self.refusal() if late else None
             if refusal is not None:
                 return refusal
@@ -407,8 +407,8 @@ class _Reprieve:
 
     def _put_back(
         self,
-        trial: Trial,
-        places: Mapping[Hashable, Place | None],
+        simulation: Simulation,
+        places: Mapping[Hashable, PodPlacement | None],
         units: Sequence[_Unit],
         gone: list[_Unit],
     ) -> None:
@@ -423,19 +423,19 @@ class _Reprieve:
             units = [unit for unit in units if unit not in dragged]
         if not units:
             return
-        mark = trial.mark()
+        mark = simulation.mark()
         for place in (places[key] for unit in units for key in unit.keys):
             if place is not None:
-                trial.put_back(place)
+                simulation.put_back(place)
         if self.refusal() is None:
             return
-        trial.rewind(mark)
+        simulation.rewind(mark)
         if len(units) == 1:
             gone.append(units[0])
             return
         half = len(units) // 2
-        self._put_back(trial, places, units[:half], gone)
-        self._put_back(trial, places, units[half:], gone)
+        self._put_back(simulation, places, units[:half], gone)
+        self._put_back(simulation, places, units[half:], gone)
 
 
 def _dragged(units: Sequence[_Unit], gone: Sequence[_Unit]) -> list[_Unit]:

@@ -108,8 +108,8 @@ class Reservations:
     def _hold(self, reservation: Reservation) -> None:
         for key, planned, claim in reservation.entries():
             stand_in = changed(planned.occupant, claims=(), priority=_NEVER_PREEMPTED)
-            self._fleet.stand(key, planned.node, stand_in)
-            self._allocator.hold(claim, self._free(planned))
+            self._fleet.add_pod(key, planned.node, stand_in)
+            self._allocator.set_allocation(claim, self._free(planned))
 
     def _free(self, planned: Planned) -> AllocationResult | None:
         """What is planned for all claims of a pod, as far as nobody has it."""
@@ -127,5 +127,5 @@ class Reservations:
 
     def _release(self, reservation: Reservation) -> None:
         for key, _, claim in reservation.entries():
-            self._fleet.leave(key)
-            self._fleet.reopen(self._allocator.hold(claim, None))
+            self._fleet.remove_pod(key)
+            self._fleet.reopen(self._allocator.set_allocation(claim, None))

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation import Allocated, AllocationError, Search, Undecided
+from dryrack.placement.active_plugins import ActivePlugins, call
 from dryrack.placement.framework import SCORE_MAX
 from dryrack.placement.outcomes import NO_DEVICES, NOT_DECIDED
 from dryrack.placement.place import SEARCHES_MAX
 from dryrack.placement.plugins import DEFAULT_PROFILE
 from dryrack.placement.plugins.dynamic_resources import DYNAMIC_RESOURCES
-from dryrack.placement.plugins_in_play import PluginsInPlay, call
 from dryrack.placement.pod_constraints import PodConstraints
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def trace(
 ) -> DecisionTrace:
     """What `place` decides, and all that speaks for it; raises `PluginError`, `AllocationError`."""
     constraints = PodConstraints.of(pod, wanted, allocated, extended=extended)
-    plugins = PluginsInPlay.of(constraints, cluster.fleet, profile)
+    plugins = ActivePlugins.of(constraints, cluster.fleet, profile)
     traces = {node.name: NodeTrace(node.name) for node in cluster.fleet.states()}
     feasible = list(_feasible(plugins, cluster, traces))
     if feasible:
@@ -109,7 +109,7 @@ def trace(
 
 
 def _feasible(
-    plugins: PluginsInPlay, cluster: Cluster, traces: dict[str, NodeTrace]
+    plugins: ActivePlugins, cluster: Cluster, traces: dict[str, NodeTrace]
 ) -> Iterator[tuple[NodeState, Sequence[AllocationResult]]]:
     """The nodes that take the pod, with the devices that they would give."""
     for node in cluster.fleet.states():
@@ -156,7 +156,7 @@ def _devices(
 
 
 def _score(
-    plugins: PluginsInPlay,
+    plugins: ActivePlugins,
     feasible: Sequence[tuple[NodeState, Sequence[AllocationResult]]],
     traces: dict[str, NodeTrace],
 ) -> None:

@@ -41,8 +41,8 @@ from dryrack.placement import (
     Occupant,
     Reservations,
     Unplaced,
-    helped_by,
-    nobody_to_preempt,
+    no_victims,
+    queueing_hint,
 )
 from dryrack.scheduler.claims.extended_resources import ExtendedClaim, owners, the_one_that_counts
 from dryrack.scheduler.cluster_facts import ClusterFacts
@@ -147,7 +147,7 @@ class View:
         nodes = len(self._fleet)
         if not nodes:
             return "no nodes available to schedule pods"
-        preemption = nobody_to_preempt(self.cluster, nodes).message
+        preemption = no_victims(self.cluster, nodes).message
         return f"0/{nodes} nodes are available: {problem}. still not schedulable, {preemption}"
 
     def refresh(self) -> None:
@@ -157,7 +157,7 @@ class View:
     def hope(self, key: Any, pods: Iterable[Raw]) -> None:
         """What waits has these pods, which may be helped by others that come to nodes."""
         asking = [pod for pod in pods if not _HOPING.isdisjoint(pod["spec"])]
-        found = [helped_by(decode(pod, Pod), self._fleet) for pod in asking]
+        found = [queueing_hint(decode(pod, Pod), self._fleet) for pod in asking]
         hints = [each for each in found if each is not None]
         if hints:
             self._sleepers.hope(key, lambda other: any(helps(other) for helps in hints))
@@ -191,7 +191,7 @@ class View:
 
     def is_left_over(self, claim: str) -> bool:
         """Whether a claim that no pod on a node has keeps devices."""
-        return not self._fleet.users(claim) and self._allocator.held(claim) is not None
+        return not self._fleet.users(claim) and self._allocator.allocation_of(claim) is not None
 
     def obstacle(self, pod: Raw, node: str) -> str:
         """What is in the way of binding the pod to the node by now; nothing if it is empty."""
@@ -209,11 +209,11 @@ class View:
         self, pod: Name, node: str, occupant: Occupant, given: Mapping[str, AllocationResult]
     ) -> None:
         """The pod will be there, and the claims will have these."""
-        self._fleet.stand(pod, node, occupant)
+        self._fleet.add_pod(pod, node, occupant)
         self._sleepers.wake_by(occupant)
         for claim, allocation in given.items():
             self._promised[claim] = allocation
-            self._fleet.reopen(self._allocator.hold(claim, allocation))
+            self._fleet.reopen(self._allocator.set_allocation(claim, allocation))
 
     def is_promised(self, claim: str) -> bool:
         """Whether devices are about to be given to the claim."""
@@ -231,14 +231,14 @@ class View:
         for old, new in zip(before.assignments, after.assignments, strict=True):
             if old.extended is not None and new.extended is not None and old.extended.to_make:
                 allocation = self._promised.pop(old.extended.name)
-                self._allocator.hold(old.extended.name, None)
+                self._allocator.set_allocation(old.extended.name, None)
                 self._promised[new.extended.name] = allocation
-                self._allocator.hold(new.extended.name, allocation)
+                self._allocator.set_allocation(new.extended.name, allocation)
         return after
 
     def take_back(self, pod: Name) -> None:
         """The pod did not get there: the books show again what the caches say."""
-        self._fleet.leave(pod)
+        self._fleet.remove_pod(pod)
         raw = self.pods.get(*pod)
         if raw is not None:
             self._pod(None, raw)
@@ -256,12 +256,12 @@ class View:
     def _pod(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {})
         if new is None or _is_done(new):
-            if self._fleet.leave(name):
+            if self._fleet.remove_pod(name):
                 self._sleepers.wake(Change.POD_LEFT)
         elif new["spec"].get("nodeName") and not (old and _occupies(old) == _occupies(new)):
             before = self._fleet.occupant(name)
             occupant = Occupant.of(decode(new, Pod))
-            self._fleet.stand(name, new["spec"]["nodeName"], occupant)
+            self._fleet.add_pod(name, new["spec"]["nodeName"], occupant)
             if before is not None and before.labels != occupant.labels:
                 self._sleepers.wake()
             elif before != occupant:
@@ -281,7 +281,7 @@ class View:
         self._hold(name, _allocation(new) if new else None)
 
     def _hold(self, claim: str, allocation: AllocationResult | None) -> None:
-        self._help(self._allocator.hold(claim, allocation))
+        self._help(self._allocator.set_allocation(claim, allocation))
 
     def _help(self, nodes: AffectedNodes) -> None:
         """Something happened on these nodes that may help those who wait."""

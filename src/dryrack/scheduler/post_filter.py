@@ -22,9 +22,9 @@ from dryrack.placement import (
     NoPreemption,
     Preemptor,
     Reservation,
-    Trial,
+    Simulation,
     is_backfill,
-    nobody_to_preempt,
+    no_victims,
     place_gang_now,
     preempt_anywhere,
     preempt_for_pod,
@@ -145,7 +145,7 @@ class PostFilter:
         if refusal:
             return Help(f"preemption: {refusal}")
         if not self._has_below(priority):
-            return self._unhelpful(name, nobody_to_preempt(self._view.cluster, unresolvable))
+            return self._unhelpful(name, no_victims(self._view.cluster, unresolvable))
         preemptor = Preemptor(priority, group_of=self._group_of(), started=self._started)
         member = Member(wanted.pod, wanted.unallocated, wanted.allocated, wanted.extended)
         budgets = disruption_budgets(self._view.budgets.all())
@@ -211,9 +211,9 @@ class PostFilter:
         )
         if isinstance(found, NoPreemption):
             return Help(found.message)
-        with Trial(self._view.cluster) as trial:
+        with Simulation(self._view.cluster) as simulation:
             for victim in found.victims:
-                trial.remove(victim.key)
+                simulation.remove_pod(victim.key)
             outcome = place()
         assert isinstance(outcome, GangPlaced), "it was found to fit"
         self._keep(gang.key, rank, outcome.placements, _NOMINATION_SECONDS)
@@ -247,10 +247,10 @@ class PostFilter:
 
     def _fits_when_empty(self, place: Callable[[], object]) -> bool:
         fleet = self._view.cluster.fleet
-        with Trial(self._view.cluster) as trial:
+        with Simulation(self._view.cluster) as simulation:
             for state in fleet.states():
                 for key in list(state.occupants):
-                    trial.remove(key)
+                    simulation.remove_pod(key)
             return isinstance(place(), GangPlaced)
 
     def _keep(

@@ -62,7 +62,7 @@ _MOST_CHANGES = Change.POD_LEFT | Change.OTHER
 class _Parked(NamedTuple):
     earliest: float
     """The time before which it need not be tried."""
-    helped_by: Change
+    queueing_hint: Change
 
 
 class Rank(NamedTuple):
@@ -180,16 +180,16 @@ class SchedulingQueue(WorkQueue[Key]):
         waiting["backoff"] = waiting["backoff"] - waiting["unschedulable"]
         return {name: sum(map(size_of, keys)) for name, keys in waiting.items()}
 
-    def park(self, key: Key, helped_by: Change = _MOST_CHANGES) -> None:
+    def park(self, key: Key, queueing_hint: Change = _MOST_CHANGES) -> None:
         """Until something changes that may help."""
-        self._parked[key] = _Parked(0.0, helped_by)
+        self._parked[key] = _Parked(0.0, queueing_hint)
         self._come_back(key)
 
-    def park_backed_off(self, key: Key, helped_by: Change = _MOST_CHANGES) -> None:
+    def park_backed_off(self, key: Key, queueing_hint: Change = _MOST_CHANGES) -> None:
         """Until something changes that may help, but not for a while that grows each time."""
         refusals = self._refusals.get(key, 0)
         self._refusals[key] = refusals + 1
-        self._parked[key] = _Parked(self._time.now() + self._backoff(refusals), helped_by)
+        self._parked[key] = _Parked(self._time.now() + self._backoff(refusals), queueing_hint)
         self._come_back(key)
 
     def _come_back(self, key: Key) -> None:
@@ -224,7 +224,7 @@ class SchedulingQueue(WorkQueue[Key]):
 
     def wake(self, change: Change = Change.OTHER) -> None:
         """Something changed that could help many."""
-        for key in [key for key, parked in self._parked.items() if parked.helped_by & change]:
+        for key in [key for key, parked in self._parked.items() if parked.queueing_hint & change]:
             self._hopes.pop(key, None)
             self._return(key)
 

@@ -91,7 +91,7 @@ def test_seven_claims_one_after_the_other_fill_a_card(model: str) -> None:
         wanted = wanting(model, mix_of(g1=1), f"claim-{number}")
         outcome = answers.allocate(node(NODE), [wanted])
         assert isinstance(outcome, Allocated)
-        answers.hold(f"claim-{number}", outcome.results[0])
+        answers.set_allocation(f"claim-{number}", outcome.results[0])
 
     assert refused(answers.allocate(node(NODE), [wanting(model, mix_of(g1=1))]))
 

@@ -26,9 +26,9 @@ from dryrack.kinds.core import Node, PersistentVolume, PersistentVolumeClaim, Po
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.placement import Cluster, Fleet, Occupant, Placed, Unplaced, place
+from dryrack.placement.active_plugins import ActivePlugins, first_refusal
 from dryrack.placement.framework import ClusterScorer, NodeScorer, Profile
 from dryrack.placement.plugins import DEFAULT_PROFILE
-from dryrack.placement.plugins_in_play import PluginsInPlay, first_refusal
 from dryrack.placement.pod_constraints import PodConstraints
 from dryrack.scheduler.cluster_facts import waiting_class
 
@@ -103,11 +103,11 @@ def _follow(fleet: Fleet, before: Raw, after: Raw) -> None:
     pods = {raw["metadata"]["name"] for raw in after["pods"]}
     for raw in before["pods"]:
         if raw["metadata"]["name"] not in pods:
-            fleet.leave(raw["metadata"]["name"])
+            fleet.remove_pod(raw["metadata"]["name"])
     for raw in after["pods"]:
         if raw not in before["pods"]:
             pod = decode(raw, Pod)
-            fleet.stand(pod.metadata.name, pod.spec.node_name, Occupant.of(pod))
+            fleet.add_pod(pod.metadata.name, pod.spec.node_name, Occupant.of(pod))
     fleet.namespaces.clear()
     for raw in after["namespaces"]:
         fleet.namespaces[raw["metadata"]["name"]] = raw["metadata"]["labels"]
@@ -121,7 +121,7 @@ def ours(case: Mapping[str, Any], fleet: Fleet | None = None) -> Answer:
     problem = fleet.volumes.problem(pod.pod)
     if problem is not None:
         return Answer(unschedulable=problem.message)
-    checks = PluginsInPlay.of(pod, fleet, profile).checks
+    checks = ActivePlugins.of(pod, fleet, profile).checks
     refusals = {}
     unresolvable = []
     feasible = []
@@ -224,7 +224,7 @@ def fleet_of(case: Mapping[str, Any]) -> Fleet:
         fleet.put(decode(raw, Node))
     for raw in case["pods"]:
         pod = decode(raw, Pod)
-        fleet.stand(pod.metadata.name, pod.spec.node_name, Occupant.of(pod))
+        fleet.add_pod(pod.metadata.name, pod.spec.node_name, Occupant.of(pod))
     for raw in case["namespaces"]:
         fleet.namespaces[raw["metadata"]["name"]] = raw["metadata"]["labels"]
     for kind, raw in _owners(case):

@@ -220,7 +220,7 @@ class LiveAllocator:
             if pool.devices
         )
 
-    def held(self, claim: str) -> AllocationResult | None:
+    def allocation_of(self, claim: str) -> AllocationResult | None:
         """What a claim has."""
         return self._held.get(claim)
 
@@ -229,7 +229,7 @@ class LiveAllocator:
         device = DeviceId(result.driver, result.pool, result.device)
         return result.share_id is None and device in self._books.devices
 
-    def hold(self, claim: str, allocation: AllocationResult | None) -> AffectedNodes:
+    def set_allocation(self, claim: str, allocation: AllocationResult | None) -> AffectedNodes:
         """What a claim has from now on."""
         before = self._held.get(claim)
         after = allocation

@@ -19,24 +19,24 @@ from dryrack.cli.output import NamedFormat, many, paint, print_data, print_line,
 from dryrack.cli.views.traces import print_trace, why_chosen
 from dryrack.client.timekeeping import seconds_of
 from dryrack.placement import (
-    CaseDocuments,
-    Said,
+    ExplainDocuments,
+    SchedulerMessage,
     World,
-    as_now_for,
     claims_of,
+    creation_failure,
+    describe_siblings,
     devices_of,
     explain_claim,
     explain_pod,
-    failed_creation,
-    failed_preparation,
     find_gang,
     party_of,
-    passed_over,
+    pending_gang_of,
     pods_of_workload,
-    said_to,
-    siblings_of,
-    waiting_gang,
+    preparation_failure,
+    scheduler_message_of,
+    skipped_devices,
     what_if,
+    with_only_pending,
     world_of_gang,
 )
 
@@ -83,7 +83,7 @@ class Case:
         return self._gang(find_gang(self.world, self.subject.full_name))
 
     def _document(self) -> bool:
-        cases = CaseDocuments(
+        cases = ExplainDocuments(
             world=self.world,
             settings=self.settings.reckoning,
             is_traced=self.verbose,
@@ -103,7 +103,7 @@ class Case:
         settings = self.settings.reckoning()
         pods = pods_of_workload(world, kind, self.subject.namespace, name)
         if not pods:
-            why = failed_creation(world, kind, self.subject.namespace, name)
+            why = creation_failure(world, kind, self.subject.namespace, name)
             if not why:
                 fix = "check its name, and that its controller runs"
                 raise ContentError(f"{kind} {self.subject.full_name!r}: no pods found; {fix}")
@@ -126,7 +126,7 @@ class Case:
     def _pod(self, name: str) -> bool:
         pod = party_of(self.world, name).pod
         assert pod is not None, "it was found by its pod"
-        gang = waiting_gang(self.world, pod)
+        gang = pending_gang_of(self.world, pod)
         if gang is not None:
             return self._gang(gang, of=pod)
         explanation = self._explained(name)
@@ -140,7 +140,7 @@ class Case:
     def _explained(self, name: str) -> PodExplanation:
         # What speaks for a node of a few is worked out at once.
         traced = self.verbose or len(self.world.nodes) <= _NODES_TRACED_MAX
-        world = self.world if self.is_of_files else as_now_for(self.world, {name})
+        world = self.world if self.is_of_files else with_only_pending(self.world, {name})
         return explain_pod(world, name, self.settings.reckoning(), traced=traced)
 
     def _print_pod(self, story: PodExplanation, pod: Pod) -> None:
@@ -167,7 +167,7 @@ class Case:
         """Print why a pod that has a node has no running container."""
         if pod.status.phase != "Pending":
             return
-        failure = failed_preparation(self.world, pod)
+        failure = preparation_failure(self.world, pod)
         if failure:
             print_line(shown(f"its node cannot prepare its claims: {failure}"))
             return
@@ -181,7 +181,7 @@ class Case:
         print_line(shown(f"it has not started yet; to print its events, run: {see}"))
 
     def _print_waiting(self, story: PodExplanation, pod: Pod, name: str) -> None:
-        said = said_to(pod)
+        said = scheduler_message_of(pod)
         if story.chosen and self.is_of_files:
             after = f" after preempting {story.preempted}" if story.preempted else ""
             where = shown(f"{story.chosen}{after}")
@@ -204,7 +204,7 @@ class Case:
             return
         verb = "is refused" if story.is_refused else "is pending"
         print_line(f"{paint(name, 'bold red')} {verb}: {shown(story.cause or story.message)}")
-        siblings = siblings_of(self.world, pod, self.settings.reckoning())
+        siblings = describe_siblings(self.world, pod, self.settings.reckoning())
         if siblings:
             print_line(shown(siblings))
         if said is not None and said.message:
@@ -222,7 +222,7 @@ class Case:
         """Return, by claim, the devices that come before those it has, with their holders."""
         views = devices_of(self.world.slices, self.world.claims, self.world.taint_rules)
         return {
-            claim: [_whose(each) for each in passed_over(views, claim) if each.takers]
+            claim: [_whose(each) for each in skipped_devices(views, claim) if each.takers]
             for claim in story.devices
         }
 
@@ -241,7 +241,9 @@ class Case:
         say(
             shown(f"claim {name} is not allocated, because no pod uses it. For a pod that uses it:")
         )
-        story = explain_claim(as_now_for(self.world, (), {name}), name, self.settings.reckoning())
+        story = explain_claim(
+            with_only_pending(self.world, (), {name}), name, self.settings.reckoning()
+        )
         if self.form is NamedFormat.TABLE:
             print_story(story, "any node")
         return False
@@ -274,7 +276,7 @@ class Case:
             (namespace, gang.key.name),
             self.settings,
             self.form,
-            lambda message: print_said(said_to(told), message, self.now),
+            lambda message: print_said(scheduler_message_of(told), message, self.now),
         )
         if of is not None and is_table and self.verbose:
             name = f"{namespace}/{of.metadata.name}"
@@ -342,7 +344,7 @@ def _whose(device: DeviceView) -> str:
     return f"{device.device}, held by {', '.join(device.takers)}"
 
 
-def print_said(said: Said | None, message: str, now: float) -> None:
+def print_said(said: SchedulerMessage | None, message: str, now: float) -> None:
     """Print the message of the scheduler, unless it repeats dryrack's message."""
     if said is None or not said.message:
         return
@@ -358,6 +360,6 @@ def print_said(said: Said | None, message: str, now: float) -> None:
     print_line(paint(shown(line), "dim"))
 
 
-def _ago(said: Said, now: float) -> str:
+def _ago(said: SchedulerMessage, now: float) -> str:
     """Return the age of the scheduler's message, to append to a text."""
     return f" {human(now - seconds_of(said.since))} ago" if said.since else ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.kinds.decode import to_builtins
-from dryrack.placement import claims_of, passed_over
+from dryrack.placement import claims_of, skipped_devices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -177,7 +177,7 @@ def _passed_over(
     tracked: Tracked, name: str, results: Sequence[DeviceRequestAllocationResult]
 ) -> Iterator[Document]:
     for key in dict.fromkeys((each.driver, each.pool) for each in results):
-        for view in passed_over(tracked.fleet.views_of(key), name):
+        for view in skipped_devices(tracked.fleet.views_of(key), name):
             yield {
                 "driver": view.driver,
                 "pool": view.pool,

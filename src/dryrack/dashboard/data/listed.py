@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.kinds.expansion.pod_claims import named_claim
 from dryrack.kinds.paths import get
-from dryrack.placement import Membership, membership, said_to
+from dryrack.placement import Membership, membership, scheduler_message_of
 
 if TYPE_CHECKING:
     from dryrack.kinds.core import Node, Pod
@@ -33,7 +33,7 @@ def node_row(node: Node) -> dict[str, Any]:
 
 def pod_row(pod: Pod) -> dict[str, Any]:
     """A pod, with what its scheduler said while it waits."""
-    said = said_to(pod)
+    said = scheduler_message_of(pod)
     group = membership(pod)
     claims = (named_claim(pod, entry) for entry in pod.spec.resource_claims)
     return {

@@ -17,7 +17,7 @@ from dryrack.allocation import claim_name
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint
 from dryrack.kinds.resource import CELDeviceSelector, DeviceSelector
-from dryrack.placement import as_before, find_gang, nodes_of
+from dryrack.placement import as_if_unbound, find_gang, nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -90,7 +90,7 @@ def changed_world(world: World, trial: Trial) -> World:
     for party in [each for each in world.in_order() if each.pod is not None]:
         assert party.pod is not None, "selected by its pod"
         if party.pod.full_name in pods and party.is_bound:
-            world = as_before(world, party)
+            world = as_if_unbound(world, party)
     if not change.is_of_claims:
         return world
     claims = _claims(world, trial, pods)

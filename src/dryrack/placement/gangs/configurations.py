@@ -18,13 +18,13 @@ from operator import le
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dryrack.allocation import Allocated, AllocationError, Search, Undecided, claim_name
+from dryrack.placement.active_plugins import ActivePlugins, call, first_refusal
 from dryrack.placement.demand import encode
 from dryrack.placement.gangs.relations import PodRelations, labels_asked_for, static_checks
 from dryrack.placement.index.volume_matching import Unbindable, VolumeOffers
 from dryrack.placement.index.volumes import SELECTED_NODE, claim_keys, class_of, key_of
 from dryrack.placement.node_state import NodeState
 from dryrack.placement.occupant import Occupant
-from dryrack.placement.plugins_in_play import PluginsInPlay, call, first_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import Node, Pod
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.placement.framework import Check, Plugin
-    from dryrack.placement.gangs.members import Member, Scope
+    from dryrack.placement.gangs.members import Member, PlacementScope
     from dryrack.placement.index.volumes import Volumes
     from dryrack.placement.place import Cluster
     from dryrack.placement.pod_constraints import PodConstraints
@@ -136,15 +136,15 @@ class MemberKind:
     depends_on_order: bool = False
 
 
-def kinds_of(members: Sequence[Member], scope: Scope) -> list[MemberKind]:
+def kinds_of(members: Sequence[Member], scope: PlacementScope) -> list[MemberKind]:
     """Return the members by kind, those that come first in front; raises `PluginError`."""
     shared = _shared(members)
     fleet = scope.cluster.fleet
     storage = _StorageSigns(members, fleet.volumes)
     asked_for = labels_asked_for(member.pod for member in members)
-    groups: dict[Hashable, list[tuple[Member, PluginsInPlay, PodRelations]]] = {}
+    groups: dict[Hashable, list[tuple[Member, ActivePlugins, PodRelations]]] = {}
     for member in members:
-        plugins = PluginsInPlay.of(scope.constraints(member), fleet, scope.profile)
+        plugins = ActivePlugins.of(scope.constraints(member), fleet, scope.profile)
         relations = PodRelations.of(plugins, fleet)
         own = frozenset(name for name in map(claim_name, member.wanted) if name in shared)
         key = (_sign(plugins, storage), relations.sign(asked_for), own)
@@ -153,7 +153,7 @@ def kinds_of(members: Sequence[Member], scope: Scope) -> list[MemberKind]:
     return [_kind(group, shared, scope, every) for group in groups.values()]
 
 
-def _sign(plugins: PluginsInPlay, storage: _StorageSigns) -> Hashable:
+def _sign(plugins: ActivePlugins, storage: _StorageSigns) -> Hashable:
     """Return what is equal for pods that filters treat alike, except for other pods."""
     local = [
         (plugin.name, call(plugin, plugin.sign, plugins.pod)) for plugin, _ in plugins.node_checks
@@ -188,9 +188,9 @@ class _StorageSigns:
 
 
 def _kind(
-    group: Sequence[tuple[Member, PluginsInPlay, PodRelations]],
+    group: Sequence[tuple[Member, ActivePlugins, PodRelations]],
     shared: frozenset[str],
-    scope: Scope,
+    scope: PlacementScope,
     relations_of_all: Sequence[PodRelations],
 ) -> MemberKind:
     first, plugins, relations = group[0]
@@ -264,15 +264,15 @@ class Configurations:
 
     def _has_room(self, state: NodeState, counts: Counts) -> bool:
         """Whether filters let the members in, one after the other."""
-        trial = copy_of(state)
+        copy = copy_of(state)
         if not self._are_compatible(state, counts):
             return False
         for kind, number in zip(self.kinds, counts, strict=True):
             for member, wants in zip(kind.members[:number], kind.constraints, strict=False):
-                if first_refusal(kind.checks, trial) is not None:
+                if first_refusal(kind.checks, copy) is not None:
                     return False
                 occupant = Occupant.of(member.pod, claims=member.claims, amounts=wants.amounts)
-                trial.put(("gang member", member.name), occupant)
+                copy.put(("gang member", member.name), occupant)
             if not self._have_volumes(kind.members[:number], state):
                 return False
         return True

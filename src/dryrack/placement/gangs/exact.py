@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.placement.gangs.configurations import MemberKind
-    from dryrack.placement.gangs.members import Member, MemberPlaced, Scope
+    from dryrack.placement.gangs.members import Member, MemberPlaced, PlacementScope
     from dryrack.placement.gangs.packing import Packed
     from dryrack.placement.node_state import NodeState
 
@@ -53,7 +53,7 @@ _LOOKS_A_NODE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Exact:
+class ExactPlacement:
     """As many members as were needed, or fewer."""
 
     placed: Sequence[MemberPlaced]
@@ -66,8 +66,8 @@ class Exact:
 
 
 def place_exactly(
-    members: Sequence[Member], needed: int, scope: Scope, searches_left: int
-) -> Exact:
+    members: Sequence[Member], needed: int, scope: PlacementScope, searches_left: int
+) -> ExactPlacement:
     """At least as many as are needed; else some, and the gang does not fit."""
     try:
         search = _ExactSearch(members, needed, scope, searches_left)
@@ -75,15 +75,15 @@ def place_exactly(
         effort = search.effort
     except PluginError:
         # It was told to the first that it failed for; nobody can be placed by it.
-        return Exact(())
+        return ExactPlacement(())
     if len(placed) >= needed:
-        return Exact(placed)
-    return Exact(placed, effort.is_undecided, effort.search, search.are_alike)
+        return ExactPlacement(placed)
+    return ExactPlacement(placed, effort.is_undecided, effort.search, search.are_alike)
 
 
 class _ExactSearch:
     def __init__(
-        self, members: Sequence[Member], needed: int, scope: Scope, searches_left: int
+        self, members: Sequence[Member], needed: int, scope: PlacementScope, searches_left: int
     ) -> None:
         steps = max(STEPS_MAX, _STEPS_A_MEMBER * len(members))
         looks = max(LOOKS_MAX, _LOOKS_A_NODE * len(scope.cluster.fleet))

@@ -20,11 +20,11 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from dryrack.allocation import Site, claim_name
+from dryrack.placement.active_plugins import call, first_refusal
 from dryrack.placement.gangs.configurations import largest
 from dryrack.placement.gangs.members import MemberPlaced
 from dryrack.placement.gangs.packing import pack
-from dryrack.placement.plugins_in_play import call, first_refusal
-from dryrack.placement.trial import Trial
+from dryrack.placement.simulation import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from dryrack.placement.framework import Check, Plugin
     from dryrack.placement.gangs.configurations import Configurations, Counts, Effort, MemberKind
     from dryrack.placement.gangs.confinement import Confinement, Domains
-    from dryrack.placement.gangs.members import Scope
+    from dryrack.placement.gangs.members import PlacementScope
     from dryrack.placement.gangs.symmetry import Symmetry
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.place import Cluster
 
-# An arrival changes the books of the trial, which takes longer than a look.
+# An arrival changes the books of the simulation, which takes longer than a look.
 _LOOKS_AN_ARRIVAL = 4
 
 
@@ -147,7 +147,7 @@ class JointAllocation:
 class JointSearch:
     """One search for members that fit together."""
 
-    scope: Scope
+    scope: PlacementScope
     configurations: Configurations
     # The nodes that may do for each kind, as they are without members of the gang.
     candidates: Sequence[Sequence[NodeState]]
@@ -157,7 +157,7 @@ class JointSearch:
     effort: Effort
     # Whether members have requirements about others on other nodes.
     looks_around: bool
-    _trial: Trial = field(init=False)
+    _simulation: Simulation = field(init=False)
     _chosen: list[Choice] = field(default_factory=list)
     _taken: dict[str, Counts] = field(default_factory=dict)
     # How many members of each kind have arrived.
@@ -176,7 +176,7 @@ class JointSearch:
 
     def run(self, needed: int) -> tuple[Choice, ...]:
         """Return as many members as are needed in the order in which they arrive, or none."""
-        with Trial(self.scope.cluster) as self._trial:
+        with Simulation(self.scope.cluster) as self._simulation:
             if not self._has_room(needed):
                 return ()
             # Not recursive: a gang may have more members than Python has frames.
@@ -198,10 +198,10 @@ class JointSearch:
                 choice = Choice(kind, number, state)
                 if self._accepts(index, choice, checks):
                     before = self._taken.get(state.name)
-                    mark = self._trial.mark()
+                    mark = self._simulation.mark()
                     self._arrive(index, choice)
                     yield choice
-                    self._trial.rewind(mark)
+                    self._simulation.rewind(mark)
                     self._leave(index, choice, before)
                 if self.effort.is_spent:
                     return
@@ -273,7 +273,7 @@ class JointSearch:
         self._arrived[index] += 1
         self._chosen.append(choice)
         if self.looks_around:
-            _placed(choice, {}).stand(self._trial)
+            _placed(choice, {}).add_to(self._simulation)
 
     def _leave(self, index: int, choice: Choice, before: Counts | None) -> None:
         self._chosen.pop()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dryrack.placement.extended_resources import ExtendedResources
     from dryrack.placement.framework import Profile
     from dryrack.placement.place import Cluster, Placed, Unplaced
-    from dryrack.placement.trial import Trial
+    from dryrack.placement.simulation import Simulation
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ class MemberPlaced:
     def occupant(self) -> Occupant:
         return Occupant.of(self.member.pod, claims=self.member.claims, amounts=self.amounts)
 
-    def stand(self, trial: Trial) -> None:
+    def add_to(self, simulation: Simulation) -> None:
         """Put the member on its node, with its devices and volumes, while the trial lasts."""
-        trial.keep_volumes(self.member.pod, self.node)
-        trial.stand(self.key, self.occupant, self.node, self.given)
+        simulation.keep_volumes(self.member.pod, self.node)
+        simulation.add_pod(self.key, self.occupant, self.node, self.given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class MemberRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class PlacementScope:
     """Where members are placed: in a cluster, by a profile, on nodes with some labels."""
 
     cluster: Cluster
@@ -107,10 +107,10 @@ class Scope:
         )
 
 
-class Round:
+class PartialPlacement:
     """Members that are placed, and what has been given to the claims that they share."""
 
-    def __init__(self, scope: Scope, placed: Iterable[MemberPlaced] = ()) -> None:
+    def __init__(self, scope: PlacementScope, placed: Iterable[MemberPlaced] = ()) -> None:
         self.scope = scope
         self.placed = list(placed)
         self.given = {name: each for one in self.placed for name, each in one.given.items()}

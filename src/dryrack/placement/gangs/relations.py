@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dryrack.kinds.selectors import SelectorError
+from dryrack.placement.active_plugins import call
 from dryrack.placement.index.affinity_terms import NO_TERMS, PodTerms
 from dryrack.placement.plugins.inter_pod_affinity import INTER_POD_AFFINITY, check_anti_affinity
 from dryrack.placement.plugins.pod_topology_spread import (
@@ -25,17 +26,16 @@ from dryrack.placement.plugins.pod_topology_spread import (
     required_spreads,
 )
 from dryrack.placement.plugins.volumes import VOLUME_BINDING, VOLUME_ZONE
-from dryrack.placement.plugins_in_play import call
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from dryrack.kinds.core import Pod
     from dryrack.kinds.meta import LabelSelector
+    from dryrack.placement.active_plugins import ActivePlugins
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.framework import Check, Plugin
     from dryrack.placement.index.pod_counts import PodCounts
-    from dryrack.placement.plugins_in_play import PluginsInPlay
 
 _ABOUT_VOLUMES = (VOLUME_BINDING.name, VOLUME_ZONE.name)
 
@@ -55,7 +55,7 @@ class PodRelations:
     is_unknown: bool
 
     @staticmethod
-    def of(plugins: PluginsInPlay, fleet: Fleet) -> PodRelations:
+    def of(plugins: ActivePlugins, fleet: Fleet) -> PodRelations:
         """Return what a pod requires; raises `PluginError`."""
         pod = plugins.pod.pod
         names = {plugin.name for plugin, _ in plugins.cluster_checks}
@@ -159,7 +159,7 @@ def _keys(selector: LabelSelector | None) -> Iterable[str]:
 
 
 def static_checks(
-    plugins: PluginsInPlay, relations: PodRelations, fleet: Fleet
+    plugins: ActivePlugins, relations: PodRelations, fleet: Fleet
 ) -> tuple[tuple[Plugin, Check], ...]:
     """
     Return checks that look at the cluster, and that no member can make pass by its arrival.

@@ -1,10 +1,11 @@
 """
 A gang and where it goes: all members that it needs, with all their devices, or none.
 
-Members are first placed one after the other, each where a pod by itself would go, on a trial: that
-is cheap, and mostly does; if it does not, those that take more come first. A claim that several of
-them share is allocated with the first, and leads the others to where it can be used. Members that
-run already count. What is beyond the minimum is placed if there is room, and waits if not.
+Members are first placed in a simulation, one after the other, each where a single pod would go.
+That is cheap, and mostly succeeds; if it fails, larger members are tried first. A claim that
+several members share is allocated with the first of them, and restricts the others to nodes that
+can use it. Members that already run count. Members beyond the minimum are placed if there is
+capacity, and wait if not.
 
 Where that does not do, all members, nodes and devices are searched together (see `exact`): a gang
 that fits is found, and one that is refused does not fit, unless it is said to be undecided.
@@ -20,17 +21,17 @@ from typing import TYPE_CHECKING
 from dryrack.placement.demand import demand
 from dryrack.placement.gangs.exact import place_exactly
 from dryrack.placement.gangs.joint import AllocatesApart
-from dryrack.placement.gangs.members import MemberRefused, Round, Scope
+from dryrack.placement.gangs.members import MemberRefused, PartialPlacement, PlacementScope
 from dryrack.placement.place import SEARCHES_MAX, Unfinished, Unplaced
 from dryrack.placement.plugins import DEFAULT_PROFILE
-from dryrack.placement.trial import Trial
+from dryrack.placement.simulation import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dryrack.placement.framework import Profile
     from dryrack.placement.gangs.dialects import Gang
-    from dryrack.placement.gangs.exact import Exact
+    from dryrack.placement.gangs.exact import ExactPlacement
     from dryrack.placement.gangs.members import Member, MemberPlaced
     from dryrack.placement.place import Cluster, Refusal
 
@@ -47,7 +48,7 @@ class GangPlaced:
 
     placements: tuple[MemberPlaced, ...]
     waiting: tuple[MemberRefused, ...]
-    _round: Round | None = field(repr=False, compare=False, default=None)
+    _round: PartialPlacement | None = field(repr=False, compare=False, default=None)
 
     def refusals(self, member: Member) -> tuple[Refusal, ...]:
         """Why each node refuses one that waits; to be read before the cluster changes."""
@@ -66,7 +67,7 @@ class GangRefused:
     undecided: bool = False
     # Whether it may fit when a pod goes from its node, and nothing else happens.
     is_helped_by_leaving: bool = True
-    _round: Round | None = field(repr=False, compare=False, default=None)
+    _round: PartialPlacement | None = field(repr=False, compare=False, default=None)
 
     def refusals(self, member: Member) -> tuple[Refusal, ...]:
         """
@@ -78,13 +79,13 @@ class GangRefused:
 
 
 def _refusals(
-    done: Round | None, placed: Sequence[MemberPlaced], member: Member
+    done: PartialPlacement | None, placed: Sequence[MemberPlaced], member: Member
 ) -> tuple[Refusal, ...]:
     if done is None:
         return ()
-    with Trial(done.scope.cluster) as trial:
+    with Simulation(done.scope.cluster) as simulation:
         for each in placed:
-            each.stand(trial)
+            each.add_to(simulation)
         outcome = done.decided(member, searches_left=0)
         return outcome.refusals if isinstance(outcome, Unplaced) else ()
 
@@ -109,7 +110,7 @@ def place_gang(
     too_few = gang.too_few_with(bound + len(members))
     if too_few:
         return GangRefused(too_few)
-    scope = Scope(cluster, profile)
+    scope = PlacementScope(cluster, profile)
     if not gang.topology_key:
         return _place_within(scope, gang, members, bound, searches_left)
     values = _domains(gang.topology_key, running, cluster)
@@ -149,16 +150,16 @@ def _better(one: GangRefused, other: GangRefused) -> GangRefused:
 
 
 def _place_within(
-    scope: Scope, gang: Gang, members: Sequence[Member], bound: int, searches_left: int
+    scope: PlacementScope, gang: Gang, members: Sequence[Member], bound: int, searches_left: int
 ) -> GangPlaced | GangRefused | Unfinished:
-    done = Round(scope)
+    done = PartialPlacement(scope)
     lacking = _greedy(members, done, searches_left, iter(range(max(_TURNS_MAX, len(members)))))
     if isinstance(lacking, Unfinished):
         return lacking
     needed = gang.min_count - bound
     if len(done.placed) < needed:
         # What takes more has fewer places to go to.
-        again = Round(scope)
+        again = PartialPlacement(scope)
         largest_first = sorted(members, key=_size, reverse=True)
         left = None if largest_first == list(members) else _greedy(largest_first, again, 0)
         if left is not None and len(again.placed) > len(done.placed):
@@ -171,7 +172,7 @@ def _place_within(
     if exact.search is not None:
         return Unfinished(exact.search)
     if len(exact.placed) > len(done.placed):
-        done = Round(scope, exact.placed)
+        done = PartialPlacement(scope, exact.placed)
         lacking = _others(members, done)
     placed = tuple(done.placed)
     if len(placed) >= needed:
@@ -181,7 +182,9 @@ def _place_within(
     return GangRefused(message, placed, lacking, exact.is_undecided, is_helped, done)
 
 
-def _is_helped_by_leaving(done: Round, lacking: Sequence[MemberRefused], exact: Exact) -> bool:
+def _is_helped_by_leaving(
+    done: PartialPlacement, lacking: Sequence[MemberRefused], exact: ExactPlacement
+) -> bool:
     """
     Whether those that do not fit may when a pod goes from its node.
 
@@ -215,19 +218,19 @@ def place_gang_now(
 
 def _greedy(
     members: Sequence[Member],
-    done: Round,
+    done: PartialPlacement,
     searches_left: int,
     turns: Iterator[int] | None = None,
 ) -> tuple[MemberRefused, ...] | Unfinished:
     """One after the other, each as if it were alone with those before it; who does not fit."""
     lacking: list[MemberRefused] = []
-    with Trial(done.scope.cluster) as trial:
+    with Simulation(done.scope.cluster) as simulation:
         for placed in done.placed:
-            placed.stand(trial)
+            placed.add_to(simulation)
         for member in members:
             outcome = done.decided(member, searches_left, turns)
             if isinstance(outcome, Unfinished) and outcome.search is None and _is_shared(done):
-                # What nodes said would be forgotten with the trial.
+                # What nodes said would be forgotten with the simulation.
                 turns = None
                 outcome = done.decided(member, searches_left)
             if isinstance(outcome, Unfinished):
@@ -239,7 +242,7 @@ def _greedy(
                     MemberRefused(member, outcome.message, kept_off, helped, outcome.is_error)
                 )
             else:
-                done.add(member, outcome).stand(trial)
+                done.add(member, outcome).add_to(simulation)
     return tuple(lacking)
 
 
@@ -252,7 +255,7 @@ def _size(member: Member) -> tuple[int, int, int]:
     return devices, amounts.get("cpu", 0), amounts.get("memory", 0)
 
 
-def _is_shared(done: Round) -> bool:
+def _is_shared(done: PartialPlacement) -> bool:
     """Whether some of what is placed takes devices that other nodes see, too."""
     cluster = done.scope.cluster
     states = [cluster.fleet.get(placed.node) for placed in done.placed if placed.given]
@@ -261,7 +264,7 @@ def _is_shared(done: Round) -> bool:
     return not all(allocator.is_local(state.node) for state in states if state is not None)
 
 
-def _others(members: Sequence[Member], done: Round) -> tuple[MemberRefused, ...]:
+def _others(members: Sequence[Member], done: PartialPlacement) -> tuple[MemberRefused, ...]:
     """Places those that fit with what is placed already; who does not."""
     there = {placed.member.name for placed in done.placed}
     lacking = _greedy([each for each in members if each.name not in there], done, 0)
@@ -270,7 +273,12 @@ def _others(members: Sequence[Member], done: Round) -> tuple[MemberRefused, ...]
 
 
 def _proof(
-    gang: Gang, bound: int, done: Round, lacking: Sequence[MemberRefused], *, is_unknown: bool
+    gang: Gang,
+    bound: int,
+    done: PartialPlacement,
+    lacking: Sequence[MemberRefused],
+    *,
+    is_unknown: bool,
 ) -> str:
     """Return how many fit, how many must, and why the next one does not."""
     fitting = bound + len(done.placed)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dryrack.placement.occupant import Occupant
 
 
-def helped_by(pod: Pod, fleet: Fleet) -> Callable[[Occupant], bool] | None:
+def queueing_hint(pod: Pod, fleet: Fleet) -> Callable[[Occupant], bool] | None:
     """Whether a pod that comes may help this one; None if none ever does."""
     namespace = pod.metadata.namespace
     try:

@@ -47,7 +47,7 @@ class _Candidate(NamedTuple):
         return self.matcher is None or any(term.matches(labels, "") for term in self.matcher.terms)
 
 
-class _Wish:
+class _WaitingClaim:
     """A claim with its candidates: those of one host by its name, for there may be many."""
 
     def __init__(self, claim: PersistentVolumeClaim, waits: WaitingClass, volumes: Volumes) -> None:
@@ -103,7 +103,7 @@ class VolumeOffers:
     def __init__(
         self, volumes: Volumes, waiting: Iterable[tuple[PersistentVolumeClaim, WaitingClass]]
     ) -> None:
-        found = {key_of(claim): _Wish(claim, waits, volumes) for claim, waits in waiting}
+        found = {key_of(claim): _WaitingClaim(claim, waits, volumes) for claim, waits in waiting}
         self._wishes = sorted(found.values(), key=lambda each: each.size)
 
     def __bool__(self) -> bool:
@@ -121,7 +121,7 @@ class VolumeOffers:
         return found
 
 
-def _unmade(wish: _Wish, node: ObjectMeta) -> Unbindable | None:
+def _unmade(wish: _WaitingClaim, node: ObjectMeta) -> Unbindable | None:
     """Why no volume can be made for the claim on a node."""
     chosen = wish.claim.metadata.annotations.get(SELECTED_NODE)
     name = wish.key[1]

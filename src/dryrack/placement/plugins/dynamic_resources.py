@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.framework import Args, Check
     from dryrack.placement.node_state import NodeState
-    from dryrack.placement.pod_constraints import PodConstraints, Reach
+    from dryrack.placement.pod_constraints import ClaimReach, PodConstraints
 
 # As many as the API lets a request have.
 _ALTERNATIVES_MAX = 8
@@ -52,7 +52,7 @@ def _anywhere(_node: NodeState) -> None:
     """Of claims that are yet to be allocated the allocator is asked."""
 
 
-def _beyond(reach: Reach, node: NodeState) -> NodeRefusal | None:
+def _beyond(reach: ClaimReach, node: NodeState) -> NodeRefusal | None:
     try:
         if reach.matcher.matches(node.node):
             return None

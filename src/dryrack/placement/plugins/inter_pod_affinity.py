@@ -126,7 +126,7 @@ def _places(
     return tuple(places)
 
 
-class _Wish(NamedTuple):
+class _Preference(NamedTuple):
     """Pods that a node is preferred for, or against: those of a term, or those that bring it."""
 
     term: AffinityTerm
@@ -157,13 +157,13 @@ def _preferred(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer |
     own = terms.among(fleet.namespaces).preferred
     hard = args.get("hardPodAffinityWeight")
     hard = HARD_POD_AFFINITY_WEIGHT if hard is None else hard
-    wishes = [_Wish(term, weight, "pod") for term, weight in own]
+    wishes = [_Preference(term, weight, "pod") for term, weight in own]
     existing = [
-        _Wish(*each, "preferring pods") for each, _ in fleet.pods.preferred.about(namespace)
+        _Preference(*each, "preferring pods") for each, _ in fleet.pods.preferred.about(namespace)
     ]
     if hard:
         required = fleet.pods.affinity.about(namespace)
-        existing += [_Wish(each.term, hard, "requiring pods") for each, _ in required]
+        existing += [_Preference(each.term, hard, "requiring pods") for each, _ in required]
     wishes += [each for each in existing if _means(each.term, pod.pod, fleet)]
     wishes = [each for each in wishes if each.counts(fleet).domains]
     if not wishes:
@@ -174,7 +174,7 @@ def _preferred(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer |
 
 
 def _scores(
-    wishes: Sequence[_Wish], fleet: Fleet, groups: Mapping[_Places, int]
+    wishes: Sequence[_Preference], fleet: Fleet, groups: Mapping[_Places, int]
 ) -> Mapping[_Places, int]:
     """From 0 for the least to 100 for the most preferred."""
     weights = [(wish.weight, wish.counts(fleet).domains) for wish in wishes]

@@ -206,7 +206,7 @@ def devices_of(
     Without `nodes` it is not known which of them take pods, and all count as if they did.
     """
     held = _holders(claims)
-    reach = None if nodes is None else _Reach(nodes)
+    reach = None if nodes is None else _NodeReach(nodes)
     pools: dict[tuple[str, str], list[ResourceSlice]] = defaultdict(list)
     for each in apply_taint_rules(slices, rules):
         pools[each.spec.driver, each.spec.pool.name].append(each)
@@ -216,7 +216,7 @@ def devices_of(
     return (*found, *(_withdrawn(each, held[each]) for each in sorted(held) if each not in there))
 
 
-def passed_over(devices: Sequence[DeviceView], claim: str) -> tuple[DeviceView, ...]:
+def skipped_devices(devices: Sequence[DeviceView], claim: str) -> tuple[DeviceView, ...]:
     """Devices that come before the last one that a claim has in a pool, and that it has not."""
     pools: dict[tuple[str, str], list[DeviceView]] = defaultdict(list)
     for each in devices:
@@ -277,7 +277,7 @@ def _holders(claims: Iterable[ResourceClaim]) -> dict[_Id, list[Holder]]:
     return held
 
 
-class _Reach:
+class _NodeReach:
     """Which nodes take pods, and so can use the devices that are for them."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -311,7 +311,7 @@ def _node_state(node: Node) -> DeviceState | None:
 
 
 def _pool(
-    slices: Sequence[ResourceSlice], held: Mapping[_Id, Sequence[Holder]], reach: _Reach | None
+    slices: Sequence[ResourceSlice], held: Mapping[_Id, Sequence[Holder]], reach: _NodeReach | None
 ) -> Iterator[DeviceView]:
     newest = newest_generation(slices, lambda each: each.spec.pool)
     left = _counters_left(newest.slices, held)

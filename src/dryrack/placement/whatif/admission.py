@@ -46,7 +46,7 @@ _SYSTEM_CLASSES = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class AdmissionRefusal:
     """Why an API server does not create an object, and what would help."""
 
     fact: str
@@ -54,11 +54,11 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusals:
+class AdmissionRefusals:
     """The pods and claims that are not created, by namespace and name."""
 
-    pods: Mapping[str, Refusal] = field(default_factory=dict)
-    claims: Mapping[str, Refusal] = field(default_factory=dict)
+    pods: Mapping[str, AdmissionRefusal] = field(default_factory=dict)
+    claims: Mapping[str, AdmissionRefusal] = field(default_factory=dict)
 
 
 def is_stored(each: Pod | ResourceClaim) -> bool:
@@ -152,7 +152,7 @@ class Admission:
                 own = [it for it in stored if it.metadata.namespace == each.metadata.namespace]
                 self._quotas[each.metadata.namespace].append(self._count_usage(each, own))
 
-    def pod(self, pod: Pod) -> Refusal | None:
+    def pod(self, pod: Pod) -> AdmissionRefusal | None:
         """Return why a pod is not created; a pod that is created counts from now on."""
         if is_stored(pod):
             return None
@@ -160,7 +160,7 @@ class Admission:
         if name and name not in self._priorities:
             known = hint(name, self._priorities)
             fact = f"no PriorityClass with name {name} was found"
-            return Refusal(fact, f"add PriorityClass {name!r}; {known}")
+            return AdmissionRefusal(fact, f"add PriorityClass {name!r}; {known}")
         wrong = self._wrong_priority(pod)
         if wrong is not None:
             return wrong
@@ -172,15 +172,15 @@ class Admission:
             # A default limit may be below what a container requests.
             for problem in resource_problems(raw["spec"]):
                 fact = f"{problem.field}: {problem.message}"
-                return Refusal(fact, "set requests and limits that go together")
+                return AdmissionRefusal(fact, "set requests and limits that go together")
         for limit_range in self._ranges[namespace]:
             broken = limits.broken_by_pod(limit_range, raw["spec"])
             if broken:
                 remedy = f"keep to LimitRange {limit_range['metadata']['name']}"
-                return Refusal(limits.format_broken(broken), remedy)
+                return AdmissionRefusal(limits.format_broken(broken), remedy)
         return self._charge(quotas.PODS, namespace, raw)
 
-    def _wrong_priority(self, pod: Pod) -> Refusal | None:
+    def _wrong_priority(self, pod: Pod) -> AdmissionRefusal | None:
         """Return why a priority that the manifest sets is refused: the class of the pod sets it."""
         chosen = self._priorities.get(pod.spec.priority_class_name)
         value = 0 if chosen is None else chosen.value
@@ -191,16 +191,18 @@ class Admission:
             f"spec; priority admission controller computed {value} from the given PriorityClass "
             "name"
         )
-        return Refusal(fact, "remove spec.priority, and name a PriorityClass with this value")
+        return AdmissionRefusal(
+            fact, "remove spec.priority, and name a PriorityClass with this value"
+        )
 
-    def claim(self, claim: ResourceClaim) -> Refusal | None:
+    def claim(self, claim: ResourceClaim) -> AdmissionRefusal | None:
         """Return why a claim is not created; a claim that is created counts from now on."""
         namespace = claim.metadata.namespace
         if is_stored(claim) or not self._quotas[namespace]:
             return None
         return self._charge(CLAIMS, namespace, to_builtins(claim))
 
-    def _charge(self, resource: str, namespace: str, raw: Raw) -> Refusal | None:
+    def _charge(self, resource: str, namespace: str, raw: Raw) -> AdmissionRefusal | None:
         more = quotas.usage_of(resource, raw, context=self._context)
         after: list[tuple[Raw, dict[str, Quantity]]] = []
         for quota in self._quotas[namespace]:
@@ -211,10 +213,10 @@ class Admission:
             names = quotas.names_of(resource, hard, self._context)
             complaint = quotas.complaint(resource, names, raw)
             if complaint:
-                return Refusal(f"failed quota: {name}: {complaint}", "set them")
+                return AdmissionRefusal(f"failed quota: {name}: {complaint}", "set them")
             used = quotas.charge(quota, more)
             if isinstance(used, str):
-                return Refusal(used, f"raise ResourceQuota {name}, or request less")
+                return AdmissionRefusal(used, f"raise ResourceQuota {name}, or request less")
             if used is not None:
                 after.append((quota, used))
         for quota, used in after:
@@ -257,14 +259,14 @@ def refusals(
     classes: Sequence[DeviceClass],
     objects: Sequence[Pod | ResourceClaim],
     party_of: Callable[[Pod], Party],
-) -> Refusals:
+) -> AdmissionRefusals:
     """Return what is not created of these objects; `party_of` returns a pod with its claims."""
     is_limited = any(isinstance(each, ResourceQuota | LimitRange) for each in facts)
     if not is_limited and not any(map(_has_priority, objects)):
-        return Refusals()
+        return AdmissionRefusals()
     admission = Admission(facts, classes, objects)
-    pods: dict[str, Refusal] = {}
-    claims: dict[str, Refusal] = {}
+    pods: dict[str, AdmissionRefusal] = {}
+    claims: dict[str, AdmissionRefusal] = {}
     present = {claim_name(each) for each in objects if not isinstance(each, Pod)}
     for each in objects:
         created: Iterable[ResourceClaim] = ()
@@ -279,4 +281,4 @@ def refusals(
             refused = admission.claim(claim)
             if refused is not None:
                 claims[claim_name(claim)] = refused
-    return Refusals(pods, claims)
+    return AdmissionRefusals(pods, claims)

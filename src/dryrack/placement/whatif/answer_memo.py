@@ -133,19 +133,19 @@ class RememberingAllocator:
         """As `LiveAllocator.is_local`."""
         return self._live.is_local(node)
 
-    def held(self, claim: str) -> AllocationResult | None:
-        """As `LiveAllocator.held`."""
-        return self._live.held(claim)
+    def allocation_of(self, claim: str) -> AllocationResult | None:
+        """As `LiveAllocator.allocation_of`."""
+        return self._live.allocation_of(claim)
 
-    def hold(self, claim: str, allocation: AllocationResult | None) -> AffectedNodes:
-        """As `LiveAllocator.hold`."""
+    def set_allocation(self, claim: str, allocation: AllocationResult | None) -> AffectedNodes:
+        """As `LiveAllocator.set_allocation`."""
         self._fresh.clear()
-        before = self._live.held(claim)
+        before = self._live.allocation_of(claim)
         if before is not None:
             self._sight.change("release", claim, before)
         if allocation is not None:
             self._sight.change("use", claim, allocation)
-        return self._live.hold(claim, allocation)
+        return self._live.set_allocation(claim, allocation)
 
     def _ask(self, claims: Sequence[ResourceClaim]) -> int:
         if self._asked[0] is not claims:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ClaimAllocation:
     """A claim that would be allocated."""
 
     claim: str
@@ -27,7 +27,7 @@ class Given:
     allocation: AllocationResult
 
 
-class Refusals(Sequence[Refusal]):
+class ClaimRefusals(Sequence[Refusal]):
     """Why each node refused a claim; the reasons may be shared with claims that say the same."""
 
     def __init__(self, shared: Sequence[Refusal], claim: str, *, alone: bool) -> None:
@@ -45,7 +45,7 @@ class Refusals(Sequence[Refusal]):
     def __getitem__(self, place: slice) -> Sequence[Refusal]: ...
     def __getitem__(self, place: int | slice) -> Refusal | Sequence[Refusal]:
         if isinstance(place, slice):
-            return Refusals(self._shared[place], self._claim, alone=self._alone)
+            return ClaimRefusals(self._shared[place], self._claim, alone=self._alone)
         refusal = self._shared[place]
         return replace(refusal, reasons=tuple(self._own(refusal.reasons)))
 
@@ -58,7 +58,7 @@ class Refusals(Sequence[Refusal]):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class UnsatisfiedClaim:
     """A claim that would not be allocated."""
 
     claim: str
@@ -134,8 +134,8 @@ class Preempted:
 class WhatIf:
     """The outcome for all parties. `notes` say what was assumed."""
 
-    given: tuple[Given, ...]
-    refused: tuple[Refused, ...]
+    given: tuple[ClaimAllocation, ...]
+    refused: tuple[UnsatisfiedClaim, ...]
     notes: tuple[str, ...] = ()
     # The node of each pod that would be placed, by namespace and name.
     nodes: Mapping[str, str] = field(default_factory=dict)

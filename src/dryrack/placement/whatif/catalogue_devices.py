@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Supply:
+class SuppliedDevices:
     """The slices and classes that the catalogue adds to a world, and the notes about them."""
 
     slices: tuple[ResourceSlice, ...] = ()
@@ -40,7 +40,7 @@ def supply_devices(
     objects: Sequence[KubernetesObject],
     catalogue: Callable[[], Catalogue],
     chosen: Collection[str] = (),
-) -> Supply:
+) -> SuppliedDevices:
     """
     Return what the catalogue adds to these objects.
 
@@ -52,16 +52,18 @@ def supply_devices(
     if any(isinstance(each, ResourceSlice) for each in objects):
         nodes = [each for each in nodes if each.metadata.name in chosen]
     if not nodes:
-        return Supply()
+        return SuppliedDevices()
     known = catalogue()
     nodes = [each for each in nodes if _type_of(each) in known.instance_types]
     own = {each.metadata.name: _own_resource(each, known) for each in nodes}
     served = [each for each in nodes if not own[each.metadata.name]]
     if not nodes:
-        return Supply()
+        return SuppliedDevices()
     present = {each.metadata.name for each in objects if isinstance(each, DeviceClass)}
     classes = (each for name, each in known.device_classes.items() if name not in present)
-    return Supply(tuple(_slices(served, known)), tuple(classes), tuple(_notes(served, own, chosen)))
+    return SuppliedDevices(
+        tuple(_slices(served, known)), tuple(classes), tuple(_notes(served, own, chosen))
+    )
 
 
 def _slices(nodes: Sequence[Node], catalogue: Catalogue) -> Iterator[ResourceSlice]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dryrack.allocation import Code, Obstacle
 from dryrack.cel.selector_parts import compared_texts, split
 from dryrack.hardware.names import suggestion
-from dryrack.placement.whatif.explain import NodeStory
+from dryrack.placement.whatif.explain import NodeExplanation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _COUNTED = (Code.IN_USE, Code.CAPACITY_SHORT, Code.COUNTER_SHORT)
 
 
-def cause_of(nodes: Sequence[NodeStory]) -> str:
+def cause_of(nodes: Sequence[NodeExplanation]) -> str:
     """Return what stands in the way where the pod came closest; empty if nothing is known."""
     if not nodes:
         return ""
@@ -51,7 +51,7 @@ def _of_request(obstacles: Sequence[Obstacle]) -> Iterator[str]:
             return
 
 
-def missing_class(world: World, claims: Iterable[ResourceClaim]) -> tuple[NodeStory, ...]:
+def missing_class(world: World, claims: Iterable[ResourceClaim]) -> tuple[NodeExplanation, ...]:
     """Return the story of a class that claims ask for and that does not exist."""
     known = [each.metadata.name for each in world.classes]
     for claim in claims:
@@ -62,11 +62,11 @@ def missing_class(world: World, claims: Iterable[ResourceClaim]) -> tuple[NodeSt
                     remedy = suggestion(name, known) or "create it"
                     fact = f"device class {name} does not exist"
                     obstacle = Obstacle(request.name, Code.ERROR, fact, remedy, ())
-                    return (NodeStory("", 0, (obstacle,)),)
+                    return (NodeExplanation("", 0, (obstacle,)),)
     return ()
 
 
-def missing_driver(world: World, claims: Iterable[ResourceClaim]) -> tuple[NodeStory, ...]:
+def missing_driver(world: World, claims: Iterable[ResourceClaim]) -> tuple[NodeExplanation, ...]:
     """Return the story of a driver that claims ask for and no ResourceSlice is of."""
     published = {each.spec.driver for each in world.slices}
     classes = {each.metadata.name: each for each in world.classes}
@@ -81,7 +81,7 @@ def missing_driver(world: World, claims: Iterable[ResourceClaim]) -> tuple[NodeS
                     fact = f"no ResourceSlice of driver {driver} exists"
                     remedy = "install the driver, or check that it runs on the nodes"
                     obstacle = Obstacle(request.name, Code.NO_DEVICES, fact, remedy, ())
-                    return (NodeStory("", ask.count, (obstacle,)),)
+                    return (NodeExplanation("", ask.count, (obstacle,)),)
     return ()
 
 

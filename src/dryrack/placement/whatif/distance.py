@@ -20,9 +20,9 @@ from dryrack.allocation import (
     claim_name,
 )
 from dryrack.allocation import Reason as DeviceReason
+from dryrack.placement.active_plugins import ActivePlugins
 from dryrack.placement.demand import demand
 from dryrack.placement.outcomes import Refusal
-from dryrack.placement.plugins_in_play import PluginsInPlay
 from dryrack.placement.pod_constraints import PodConstraints
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class _AllCauses:
         self._pod = PodConstraints.of(
             member.pod, member.wanted, member.allocated, extended=member.extended
         )
-        self._checks = PluginsInPlay.of(self._pod, turn.cluster.fleet, turn.profile).checks
+        self._checks = ActivePlugins.of(self._pod, turn.cluster.fleet, turn.profile).checks
         self._asked: Amounts = demand(member.pod)
         self._claims = [*map(claim_name, self._pod.wanted)] or [""]
         # The distance of devices, by what nodes see of them.

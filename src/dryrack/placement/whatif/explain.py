@@ -18,7 +18,7 @@ from dryrack.base.text import hint, listed
 from dryrack.placement.plugins.taint_toleration import TOLERATE
 from dryrack.placement.whatif.answer_memo import Memory
 from dryrack.placement.whatif.distance import distance_of
-from dryrack.placement.whatif.present import near
+from dryrack.placement.whatif.hypothetical import restricted_to_nodes
 from dryrack.placement.whatif.remedies import possible_changes
 from dryrack.placement.whatif.what_if import what_if
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import Affinity
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.placement.place import Refusal
-    from dryrack.placement.whatif.answers import Given, WhatIf
+    from dryrack.placement.whatif.answers import ClaimAllocation, WhatIf
     from dryrack.placement.whatif.pod_remedies import PodChange
-    from dryrack.placement.whatif.remedies import Change
+    from dryrack.placement.whatif.remedies import WorldChange
     from dryrack.placement.whatif.what_if import Settings
     from dryrack.placement.whatif.world import World
 
@@ -60,7 +60,7 @@ _OF_CLASS = (
 
 
 @dataclass(frozen=True, slots=True)
-class NodeStory:
+class NodeExplanation:
     """What stood in the way on one node."""
 
     node: str
@@ -81,17 +81,17 @@ class Explanation:
     """Either what the claim is given, or why it is given nothing."""
 
     claim: str
-    given: Given | None
+    given: ClaimAllocation | None
     # It is allocated already, and nothing was to be decided.
     settled: bool
-    nodes: tuple[NodeStory, ...]
+    nodes: tuple[NodeExplanation, ...]
     # What makes the claim fit: each by itself, or two together where one is not enough.
     helps: tuple[str, ...]
     notes: tuple[str, ...]
 
 
 def explain_claim_alone(
-    world: World, claim: ResourceClaim, settings: Settings, *, more: Sequence[Change] = ()
+    world: World, claim: ResourceClaim, settings: Settings, *, more: Sequence[WorldChange] = ()
 ) -> Explanation:
     """Return the story of a claim, whoever uses it; `more` helps, too."""
     full = claim_name(claim)
@@ -103,7 +103,7 @@ def explain_claim_alone(
     if given is not None or settled:
         return Explanation(full, given, settled, (), (), outcome.notes)
     refusals = next((each.nodes for each in outcome.refused if each.claim == full), ())
-    nodes = stories(refusals)
+    nodes = explain_nodes(refusals)
     helps = verified(world, claim, refusals, settings) if nodes else ()
     return Explanation(full, None, False, nodes, texts_of((*helps, *more)), outcome.notes)
 
@@ -122,11 +122,11 @@ def find_claim(world: World, name: str) -> ResourceClaim:
     raise DryrackError(f"claim {name!r} not found; {hint(name, claims)}")
 
 
-def stories(refusals: Iterable[Refusal]) -> tuple[NodeStory, ...]:
+def explain_nodes(refusals: Iterable[Refusal]) -> tuple[NodeExplanation, ...]:
     """Return what stood in the way on each node, the nearest first; nodes alike together."""
     ordered = sorted(refusals, key=distance_of)
     class_selects = any(each.code in _OF_CLASS for it in ordered for each in it.reasons)
-    together: dict[Hashable, list[NodeStory]] = {}
+    together: dict[Hashable, list[NodeExplanation]] = {}
     for refusal in ordered:
         story = _story(refusal, class_selects=class_selects)
         together.setdefault(_gist(story), []).append(story)
@@ -136,7 +136,7 @@ def stories(refusals: Iterable[Refusal]) -> tuple[NodeStory, ...]:
     )
 
 
-def _story(refusal: Refusal, *, class_selects: bool) -> NodeStory:
+def _story(refusal: Refusal, *, class_selects: bool) -> NodeExplanation:
     """
     Return the story of a node without devices that the class never selects.
 
@@ -151,10 +151,10 @@ def _story(refusal: Refusal, *, class_selects: bool) -> NodeStory:
         for each in refusal.reasons
         if each.code is not Code.CLASS_SELECTOR or (not class_selects and each.distance == nearest)
     ]
-    return NodeStory(refusal.node, lacking, fold(reasons))
+    return NodeExplanation(refusal.node, lacking, fold(reasons))
 
 
-def _gist(story: NodeStory) -> Hashable:
+def _gist(story: NodeExplanation) -> Hashable:
     """What is left of a story without the names of the node and of its devices, and amounts."""
     return tuple(
         (each.request, each.code, _fact(each, story.node), each.remedy, _number(each))
@@ -175,13 +175,13 @@ def _fact(obstacle: Obstacle, node: str) -> str:
 
 def verified(
     world: World, claim: ResourceClaim, refusals: Sequence[Refusal], settings: Settings
-) -> tuple[Change, ...]:
+) -> tuple[WorldChange, ...]:
     """Return changes that were tried and helped; two at once only if none does alone."""
     settings = replace(settings, only=claim_name(claim), memory=settings.memory or Memory())
     if len(world.nodes) > _NODES_TRIED_MAX and not _looks_around(world, claim):
         # What fits on these fits if there are more.
         refusals = sorted(refusals, key=distance_of)[:_NODES_TRIED_MAX]
-        world = near(world, {refusal.node for refusal in refusals})
+        world = restricted_to_nodes(world, {refusal.node for refusal in refusals})
     trial = _Trial(claim_name(claim), settings)
     helped = tuple(trial.helpful(world, claim, refusals))
     return helped or tuple(trial.helpful_pairs())
@@ -209,11 +209,11 @@ class _Trial:
         self._claim = claim
         self._settings = settings
         # Changes after which less was lacking, and what then still stood in the way.
-        self._steps: list[tuple[Change, Sequence[Refusal]]] = []
+        self._steps: list[tuple[WorldChange, Sequence[Refusal]]] = []
 
     def helpful(
         self, world: World, claim: ResourceClaim, refusals: Sequence[Refusal]
-    ) -> Iterator[Change]:
+    ) -> Iterator[WorldChange]:
         """Yield the first change of each kind that helps."""
         helped: set[str] = set()
         tried: Counter[str] = Counter()
@@ -232,7 +232,7 @@ class _Trial:
             elif min(map(distance_of, after)) < least:
                 self._steps.append((change, after))
 
-    def helpful_pairs(self) -> Iterator[Change]:
+    def helpful_pairs(self) -> Iterator[WorldChange]:
         for first, refusals in tuple(self._steps[:_PAIRS_TRIED_MAX]):
             claim = find_claim(first.world, self._claim)
             for second in self.helpful(first.world, claim, refusals):
@@ -244,6 +244,6 @@ class _Trial:
         return next((each.nodes for each in outcome.refused if each.claim == self._claim), ())
 
 
-def texts_of(changes: Iterable[Change | PodChange]) -> tuple[str, ...]:
+def texts_of(changes: Iterable[WorldChange | PodChange]) -> tuple[str, ...]:
     """Return what the changes say, the smallest first."""
     return tuple(dict.fromkeys(each.text for each in sorted(changes, key=lambda it: it.cost)))

@@ -26,7 +26,7 @@ from dryrack.placement.gangs.dialects import (
     gang_of,
     membership,
 )
-from dryrack.placement.whatif.remedies import Change
+from dryrack.placement.whatif.remedies import WorldChange
 from dryrack.placement.whatif.what_if import what_if
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _HARDWARE = 5.0
 
 def helpful_to_gang(
     world: World, outcome: GangOutcome, settings: Callable[[], Settings]
-) -> Iterator[Change]:
+) -> Iterator[WorldChange]:
     """Yield changes with which the whole gang was placed."""
     key = outcome.key
     if key is None or not outcome.message:
@@ -76,12 +76,12 @@ def _key(pod: Pod) -> GangKey | None:
     return said.key if isinstance(said, Membership) else None
 
 
-def _lower_minimum(world: World, gang: Gang, fitting: int) -> Iterator[Change]:
+def _lower_minimum(world: World, gang: Gang, fitting: int) -> Iterator[WorldChange]:
     if not 1 < fitting < gang.min_count:
         return
     text = f"lower the minimum of {gang.key} from {gang.min_count} to {fitting}"
     share = 1 - fitting / gang.min_count
-    yield Change(text, _with_minimum(world, gang, fitting), "minimum", _LESS + share)
+    yield WorldChange(text, _with_minimum(world, gang, fitting), "minimum", _LESS + share)
 
 
 def _with_minimum(world: World, gang: Gang, minimum: int) -> World:
@@ -121,7 +121,7 @@ def _policy(policy: PodGroupSchedulingPolicy, minimum: int) -> PodGroupSchedulin
     return changed(policy, gang=changed(policy.gang, min_count=minimum))
 
 
-def _first_nodes(world: World, gang: Gang, fitting: int) -> Iterator[Change]:
+def _first_nodes(world: World, gang: Gang, fitting: int) -> Iterator[WorldChange]:
     """Yield copies of nodes, one of each size: those with the most devices first."""
     devices: dict[str, int] = {}
     for each in world.slices:
@@ -140,7 +140,7 @@ def _first_nodes(world: World, gang: Gang, fitting: int) -> Iterator[Change]:
             for number in range(count):
                 after = _with_copy(after, node, f"{node.metadata.name}-more-{number}")
             text = f"add {more} like {node.metadata.name}"
-            yield Change(text, after, "node", _HARDWARE + count)
+            yield WorldChange(text, after, "node", _HARDWARE + count)
 
 
 def _with_copy(world: World, node: Node, name: str) -> World:

@@ -1,10 +1,10 @@
 """
 From documents to the objects that a what-if reckons with.
 
-Workloads stand for the pods that they will make, and so do custom kinds that have pod templates.
-Other kinds that placement does not look at (see `facts`), Kubernetes' own and custom ones, are
-passed over with a note, because people keep whole applications in one file; a kind that does not
-exist is a mistake. Of documents about one object the last counts.
+Workloads, and custom kinds that have pod templates, stand for the pods that they create. Other
+kinds that placement does not use (see `cluster_context`) are ignored with a note, because people
+keep whole applications in one file. A kind that does not exist is a mistake. If several documents
+are about one object, the last one counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dryrack.kinds.expansion.workload_pods import Made, WorkloadPods, named
 from dryrack.kinds.expansion.workloads import TEMPLATES
 from dryrack.kinds.other_kinds import Standing, standing
 from dryrack.kinds.rules.pods.pod_rules import as_stored
-from dryrack.placement.whatif.facts import fact
+from dryrack.placement.whatif.cluster_context import decode_fact
 from dryrack.placement.whatif.what_if import nodes_of
 from dryrack.placement.whatif.world import World
 
@@ -110,7 +110,7 @@ def _with_pods(
         if id(each) in objects:
             every.append(objects[id(each)])
         else:
-            stated = fact(each)
+            stated = decode_fact(each)
             every.append(stated if isinstance(stated, Typed) else None)
             for made in _made(workloads, each):
                 if not isinstance(made, Made):
@@ -139,7 +139,7 @@ def _made(workloads: WorkloadPods, document: Document) -> Sequence[Made | Proble
 
 def _typed(document: Document, found: Manifests) -> Typed | None:
     if standing(document) is Standing.BYSTANDER:
-        answer = fact(document)
+        answer = decode_fact(document)
     else:
         answer = typed(named(document) if document.kind == "Pod" else document)
     if isinstance(answer, Typed) and isinstance(answer.object, Pod):
@@ -179,7 +179,7 @@ def _is_bystander(document: Document, ignored: _Ignored) -> bool:
         return False
     if _is_workload(document) or standing(document) not in (Standing.BYSTANDER, Standing.CUSTOM):
         return False
-    if standing(document) is Standing.BYSTANDER and fact(document) is not None:
+    if standing(document) is Standing.BYSTANDER and decode_fact(document) is not None:
         return False
     ignored.setdefault((document.file, document.kind), []).append(document)
     return True

@@ -19,22 +19,22 @@ from dryrack.kinds.expansion import extended_resources
 from dryrack.placement.claim_problems import claim_not_found, claim_problem
 from dryrack.placement.place import Placed, Unplaced, place, place_on
 from dryrack.placement.preemption import NoPreemption, Preemptor, preempt_on_node
+from dryrack.placement.simulation import Simulation
 from dryrack.placement.trace import trace
-from dryrack.placement.trial import Trial
 from dryrack.placement.whatif.answer_memo import Memory
-from dryrack.placement.whatif.answers import Given, Refusals
+from dryrack.placement.whatif.answers import ClaimAllocation, ClaimRefusals
 from dryrack.placement.whatif.causes import cause_of, missing_class, missing_driver
 from dryrack.placement.whatif.distance import with_all_causes
 from dryrack.placement.whatif.explain import (
     Explanation,
     explain_claim_alone,
+    explain_nodes,
     find_claim,
-    stories,
     texts_of,
     verified,
 )
+from dryrack.placement.whatif.hypothetical import as_if_unbound
 from dryrack.placement.whatif.pod_remedies import PodChange, possible_changes
-from dryrack.placement.whatif.present import as_before
 from dryrack.placement.whatif.remedies import FREE, with_count
 from dryrack.placement.whatif.reported import (
     pending_binding,
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from dryrack.placement.place import Refusal
     from dryrack.placement.preemption import Preemption
     from dryrack.placement.trace import DecisionTrace
-    from dryrack.placement.whatif.explain import NodeStory
-    from dryrack.placement.whatif.remedies import Change
+    from dryrack.placement.whatif.explain import NodeExplanation
+    from dryrack.placement.whatif.remedies import WorldChange
     from dryrack.placement.whatif.reported import QuotaExcess
     from dryrack.placement.whatif.what_if import Settings, Turn
     from dryrack.placement.whatif.world import Party, World
@@ -93,7 +93,7 @@ class PodExplanation:
     preempted: str = ""
     # What its claims have; if it has no node, what they would be given.
     devices: Mapping[str, AllocationResult] = field(default_factory=dict)
-    nodes: tuple[NodeStory, ...] = ()
+    nodes: tuple[NodeExplanation, ...] = ()
     # What was tried and would help, the smallest change first.
     helps: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ def explain_pod(
     if party.refusal is not None or refused:
         return _not_admitted(about, world, party, settings, refused)
     if party.missing:
-        told = stories(for_lack_of(each) for each in party.missing)
+        told = explain_nodes(for_lack_of(each) for each in party.missing)
         fixes = tuple(each.remedy for each in party.missing)
         message = _lacks(world, party, settings)
         cause = "; ".join(each.fact for each in party.missing)
@@ -147,7 +147,9 @@ def explain_claim(world: World, name: str, settings: Settings) -> Explanation:
     """
     for missing in (each for party in world.in_order() for each in party.missing):
         if missing.claim in (name, f"default/{name}"):
-            return Explanation(missing.claim, None, False, stories([for_lack_of(missing)]), (), ())
+            return Explanation(
+                missing.claim, None, False, explain_nodes([for_lack_of(missing)]), (), ()
+            )
     claim = find_claim(world, name)
     full = claim_name(claim)
     empty = lack_of_nodes(world, settings)
@@ -156,7 +158,7 @@ def explain_claim(world: World, name: str, settings: Settings) -> Explanation:
             full,
             None,
             False,
-            stories([on_any_node(full, Code.NO_DEVICES, *empty)]),
+            explain_nodes([on_any_node(full, Code.NO_DEVICES, *empty)]),
             (),
             (),
         )
@@ -169,7 +171,7 @@ def explain_claim(world: World, name: str, settings: Settings) -> Explanation:
     story = explain_pod(world, pod.full_name, replace(settings, only=full))
     given = None
     if story.chosen and full in story.devices:
-        given = Given(full, story.chosen, story.devices[full])
+        given = ClaimAllocation(full, story.chosen, story.devices[full])
     return Explanation(full, given, False, story.nodes, story.helps, story.notes)
 
 
@@ -178,7 +180,7 @@ def _placed(
 ) -> PodExplanation:
     """Where it is, and where it would go if it were not there yet."""
     assert party.pod is not None, "a pod is placed"
-    turn = turn_of(as_before(world, party), about.pod, settings)
+    turn = turn_of(as_if_unbound(world, party), about.pod, settings)
     outcome = _decided(turn)
     given = {claim_name(each): each.status.allocation for each in party.claims}
     return replace(
@@ -213,13 +215,13 @@ def _waiting(
     refusals = with_all_causes(turn, outcome.refusals)
     told: Sequence[Refusal] = refusals
     if settings.only is not None:
-        told = Refusals(refusals, settings.only, alone=len(turn.member.wanted) == 1)
+        told = ClaimRefusals(refusals, settings.only, alone=len(turn.member.wanted) == 1)
     nodes = missing_class(world, turn.member.wanted)
-    nodes = nodes or (*missing_driver(world, turn.member.wanted), *stories(told))
+    nodes = nodes or (*missing_driver(world, turn.member.wanted), *explain_nodes(told))
     to_claims = _helpful_to_claims(world, party, refusals, settings)
     # Whose devices would have to go is among what helps claims.
     without = "leave" if any(each.kind == FREE for each in to_claims) else ""
-    changes: list[Change | PodChange] = [*to_claims, *_helpful(turn, nodes, without=without)]
+    changes: list[WorldChange | PodChange] = [*to_claims, *_helpful(turn, nodes, without=without)]
     preemption = _least_preemption(turn, nodes)
     cause = cause_of(nodes)
     if preemption is not None and not _is_of_own_workload(world, turn.member.pod, preemption):
@@ -301,7 +303,7 @@ def _within_quota(
                 yield request.name, ask.count, ask.count - over
 
 
-def siblings_of(world: World, pod: Pod, settings: Settings) -> str:
+def describe_siblings(world: World, pod: Pod, settings: Settings) -> str:
     """Return how many of the pods of its workload fit, where there are several."""
     workload = _workload_of(world, pod)
     if workload is None:
@@ -387,7 +389,7 @@ def _lacks(world: World, party: Party, settings: Settings) -> str:
     return claim_not_found(name) if name in names else f"{missing.fact}; {missing.remedy}"
 
 
-def _helpful(turn: Turn, nodes: Sequence[NodeStory], *, without: str) -> Iterator[PodChange]:
+def _helpful(turn: Turn, nodes: Sequence[NodeExplanation], *, without: str) -> Iterator[PodChange]:
     """Yield changes to the pod, or around it, that were tried and helped; one of each kind."""
     fleet = turn.cluster.fleet
     near = nodes[:_NODES_HELPED_MAX]
@@ -417,13 +419,13 @@ def _helps(change: PodChange, turn: Turn) -> bool:
             return isinstance(_decided(turn), Placed)
         finally:
             cluster.fleet.put(before)
-    with Trial(cluster) as trial:
+    with Simulation(cluster) as simulation:
         if change.leaving is not None:
-            trial.remove(change.leaving)
+            simulation.remove_pod(change.leaving)
         return isinstance(_decided(turn, change.pod), Placed)
 
 
-def _least_preemption(turn: Turn, nodes: Sequence[NodeStory]) -> Preemption | None:
+def _least_preemption(turn: Turn, nodes: Sequence[NodeExplanation]) -> Preemption | None:
     """Return what would have to leave the nearest nodes if the pod had the highest priority."""
     member = turn.member
     cluster = turn.cluster
@@ -492,14 +494,14 @@ def _victims(preemption: Preemption) -> str:
 
 def _helpful_to_claims(
     world: World, party: Party, refusals: Sequence[Refusal], settings: Settings
-) -> tuple[Change, ...]:
+) -> tuple[WorldChange, ...]:
     """Return changes to claims and devices that were tried and helped."""
     codes = {reason.code for refusal in refusals for reason in refusal.reasons}
     if codes <= {Code.NODE}:
         return ()
     wanted = [claim for claim in party.claims if claim.status.allocation is None]
     for claim in wanted:
-        own = Refusals(refusals, claim_name(claim), alone=len(wanted) == 1)
+        own = ClaimRefusals(refusals, claim_name(claim), alone=len(wanted) == 1)
         helps = verified(world, claim, own, settings)
         if helps:
             return helps

@@ -64,7 +64,7 @@ FREE = "_free"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WorldChange:
     """Something that a person could do, and the world in which it is done."""
 
     text: str
@@ -77,7 +77,7 @@ class Change:
 
 def possible_changes(
     world: World, claim: ResourceClaim, reasons: Sequence[Reason], nodes: Sequence[str] = ()
-) -> Iterator[Change]:
+) -> Iterator[WorldChange]:
     """
     Yield what might help; each text once, and of each kind the smallest change first.
 
@@ -93,7 +93,9 @@ def possible_changes(
                 yield replace(change, kind=kind)
 
 
-def _untaint(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+def _untaint(
+    world: World, claim: ResourceClaim, reasons: Sequence[Reason]
+) -> Iterator[WorldChange]:
     for reason in reasons:
         if reason.code is not Code.TAINTED:
             continue
@@ -102,14 +104,16 @@ def _untaint(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> I
                 rest = tuple(other for other in device.taints if other != taint)
                 told = f"remove the taint {taint.key}:{taint.effect} from {reason.device}"
                 after = _with_device(world, each, changed(device, taints=rest))
-                yield Change(told, after, cost=_OF_OPERATOR)
+                yield WorldChange(told, after, cost=_OF_OPERATOR)
     for rule in world.taint_rules:
         rest_of_rules = tuple(other for other in world.taint_rules if other is not rule)
         told = f"delete the DeviceTaintRule {rule.metadata.name}"
-        yield Change(told, replace(world, taint_rules=rest_of_rules), cost=_OF_OPERATOR)
+        yield WorldChange(told, replace(world, taint_rules=rest_of_rules), cost=_OF_OPERATOR)
 
 
-def _correct(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+def _correct(
+    world: World, claim: ResourceClaim, reasons: Sequence[Reason]
+) -> Iterator[WorldChange]:
     """Yield corrections of texts in selectors, and of names of capacities and classes."""
     for label in _labels(claim, reasons):
         ask = _ask(claim, label)
@@ -126,7 +130,7 @@ def _correct(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> I
                     # A text that devices have was meant; one like it is another device.
                     is_typo = meant not in known
                     edited = _with_expression(index, with_text(expression, literal, text))
-                    yield Change(
+                    yield WorldChange(
                         f"use {text!r} instead of {meant!r} in the selector of request {label}",
                         world.with_claim(_edited(claim, label, edited)),
                         cost=_OF_TYPO if is_typo else _OF_OTHER_DEVICES,
@@ -135,7 +139,7 @@ def _correct(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> I
 
 def _corrected_class(
     world: World, claim: ResourceClaim, label: str, ask: ExactDeviceRequest | DeviceSubRequest
-) -> Iterator[Change]:
+) -> Iterator[WorldChange]:
     names = [each.metadata.name for each in world.classes]
     if ask.device_class_name not in names:
         yield from _of_class(world, claim, label, names, cost=_OF_TYPO)
@@ -143,7 +147,7 @@ def _corrected_class(
 
 def _corrected_capacity(
     world: World, claim: ResourceClaim, label: str, reasons: Sequence[Reason]
-) -> Iterator[Change]:
+) -> Iterator[WorldChange]:
     ask = _ask(claim, label)
     for reason in reasons:
         if reason.code is not Code.CAPACITY_ABSENT or reason.request != label or ask is None:
@@ -156,10 +160,12 @@ def _corrected_capacity(
                     if name not in device.capacity:
                         edited = _edited(claim, label, _renaming(name, known))
                         told = f"use capacity {known} instead of {name} in request {label}"
-                        yield Change(told, world.with_claim(edited), cost=_OF_TYPO)
+                        yield WorldChange(told, world.with_claim(edited), cost=_OF_TYPO)
 
 
-def _reclass(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+def _reclass(
+    world: World, claim: ResourceClaim, reasons: Sequence[Reason]
+) -> Iterator[WorldChange]:
     """Yield other classes, where the class selects no device of the nearest nodes."""
     names = [each.metadata.name for each in world.classes]
     for label in _labels(claim, [each for each in reasons if each.code is Code.NO_DEVICES]):
@@ -168,7 +174,7 @@ def _reclass(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> I
 
 def _of_class(
     world: World, claim: ResourceClaim, label: str, names: Sequence[str], *, cost: float
-) -> Iterator[Change]:
+) -> Iterator[WorldChange]:
     ask = _ask(claim, label)
     if ask is None:
         return
@@ -177,10 +183,10 @@ def _of_class(
     for name in _closest(before, others):
         edited = _edited(claim, label, lambda it, to=name: changed(it, device_class_name=to))
         told = f"use class {name} instead of {before} in request {label}"
-        yield Change(told, world.with_claim(edited), cost=cost)
+        yield WorldChange(told, world.with_claim(edited), cost=cost)
 
 
-def _free(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+def _free(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[WorldChange]:
     """Yield who could leave; those first that have devices which the claim lacks."""
     short = (Code.IN_USE, Code.COUNTER_SHORT, Code.CAPACITY_SHORT)
     lacking = {reason.device for reason in reasons if reason.code in short}
@@ -196,7 +202,7 @@ def _free(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iter
         gone = party.claims if party.pod is None else (*party.claims, party.pod)
         rest = tuple(each for each in world.parties if each not in gone)
         told = f"free the devices of {', '.join(f'claim {name}' for name in names)}"
-        yield Change(told, replace(world, parties=rest), cost=_OF_OTHERS)
+        yield WorldChange(told, replace(world, parties=rest), cost=_OF_OTHERS)
 
 
 def _holds(party: Party, devices: Collection[str]) -> bool:
@@ -208,7 +214,9 @@ def _holds(party: Party, devices: Collection[str]) -> bool:
     )
 
 
-def _complete(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+def _complete(
+    world: World, claim: ResourceClaim, reasons: Sequence[Reason]
+) -> Iterator[WorldChange]:
     for reason in reasons:
         if reason.code is not Code.POOL_INCOMPLETE:
             continue
@@ -218,12 +226,12 @@ def _complete(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> 
             _with_count(each, len(current)) if each in current else each for each in world.slices
         )
         told = f"complete pool {reason.device}: {reason.fact}"
-        yield Change(told, replace(world, slices=slices), cost=_OF_OPERATOR)
+        yield WorldChange(told, replace(world, slices=slices), cost=_OF_OPERATOR)
 
 
 def _add(
     world: World, claim: ResourceClaim, reasons: Sequence[Reason], nodes: Sequence[str]
-) -> Iterator[Change]:
+) -> Iterator[WorldChange]:
     would_do = [reason for reason in reasons if reason.code in _WOULD_DO and reason.device]
     # Of a device in use nobody asked whether it is selected at all.
     would_do.sort(key=lambda reason: reason.code is Code.IN_USE)
@@ -243,7 +251,7 @@ def _add(
                 told = f"add {'a device' if count == 1 else f'{count} devices'} like {named}"
                 more = tuple(_another(device, number) for number in range(count))
                 after = _with_devices(world, each, each.spec.devices + more)
-                yield Change(told, after, cost=_OF_HARDWARE + count)
+                yield WorldChange(told, after, cost=_OF_HARDWARE + count)
 
 
 def _another(device: Device, number: int) -> Device:
@@ -251,7 +259,7 @@ def _another(device: Device, number: int) -> Device:
     return changed(device, name=name, taints=(), consumes_counters=())
 
 
-def _widen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+def _widen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[WorldChange]:
     """Yield selectors without one condition, or without all of them."""
     for label in _labels(claim, reasons):
         for index, selector in enumerate(_selectors(claim, label)):
@@ -261,13 +269,15 @@ def _widen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Ite
                 rest = " && ".join(conditions[:place] + conditions[place + 1 :])
                 edited = _edited(claim, label, _with_expression(index, rest))
                 told = f"remove {condition} from the selector of request {label}"
-                yield Change(told, world.with_claim(edited), cost=_OF_CONDITION)
+                yield WorldChange(told, world.with_claim(edited), cost=_OF_CONDITION)
             told = f"remove the selector of request {label}: {text}"
             edited = _edited(claim, label, _without(index))
-            yield Change(told, world.with_claim(edited), cost=_OF_SELECTOR)
+            yield WorldChange(told, world.with_claim(edited), cost=_OF_SELECTOR)
 
 
-def _unconstrain(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+def _unconstrain(
+    world: World, claim: ResourceClaim, reasons: Sequence[Reason]
+) -> Iterator[WorldChange]:
     for constraint in claim.spec.devices.constraints:
         rest = tuple(c for c in claim.spec.devices.constraints if c is not constraint)
         devices = changed(claim.spec.devices, constraints=rest)
@@ -275,12 +285,12 @@ def _unconstrain(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) 
         name = constraint.match_attribute or constraint.distinct_attribute
         edited = changed(claim, spec=changed(claim.spec, devices=devices))
         told = f"remove the constraint {kind}: {name}"
-        yield Change(told, world.with_claim(edited), cost=_OF_CONDITION)
+        yield WorldChange(told, world.with_claim(edited), cost=_OF_CONDITION)
 
 
-def _shrink(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+def _shrink(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[WorldChange]:
     """Yield smaller amounts of a capacity: the most that is left, or that the device allows."""
-    found: list[Change] = []
+    found: list[WorldChange] = []
     for reason in reasons:
         ask = _ask(claim, reason.request)
         if reason.code not in _CAPACITY or ask is None or ask.capacity is None:
@@ -291,10 +301,10 @@ def _shrink(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> It
                     told = f"lower {name} from {wanted} to {amount} in request {reason.request}"
                     edited = _edited(claim, reason.request, _asking(name, amount))
                     share = 1 - amount.nanos / wanted.nanos
-                    found.append(Change(told, world.with_claim(edited), cost=_OF_LESS + share))
+                    found.append(WorldChange(told, world.with_claim(edited), cost=_OF_LESS + share))
             told = f"remove capacity {name} from request {reason.request}"
             edited = _edited(claim, reason.request, _asking(name, None))
-            found.append(Change(told, world.with_claim(edited), cost=_OF_CONDITION))
+            found.append(WorldChange(told, world.with_claim(edited), cost=_OF_CONDITION))
     yield from sorted(found, key=lambda change: change.cost)
 
 
@@ -350,14 +360,16 @@ def with_count(claim: ResourceClaim, label: str, count: int) -> ResourceClaim:
     return _edited(claim, label, lambda ask: changed(ask, count=count))
 
 
-def _lessen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[Change]:
+def _lessen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[WorldChange]:
     for reason in reasons:
         count = _count(claim, reason.request)
         if reason.lacking and count > reason.lacking:
             fewer = count - reason.lacking
             edited = with_count(claim, reason.request, fewer)
             told = f"lower the count of request {reason.request} from {count} to {fewer}"
-            yield Change(told, world.with_claim(edited), cost=_OF_LESS + reason.lacking / count)
+            yield WorldChange(
+                told, world.with_claim(edited), cost=_OF_LESS + reason.lacking / count
+            )
 
 
 # Edits.

@@ -73,7 +73,7 @@ def refused_creation(world: World, party: Party) -> str:
     return "" if event is None else event.message
 
 
-def failed_preparation(world: World, pod: Pod) -> str:
+def preparation_failure(world: World, pod: Pod) -> str:
     """Return why the kubelet could not prepare the claims of a pod that has not started."""
     if pod.status.phase in _STARTED:
         return ""
@@ -81,7 +81,7 @@ def failed_preparation(world: World, pod: Pod) -> str:
     return "" if event is None else event.message
 
 
-def failed_creation(world: World, kind: str, namespace: str, name: str) -> str:
+def creation_failure(world: World, kind: str, namespace: str, name: str) -> str:
     """Return why pods of a workload cannot be created; a Deployment's are made by ReplicaSets."""
     about = [
         each

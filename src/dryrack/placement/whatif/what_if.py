@@ -45,20 +45,20 @@ from dryrack.placement.fleet import Fleet
 from dryrack.placement.gangs.dialects import Flaw, Membership, gang_of
 from dryrack.placement.gangs.members import Member
 from dryrack.placement.gangs.search import GangRefused, place_gang_now
-from dryrack.placement.index.pod_hints import helped_by
+from dryrack.placement.index.pod_hints import queueing_hint
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import Cluster, Placed, Refusal, Unplaced, place
 from dryrack.placement.plugins import profile_named
 from dryrack.placement.whatif.answer_memo import Memory, RememberingAllocator
 from dryrack.placement.whatif.answers import (
+    ClaimAllocation,
+    ClaimRefusals,
     GangOutcome,
-    Given,
     Preempted,
-    Refusals,
-    Refused,
+    UnsatisfiedClaim,
     WhatIf,
 )
-from dryrack.placement.whatif.facts import tell
+from dryrack.placement.whatif.cluster_context import load_into
 from dryrack.placement.whatif.preempting import Preempting
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from dryrack.placement.gangs.members import MemberPlaced
     from dryrack.placement.gangs.search import GangPlaced
     from dryrack.placement.preemption import Preemption
-    from dryrack.placement.whatif.admission import Refusal as AdmissionRefusal
+    from dryrack.placement.whatif.admission import AdmissionRefusal
     from dryrack.placement.whatif.world import Missing, Party, World
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -143,12 +143,12 @@ class Turn:
 
 def what_if(world: World, settings: Settings) -> WhatIf:
     """Serve everybody in the world, in order."""
-    return _Round(world, settings).run()
+    return _WhatIfRun(world, settings).run()
 
 
 def turn_of(world: World, pod: str, settings: Settings) -> Turn:
     """What is decided on, of a pod of the world that lacks nothing: all before it are served."""
-    return _Round(world, settings).turn_of(pod)
+    return _WhatIfRun(world, settings).turn_of(pod)
 
 
 def _without_victims(gang: GangOutcome, victims: Collection[str], by: str) -> GangOutcome:
@@ -162,7 +162,7 @@ def _without_victims(gang: GangOutcome, victims: Collection[str], by: str) -> Ga
     return replace(gang, nodes=nodes, waiting=waiting, message="" if nodes else message)
 
 
-class _Round:
+class _WhatIfRun:
     def __init__(self, world: World, settings: Settings) -> None:
         self._world = world
         self._settings = settings
@@ -172,8 +172,8 @@ class _Round:
         self._fleet = Fleet()
         self._cluster = Cluster(self._fleet, self._allocator)
         self._there: dict[str, AllocationResult] = {}
-        self._given: list[Given] = []
-        self._refused: list[Refused] = []
+        self._given: list[ClaimAllocation] = []
+        self._refused: list[UnsatisfiedClaim] = []
         self._settled: dict[str, None] = {}
         self._nodes: dict[str, str] = {}
         # The claims of each pod that was not placed, and what the scheduler says of it.
@@ -182,8 +182,7 @@ class _Round:
         self._known: dict[Hashable, tuple[Refusal, ...]] = {}
         self._gangs: list[GangOutcome] = []
         self._in_gangs: set[str] = set()
-        # Refused pods and gangs that other pods can help, whether a pod does, and the pods that
-        # were placed since.
+        # Refused pods and gangs that other pods can help, and a predicate for such pods.
         self._hoping: dict[str, tuple[Sequence[Party], Callable[[Occupant], bool]]] = {}
         self._came: list[Occupant] = []
         self._rejected: dict[str, str] = {}
@@ -194,7 +193,7 @@ class _Round:
         self._parties: dict[str, Party] = {}
         for node in nodes:
             self._fleet.put(node)
-        tell(self._fleet, world.facts)
+        load_into(self._fleet, world.facts)
         for claim in world.claims:
             if claim.status.allocation is not None:
                 self._hold(claim_name(claim), claim.status.allocation)
@@ -306,7 +305,7 @@ class _Round:
         self._rejected[pod] = f"{refusal.fact}; {refusal.remedy}"
         fact = f"pod {pod} is refused: {refusal.fact}"
         self._refused += [
-            Refused(each, (on_any_node(each, Code.ADMISSION, fact, refusal.remedy),), True)
+            UnsatisfiedClaim(each, (on_any_node(each, Code.ADMISSION, fact, refusal.remedy),), True)
             for each in map(claim_name, party.claims)
             if each not in self._there
         ]
@@ -322,12 +321,12 @@ class _Round:
         again = []
         for victim in preemption.victims:
             name = "/".join(victim.occupant.name)
-            self._fleet.leave(victim.key)
+            self._fleet.remove_pod(victim.key)
             freed = [each for each in victim.occupant.claims if not self._fleet.users(each)]
             for claim in freed:
                 self._settled.pop(claim, None)
                 if self._there.pop(claim, None) is not None:
-                    self._fleet.reopen(self._allocator.hold(claim, None))
+                    self._fleet.reopen(self._allocator.set_allocation(claim, None))
             self._given = [each for each in self._given if each.claim not in freed]
             was_placed = self._nodes.pop(name, None) is not None
             party = self._parties.get(name)
@@ -337,7 +336,7 @@ class _Round:
                 message = f"it is preempted by {by}"
                 self._unplaced[name] = (set(freed), message)
                 self._refused += [
-                    Refused(claim, (on_any_node(claim, Code.PREEMPTED, message, ""),))
+                    UnsatisfiedClaim(claim, (on_any_node(claim, Code.PREEMPTED, message, ""),))
                     for claim in freed
                 ]
             self._gone.add(name)
@@ -399,7 +398,7 @@ class _Round:
                 outcome = place_all()
         if isinstance(outcome, GangRefused):
             self._refuse_gang(key, members, waiting, outcome)
-            helpers = [helped_by(member.pod, self._fleet) for member in members]
+            helpers = [queueing_hint(member.pod, self._fleet) for member in members]
             helps = [each for each in helpers if each is not None]
             if helps:
                 self._hoping[str(key)] = (parties, lambda other: any(h(other) for h in helps))
@@ -463,7 +462,8 @@ class _Round:
         self._unplaced[_pod_of(party)] = (set(names), message)
         self._in_gangs.add(_pod_of(party))
         self._refused += [
-            Refused(name, Refusals(refusals, name, alone=len(names) == 1)) for name in names
+            UnsatisfiedClaim(name, ClaimRefusals(refusals, name, alone=len(names) == 1))
+            for name in names
         ]
 
     def _split(self, party: Party) -> tuple[list[ResourceClaim], list[ResourceClaim]]:
@@ -479,7 +479,7 @@ class _Round:
     ) -> None:
         """The pod is on the node from now on; with these claims, or those that it names."""
         occupant = Occupant.of(pod, claims=claims, amounts=amounts)
-        self._fleet.stand(pod.full_name, node, occupant)
+        self._fleet.add_pod(pod.full_name, node, occupant)
         if self._hoping:
             self._came.append(occupant)
 
@@ -489,7 +489,7 @@ class _Round:
         stand_in = Pod(spec=PodSpec(node_name=node, tolerations=_ANYTHING))
         if party.pod is None:
             return self._placed(stand_in, party)
-        self._fleet.leave(party.pod.full_name)
+        self._fleet.remove_pod(party.pod.full_name)
         outcome = self._placed(stand_in, party)
         names = [claim_name(claim) for claim in party.claims]
         self._stand(party.pod, node, demand(self._sized(party.pod)), names)
@@ -510,7 +510,7 @@ class _Round:
 
     def _hold(self, claim: str, allocation: AllocationResult) -> None:
         self._there[claim] = allocation
-        self._fleet.reopen(self._allocator.hold(claim, allocation))
+        self._fleet.reopen(self._allocator.set_allocation(claim, allocation))
 
     def _settle(self, party: Party, placed: Placed | MemberPlaced) -> None:
         """The party has its node and its devices from now on."""
@@ -518,13 +518,13 @@ class _Round:
         names = [claim_name(claim) for claim in party.claims]
         if party.pod is None:
             # A claim by itself counts as a pod that asks for nothing.
-            self._fleet.stand(("claim", *names), placed.node, Occupant(("", ""), placed.amounts))
+            self._fleet.add_pod(("claim", *names), placed.node, Occupant(("", ""), placed.amounts))
         else:
             self._nodes[party.pod.full_name] = placed.node
             if not party.pod.spec.node_name:
                 self._stand(party.pod, placed.node, placed.amounts, names)
         for name, allocation in placed.given.items():
-            self._given.append(Given(name, placed.node, allocation))
+            self._given.append(ClaimAllocation(name, placed.node, allocation))
             self._hold(name, allocation)
 
     def _refuse(self, party: Party, wanted: Sequence[ResourceClaim], outcome: Unplaced) -> None:
@@ -532,7 +532,7 @@ class _Round:
         shared: tuple[Refusal, ...] = ()
         if party.pod is not None:
             self._unplaced[party.pod.full_name] = (set(names), outcome.message)
-            helps = helped_by(party.pod, self._fleet)
+            helps = queueing_hint(party.pod, self._fleet)
             if helps is not None:
                 self._hoping[party.pod.full_name] = ((party,), helps)
         empty = lack_of_nodes(self._world, self._settings)
@@ -541,7 +541,8 @@ class _Round:
         elif names and (self._only is None or self._only in names):
             shared = self._reasons(outcome, names)
         self._refused += [
-            Refused(name, Refusals(shared, name, alone=len(names) == 1)) for name in names
+            UnsatisfiedClaim(name, ClaimRefusals(shared, name, alone=len(names) == 1))
+            for name in names
         ]
 
     def _reasons(self, outcome: Unplaced, names: Sequence[str]) -> tuple[Refusal, ...]:
@@ -553,13 +554,15 @@ class _Round:
         return self._known[outcome.kind]
 
     def _refuse_missing(self, party: Party) -> None:
-        self._refused += [Refused(each.claim, (for_lack_of(each),)) for each in party.missing]
+        self._refused += [
+            UnsatisfiedClaim(each.claim, (for_lack_of(each),)) for each in party.missing
+        ]
         pod = f"pod {party.pod.full_name}" if party.pod else ""
         for name in map(claim_name, party.claims):
             if name not in self._there:
                 fact = f"{pod} uses a claim or template that does not exist"
                 refusal = on_any_node(name, Code.OTHER_CLAIM, fact, "see its other claims")
-                self._refused.append(Refused(name, (refusal,)))
+                self._refused.append(UnsatisfiedClaim(name, (refusal,)))
 
 
 def _together(parties: Iterator[Party]) -> list[list[Party]]:

@@ -42,8 +42,8 @@ from dryrack.placement.gangs.dialects import (
     gang_of,
     membership,
 )
-from dryrack.placement.whatif.admission import Refusals, completed_pods, refusals
-from dryrack.placement.whatif.facts import Fact
+from dryrack.placement.whatif.admission import AdmissionRefusals, completed_pods, refusals
+from dryrack.placement.whatif.cluster_context import Fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import PodResourceClaim
     from dryrack.kinds.quantity import Quantity
     from dryrack.placement.gangs.dialects import Definition
-    from dryrack.placement.whatif.admission import Refusal
+    from dryrack.placement.whatif.admission import AdmissionRefusal
 
 _Kind = TypeVar("_Kind", bound=KubernetesObject)
 
@@ -82,7 +82,7 @@ class Party:
     # The gang of the pod.
     membership: Membership | Flaw | None = None
     # Why the API server does not create the pod.
-    refusal: Refusal | None = None
+    refusal: AdmissionRefusal | None = None
 
     @property
     def is_bound(self) -> bool:
@@ -277,7 +277,7 @@ class _Named:
         return ExtendedResources.of(pod, self.classes, name=name, made=self.claims.get(full))
 
 
-def _add_refusals(party: Party, refused: Refusals) -> Party:
+def _add_refusals(party: Party, refused: AdmissionRefusals) -> Party:
     """Return the party without the claims that the API server refuses."""
     if party.pod is not None and party.pod.full_name in refused.pods:
         return replace(party, refusal=refused.pods[party.pod.full_name])

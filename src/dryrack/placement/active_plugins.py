@@ -46,7 +46,7 @@ Kind = tuple[Hashable, Hashable]
 Group = tuple[Hashable, ...]
 
 
-class PluginsInPlay(msgspec.Struct, frozen=True):
+class ActivePlugins(msgspec.Struct, frozen=True):
     """Checks and scorers for one pod, each with its plugin; scorers with their weights."""
 
     pod: PodConstraints
@@ -68,7 +68,7 @@ class PluginsInPlay(msgspec.Struct, frozen=True):
     signing: Sequence[Plugin]
 
     @staticmethod
-    def of(pod: PodConstraints, fleet: Fleet, profile: Profile) -> PluginsInPlay:
+    def of(pod: PodConstraints, fleet: Fleet, profile: Profile) -> ActivePlugins:
         calls = _calls_of(pod, fleet, profile)
         checks, signing = _checks(pod, fleet, calls.filters)
         of_cluster = [each for each in checks if each[0].sees_cluster]
@@ -92,7 +92,7 @@ class PluginsInPlay(msgspec.Struct, frozen=True):
                 device_scorers.append((plugin, weight, scorer))
             else:
                 cluster_scorers.append((plugin, weight, scorer))
-        return PluginsInPlay(
+        return ActivePlugins(
             pod,
             profile,
             checks,

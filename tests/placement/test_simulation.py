@@ -14,7 +14,7 @@ from tests.placement.test_refusals import wish
 
 from dryrack.allocation import LiveAllocator
 from dryrack.placement import Cluster, Fleet, Occupant, Placed, Unplaced, place
-from dryrack.placement.trial import Trial
+from dryrack.placement.simulation import Simulation
 
 if TYPE_CHECKING:
     from dryrack.kinds.core import Pod
@@ -45,18 +45,18 @@ def books(there: Cluster) -> object:
     claims = sorted({c for s in fleet.states() for o in s.occupants.values() for c in o.claims})
     return (
         [(each.name, each.used, each.occupants) for each in fleet.states()],
-        [(name, there.allocator.held(name), set(fleet.users(name))) for name in claims],
+        [(name, there.allocator.allocation_of(name), set(fleet.users(name))) for name in claims],
     )
 
 
 def settle(there: Cluster, key: str, cpu: int, count: int) -> Placed | Unplaced:
     """A pod and its claim are placed, and are there from now on."""
-    with Trial(there) as trial:
-        placed = _tried(there, trial, key, cpu, count)
+    with Simulation(there) as simulation:
+        placed = _tried(there, simulation, key, cpu, count)
     if isinstance(placed, Placed):
         assert isinstance(there.allocator, LiveAllocator)
-        there.fleet.stand(key, placed.node, _occupant(key, cpu))
-        there.fleet.reopen(there.allocator.hold(f"n/{key}", placed.allocations[0]))
+        there.fleet.add_pod(key, placed.node, _occupant(key, cpu))
+        there.fleet.reopen(there.allocator.set_allocation(f"n/{key}", placed.allocations[0]))
     return placed
 
 
@@ -64,10 +64,14 @@ def _occupant(key: str, cpu: int) -> Occupant:
     return Occupant.of(asking(cpu), claims=[f"n/{key}"])
 
 
-def _tried(there: Cluster, trial: Trial, key: str, cpu: int, count: int) -> Placed | Unplaced:
+def _tried(
+    there: Cluster, simulation: Simulation, key: str, cpu: int, count: int
+) -> Placed | Unplaced:
     placed = place(asking(cpu), (wish(count, key),), (), there)
     if isinstance(placed, Placed):
-        trial.stand(key, _occupant(key, cpu), placed.node, {f"n/{key}": placed.allocations[0]})
+        simulation.add_pod(
+            key, _occupant(key, cpu), placed.node, {f"n/{key}": placed.allocations[0]}
+        )
     return placed
 
 
@@ -78,9 +82,9 @@ def test_everything_is_as_it_was_after_a_failure() -> None:
     before = books(there)
 
     def fail() -> None:
-        with Trial(there) as trial:
-            trial.remove("first")
-            _tried(there, trial, "second", 4, 2)
+        with Simulation(there) as simulation:
+            simulation.remove_pod("first")
+            _tried(there, simulation, "second", 4, 2)
             assert books(there) != before
             raise ValueError("on the way")
 
@@ -95,8 +99,8 @@ def test_a_pod_that_is_removed_leaves_its_devices_to_others() -> None:
     there = cluster()
     for name in NAMES:
         settle(there, name, 1, DEVICES)
-    with Trial(there) as trial:
-        trial.remove("b")
+    with Simulation(there) as simulation:
+        simulation.remove_pod("b")
         placed = place(asking(1), (wish(1, "new"),), (), there)
 
     assert isinstance(placed, Placed)
@@ -109,25 +113,25 @@ def test_a_claim_that_another_pod_has_stays_allocated() -> None:
     there = cluster()
     assert isinstance(there.allocator, LiveAllocator)
     settle(there, "first", 1, 1)
-    there.fleet.stand("second", there.fleet.node_of("first"), _occupant("first", 1))
-    with Trial(there) as trial:
-        trial.remove("first")
-        assert there.allocator.held("n/first") is not None
-        trial.remove("second")
-        assert there.allocator.held("n/first") is None
+    there.fleet.add_pod("second", there.fleet.node_of("first"), _occupant("first", 1))
+    with Simulation(there) as simulation:
+        simulation.remove_pod("first")
+        assert there.allocator.allocation_of("n/first") is not None
+        simulation.remove_pod("second")
+        assert there.allocator.allocation_of("n/first") is None
 
-    assert there.allocator.held("n/first") is not None
+    assert there.allocator.allocation_of("n/first") is not None
 
 
 def test_a_trial_is_rewound_to_a_mark() -> None:
     """What was before the mark stays until the end."""
     there = cluster()
-    with Trial(there) as trial:
-        _tried(there, trial, "first", 1, 1)
-        mark = trial.mark()
+    with Simulation(there) as simulation:
+        _tried(there, simulation, "first", 1, 1)
+        mark = simulation.mark()
         before = books(there)
-        _tried(there, trial, "second", 1, 1)
-        trial.rewind(mark)
+        _tried(there, simulation, "second", 1, 1)
+        simulation.rewind(mark)
 
         assert books(there) == before
 
@@ -143,12 +147,14 @@ def test_decisions_after_trials_are_those_of_a_cluster_without(seed: int) -> Non
         key = f"p{number}"
         cpu = random.randint(0, 3)
         count = random.randint(1, DEVICES)
-        with Trial(tried) as trial:
+        with Simulation(tried) as simulation:
             for other in random.sample(range(12), 4):
                 if random.random() < 0.5:
-                    trial.remove(f"p{other}")
+                    simulation.remove_pod(f"p{other}")
                 else:
-                    _tried(tried, trial, f"x{other}", random.randint(0, 3), random.randint(1, 2))
+                    _tried(
+                        tried, simulation, f"x{other}", random.randint(0, 3), random.randint(1, 2)
+                    )
         assert books(tried) == books(plain)
         ours, wanted = (settle(each, key, cpu, count) for each in (tried, plain))
         # Which obstacle a node names that has several depends on when it was asked.

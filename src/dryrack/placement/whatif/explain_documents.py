@@ -19,17 +19,17 @@ from dryrack.placement.views.gangs import GangView, gangs_of
 from dryrack.placement.whatif.explain import (
     Explanation,
     explain_claim_alone,
-    stories,
+    explain_nodes,
     texts_of,
 )
 from dryrack.placement.whatif.gang_remedies import helpful_to_gang
+from dryrack.placement.whatif.hypothetical import with_only_pending
 from dryrack.placement.whatif.pod_explanation import (
+    describe_siblings,
     explain_claim,
     explain_pod,
     party_of,
-    siblings_of,
 )
-from dryrack.placement.whatif.present import as_now_for
 from dryrack.placement.whatif.what_if import UNKNOWN_GANG, on_any_node, what_if
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dryrack.allocation import Obstacle
     from dryrack.kinds.core import Pod
     from dryrack.placement.whatif.answers import GangOutcome, WhatIf
-    from dryrack.placement.whatif.explain import NodeStory
+    from dryrack.placement.whatif.explain import NodeExplanation
     from dryrack.placement.whatif.pod_explanation import PodExplanation
     from dryrack.placement.whatif.what_if import Settings
     from dryrack.placement.whatif.world import World
@@ -47,7 +47,7 @@ _Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SchedulerMessage:
     """What a scheduler told a pod, and when."""
 
     scheduler: str
@@ -56,7 +56,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class CaseDocument:
+class ExplainDocument:
     """What is the matter with something, as programs read it."""
 
     document: _Document
@@ -67,7 +67,7 @@ class CaseDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseDocuments:
+class ExplainDocuments:
     """Documents about a world; `settings` makes those of one decision."""
 
     world: World
@@ -77,27 +77,27 @@ class CaseDocuments:
     # Whether others are served before it, as files have them.
     is_of_files: bool = False
 
-    def of(self, kind: str, name: str) -> CaseDocument:
+    def of(self, kind: str, name: str) -> ExplainDocument:
         """The case of a `pod`, a `claim` or a `gang`, by "namespace/name"."""
         if kind == "pod":
             return self.of_pod(name)
         return self.of_claim(name) if kind == "claim" else self.of_gang(find_gang(self.world, name))
 
-    def of_pod(self, name: str) -> CaseDocument:
+    def of_pod(self, name: str) -> ExplainDocument:
         """Where it is or would go, or why nowhere; of one that waits with its gang, the gang's."""
         pod = party_of(self.world, name).pod
         assert pod is not None, "the party has a pod"
-        gang = waiting_gang(self.world, pod)
+        gang = pending_gang_of(self.world, pod)
         if gang is not None:
             return self.of_gang(gang)
-        world = self.world if self.is_of_files else as_now_for(self.world, {name})
+        world = self.world if self.is_of_files else with_only_pending(self.world, {name})
         story = explain_pod(world, name, self.settings(), traced=self.is_traced)
         is_served = bool(story.node or (self.is_of_files and story.chosen))
         document = _pod_document(story, pod)
-        siblings = "" if is_served else siblings_of(self.world, pod, self.settings())
-        return CaseDocument(document | ({"siblings": siblings} if siblings else {}), is_served)
+        siblings = "" if is_served else describe_siblings(self.world, pod, self.settings())
+        return ExplainDocument(document | ({"siblings": siblings} if siblings else {}), is_served)
 
-    def of_claim(self, name: str) -> CaseDocument:
+    def of_claim(self, name: str) -> ExplainDocument:
         """What it has, or the case of the pod that it waits for."""
         views = claims_of(self.world.claims, self.world.pods)
         found = {f"{each.namespace}/{each.name}": each for each in views}
@@ -105,29 +105,31 @@ class CaseDocuments:
             raise ContentError(f"claim {name!r} not found; {hint(name, found)}")
         view = found[name]
         if view.devices or view.node:
-            return CaseDocument(view.document(), True)
+            return ExplainDocument(view.document(), True)
         if view.pods:
             case = self.of_pod(f"{view.namespace}/{view.pods[0]}")
             note = f"claim {name} is not allocated, because its pod has no node:"
-            return CaseDocument(case.document, case.is_served, (note, *case.notes))
+            return ExplainDocument(case.document, case.is_served, (note, *case.notes))
         note = f"claim {name} is not allocated, because no pod uses it. For a pod that uses it:"
-        story = explain_claim(as_now_for(self.world, (), {name}), name, self.settings())
-        return CaseDocument(story_document(story), False, (note,))
+        story = explain_claim(with_only_pending(self.world, (), {name}), name, self.settings())
+        return ExplainDocument(claim_document(story), False, (note,))
 
-    def of_gang(self, gang: GangView) -> CaseDocument:
+    def of_gang(self, gang: GangView) -> ExplainDocument:
         """What it has, or where its members would go, and what the next one lacks."""
         if not gang.waiting:
-            return CaseDocument({"gangs": [gang.document()]}, gang.is_placed)
+            return ExplainDocument({"gangs": [gang.document()]}, gang.is_placed)
         return gang_document(world_of_gang(self.world, gang), gang, self.settings)
 
 
-def gang_document(world: World, gang: GangView, settings: Callable[[], Settings]) -> CaseDocument:
+def gang_document(
+    world: World, gang: GangView, settings: Callable[[], Settings]
+) -> ExplainDocument:
     """Where the gang goes in this world, or why not and what it lacks."""
     name = (gang.key.namespace, gang.key.name)
-    return gang_outcomes(world, outcomes_of(what_if(world, settings()), name), settings)
+    return document_of_gangs(world, find_gang_outcomes(what_if(world, settings()), name), settings)
 
 
-def outcomes_of(outcome: WhatIf, name: tuple[str, str]) -> list[GangOutcome]:
+def find_gang_outcomes(outcome: WhatIf, name: tuple[str, str]) -> list[GangOutcome]:
     """Those of the gang of this namespace and name, or `ContentError` with what was meant."""
     known = {f"{g.key.namespace}/{g.key.name}": None for g in outcome.gangs if g.key is not None}
     found = [each for each in outcome.gangs if each.key and each.key[1:3] == name]
@@ -137,21 +139,25 @@ def outcomes_of(outcome: WhatIf, name: tuple[str, str]) -> list[GangOutcome]:
     return found
 
 
-def gang_outcomes(
+def document_of_gangs(
     world: World, found: list[GangOutcome], settings: Callable[[], Settings]
-) -> CaseDocument:
+) -> ExplainDocument:
     """The same of outcomes that are known."""
     documents = [
         {
             **each.document(),
-            "claims": [story_document(story) for story in lacking(world, each, settings)],
+            "claims": [
+                claim_document(story) for story in explain_gang_claims(world, each, settings)
+            ],
         }
         for each in found
     ]
-    return CaseDocument({"gangs": documents}, not any(each.message for each in found))
+    return ExplainDocument({"gangs": documents}, not any(each.message for each in found))
 
 
-def lacking(world: World, gang: GangOutcome, settings: Callable[[], Settings]) -> list[Explanation]:
+def explain_gang_claims(
+    world: World, gang: GangOutcome, settings: Callable[[], Settings]
+) -> list[Explanation]:
     """Return the stories of the claims of the first pod that does not fit, and what would help."""
     first = next((pod for pod, message in gang.waiting.items() if message), "")
     claims = [
@@ -170,7 +176,11 @@ def lacking(world: World, gang: GangOutcome, settings: Callable[[], Settings]) -
     }
     found = [_without_holders(story, holders) for story in told if story.nodes]
     if not found and changes:
-        nodes = stories([on_any_node("", Code.UNDECIDED, *UNKNOWN_GANG)]) if gang.is_unknown else ()
+        nodes = (
+            explain_nodes([on_any_node("", Code.UNDECIDED, *UNKNOWN_GANG)])
+            if gang.is_unknown
+            else ()
+        )
         return [Explanation(f"pod {first}", None, False, nodes, texts_of(changes), ())]
     return found
 
@@ -199,7 +209,7 @@ def find_gang(world: World, name: str) -> GangView:
     return views[name]
 
 
-def waiting_gang(world: World, pod: Pod) -> GangView | None:
+def pending_gang_of(world: World, pod: Pod) -> GangView | None:
     """The gang that a pod waits with, if it does."""
     for gang in gangs_of(world.pods, world.groups):
         if gang.key.namespace == pod.metadata.namespace and pod.metadata.name in gang.waiting:
@@ -210,19 +220,19 @@ def waiting_gang(world: World, pod: Pod) -> GangView | None:
 def world_of_gang(world: World, gang: GangView) -> World:
     """The world as it is now for the members of a gang."""
     members = {f"{gang.key.namespace}/{name}" for name in (*gang.placed, *gang.waiting)}
-    return as_now_for(world, members)
+    return with_only_pending(world, members)
 
 
-def said_to(pod: Pod) -> Said | None:
+def scheduler_message_of(pod: Pod) -> SchedulerMessage | None:
     """Return the message in the pod's condition; None if no scheduler has tried the pod."""
     scheduler = pod.spec.scheduler_name or "default-scheduler"
     for each in pod.status.conditions:
         if each.type == "PodScheduled" and each.status == "False":
-            return Said(scheduler, each.message, each.last_transition_time or "")
+            return SchedulerMessage(scheduler, each.message, each.last_transition_time or "")
     return None
 
 
-def story_document(story: Explanation) -> _Document:
+def claim_document(story: Explanation) -> _Document:
     """The story of a claim as programs read it."""
     given = story.given
     return {
@@ -236,7 +246,7 @@ def story_document(story: Explanation) -> _Document:
 
 
 def _pod_document(story: PodExplanation, pod: Pod) -> _Document:
-    said = said_to(pod)
+    said = scheduler_message_of(pod)
     found: _Document = {
         "pod": story.pod,
         "schedulerName": story.scheduler,
@@ -259,7 +269,7 @@ def _pod_document(story: PodExplanation, pod: Pod) -> _Document:
     return found
 
 
-def _node(story: NodeStory) -> _Document:
+def _node(story: NodeExplanation) -> _Document:
     reasons = [_reason(each) for each in story.obstacles]
     return {"node": story.node, "alike": list(story.alike), "reasons": reasons}
 

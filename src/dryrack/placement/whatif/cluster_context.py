@@ -62,7 +62,7 @@ _BY_LABELS = ("Service", "ReplicationController")
 _OWNERS = (*_BY_LABELS, "ReplicaSet", "StatefulSet", "Deployment")
 
 
-def fact(document: Document) -> Typed | tuple[Problem, ...] | None:
+def decode_fact(document: Document) -> Typed | tuple[Problem, ...] | None:
     """Return the fact that a document of one of Kubernetes' own kinds states, if it states one."""
     if document.kind in _ADMISSION:
         try:
@@ -80,7 +80,7 @@ def fact(document: Document) -> Typed | tuple[Problem, ...] | None:
         return None
 
 
-def tell(fleet: Fleet, facts: Iterable[Fact]) -> None:
+def load_into(fleet: Fleet, facts: Iterable[Fact]) -> None:
     """The fleet knows of these from now on."""
     for each in facts:
         metadata = each.metadata

@@ -1,12 +1,12 @@
 """
-A trial: what would be if some pods were elsewhere, or gone.
+A simulation: what would be if some pods were elsewhere, or gone.
 
 Within it pods come to nodes with the devices of their claims, and others go with theirs, in the
 same books that decisions are made on; at the end everything is as it was, whatever happened. What
 turns out well is done again for real by whoever asked.
 
-    with Trial(cluster) as trial:
-        trial.remove(victim)
+    with Simulation(cluster) as simulation:
+        simulation.remove_pod(victim)
         outcome = place(pod, wanted, allocated, cluster)
 
 Trials nest; an inner one ends first. Nothing else may change the books meanwhile.
@@ -37,16 +37,16 @@ _Value = TypeVar("_Value")
 
 
 @runtime_checkable
-class HoldsDevices(Protocol):
+class StoresAllocations(Protocol):
     """Knows which devices claims have, as `LiveAllocator` does."""
 
-    def held(self, claim: str) -> AllocationResult | None: ...
+    def allocation_of(self, claim: str) -> AllocationResult | None: ...
 
-    def hold(self, claim: str, allocation: AllocationResult | None) -> AffectedNodes: ...
+    def set_allocation(self, claim: str, allocation: AllocationResult | None) -> AffectedNodes: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PodPlacement:
     """Where a pod was, with the devices of its claims."""
 
     key: Hashable
@@ -55,13 +55,13 @@ class Place:
     devices: Mapping[str, AllocationResult]
 
 
-class Trial:
+class Simulation:
     """Changes to a cluster that are taken back, the last first."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._fleet = cluster.fleet
-        assert isinstance(cluster.allocator, HoldsDevices), "the allocator holds devices"
-        self._allocator: HoldsDevices = cluster.allocator
+        assert isinstance(cluster.allocator, StoresAllocations), "the allocator holds devices"
+        self._allocator: StoresAllocations = cluster.allocator
         self._undo: list[Callable[[], object]] = []
 
     def __enter__(self) -> Self:
@@ -79,7 +79,7 @@ class Trial:
         """How far the trial has come, to rewind to it."""
         return len(self._undo)
 
-    def stand(
+    def add_pod(
         self,
         key: Hashable,
         occupant: Occupant,
@@ -89,9 +89,9 @@ class Trial:
         """The pod is on the node, and these claims have these devices."""
         self._move(key, occupant, node)
         for claim, allocation in (allocations or {}).items():
-            self.hold(claim, allocation)
+            self.set_allocation(claim, allocation)
 
-    def remove(self, key: Hashable) -> Place | None:
+    def remove_pod(self, key: Hashable) -> PodPlacement | None:
         """
         The pod is gone; a claim that no other pod on a node has is free.
 
@@ -100,22 +100,22 @@ class Trial:
         occupant = self._fleet.occupant(key)
         if occupant is None:
             return None
-        held = ((claim, self._allocator.held(claim)) for claim in occupant.claims)
+        held = ((claim, self._allocator.allocation_of(claim)) for claim in occupant.claims)
         devices = {claim: allocation for claim, allocation in held if allocation is not None}
-        place = Place(key, occupant, self._fleet.node_of(key), devices)
+        place = PodPlacement(key, occupant, self._fleet.node_of(key), devices)
         self._move(key, None, "")
         for claim in occupant.claims:
             if not self._fleet.users(claim):
-                self.hold(claim, None)
+                self.set_allocation(claim, None)
         return place
 
-    def put_back(self, place: Place) -> None:
+    def put_back(self, place: PodPlacement) -> None:
         """The pod is again where it was, with what it had."""
-        self.stand(place.key, place.occupant, place.node, place.devices)
+        self.add_pod(place.key, place.occupant, place.node, place.devices)
 
-    def hold(self, claim: str, allocation: AllocationResult | None) -> None:
+    def set_allocation(self, claim: str, allocation: AllocationResult | None) -> None:
         """The claim has these devices, or none."""
-        before = self._allocator.held(claim)
+        before = self._allocator.allocation_of(claim)
         self._undo.append(partial(self._hold, claim, before))
         self._hold(claim, allocation)
 
@@ -147,7 +147,7 @@ class Trial:
         entries[key] = value
 
     def _hold(self, claim: str, allocation: AllocationResult | None) -> None:
-        self._fleet.reopen(self._allocator.hold(claim, allocation))
+        self._fleet.reopen(self._allocator.set_allocation(claim, allocation))
 
     def _move(self, key: Hashable, occupant: Occupant | None, node: str) -> None:
         before = self._fleet.occupant(key), self._fleet.node_of(key)
@@ -156,9 +156,9 @@ class Trial:
 
     def _put(self, key: Hashable, occupant: Occupant | None, node: str) -> None:
         if occupant is None:
-            self._fleet.leave(key)
+            self._fleet.remove_pod(key)
         else:
-            self._fleet.stand(key, node, occupant)
+            self._fleet.add_pod(key, node, occupant)
 
 
 def _made_on(node: str, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:

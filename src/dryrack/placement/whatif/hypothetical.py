@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _GANGS_FIRST = -(2**31) - 1
 
 
-def as_now_for(world: World, pods: Collection[str], claims: Collection[str] = ()) -> World:
+def with_only_pending(world: World, pods: Collection[str], claims: Collection[str] = ()) -> World:
     """Only these pods, and claims that no pod uses, have yet to be served; by "ns/name"."""
     kept = _kept_from(world, pods)
     own = {
@@ -99,7 +99,7 @@ def _key(said: Membership | Flaw | None) -> GangKey | None:
     return said.key if isinstance(said, Membership) else None
 
 
-def as_before(world: World, party: Party) -> World:
+def as_if_unbound(world: World, party: Party) -> World:
     """The pod of the party has no node yet, and claims that only it uses have no devices."""
     assert party.pod is not None, "a claim by itself is nowhere"
     pod = changed(party.pod, spec=changed(party.pod.spec, node_name=""))
@@ -115,7 +115,7 @@ def as_before(world: World, party: Party) -> World:
     return replace(world, parties=tuple(map(before, world.parties)))
 
 
-def near(world: World, nodes: Collection[str]) -> World:
+def restricted_to_nodes(world: World, nodes: Collection[str]) -> World:
     """These nodes alone, with what is on them, and with all that is on no node in particular."""
 
     def stays(each: Pod | ResourceClaim) -> bool:
