@@ -12,8 +12,9 @@ from tests.apiserver.replay import EmbeddedServer, embedded_server
 from dryrack.apiserver.runtime_config import RuntimeConfig, RuntimeConfigError, parse
 from dryrack.client.client import Client
 from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster.assembly import assemble_engines
 from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
-from dryrack.cluster.engines import Wiring, families, running_engines
+from dryrack.cluster.engines import Wiring, running_engines
 from dryrack.kinds.registry import BUILTINS
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def test_engines_do_not_ask_again_for_what_is_not_served(caplog: pytest.LogCaptu
         def around(engine: str) -> Wiring:
             return Wiring(Client(noting, agent=engine), clock, plane.options.chance)
 
-        async with running_engines(families(), around):
+        async with running_engines(assemble_engines(), around):
             await clock.advance(5)
             first = list(noting.asked)
             await clock.advance(3600)

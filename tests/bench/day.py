@@ -28,12 +28,11 @@ from dryrack.apiserver.verbs.event_expiry import EVENT_SECONDS
 from dryrack.base.limits import WATCH_LOG_EVENTS_MAX
 from dryrack.client.endpoints import CLASSES, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.cluster.assembly import EngineOptions
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.engines import families
 from dryrack.cluster.initial_objects import virtual_node
 from dryrack.cluster.ports import SeededChance
-from dryrack.controllers.slices import PublisherSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -142,7 +141,7 @@ async def day(nodes: int, **bounds: Any) -> AsyncIterator[Day]:
     clock = VirtualClock()
     options = ControlPlaneOptions(clock=clock, chance=SeededChance(), **bounds)
     # Nothing fails here, so nothing is looked at again, and leases outlast the day.
-    rest = families(lambda: PublisherSettings(resync_seconds=LONG), node_lease_seconds=LONG)
+    rest = EngineOptions(resync_seconds=LONG, node_lease_seconds=LONG)
     async with embedded(options, engines=rest) as cluster:
         client = cluster.client
         await client.create(CLASSES, _class())

@@ -29,8 +29,8 @@ from rich.table import Table
 from tests.bench import load
 
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
+from dryrack.cluster import EngineOptions, load_catalogue
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.engines import families, with_catalogue
 from dryrack.cluster.initial_objects import virtual_node
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ async def _apart(option: str, count: int) -> list[float]:
 
 async def _partitioned(count: int) -> float:
     """Bytes that the process grew by when nodes came, after the first."""
-    async with embedded(engines=families(with_catalogue)) as cluster:
+    async with embedded(engines=EngineOptions(catalogue=load_catalogue())) as cluster:
         await _add_machines(cluster, range(1))
         before = load.memory(os.getpid())
         _say(count, "partitioned machines published")

@@ -87,7 +87,15 @@ def decided(nodes: int, pods: int, *, zone: str = "") -> float:
 
 async def scheduled(nodes: int, pods: int) -> float:
     """Processor seconds per pod on a plane."""
-    every = ("kubelet", "eviction", "nodes", "garbage", "claims", "daemonsets", "slices")
+    every = (
+        "kubelet",
+        "taint-eviction",
+        "nodes",
+        "garbage-collector",
+        "claims",
+        "daemonsets",
+        "slices",
+    )
     async with embedded(without=every) as cluster:
         client = cluster.client
         await client.create(CLASSES, _class())

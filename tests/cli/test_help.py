@@ -12,7 +12,7 @@ import typer
 
 from dryrack.base.version import __version__
 from dryrack.cli.main import ENGINES, app
-from dryrack.cluster.engines import families
+from dryrack.cluster.assembly import assemble_engines
 
 COMMANDS = [
     *("", "allocate", "explain", "lint", "up", "down", "publish", "hardware", "demo"),
@@ -54,7 +54,7 @@ def test_many_options_are_shown_in_groups(command: str) -> None:
 
 def test_the_engines_that_can_be_left_out_are_named() -> None:
     """In the order in which they start; the text is fixed so that help need not load them."""
-    names = [name for family in families() for name in family.engines]
+    names = [name for family in assemble_engines() for name in family.engines]
 
     assert ENGINES.split(", ") == names
 

@@ -28,7 +28,8 @@ Raw = dict[str, Any]
 PODS = 100
 NODES = ("node-1", "node-2")
 OURS = (
-    *("scheduler", "claims", "garbage", "namespaces", "accounts", "nodes", "eviction"),
+    *("scheduler", "claims", "garbage-collector", "namespaces", "serviceaccounts"),
+    *("nodes", "taint-eviction"),
     *("deployments", "replicasets", "daemonsets", "statefulsets", "jobs", "cronjobs", "volumes"),
 )
 _RELEASE = RELEASES["1.36"]

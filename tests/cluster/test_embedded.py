@@ -11,6 +11,7 @@ import pytest
 from dryrack.base.errors import DryrackError
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster.assembly import EngineOptions, assemble_engines
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import Family, UnknownEngineError, Wiring, running_engines
@@ -125,6 +126,22 @@ def test_an_engine_can_be_left_out_by_name() -> None:
 
     asyncio.run(scenario())
     assert ran == [("claims",)]
+
+
+@pytest.mark.parametrize(
+    ("old", "name"),
+    [
+        ("garbage", "garbage-collector"),
+        ("accounts", "serviceaccounts"),
+        ("eviction", "taint-eviction"),
+    ],
+)
+def test_an_engine_can_be_left_out_by_the_name_of_release_0_2(old: str, name: str) -> None:
+    """Scripts that use the old names still work."""
+    families = assemble_engines(EngineOptions(without=(old,)))
+
+    assert name not in {engine for family in families for engine in family.engines}
+    assert len(families[0].engines) == len(assemble_engines()[0].engines) - 1
 
 
 def test_what_a_block_raises_comes_out_as_it_was() -> None:

@@ -10,9 +10,9 @@ import pytest
 from dryrack.allocation import Features, LiveAllocator
 from dryrack.client.endpoints import PODS
 from dryrack.client.timekeeping import VirtualClock, settle
+from dryrack.cluster.assembly import EngineOptions
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.engines import families
 from dryrack.cluster.initial_objects import add_nodes, add_objects
 from dryrack.kinds.documents import read
 
@@ -53,7 +53,7 @@ async def phase(gates: dict[str, bool]) -> str:
     """What becomes of a pod whose only device is tainted."""
     clock = VirtualClock()
     allocator = partial(LiveAllocator, features=Features.from_gates(gates))
-    engines = families(allocator=allocator)
+    engines = EngineOptions(allocator=allocator)
     async with embedded(ControlPlaneOptions(clock=clock), engines=engines) as cluster:
         await add_nodes(cluster.client, 1)
         await add_objects(cluster.plane, read(TAINTED, "tainted.yaml").documents)

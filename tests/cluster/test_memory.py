@@ -15,9 +15,9 @@ from tests.bench.soak import soaking
 from dryrack.client import endpoints
 from dryrack.client.endpoints import CLAIMS, CLASSES, DEPLOYMENTS, NODES, PODS, SLICES, TEMPLATES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.cluster import EngineOptions, Family, Wiring, assemble_engines, load_catalogue
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.engines import Family, Wiring, families, with_catalogue
 from dryrack.cluster.initial_objects import virtual_node
 
 if TYPE_CHECKING:
@@ -56,7 +56,10 @@ async def whole_cluster() -> AsyncIterator[tuple[EmbeddedCluster, VirtualClock, 
     """All engines, the catalogue, and one that reads along."""
     clock = VirtualClock()
     reader = Reader()
-    engines = (*families(with_catalogue), Family("reader", ("reader",), reader.run))
+    engines = (
+        *assemble_engines(EngineOptions(catalogue=load_catalogue())),
+        Family("reader", ("reader",), reader.run),
+    )
     async with embedded(ControlPlaneOptions(clock=clock), engines=engines) as cluster:
         await clock.advance(0.1)
         yield cluster, clock, reader

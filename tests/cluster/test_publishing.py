@@ -12,10 +12,9 @@ from tests.client.planes import Road, refusal, site
 from dryrack.client.client import Client
 from dryrack.client.endpoints import CLAIMS, CONFIG_MAPS, NAMESPACES, NODES, PODS, SLICES
 from dryrack.client.timekeeping import VirtualClock, settle
-from dryrack.cluster.catalogue import load_catalogue
+from dryrack.cluster import EngineOptions, Family, Wiring, assemble_engines, load_catalogue
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.engines import Family, Wiring, families, with_catalogue
 from dryrack.cluster.initial_objects import add_device_classes, add_nodes, add_objects
 from dryrack.cluster.publish_once import PATIENCE_SECONDS, Outcome, publish_once
 from dryrack.controllers.slices import PublisherSettings
@@ -79,14 +78,16 @@ def test_the_publisher_can_be_left_out() -> None:
 def test_the_catalogue_is_for_those_who_ask_for_it() -> None:
     """A node of a known instance type has nothing unless it is switched on."""
     assert asyncio.run(published(P5)) == []
-    devices = asyncio.run(published(P5, engines=families(with_catalogue)))
+    devices = asyncio.run(
+        published(P5, engines=assemble_engines(EngineOptions(catalogue=load_catalogue())))
+    )
     assert [name for name in devices if name.startswith("gpu-")] == [f"gpu-{n}" for n in range(8)]
 
 
 async def run_on_machines(instance_type: str, file: str) -> tuple[list[str], list[str]]:
     """The pods that run, and the devices that are given, on nodes that `up` starts with."""
     clock = VirtualClock()
-    engines = families(with_catalogue)
+    engines = assemble_engines(EngineOptions(catalogue=load_catalogue()))
     async with embedded(ControlPlaneOptions(clock=clock), engines=engines) as cluster:
         catalogue = load_catalogue()
         await add_device_classes(cluster.client, catalogue.device_classes.values())
@@ -129,7 +130,7 @@ def test_without_a_word_about_devices_nothing_is_written() -> None:
         at = site()
         await inhabit(at.client, *GPU_NODES)
         road = Road(at.road)
-        controllers = families()[0]
+        controllers = assemble_engines()[0]
         around = Wiring(Client(road), at.clock, at.chance)
         running = asyncio.ensure_future(controllers.run(["slices"], around))
         await at.clock.advance(300)

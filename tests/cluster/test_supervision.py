@@ -14,9 +14,9 @@ from dryrack.client.client import Selection
 from dryrack.client.endpoints import CONFIG_MAPS, DEPLOYMENTS, EVENTS, NODES, PODS
 from dryrack.client.supervision import Supervisor
 from dryrack.client.timekeeping import VirtualClock
+from dryrack.cluster.assembly import assemble_engines
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.engines import families
 from dryrack.cluster.initial_objects import KWOK_NODE
 from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.process.component_status import COMPONENTS, component_failures
@@ -47,7 +47,7 @@ async def _supervised() -> AsyncIterator[tuple[EmbeddedCluster, VirtualClock]]:
     options = ControlPlaneOptions(clock=clock, chance=CountingChance())
     async with (
         embedded(options, engines=()) as cluster,
-        supervised_engines(families(), cluster.plane),
+        supervised_engines(assemble_engines(), cluster.plane),
     ):
         await cluster.client.create(NODES, _NODE)
         yield cluster, clock

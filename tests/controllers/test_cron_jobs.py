@@ -15,9 +15,10 @@ from dryrack.client.client import Selection
 from dryrack.client.endpoints import CRON_JOBS, EVENTS, JOBS, NODES, PODS
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import VirtualClock, run_virtual, timestamp
+from dryrack.cluster.assembly import EngineOptions, assemble_engines
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.engines import families, running_engines, wanted_engines
+from dryrack.cluster.engines import running_engines
 from dryrack.controllers.cronjobs.scheduling import plan
 from dryrack.controllers.objects import uid_of
 from dryrack.controllers.writes import Plan, Report
@@ -125,9 +126,7 @@ def play(
 
 
 def only(names: tuple[str, ...]) -> tuple[Family, ...]:
-    every = families(node_lease_seconds=100 * DAY)
-    others = [name for each in every for name in each.engines if name not in names]
-    return wanted_engines(others, every)
+    return assemble_engines(EngineOptions(only=names, node_lease_seconds=100 * DAY))
 
 
 def test_a_job_is_made_at_each_time() -> None:
@@ -241,7 +240,7 @@ def test_a_job_takes_the_place_of_the_one_before_if_it_has_to() -> None:
         assert pod["metadata"]["ownerReferences"][0]["name"] == f"tick-{FIRST + 10}"
         assert await scene.told("MissingJob") == []
 
-    play(story, engines=(*FEW, "garbage"))
+    play(story, engines=(*FEW, "garbage-collector"))
 
 
 def test_a_suspended_cron_job_starts_nothing() -> None:
@@ -309,7 +308,7 @@ def test_a_history_is_kept_and_no_more() -> None:
         assert await scene.minutes() == []
         assert await scene.pods() == []
 
-    play(story, engines=(*FEW, "garbage"))
+    play(story, engines=(*FEW, "garbage-collector"))
 
 
 def test_a_zone_says_when_it_is_time() -> None:
@@ -391,7 +390,7 @@ def test_a_job_that_is_deleted_is_no_longer_active() -> None:
         assert await scene.told("MissingJob") == [f"Active job went missing: {name}"]
         assert await scene.jobs() == {}
 
-    play(story, engines=(*FEW, "garbage"))
+    play(story, engines=(*FEW, "garbage-collector"))
 
 
 def test_jobs_go_with_their_cron_job() -> None:
@@ -405,7 +404,7 @@ def test_jobs_go_with_their_cron_job() -> None:
         assert await scene.jobs() == {}
         assert await scene.pods() == []
 
-    play(story, engines=(*FEW, "garbage"))
+    play(story, engines=(*FEW, "garbage-collector"))
 
 
 def test_a_name_that_another_job_has_is_left_to_it() -> None:
@@ -438,7 +437,7 @@ def test_a_controller_that_was_away_makes_up_for_the_latest_time(
             scene = Scene(cluster, clock)
             await scene.make()
             await clock.advance(away_minutes * MINUTE + 1)
-            async with running_engines(only(("cronjobs",)), cluster.plane.around):
+            async with running_engines(only(("cronjobs",)), cluster.plane.wiring):
                 await clock.advance(1)
                 latest = away_minutes // 5 * 5
                 assert await scene.minutes() == await scene.active() == [latest]
@@ -462,7 +461,7 @@ def test_a_controller_that_dies_before_it_writes_the_status_goes_on() -> None:
             found = await cluster.client.get(CRON_JOBS, "tick", "default")
             (write, *_) = plan(found, (), clock.now(), existing={}).writes
             await cluster.client.create(JOBS, write.object)  # type: ignore[union-attr]
-            async with running_engines(only(("cronjobs",)), cluster.plane.around):
+            async with running_engines(only(("cronjobs",)), cluster.plane.wiring):
                 await clock.advance(1)
                 assert await scene.minutes() == await scene.active() == [5]
                 assert await scene.told("UnexpectedJob") == []

@@ -23,9 +23,9 @@ from dryrack.client.endpoints import (
 from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Name
 from dryrack.client.timekeeping import VirtualClock, run_virtual, settle
+from dryrack.cluster.assembly import EngineOptions
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.engines import families
 from dryrack.controllers.pods.virtual import SILENT
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ Raw = dict[str, Any]
 def play(scene: Callable[[Client, VirtualClock], Awaitable[None]], lease_seconds: int = 0) -> None:
     async def run() -> None:
         clock = VirtualClock()
-        engines = families(node_lease_seconds=lease_seconds)
+        engines = EngineOptions(node_lease_seconds=lease_seconds)
         async with embedded(ControlPlaneOptions(clock=clock), engines=engines) as cluster:
             metadata = {"name": "node-a", "annotations": {"kwok.x-k8s.io/node": "fake"}}
             await cluster.client.create(NODES, {"metadata": metadata})

@@ -18,9 +18,9 @@ from dryrack.client.endpoints import (
 )
 from dryrack.client.errors import NotFoundError
 from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.cluster.assembly import EngineOptions
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.engines import families, wanted_engines
 from dryrack.cluster.initial_objects import virtual_node
 from dryrack.controllers.volumes.protection import uses
 
@@ -227,7 +227,7 @@ def test_claims_and_volumes_can_be_deleted_without_the_engine_of_volumes() -> No
 
     async def run() -> None:
         clock = VirtualClock()
-        engines = wanted_engines(("volumes",), families())
+        engines = EngineOptions(without=("volumes",))
         async with embedded(ControlPlaneOptions(clock=clock), engines=engines) as cluster:
             await cluster.client.create(NODES, virtual_node("node-1"))
             scene = Scene(cluster, clock)

@@ -21,9 +21,10 @@ from dryrack.client.endpoints import (
 )
 from dryrack.client.errors import ForbiddenError, InvalidError
 from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.cluster.assembly import assemble_engines
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.engines import families, running_engines
+from dryrack.cluster.engines import running_engines
 from dryrack.cluster.initial_objects import virtual_node
 
 if TYPE_CHECKING:
@@ -587,11 +588,11 @@ def test_a_controller_that_starts_again_makes_no_second_volume() -> None:
         clock = VirtualClock()
         async with embedded(ControlPlaneOptions(clock=clock), engines=()) as cluster:
             scene = Scene(cluster, clock)
-            async with running_engines(families(), cluster.plane.around):
+            async with running_engines(assemble_engines(), cluster.plane.wiring):
                 await scene.make(claim("kept"), claim("left"))
                 before = await scene.bound()
             await scene.delete("left")
-            async with running_engines(families(), cluster.plane.around):
+            async with running_engines(assemble_engines(), cluster.plane.wiring):
                 await clock.advance(5)
 
             assert await scene.bound() == {"kept": before["kept"]}

@@ -26,10 +26,10 @@ from dryrack.cli.main import app
 from dryrack.client.endpoints import NAMESPACES, Endpoint
 from dryrack.client.errors import AlreadyExistsError, ApiError, NotFoundError
 from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.cluster.assembly import EngineOptions, node_plugins
 from dryrack.cluster.catalogue import load_catalogue
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.engines import families, plugin_families, with_catalogue
 from dryrack.cluster.initial_objects import (
     add_device_classes,
     add_nodes,
@@ -133,10 +133,7 @@ async def _play(
         recorder=written,
         runtime_config=parse("api/all=true"),
     )
-    engines = (
-        *families(lambda: with_catalogue(catalogue), drivers=drivers),
-        *plugin_families(drivers),
-    )
+    engines = EngineOptions(catalogue=catalogue, drivers=drivers, plugins=node_plugins(drivers))
     documents = {file: read(file.read_bytes(), str(file)).documents for file in files}
     async with embedded(options, engines=engines) as cluster:
         classes = (*catalogue.device_classes.values(), *device_classes(kinds))

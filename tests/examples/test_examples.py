@@ -18,10 +18,10 @@ from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, TAINT_RULES
 from dryrack.client.errors import NotFoundError
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.client.transport import ADMIN, Request
+from dryrack.cluster.assembly import EngineOptions, node_plugins
 from dryrack.cluster.catalogue import load_catalogue
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.engines import families, plugin_families, with_catalogue
 from dryrack.cluster.initial_objects import (
     add_device_classes,
     add_nodes,
@@ -100,7 +100,6 @@ def test_an_example_holds_on_the_embedded_plane(name: str) -> None:
     catalogue = load_catalogue()
     kinds = read_devices(example.devices, [], lambda: catalogue)
     machine = catalogue.instance_types.get(example.instance_type)
-    publishing = partial(with_catalogue, catalogue) if machine else None
     clock = VirtualClock()
     drivers = VirtualDrivers(kinds)
     options = ControlPlaneOptions(
@@ -111,7 +110,11 @@ def test_an_example_holds_on_the_embedded_plane(name: str) -> None:
     )
 
     async def run() -> None:
-        engines = (*families(publishing, drivers=drivers), *plugin_families(drivers))
+        engines = EngineOptions(
+            catalogue=catalogue if machine else None,
+            drivers=drivers,
+            plugins=node_plugins(drivers),
+        )
         async with embedded(options, engines=engines) as cluster:
             classes = catalogue.device_classes.values() if machine else device_classes(kinds)
             await add_device_classes(cluster.client, classes)

@@ -11,9 +11,9 @@ from tests.kubeletplugin.test_virtual import container, make, request
 
 from dryrack.client.endpoints import CLASSES, NODES, PODS
 from dryrack.client.timekeeping import VirtualClock, run_virtual, settle
+from dryrack.cluster.assembly import EngineOptions, node_plugins
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.engines import families, plugin_families
 from dryrack.cluster.initial_objects import add_allocation_states, virtual_node
 from dryrack.kinds.decode import to_builtins
 from dryrack.kubeletplugin import STATE_NAMESPACE, VirtualDrivers, states_of_node
@@ -124,7 +124,7 @@ def test_virtual_nodes_have_states_that_come_to_rest() -> None:
 
     async def scenario() -> list[Raw]:
         drivers = VirtualDrivers([KIND])
-        engines = (*families(drivers=drivers), *plugin_families(drivers))
+        engines = EngineOptions(drivers=drivers, plugins=node_plugins(drivers))
         async with embedded(options, engines=engines) as cluster:
             client = cluster.client
             await add_allocation_states(client)

@@ -24,9 +24,10 @@ from dryrack.client.endpoints import (
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.client.transport import ADMIN, Request
 from dryrack.cluster import load_catalogue
+from dryrack.cluster.assembly import EngineOptions, assemble_engines, node_plugins
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.engines import families, plugin_families, running_engines
+from dryrack.cluster.engines import running_engines
 from dryrack.cluster.initial_objects import virtual_node
 from dryrack.hardware import device_annotation, node_annotation
 from dryrack.kinds.decode import to_builtins
@@ -97,7 +98,7 @@ def container(name: str, *claims: Raw) -> Raw:
 
 
 def engines_with(drivers: VirtualDrivers) -> tuple[Family, ...]:
-    return (*families(drivers=drivers), *plugin_families(drivers))
+    return assemble_engines(EngineOptions(drivers=drivers, plugins=node_plugins(drivers)))
 
 
 async def reasons(client: Client, namespace: str) -> dict[str, str]:
@@ -328,7 +329,7 @@ def test_a_kubelet_that_starts_again_prepares_what_its_pods_have(annotations: Ra
 
     async def run() -> None:
         async with embedded(options, engines=()) as cluster:
-            async with running_engines(engines_with(first), cluster.plane.around):
+            async with running_engines(engines_with(first), cluster.plane.wiring):
                 for each in device_classes(KINDS):
                     await cluster.client.create(CLASSES, to_builtins(each))
                 await cluster.client.create(NODES, virtual_node("node-1"))
@@ -339,7 +340,7 @@ def test_a_kubelet_that_starts_again_prepares_what_its_pods_have(annotations: Ra
                 await clock.advance(30)
             marks = {"metadata": {"annotations": annotations}}
             await cluster.client.patch(NODES, "node-1", marks)
-            async with running_engines(engines_with(second), cluster.plane.around):
+            async with running_engines(engines_with(second), cluster.plane.wiring):
                 await clock.advance(30)
                 known = second.records(DRIVER, "node-1")
                 await cluster.client.delete(PODS, "pod0", namespace="test")
@@ -362,7 +363,7 @@ def test_a_kubelet_that_starts_again_gives_back_what_went_meanwhile() -> None:
     async def run() -> None:
         async with embedded(options, engines=()) as cluster:
             client = cluster.client
-            async with running_engines(engines_with(drivers), cluster.plane.around):
+            async with running_engines(engines_with(drivers), cluster.plane.wiring):
                 for each in device_classes(KINDS):
                     await client.create(CLASSES, to_builtins(each))
                 await client.create(NODES, virtual_node("node-1"))
@@ -375,7 +376,7 @@ def test_a_kubelet_that_starts_again_gives_back_what_went_meanwhile() -> None:
             claim["metadata"].pop("finalizers")
             await client.update(CLAIMS, claim)
             await client.delete(CLAIMS, claim["metadata"]["name"], namespace="test")
-            async with running_engines(engines_with(drivers), cluster.plane.around):
+            async with running_engines(engines_with(drivers), cluster.plane.wiring):
                 await clock.advance(1)
 
         assert before

@@ -30,9 +30,10 @@ from dryrack.client.endpoints import (
 )
 from dryrack.client.errors import ForbiddenError, InvalidError
 from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.cluster.assembly import EngineOptions, assemble_engines
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.cluster.engines import families, running_engines, wanted_engines
+from dryrack.cluster.engines import running_engines
 from dryrack.kinds.documents import unwritten
 from dryrack.placement import Settings, World, what_if_files
 from dryrack.placement.whatif.manifests import manifests
@@ -204,15 +205,14 @@ def cluster_of(seed: int) -> Seen:
     async def run() -> Seen:
         clock = VirtualClock()
         options = ControlPlaneOptions(clock=clock)
-        others = [name for each in families() for name in each.engines if name != "scheduler"]
-        scheduler = wanted_engines(others, families())
+        scheduler = assemble_engines(EngineOptions(only=("scheduler",)))
         async with embedded(options, without=("scheduler",)) as cluster:
             client = cluster.client
             refused = set()
             for endpoint, raw in made.fleet:
                 await _create(client, endpoint, raw)
             await clock.advance(SETTLED_SECONDS)
-            async with running_engines(scheduler, cluster.plane.around):
+            async with running_engines(scheduler, cluster.plane.wiring):
                 for pod in made.running:
                     refused |= await _create_pod(client, pod)
                     await clock.advance(5)
@@ -222,7 +222,7 @@ def cluster_of(seed: int) -> Seen:
             await clock.advance(SETTLED_SECONDS)
             before = await _fate(client)
             outcome = of_files(await _dump(client))
-            async with running_engines(scheduler, cluster.plane.around):
+            async with running_engines(scheduler, cluster.plane.wiring):
                 await clock.advance(SETTLED_SECONDS)
             after = await _fate(client)
             after.refused = refused

@@ -270,8 +270,9 @@ _inhabitants_option = panel("Nodes, devices, and objects")
 _place_option = panel("Name, address, and files")
 _behaviour_option = panel("Behavior")
 ENGINES = (
-    "kubelet, claims, garbage, namespaces, accounts, nodes, eviction, deployments, replicasets, "
-    "daemonsets, statefulsets, jobs, cronjobs, quotas, budgets, volumes, slices, scheduler"
+    "kubelet, claims, garbage-collector, namespaces, serviceaccounts, nodes, taint-eviction, "
+    "deployments, replicasets, daemonsets, statefulsets, jobs, cronjobs, quotas, budgets, volumes, "
+    "slices, scheduler"
 )
 
 

@@ -18,11 +18,11 @@ from dryrack.cli.output import say, show_progress
 from dryrack.cli.service import listening_address
 from dryrack.cli.views.fleet_options import NODES_MAX
 from dryrack.cluster import (
+    EngineOptions,
     UnknownEngineError,
+    assemble_engines,
     ensure_own_directory,
-    families,
     kubeconfig,
-    wanted_engines,
 )
 from dryrack.cluster.process import (
     AuthorizationMode,
@@ -116,7 +116,7 @@ def _launch(wish: Wish) -> Launch:
         state = state_of(wish.name)
         without = _names(wish.without)
         if without:
-            wanted_engines(without, families())
+            assemble_engines(EngineOptions(without=without))
     except (ClusterStateError, UnknownEngineError) as error:
         raise UsageError(str(error)) from None
     catalogue = _catalogue(wish)

@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING
 from dryrack.base.lazy import exports
 
 if TYPE_CHECKING:
+    from dryrack.cluster.assembly import (
+        EngineOptions,
+        MakeAllocator,
+        NodePlugin,
+        assemble_engines,
+        has_compute_domains,
+        node_plugins,
+    )
     from dryrack.cluster.attached import (
         Attached,
         Attachment,
@@ -23,20 +31,7 @@ if TYPE_CHECKING:
     )
     from dryrack.cluster.catalogue import load_catalogue
     from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
-    from dryrack.cluster.engines import (
-        Family,
-        MakeAllocator,
-        UnknownEngineError,
-        Wiring,
-        compute_domain_families,
-        families,
-        has_compute_domains,
-        plugin_families,
-        running_engines,
-        scheduling_family,
-        wanted_engines,
-        with_catalogue,
-    )
+    from dryrack.cluster.engines import Family, UnknownEngineError, Wiring, running_engines
     from dryrack.cluster.initial_objects import (
         add_allocation_states,
         add_compute_domains,
@@ -72,6 +67,10 @@ else:
     __getattr__ = exports(
         __name__,
         {
+            "assembly": (
+                "EngineOptions MakeAllocator NodePlugin assemble_engines has_compute_domains "
+                "node_plugins"
+            ),
             "attached": (
                 "Attached Attachment Candidacy Need check_needs connection_of new_identity "
                 "remedy stopping_by_signal"
@@ -79,11 +78,7 @@ else:
             "catalogue": "load_catalogue",
             "process.component_status": "COMPONENTS component_failures describe_failure",
             "control_plane": "ControlPlaneOptions build_control_plane",
-            "engines": (
-                "Family MakeAllocator UnknownEngineError Wiring compute_domain_families families "
-                "has_compute_domains plugin_families running_engines scheduling_family "
-                "wanted_engines with_catalogue"
-            ),
+            "engines": "Family UnknownEngineError Wiring running_engines",
             "initial_objects": (
                 "add_allocation_states add_compute_domains add_device_classes add_node "
                 "allocation_state_objects apply_objects compute_domain_objects virtual_node"
@@ -111,9 +106,11 @@ __all__ = [
     "Attachment",
     "Candidacy",
     "ControlPlaneOptions",
+    "EngineOptions",
     "Family",
     "MakeAllocator",
     "Need",
+    "NodePlugin",
     "Past",
     "PastWrite",
     "SeededChance",
@@ -127,32 +124,28 @@ __all__ = [
     "add_node",
     "allocation_state_objects",
     "apply_objects",
+    "assemble_engines",
     "build_control_plane",
     "check_needs",
     "component_failures",
-    "compute_domain_families",
     "compute_domain_objects",
     "connection_of",
     "describe_failure",
     "ensure_own_directory",
-    "families",
     "follow_snapshots",
     "has_compute_domains",
     "installed_plugins",
     "load_catalogue",
     "new_identity",
-    "plugin_families",
+    "node_plugins",
     "publisher_needs",
     "read_objects",
     "read_snapshot",
     "read_world",
     "remedy",
     "running_engines",
-    "scheduling_family",
     "stopping_by_signal",
     "typed",
     "virtual_node",
-    "wanted_engines",
-    "with_catalogue",
     "write_private",
 ]

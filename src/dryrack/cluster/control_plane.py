@@ -138,8 +138,8 @@ class ControlPlane:
     def client(self, agent: str = "dryrack") -> Client:
         return Client(self.transport, agent=agent)
 
-    def around(self, engine: str) -> Wiring:
-        """What an engine gets."""
+    def wiring(self, engine: str) -> Wiring:
+        """Return what a family of engines works with."""
         options = self.options
         return Wiring(
             self.client(engine),

@@ -13,8 +13,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dryrack.cluster.assembly import EngineOptions, assemble_engines, select_engines
 from dryrack.cluster.control_plane import ControlPlane, ControlPlaneOptions, build_control_plane
-from dryrack.cluster.engines import families, running_engines, wanted_engines
+from dryrack.cluster.engines import running_engines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
@@ -43,7 +44,7 @@ async def embedded(
     options: ControlPlaneOptions | None = None,
     *,
     without: Collection[str] = (),
-    engines: Sequence[Family] | None = None,
+    engines: EngineOptions | Sequence[Family] | None = None,
     board: FaultBoard | None = None,
 ) -> AsyncIterator[EmbeddedCluster]:
     """
@@ -52,10 +53,12 @@ async def embedded(
     `without` leaves engines out by name; `engines` are all there are, if not the usual ones. With
     a `board` they can be made to fail.
     """
-    chosen = wanted_engines(without, families() if engines is None else engines)
+    if engines is None or isinstance(engines, EngineOptions):
+        engines = assemble_engines(engines)
+    families = select_engines(engines, without=without)
     plane = build_control_plane(options or ControlPlaneOptions())
     try:
-        async with running_engines(chosen, plane.around, board):
+        async with running_engines(families, plane.wiring, board):
             yield EmbeddedCluster(plane, plane.client())
     finally:
         plane.expiry.stop()

@@ -1,9 +1,8 @@
 """
-The engines that run beside the API server, by name.
+Engines: what runs beside the API server and keeps the cluster going.
 
-An engine is whatever keeps the cluster going: the scheduler, the claims controller, the virtual
-kubelet. Each can be left out (`--without`), so that somebody else's can take its place. Engines
-come in families that share their informers.
+The scheduler, the controllers and the virtual kubelet are engines. Engines come in families that
+share their informers. `assembly` says which engines a cluster has.
 
 With a supervisor, a component that fails stops alone and starts again (see `client.supervision`).
 Without one, as in tests and scenarios, the first failure is raised: a control plane that has
@@ -15,57 +14,37 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import DryrackError, InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        AsyncIterator,
-        Awaitable,
-        Callable,
-        Collection,
-        Iterable,
-        Sequence,
-    )
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 
-    from dryrack.allocation import LiveAllocator
     from dryrack.base.metrics import Registry
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.informer import Informers
     from dryrack.client.supervision import Supervisor
     from dryrack.client.timekeeping import Timekeeper
-    from dryrack.cluster.faults.board import FaultBoard
-    from dryrack.controllers import Drivers, Engine
-    from dryrack.controllers.slices import PublisherSettings
-    from dryrack.hardware.catalogue import Catalogue, InstanceType
-    from dryrack.kinds.raw import Raw
-    from dryrack.kubeletplugin import VirtualDrivers
-    from dryrack.scheduler import SchedulerSettings
-
-
-class MakeAllocator(Protocol):
-    """Makes what hands devices out, with the chance that it takes identifiers from."""
-
-    def __call__(self, *, chance: Chance) -> LiveAllocator: ...
+    from dryrack.cluster.faults.board import FaultBoard, Life
 
 
 class UnknownEngineError(DryrackError):
-    """Somebody names an engine that there is not."""
+    """An engine is named that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What a family of engines gets: a client of its own, time and chance."""
+    """What a family of engines works with: a client of its own, a clock, randomness."""
 
     client: Client
     clock: Timekeeper
     chance: Chance
     authority: str = ""
-    """The certificates by which clients know the server, in PEM; none if it has none to show."""
+    """The certificates by which clients verify the API server, in PEM; "" if it has none."""
     informers: Informers | None = None
-    """What all families of a cluster read through, so that each kind is kept once."""
+    """All families of a cluster share them, so that each kind is cached once."""
     metrics: Registry | None = None
     """Where engines count what they do."""
     supervisor: Supervisor | None = None
@@ -89,8 +68,8 @@ class Family:
     """
     Engines that run together, by name, in the order in which they start.
 
-    `run` is called with those that are wanted and goes on until it is cancelled; whatever it
-    needs it imports then.
+    `run` takes the names of the engines to run, and runs them until it is cancelled. It imports
+    what the engines need.
     """
 
     name: str
@@ -98,195 +77,10 @@ class Family:
     run: Callable[[Collection[str], Wiring], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Controllers:
-    """All controllers; what people decide about publishing is asked for when they start."""
-
-    publishing: Callable[[], PublisherSettings] | None
-    drivers: Drivers | None
-    node_lease_seconds: int
-
-    async def run(self, names: Collection[str], around: Wiring) -> None:
-        from dryrack.controllers import ENGINES, run
-
-        await run(
-            [self._decided(engine) for engine in ENGINES if engine.name in names],
-            client=around.client,
-            clock=around.clock,
-            chance=around.chance,
-            authority=around.authority,
-            informers=around.informers,
-            metrics=around.metrics,
-            drivers=self.drivers,
-            node_lease_seconds=self.node_lease_seconds,
-            supervisor=around.supervisor,
-        )
-
-    def _decided(self, engine: Engine) -> Engine:
-        from dryrack.controllers import publisher
-
-        if engine.name != "slices" or self.publishing is None:
-            return engine
-        return publisher(self.publishing())
-
-
-@dataclass(frozen=True, slots=True)
-class _Scheduling:
-    """The scheduler, with the allocator and the settings that were decided on."""
-
-    allocator: MakeAllocator | None = None
-    settings: SchedulerSettings | None = None
-
-    async def run(self, _: Collection[str], around: Wiring) -> None:
-        from dryrack.scheduler import Scheduler
-
-        async def start() -> None:
-            scheduler = Scheduler(
-                around.client,
-                clock=around.clock,
-                chance=around.chance,
-                informers=around.informers,
-                allocator=None if self.allocator is None else self.allocator(chance=around.chance),
-                settings=self.settings,
-                metrics=around.metrics,
-            )
-            await scheduler.run()
-
-        await around.supervise("scheduler", start)
-
-
-def scheduling_family(names: Sequence[str]) -> Family:
-    """A scheduler for the pods that name it so."""
-    from dryrack.scheduler import SchedulerSettings
-
-    run = _Scheduling(settings=SchedulerSettings.of(names)).run
-    return Family("scheduler", ("scheduler",), run)
-
-
-def families(
-    publishing: Callable[[], PublisherSettings] | None = None,
-    allocator: MakeAllocator | None = None,
-    scheduling: SchedulerSettings | None = None,
-    *,
-    drivers: Drivers | None = None,
-    node_lease_seconds: int = 0,
-) -> tuple[Family, ...]:
-    """
-    All engines of a whole cluster.
-
-    `publishing` says what is not usual about the slices, `allocator` how devices are handed out
-    if not as the reference release does it, `scheduling` how pods are scheduled, `drivers` what
-    prepares devices on virtual nodes, `node_lease_seconds` how long these are believed to live
-    without another word, if not as long as others.
-    """
-    from dryrack.controllers import ENGINES
-
-    controllers = tuple(engine.name for engine in ENGINES)
-    decided = _Controllers(publishing, drivers, node_lease_seconds)
-    return (
-        Family("controllers", controllers, decided.run),
-        Family("scheduler", ("scheduler",), _Scheduling(allocator, scheduling).run),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Plugins:
-    """What publishes the devices of virtual nodes that have a driver of their own."""
-
-    drivers: VirtualDrivers
-    includes: Callable[[Raw], bool] | None
-
-    async def run(self, _: Collection[str], around: Wiring) -> None:
-        await around.supervise("plugin", lambda: self._publish(around))
-
-    async def _publish(self, around: Wiring) -> None:
-        from dryrack.kubeletplugin import (
-            ClaimStatuses,
-            DriverRecords,
-            FakeKind,
-            VirtualNodeSlices,
-            states_of_virtual_nodes,
-        )
-
-        informers = around.informers
-        client = around.client
-        clock = around.clock
-        assert informers is not None, "engines of one cluster share them"
-        kinds = self.drivers.kinds
-        is_virtual = self._is_virtual
-        slices = VirtualNodeSlices(client, informers, kinds, clock=clock, is_virtual=is_virtual)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(slices.run(), name="slices of the plugin")
-            for kind in kinds:
-                statuses = ClaimStatuses(client, DriverRecords(self.drivers, kind), clock=clock)
-                group.create_task(statuses.run(), name="devices of claims")
-                if isinstance(kind, FakeKind):
-                    states = states_of_virtual_nodes(
-                        client, informers, kind, self.drivers, clock=clock, is_virtual=is_virtual
-                    )
-                    group.create_task(states.run(), name="allocation states")
-
-    def _is_virtual(self, node: Raw) -> bool:
-        from dryrack.controllers import is_virtual
-
-        return is_virtual(node) and (self.includes is None or self.includes(node))
-
-
-def plugin_families(
-    drivers: VirtualDrivers | None, includes: Callable[[Raw], bool] | None = None
-) -> tuple[Family, ...]:
-    """What gives virtual nodes, or those included, the devices of drivers; nothing without any."""
-    if drivers is None:
-        return ()
-    return (Family("plugin", ("plugin",), _Plugins(drivers, includes).run),)
-
-
-async def _run_compute_domains(_: Collection[str], around: Wiring) -> None:
-    from dryrack.controllers import compute_domains, run
-
-    await run(
-        [compute_domains()],
-        client=around.client,
-        clock=around.clock,
-        chance=around.chance,
-        informers=around.informers,
-        metrics=around.metrics,
-        supervisor=around.supervisor,
-    )
-
-
-def has_compute_domains(machines: Iterable[InstanceType]) -> bool:
-    """Return whether nodes of one of these types have channels of compute domains."""
-    from dryrack.kinds.expansion.compute_domains import DRIVER
-
-    return any(DRIVER in each.drivers for each in machines)
-
-
-def compute_domain_families(machines: Iterable[InstanceType]) -> tuple[Family, ...]:
-    """Return the controller of ComputeDomains if nodes of these types have their channels."""
-    if not has_compute_domains(machines):
-        return ()
-    return (Family("computedomains", ("computedomains",), _run_compute_domains),)
-
-
-def wanted_engines(without: Collection[str], available: Sequence[Family]) -> tuple[Family, ...]:
-    """The families with what is left of them; each name must be an engine."""
-    names = [name for family in available for name in family.engines]
-    for name in without:
-        if name not in names:
-            known = ", ".join(names) or "none"
-            raise UnknownEngineError(f"unknown component {name!r}; use one of: {known}")
-    left = (
-        Family(each.name, tuple(name for name in each.engines if name not in without), each.run)
-        for each in available
-    )
-    return tuple(family for family in left if family.engines)
-
-
 @asynccontextmanager
 async def running_engines(
-    chosen: Sequence[Family],
-    surroundings: Callable[[str], Wiring],
+    families: Sequence[Family],
+    wiring_of: Callable[[str], Wiring],
     board: FaultBoard | None = None,
 ) -> AsyncIterator[None]:
     """
@@ -297,15 +91,19 @@ async def running_engines(
     raised: Exception | None = None
     try:
         async with asyncio.TaskGroup() as group:
-            informers = _informers(surroundings("informers"), board)
+            wiring = wiring_of("informers")
+            if board is not None:
+                client = board.life_of("informers").client(wiring.client)
+                wiring = replace(wiring, client=client)
+            informers = _informers(wiring)
             tasks = [group.create_task(informers.run(), name="informers")]
-            for family in chosen:
+            for family in families:
                 if board is None:
-                    run = _kept(family, replace(surroundings(family.name), informers=informers))
+                    run = _run(family, replace(wiring_of(family.name), informers=informers))
                 else:
-                    from dryrack.cluster.faults.supervision import supervised
-
-                    run = supervised(family, board, surroundings, shared=informers, keep=_kept)
+                    # From here on the board knows the family, before its first life begins.
+                    first = board.life_of(family.name)
+                    run = _run_lives(family, first, wiring_of, shared=informers)
                 tasks.append(group.create_task(run, name=family.name))
             try:
                 yield
@@ -320,21 +118,55 @@ async def running_engines(
         raise raised
 
 
-def _informers(around: Wiring, board: FaultBoard | None) -> Informers:
+def _informers(wiring: Wiring) -> Informers:
     from dryrack.client.informer import Informers
 
-    client = around.client if board is None else board.life_of("informers").client(around.client)
-    return Informers(client, clock=around.clock, chance=around.chance, supervisor=around.supervisor)
+    return Informers(
+        wiring.client, clock=wiring.clock, chance=wiring.chance, supervisor=wiring.supervisor
+    )
 
 
-async def _kept(family: Family, surroundings: Wiring) -> None:
-    await family.run(family.engines, surroundings)
+async def _run(family: Family, wiring: Wiring) -> None:
+    await family.run(family.engines, wiring)
     raise DryrackError(f"the {family.name} ended by themselves; see the log")
 
 
-def with_catalogue(catalogue: Catalogue | None = None) -> PublisherSettings:
-    """Devices by instance type, beside what the documents say; None: the packaged catalogue."""
-    from dryrack.cluster.catalogue import load_catalogue
-    from dryrack.controllers.slices import PublisherSettings
+async def _run_lives(
+    family: Family, first: Life, wiring_of: Callable[[str], Wiring], *, shared: Informers
+) -> None:
+    """
+    Run a family, and start it again whenever it crashes, as a kubelet restarts a static pod.
 
-    return PublisherSettings(catalogue=(catalogue or load_catalogue()).assignments())
+    A crash cancels the tasks of the family, and what they would still write is lost. The next life
+    has informers of its own, and begins with what the API server has.
+    """
+    board = first.board
+    life = first
+    while True:
+        wiring = wiring_of(family.name)
+        wiring = replace(wiring, client=life.client(wiring.client))
+        if life is first and not board.informers_apart:
+            await _run_until_crash(life, _run(family, replace(wiring, informers=shared)))
+        else:
+            own = _informers(wiring)
+            family_run = _run(family, replace(wiring, informers=own))
+            await _run_until_crash(life, family_run, own.run())
+        await life.may_start.wait()
+        life = board.life_of(family.name)
+
+
+async def _run_until_crash(life: Life, *runs: Coroutine[Any, Any, None]) -> None:
+    """Run these until the life is over; raise what one of them raises before that."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(run, name=f"{life.engine} {number}")
+                for number, run in enumerate(runs)
+            ]
+            await life.over.wait()
+            for task in tasks:
+                task.cancel()
+    except* Exception:
+        # The errors of an engine that crashes are lost with it.
+        if not life.is_over:
+            raise

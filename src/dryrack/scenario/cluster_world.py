@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
@@ -22,17 +21,15 @@ from dryrack.client.errors import NotFoundError
 from dryrack.client.https import connected
 from dryrack.client.timekeeping import sleep
 from dryrack.cluster import (
-    Family,
+    EngineOptions,
     Need,
     SystemChance,
     SystemClock,
     Wiring,
+    assemble_engines,
     check_needs,
-    families,
-    plugin_families,
+    node_plugins,
     running_engines,
-    scheduling_family,
-    with_catalogue,
 )
 from dryrack.cluster.faults import FaultInjector
 from dryrack.kinds.paths import get, spec_of
@@ -44,7 +41,7 @@ from dryrack.scenario.journal import Journal
 from dryrack.scenario.references import DEFAULT_NAMESPACE, name_in
 from dryrack.scenario.runner import Nobody, Setting, run
 from dryrack.scenario.world import Kinds, planned_log
-from dryrack.scheduler import DEFAULT_NAME
+from dryrack.scheduler import DEFAULT_NAME, SchedulerSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -165,19 +162,18 @@ async def _attached(
     client: Client,
 ) -> AsyncIterator[None]:
     """Those engines, with the catalogue if the fleet has it."""
-    publishing = None
-    if hardware.catalogue is not None:
-        publishing = partial(with_catalogue, hardware.catalogue)
-    controllers = families(publishing, drivers=drivers)[0]
-    names = tuple(name for name in how.engines if name in controllers.engines)
-    chosen = [Family(controllers.name, names, controllers.run)] if names else []
-    if "plugin" in how.engines:
-        chosen += plugin_families(drivers)
-    others = _scheduler_names(_objects(loaded))
-    if others:
-        chosen.append(scheduling_family(others))
+    schedulers = _scheduler_names(_objects(loaded))
+    engines = assemble_engines(
+        EngineOptions(
+            only=(*how.engines, *(["scheduler"] if schedulers else ())),
+            catalogue=hardware.catalogue,
+            scheduling=SchedulerSettings.of(schedulers),
+            drivers=drivers,
+            plugins=node_plugins(drivers),
+        )
+    )
     wiring = Wiring(client, SystemClock(), SystemChance())
-    async with running_engines(chosen, lambda _: wiring):
+    async with running_engines(engines, lambda _: wiring):
         yield
 
 

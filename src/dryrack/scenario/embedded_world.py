@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.runtime_config import RuntimeConfig
@@ -19,12 +18,10 @@ from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster import (
     ControlPlaneOptions,
+    EngineOptions,
     SeededChance,
     SystemClock,
-    compute_domain_families,
-    families,
-    plugin_families,
-    with_catalogue,
+    node_plugins,
 )
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.faults import FaultBoard, FaultInjector
@@ -42,7 +39,6 @@ if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.cluster.embedded import EmbeddedCluster
-    from dryrack.controllers.slices import PublisherSettings
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import VirtualDrivers
     from dryrack.scenario.outcome import Outcome
@@ -50,9 +46,6 @@ if TYPE_CHECKING:
     from dryrack.scenario.runner import Observer
     from dryrack.scheduler import SchedulerSettings
     from dryrack.store import Record
-
-# Faults have a chance of their own, so that one without any goes as if there were none.
-_FAULTS_SEED = 2**32
 
 # Longer than a scenario stays when its time is up.
 _LIMIT_SECONDS_MARGIN = 3600
@@ -190,32 +183,22 @@ async def embedded_world(
         drivers=drivers,
         runtime_config=how.runtime_config,
     )
-    controllers = families(
-        # Controllers that start again want it again, and a catalogue takes half a second.
-        cache(partial(_publishing, hardware, how.resync_seconds)),
-        None,
-        how.scheduling,
+    engines = EngineOptions(
+        catalogue=hardware.catalogue,
+        resync_seconds=how.resync_seconds,
+        machines=hardware.machines,
+        scheduling=how.scheduling,
         drivers=drivers,
+        plugins=node_plugins(drivers),
         node_lease_seconds=how.node_lease_seconds,
     )
-    domains = compute_domain_families(hardware.machines)
-    engines = (*controllers, *plugin_families(drivers), *domains)
-    chance = SeededChance(how.seed + _FAULTS_SEED)
-    board = FaultBoard(clock=clock, chance=chance, informers_apart=how.engines_crash)
+    board = FaultBoard.seeded(how.seed, clock=clock, informers_apart=how.engines_crash)
     async with embedded(options, engines=engines, board=board) as cluster:
         is_virtual = isinstance(clock, VirtualClock)
-        injector = FaultInjector(cluster.client, clock, chance, board)
+        injector = FaultInjector.of_board(cluster.client, board)
         faults = InjectedFaults(injector, journal, skips_missing=how.skips_missing)
         invariants = StoreInvariants(cluster.plane.store, cluster.client, faults, drivers)
         yield EmbeddedWorld(cluster, journal, faults, invariants, drivers, is_virtual)
-
-
-def _publishing(hardware: Hardware, resync_seconds: float) -> PublisherSettings:
-    from dryrack.controllers.slices import PublisherSettings
-
-    by_type = hardware.catalogue
-    options = PublisherSettings() if by_type is None else with_catalogue(by_type)
-    return replace(options, resync_seconds=resync_seconds) if resync_seconds else options
 
 
 def drivers_of(hardware: Hardware) -> VirtualDrivers | None:

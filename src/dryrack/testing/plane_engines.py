@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
 from dryrack.cluster import (
-    SeededChance,
+    EngineOptions,
+    NodePlugin,
+    assemble_engines,
     build_control_plane,
-    compute_domain_families,
-    families,
     load_catalogue,
-    plugin_families,
     running_engines,
-    wanted_engines,
-    with_catalogue,
 )
 from dryrack.cluster.faults import FaultBoard, FaultInjector
 from dryrack.hardware.catalogue import Catalogue
@@ -34,9 +31,7 @@ if TYPE_CHECKING:
     from dryrack.hardware.catalogue import InstanceType
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import ContainerInjection, DeviceKind, VirtualDrivers
-    from dryrack.scheduler import SchedulerSettings
 
-_FAULTS_SEED = 2**32
 # Reading it takes longer than a test; nothing of it changes.
 packaged_catalogue = cache(load_catalogue)
 
@@ -53,17 +48,6 @@ class Setup:
     """A file with a KubeSchedulerConfiguration."""
     runtime_config: str = ""
     """API versions to serve beside the usual, as with `dryrack up --runtime-config`."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Nodes that have devices of the same kinds."""
-
-    drivers: VirtualDrivers
-    nodes: frozenset[str]
-
-    def includes(self, node: Raw) -> bool:
-        return node["metadata"]["name"] in self.nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +105,10 @@ class PlaneEngines:
         self._setup = setup
         self._drivers = NodeDrivers()
         self.plane = build_control_plane(replace(options, drivers=self._drivers))
-        # Faults have a chance of their own, so that names are the same with and without them.
-        self._chance = SeededChance(setup.seed + _FAULTS_SEED)
-        self._board = FaultBoard(clock=options.clock, chance=self._chance)
+        self._board = FaultBoard.seeded(setup.seed, clock=options.clock)
         # What of the catalogue there are nodes of; all of it takes half a second to start with.
         self._machines: dict[str, InstanceType] = {}
-        self._groups: list[_Group] = []
+        self._plugins: list[NodePlugin] = []
         self._started = asyncio.Event()
         self._changed = asyncio.Event()
 
@@ -136,15 +118,14 @@ class PlaneEngines:
             await self._started.wait()
             while True:
                 self._changed.clear()
-                async with running_engines(self._engines(), self.plane.around, self._board):
+                async with running_engines(self._assemble(), self.plane.wiring, self._board):
                     await self._changed.wait()
         finally:
             self.plane.expiry.stop()
 
     def faults(self) -> FaultInjector:
-        """What makes nodes, devices, the API and engines fail."""
-        clock = self.plane.options.clock
-        return FaultInjector(self.plane.client("faults"), clock, self._chance, self._board)
+        """Return what makes nodes, devices, the API and engines fail."""
+        return FaultInjector.of_board(self.plane.client("faults"), self._board)
 
     def start(self) -> None:
         """From here on there are engines."""
@@ -161,25 +142,25 @@ class PlaneEngines:
         from dryrack.kubeletplugin import VirtualDrivers
 
         drivers = VirtualDrivers(kinds)
-        self._groups.append(_Group(drivers, frozenset(nodes)))
+        names = frozenset(nodes)
+        self._plugins.append(NodePlugin(drivers, lambda node: node["metadata"]["name"] in names))
         self._drivers.by_node.update(dict.fromkeys(nodes, drivers))
         self._changed.set()
 
-    def _engines(self) -> tuple[Family, ...]:
-        catalogue = Catalogue(instance_types=dict(self._machines))
-        publishing = partial(with_catalogue, catalogue) if self._machines else None
-        usual = families(publishing, None, self._scheduling(), drivers=self._drivers)
-        plugins = [
-            each
-            for group in self._groups
-            for each in plugin_families(group.drivers, group.includes)
-        ]
-        domains = compute_domain_families(self._machines.values())
-        return wanted_engines(self._setup.without, (*usual, *plugins, *domains))
+    def _assemble(self) -> tuple[Family, ...]:
+        scheduling = None
+        if self._setup.scheduler_config:
+            from dryrack.cli.scheduler_config import read_config, settings_of_plane
 
-    def _scheduling(self) -> SchedulerSettings | None:
-        if not self._setup.scheduler_config:
-            return None
-        from dryrack.cli.scheduler_config import read_config, settings_of_plane
-
-        return settings_of_plane(read_config(self._setup.scheduler_config))
+            scheduling = settings_of_plane(read_config(self._setup.scheduler_config))
+        machines = dict(self._machines)
+        return assemble_engines(
+            EngineOptions(
+                without=self._setup.without,
+                catalogue=Catalogue(instance_types=machines) if machines else None,
+                machines=machines.values(),
+                scheduling=scheduling,
+                drivers=self._drivers,
+                plugins=self._plugins,
+            )
+        )

@@ -27,6 +27,7 @@ from dryrack.cluster.faults.model import (
     Subject,
     WatchLoss,
 )
+from dryrack.cluster.ports import SeededChance
 
 if TYPE_CHECKING:
     from dryrack.base.ports import Chance
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.faults.model import EngineFault, Healing
 
 
+_FAULTS_SEED = 2**32
 # What engines share goes on when one of them dies.
 INFORMERS = "informers"
 
@@ -55,6 +57,14 @@ class FaultBoard:
         self._api: list[ApiFault] = []
         self._lives: dict[str, Life] = {}
         self._beginning: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    def seeded(cls, seed: int, *, clock: Timekeeper, informers_apart: bool = False) -> FaultBoard:
+        """Return a board for a cluster with this seed."""
+        # The faults do not take their chance from that of the cluster, so that names and
+        # identifiers are the same with and without them.
+        chance = SeededChance(seed + _FAULTS_SEED)
+        return cls(clock=clock, chance=chance, informers_apart=informers_apart)
 
     def begin_soon(self, fault: EngineFault, seconds: float | None) -> None:
         """The same for whoever cannot wait; what there is not is refused at once."""

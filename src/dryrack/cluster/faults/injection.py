@@ -59,6 +59,10 @@ class FaultInjector:
     chance: Chance
     board: FaultBoard | None = None
 
+    @classmethod
+    def of_board(cls, client: Client, board: FaultBoard) -> FaultInjector:
+        return cls(client, board.clock, board.chance, board)
+
     async def begin(self, injection: Injection) -> None:
         """From now on, for as long as it says."""
         fault = injection.fault

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dryrack.client.client import Client
-    from dryrack.cluster.engines import MakeAllocator
+    from dryrack.cluster.assembly import MakeAllocator
     from dryrack.cluster.process.state import ClusterState
     from dryrack.cluster.snapshots.past import Past
     from dryrack.hardware.catalogue import Catalogue, InstanceType

@@ -13,22 +13,18 @@ import os
 import signal
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.base.limits import GARBAGE_THRESHOLDS
 from dryrack.cluster import certificates, kubeconfig
-from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
-from dryrack.cluster.engines import (
-    Wiring,
-    compute_domain_families,
-    families,
+from dryrack.cluster.assembly import (
+    EngineOptions,
+    assemble_engines,
     has_compute_domains,
-    plugin_families,
-    running_engines,
-    wanted_engines,
-    with_catalogue,
+    node_plugins,
 )
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
+from dryrack.cluster.engines import Wiring, running_engines
 from dryrack.cluster.initial_objects import (
     add_allocation_states,
     add_compute_domains,
@@ -56,7 +52,6 @@ if TYPE_CHECKING:
     from dryrack.cluster.process.launching import Launch, ReadPast
     from dryrack.cluster.snapshots.past import Past
     from dryrack.controllers import Drivers
-    from dryrack.controllers.slices import PublisherSettings
     from dryrack.hardware.catalogue import InstanceType
     from dryrack.kubeletplugin import VirtualDrivers
 
@@ -110,13 +105,18 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
             tell("")
             await _let_them_ask(door, stopping)
         await asyncio.to_thread(_load_engines)
-        engines = (
-            *families(_publishing(launch), launch.allocator, launch.scheduling, drivers=drivers),
-            *plugin_families(drivers),
-            *compute_domain_families(_machines(launch)),
+        engines = assemble_engines(
+            EngineOptions(
+                without=launch.without,
+                catalogue=launch.catalogue,
+                machines=_machines(launch),
+                allocator=launch.allocator,
+                scheduling=launch.scheduling,
+                drivers=drivers,
+                plugins=node_plugins(drivers),
+            )
         )
-        chosen = wanted_engines(launch.without, engines)
-        await stack.enter_async_context(supervised_engines(chosen, plane))
+        await stack.enter_async_context(supervised_engines(engines, plane))
         if has_nodes:
             await _wait_for_nodes(launch, plane, stopping, tell)
             tell("")
@@ -138,13 +138,13 @@ async def supervised_engines(chosen: Sequence[Family], plane: ControlPlane) -> A
     statuses = ComponentStatuses(plane.client("components"), clock=clock, chance=chance)
     supervisor = statuses.supervisor
 
-    def around(engine: str) -> Wiring:
-        return replace(plane.around(engine), supervisor=supervisor)
+    def wiring_of(engine: str) -> Wiring:
+        return replace(plane.wiring(engine), supervisor=supervisor)
 
     async def follow_faults() -> None:
         await FaultEntries(plane.client("faults"), board, chance).run()
 
-    async with running_engines(chosen, around, board):
+    async with running_engines(chosen, wiring_of, board):
         tasks = [
             asyncio.create_task(statuses.run(), name="components"),
             asyncio.create_task(supervisor.run("faults", follow_faults), name="faults"),
@@ -215,11 +215,6 @@ def _past(plane: ControlPlane) -> ReadPast:
         return past_of(plane.store, resources, writes_max)
 
     return read
-
-
-def _publishing(launch: Launch) -> Callable[[], PublisherSettings] | None:
-    """What is not usual about the slices."""
-    return None if launch.catalogue is None else partial(with_catalogue, launch.catalogue)
 
 
 def _load_engines() -> None:
