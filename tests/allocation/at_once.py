@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING
 
 from dryrack.allocation import Features, Release, SearchMemo
 from dryrack.allocation.search.allocator import attempt
-from dryrack.allocation.search.candidates import CelCompiler
-from dryrack.allocation.search.problem import AllocatorContext
+from dryrack.allocation.search.problem import AllocatorContext, selector_compiler
 from dryrack.allocation.supply.pools import Inventory
 from dryrack.allocation.supply.usage import UsageSnapshot
 from dryrack.cel.selectors import SelectorTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from dryrack.allocation import Outcome
     from dryrack.allocation.supply.usage import Taken
     from dryrack.base.ports import Chance
-    from dryrack.cel.selectors import SelectorCompiler
+    from dryrack.cel import CompileError, Program
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
 
@@ -38,7 +37,7 @@ class Standing:
     chance: Chance
     features: Features = field(default_factory=Features.defaults)
     allocated: Taken = field(default_factory=UsageSnapshot)
-    compiler: SelectorCompiler | None = None
+    compiler: Callable[[str], Program | CompileError] | None = None
 
     def allocate(
         self, node: Node, claims: Sequence[ResourceClaim], endings: SearchMemo | None = None
@@ -51,7 +50,7 @@ class Standing:
             release=Release.V1_36,
             classes=classes,
             allocated=self.allocated,
-            selectors=SelectorTable(self.compiler or CelCompiler(self.features)),
+            selectors=SelectorTable(self.compiler or selector_compiler(self.features)),
             endings=endings if endings is not None else SearchMemo(),
         )
         pools = Inventory(self.slices, self.features, Release.V1_36).pools(node)

@@ -19,9 +19,8 @@ _ENVIRONMENT = Environment(
 )
 
 
-class Compiler:
-    def compile(self, expression: str) -> Program | CompileError:
-        return compile_expression(expression, _ENVIRONMENT)
+def _compile(expression: str) -> Program | CompileError:
+    return compile_expression(expression, _ENVIRONMENT)
 
 
 def gpu(**strings: str) -> Device:
@@ -36,7 +35,7 @@ def gpu(**strings: str) -> Device:
 
 
 def told(*expressions: str, **strings: str) -> list[str]:
-    parts = unmet_parts(expressions, gpu(**strings), SelectorTable(Compiler()))
+    parts = unmet_parts(expressions, gpu(**strings), SelectorTable(_compile))
     return [part.fact for part in parts]
 
 
@@ -99,7 +98,7 @@ def test_a_choice_is_told_as_a_whole() -> None:
 def test_the_device_that_is_nearly_selected_is_nearest() -> None:
     """A name with an ending more is nearer than another name."""
     wanted = (f"{_A}.productName == 'NVIDIA H100 80GB'",)
-    table = SelectorTable(Compiler())
+    table = SelectorTable(_compile)
     distances = [
         unmet_parts(wanted, gpu(productName=name), table)[0].distance
         for name in ("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB", "Tesla T4")

@@ -25,7 +25,7 @@ from dryrack.allocation import (
     Undecided,
 )
 from dryrack.allocation.model.identity import SharedDeviceId
-from dryrack.allocation.search.candidates import CelCompiler
+from dryrack.allocation.search.problem import selector_compiler
 from dryrack.allocation.supply.usage import UsageSnapshot
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode, to_builtins
@@ -33,11 +33,12 @@ from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from tests.oracle.oracles import AllocatorAnswer
 
     from dryrack.allocation import Outcome, SearchMemo
+    from dryrack.cel import CompileError, Program
 
 # What Go prints of its own values, what only a cluster can know, and what a parser guesses
 # that was meant by text that is no CEL.
@@ -103,14 +104,10 @@ class _OneShare:
         return ANY_SHARE
 
 
-class _Kept:
-    """Compiles an expression once for all cases, as the scheduler does for all pods."""
-
-    def __init__(self, enabled: Features) -> None:
-        self.compile = cache(CelCompiler(enabled).compile)
-
-
-_compiler = cache(_Kept)
+@cache
+def _compiler(enabled: Features) -> Callable[[str], Program | CompileError]:
+    """Return a compiler that compiles an expression once, as the scheduler does for all pods."""
+    return cache(selector_compiler(enabled))
 
 
 class Prepared:

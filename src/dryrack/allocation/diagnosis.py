@@ -19,7 +19,6 @@ from dryrack.allocation.demand.constraints import MISSING, MatchState
 from dryrack.allocation.demand.requests import RESULTS_MAX
 from dryrack.allocation.model.identity import claim_name
 from dryrack.allocation.model.reasons import TAKEN, Code, Reason
-from dryrack.allocation.search.candidates import shape_of
 from dryrack.allocation.search.problem import FAILED, UNKNOWN, USABLE
 from dryrack.allocation.search.walk import Walk
 from dryrack.allocation.supply.taints import blocking_taints
@@ -175,7 +174,7 @@ class _Diagnosis:
 
     def _unselected(self, slate: RequestRow, device: int) -> Code | None:
         """Return whose selectors do not match the device; ignore selectors that fail."""
-        shape = shape_of(self._problem.devices[device])
+        shape = self._problem.devices[device].shape
         selectors = self._problem.surroundings.selectors
         if selectors.judge(slate.ask.class_selectors, shape) is False:
             return Code.CLASS_SELECTOR
@@ -237,7 +236,7 @@ class _Diagnosis:
         return "; ".join(part.fact for part in parts), "relax the selector"
 
     def _unmet(self, expressions: tuple[str, ...], device: int) -> tuple[UnmetPart, ...]:
-        shape = shape_of(self._problem.devices[device])
+        shape = self._problem.devices[device].shape
         return unmet_parts(expressions, shape, self._problem.surroundings.selectors)
 
     def _left(self, slate: RequestRow, device: int) -> Quantity | None:

@@ -1,7 +1,7 @@
 """
 An expression with variables of its own: the rules of custom kinds, and admission policies.
 
-Compiled once, against the types of its variables, and evaluated by the exact tier, because what
+Compiled once, against the types of its variables, and evaluated with its cost, because what
 an evaluation costs is counted against a budget.
 """
 

@@ -1,12 +1,13 @@
 """
-A device as selectors see it, made ready once for any number of expressions.
+A device as selectors see it: driver, attributes, capacity, and whether it can be shared.
 
 An attribute that has no usable value makes every expression fail on the device, used or not.
-Which attributes are usable depends on whether attributes may be lists, so both views are kept.
+Which attributes are usable depends on whether attributes can be lists.
 """
 
 from __future__ import annotations
 
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from dryrack.cel.evaluation.values import DomainMap, Err, OwnQuantity, StringMap, Value, Version
@@ -18,45 +19,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
 
 
-# Most devices have no capacity. It is never changed.
-_NOTHING = DomainMap()
-
-
-class View:
-    """The device for expressions of one kind: the variable `device`, or why there is none."""
-
-    __slots__ = ("attributes", "capacity", "driver", "error", "multiple")
-
-    def __init__(
-        self, driver: str, attributes: DomainMap | Err, capacity: DomainMap, *, multiple: bool
-    ) -> None:
-        self.error = attributes.message if isinstance(attributes, Err) else ""
-        self.driver = driver
-        self.multiple = multiple
-        self.attributes = _NOTHING if isinstance(attributes, Err) else attributes
-        self.capacity = capacity
-
-    @property
-    def variable(self) -> dict[str, Value]:
-        """All of it as one value, which few expressions use."""
-        return {
-            "driver": self.driver,
-            "allowMultipleAllocations": self.multiple,
-            "attributes": self.attributes,
-            "capacity": self.capacity,
-        }
-
-    def own(self) -> dict[str, Value]:
-        """The variable with quantities that belong to one evaluation."""
-        capacity = DomainMap()
-        for domain, amounts in self.capacity.items():
-            own = ((name, OwnQuantity.from_quantity(amount)) for name, amount in amounts.items())
-            capacity[domain] = StringMap(own)
-        return {**self.variable, "capacity": capacity}
-
-
 class Device:
-    __slots__ = ("lists", "scalars")
+    """A device as selectors see it. Its values are converted for CEL when they are first read."""
 
     def __init__(
         self,
@@ -65,16 +29,55 @@ class Device:
         capacity: Mapping[str, DeviceCapacity],
         allow_multiple_allocations: bool | None = None,
     ) -> None:
-        amounts = _NOTHING
-        if capacity:
-            amounts = _by_domain({name: item.value for name, item in capacity.items()}, driver)
-        multiple = bool(allow_multiple_allocations)
-        scalars = _attributes(attributes, driver, lists=False)
-        self.scalars = View(driver, scalars, amounts, multiple=multiple)
-        self.lists = self.scalars
-        if any(_list(attribute) is not None for attribute in attributes.values()):
-            values = _attributes(attributes, driver, lists=True)
-            self.lists = View(driver, values, amounts, multiple=multiple)
+        self.driver = driver
+        self.attributes = attributes
+        self.capacity = capacity
+        self.is_shareable = bool(allow_multiple_allocations)
+        self._variables: dict[bool, dict[str, Value] | Err] = {}
+
+    @cached_property
+    def is_irregular(self) -> bool:
+        """Whether an attribute may have no usable value."""
+        return any(map(_is_irregular, self.attributes.values()))
+
+    def variable(self, *, lists: bool) -> dict[str, Value] | Err:
+        """Return the value of the variable `device`, or why no expression can be evaluated."""
+        variable = self._variables.get(lists)
+        if variable is None:
+            variable = self._variables[lists] = self._convert(lists)
+        return variable
+
+    def _convert(self, lists: bool) -> dict[str, Value] | Err:
+        attributes: dict[str, Value] = {}
+        for name in sorted(self.attributes):
+            value = attributes[name] = _value(self.attributes[name], lists=lists)
+            if isinstance(value, Err):
+                return Err(f"attribute {name}: {value.message}")
+        amounts = {name: each.value for name, each in self.capacity.items()}
+        return {
+            "driver": self.driver,
+            "allowMultipleAllocations": self.is_shareable,
+            "attributes": _by_domain(attributes, self.driver),
+            "capacity": _by_domain(amounts, self.driver),
+        }
+
+
+def with_own_quantities(variable: dict[str, Value]) -> dict[str, Value]:
+    """Return the variable with quantities that belong to one evaluation."""
+    capacity = DomainMap()
+    for domain, amounts in variable["capacity"].items():
+        own = ((name, OwnQuantity.from_quantity(amount)) for name, amount in amounts.items())
+        capacity[domain] = StringMap(own)
+    return {**variable, "capacity": capacity}
+
+
+def _is_irregular(attribute: DeviceAttribute) -> bool:
+    if attribute.version_values is not None:
+        return True
+    if attribute.string_value is not None or attribute.int_value is not None:
+        return False
+    version = attribute.version_value
+    return attribute.bool_value is None and (version is None or type(_version(version)) is Err)
 
 
 def _by_domain(values: Mapping[str, Value], driver: str) -> DomainMap:
@@ -98,48 +101,25 @@ def _by_domain(values: Mapping[str, Value], driver: str) -> DomainMap:
     return ordered
 
 
-def _attributes(
-    attributes: Mapping[str, DeviceAttribute], driver: str, *, lists: bool
-) -> DomainMap | Err:
-    values: dict[str, Value] = {}
-    for name in sorted(attributes):
-        value = values[name] = _value(attributes[name], lists=lists)
-        if isinstance(value, Err):
-            return Err(f"attribute {name}: {value.message}")
-    return _by_domain(values, driver)
-
-
-def _list(attribute: DeviceAttribute) -> tuple[Value, ...] | None:
-    if attribute.int_values is not None:
-        return attribute.int_values
-    if attribute.bool_values is not None:
-        return attribute.bool_values
-    if attribute.string_values is not None:
-        return attribute.string_values
-    return attribute.version_values
-
-
 def _value(attribute: DeviceAttribute, *, lists: bool) -> Value:
-    values = _list(attribute) if lists else None
-    if values is not None:
-        return _versions(values) if values is attribute.version_values else list(values)
-    if attribute.int_value is not None:
-        return attribute.int_value
-    if attribute.bool_value is not None:
-        return attribute.bool_value
-    if attribute.string_value is not None:
-        return attribute.string_value
+    if lists:
+        for values in (attribute.int_values, attribute.bool_values, attribute.string_values):
+            if values is not None:
+                return list(values)
+        if attribute.version_values is not None:
+            versions = [_version(text) for text in attribute.version_values]
+            return next((each for each in versions if isinstance(each, Err)), versions)
+    for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
+        if value is not None:
+            return value
     if attribute.version_value is not None:
         return _version(attribute.version_value)
     return Err("unsupported attribute value")
 
 
-def _versions(texts: tuple[str, ...]) -> Value:
-    versions = [_version(text) for text in texts]
-    return next((version for version in versions if isinstance(version, Err)), versions)
-
-
-def _version(text: str) -> Value:
+# A fleet has few versions.
+@lru_cache(maxsize=4096)
+def _version(text: str) -> Version | Err:
     try:
         return Version(Semver.parse(text))
     except SemverError as error:

@@ -37,6 +37,74 @@ class Read:
         return f'device.{self.kind}["{self.domain}"].{self.name}'
 
 
+def reads_of(tree: Expr) -> tuple[Read, ...] | None:
+    """
+    Return all attributes and capacities by which the expression can tell devices apart.
+
+    None if it looks at them in any other way than by name, as by a loop over attributes. The
+    driver, and whether the device can be shared, are not among them.
+    """
+    reads: dict[Read, None] = {}
+    # A node, and the variables of `cel.bind` that stand for a domain there.
+    pending: list[tuple[Expr, dict[str, tuple[str, str]]]] = [(tree, {})]
+    while pending:
+        node, bound = pending.pop()
+        if isinstance(node, Ident):
+            if node.name == "device" or node.name in bound:
+                return None
+        elif isinstance(node, ast.Comprehension):
+            own = {node.iter_var, node.iter_var2, node.accu_var}
+            inner = {name: domain for name, domain in bound.items() if name not in own}
+            domain = _domain(node.accu_init, bound) if node.accu_var != "device" else None
+            if domain is not None and _is_binding(node):
+                pending.append((node.result, {**inner, node.accu_var: domain}))
+            else:
+                pending += [(node.iter_range, bound), (node.accu_init, bound)]
+                parts = (node.loop_condition, node.loop_step, node.result)
+                pending += [(part, inner) for part in parts]
+        elif not _is_own_field(node):
+            operand, name = _named(node)
+            domain = _domain(operand, bound) if operand is not None else None
+            if domain is not None:
+                reads[Read(*domain, name)] = None
+            else:
+                pending += [(child, bound) for child in children_of(node)]
+    return tuple(reads)
+
+
+def _is_binding(node: ast.Comprehension) -> bool:
+    """Whether the node is `cel.bind`, which is a loop over nothing."""
+    return isinstance(node.iter_range, ast.ListLiteral) and not node.iter_range.elements
+
+
+def _is_own_field(node: Expr) -> bool:
+    fields = ("driver", "allowMultipleAllocations")
+    return isinstance(node, Select) and node.field in fields and is_device(node.operand)
+
+
+def _named(node: Expr) -> tuple[Expr | None, str]:
+    """Return the operand and the name of `x.name`, `x["name"]`, `x.?name`, and `"name" in x`."""
+    if isinstance(node, Select):
+        return node.operand, node.field
+    if isinstance(node, Call) and node.function in (_INDEX, "_?._", "_[?_]", "@in"):
+        operand, key = reversed(node.args) if node.function == "@in" else node.args
+        if isinstance(key, Literal) and isinstance(key.value, str):
+            return operand, key.value
+    return None, ""
+
+
+def _domain(node: Expr, bound: dict[str, tuple[str, str]]) -> tuple[str, str] | None:
+    """Return kind and domain of `device.attributes["domain"]` or of a variable bound to it."""
+    if isinstance(node, Ident):
+        return bound.get(node.name)
+    step = _step(node)
+    if step is not None:
+        of_kind, domain = step
+        if isinstance(of_kind, Select) and of_kind.field in KINDS and is_device(of_kind.operand):
+            return of_kind.field, domain
+    return None
+
+
 def nodes_of(tree: Expr) -> Iterator[Expr]:
     """Yield all nodes of a tree, a node before its parts."""
     pending = [tree]

@@ -21,7 +21,7 @@ from dryrack.cel.device_reads import (
     presence_of,
     read_of,
 )
-from dryrack.cel.evaluation.values import Version
+from dryrack.cel.evaluation.values import Err, Version
 from dryrack.cel.parsing.ast import Call, Expr, ListLiteral, Literal
 from dryrack.cel.parsing.lexer import tokenize
 from dryrack.cel.parsing.parser import parse
@@ -143,11 +143,11 @@ def with_text(expression: str, literal: Literal, text: str) -> str:
 
 def value_of(read: Read, shape: Device) -> Value:
     """Return what the device has where the expression reads; None if it has nothing there."""
-    view = shape.lists
     if read.kind == "driver":
-        return view.driver
-    domains = view.capacity if read.kind == "capacity" else view.attributes
-    return dict(domains).get(read.domain, {}).get(read.name)
+        return shape.driver
+    variable = shape.variable(lists=True)
+    domains = {} if isinstance(variable, Err) else dict(variable[read.kind])
+    return domains.get(read.domain, {}).get(read.name)
 
 
 def _describe(part: str, tree: Expr, shape: Device) -> UnmetPart:
@@ -234,7 +234,7 @@ def _reads(tree: Expr) -> Iterator[Read]:
 def _name(read: Read, shape: Device) -> str:
     if read.kind == "driver":
         return "driver"
-    is_own = read.domain == shape.lists.driver
+    is_own = read.domain == shape.driver
     return read.name if is_own else f"{read.domain}/{read.name}"
 
 

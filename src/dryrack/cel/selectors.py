@@ -1,35 +1,26 @@
 """
-What selectors say about devices, each expression once per shape.
+The verdicts of selectors, each computed once for all devices that the selector sees alike.
 
-A selector sees a device's driver, attributes, capacities and whether it may be shared, and
-nothing else. Devices that agree in these have one shape, and an expression is compiled once and
-evaluated once per shape, for as long as a table lives. Errors are kept like any other verdict:
-whether they matter depends on who asks.
+Most selectors read a few attributes and capacities by name. Devices that agree in these, in their
+driver, and in whether they can be shared get the same verdict, which is computed on a device that
+has nothing else. A selector that looks at a device in another way is evaluated once per shape: a
+shape is all that selectors can see of a device. Errors are remembered like any other verdict:
+whether they matter depends on the caller.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from dryrack.cel.device import Device
 from dryrack.cel.evaluation.program import CompileError, EvaluationError
 
 if TYPE_CHECKING:
-    from dryrack.cel.device import Device
+    from collections.abc import Callable, Hashable
 
-
-class Selector(Protocol):
-    """A compiled expression."""
-
-    def matches(self, device: Device) -> bool:
-        """Whether the device is selected; raises `EvaluationError`."""
-        ...
-
-
-class SelectorCompiler(Protocol):
-    """Makes a selector of an expression, or says why it is none."""
-
-    def compile(self, expression: str) -> Selector | CompileError: ...
+    from dryrack.cel.device_reads import Read
+    from dryrack.cel.evaluation.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,52 +37,98 @@ class SelectorFailure:
 Verdict = bool | SelectorFailure
 
 
-class SelectorTable:
-    """Compiled expressions and what they said about each shape."""
+class Selector:
+    """A compiled selector and its verdicts."""
 
-    def __init__(self, compiler: SelectorCompiler) -> None:
-        self._compiler = compiler
-        self._programs: dict[str, Selector | CompileError] = {}
-        self._verdicts: dict[str, dict[Device, Verdict]] = {}
-        self._lists: dict[tuple[str, ...], dict[Device, Verdict]] = {}
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._reads = program.reads
+        # Names of the attributes and capacities that it reads, by driver.
+        self._names: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        self._verdicts: dict[Hashable, Verdict] = {}
 
-    def program(self, expression: str) -> Selector | CompileError:
-        """The expression, compiled once."""
-        known = self._programs.get(expression)
-        if known is None:
-            known = self._programs[expression] = self._compiler.compile(expression)
-        return known
-
-    def verdicts(self, expressions: tuple[str, ...]) -> dict[Device, Verdict]:
-        """What is known for a list of selectors, by shape; `judge` adds to it."""
-        return self._lists.setdefault(expressions, {})
-
-    def judge(self, expressions: tuple[str, ...], shape: Device) -> Verdict:
-        """Whether all selectors let the device through; the first that fails decides."""
-        verdict = self.verdicts(expressions)[shape] = self._judge_all(expressions, shape)
+    def judge(self, device: Device) -> Verdict:
+        """Return whether the selector selects the device, or why it cannot be evaluated."""
+        if self._reads is None or device.is_irregular:
+            verdict = self._verdicts.get(device)
+            if verdict is None:
+                verdict = self._verdicts[device] = self._evaluate(device)
+            return verdict
+        names = self._names.get(device.driver)
+        if names is None:
+            names = self._names[device.driver] = _names(self._reads, device.driver)
+        attributes = {name: device.attributes.get(name) for name in names[0]}
+        capacity = {name: device.capacity.get(name) for name in names[1]}
+        # Two quantities of one value can be held in different forms, and CEL shows which.
+        forms = [
+            each and (each.value.unscaled, each.value.scale, each.value.big)
+            for each in capacity.values()
+        ]
+        key = (device.driver, device.is_shareable, *attributes.values(), *forms)
+        verdict = self._verdicts.get(key)
+        if verdict is None:
+            seen = Device(
+                device.driver,
+                {name: each for name, each in attributes.items() if each is not None},
+                {name: each for name, each in capacity.items() if each is not None},
+                device.is_shareable,
+            )
+            verdict = self._verdicts[key] = self._evaluate(seen)
         return verdict
 
-    def _judge_all(self, expressions: tuple[str, ...], shape: Device) -> Verdict:
+    def _evaluate(self, device: Device) -> Verdict:
+        try:
+            return self._program.matches(device)
+        except EvaluationError as error:
+            return SelectorFailure(0, "runtime", error.message)
+
+
+def _names(reads: tuple[Read, ...], driver: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names that attributes, and capacities, of these reads can have in a slice."""
+    names: dict[str, list[str]] = {"attributes": [], "capacity": []}
+    for read in reads:
+        names[read.kind].append(f"{read.domain}/{read.name}")
+        if read.domain == driver:
+            names[read.kind].append(read.name)
+    return tuple(names["attributes"]), tuple(names["capacity"])
+
+
+class SelectorTable:
+    """Compiled selectors and the verdicts of lists of selectors for each shape."""
+
+    def __init__(self, compiler: Callable[[str], Program | CompileError]) -> None:
+        self._compile = compiler
+        self._selectors: dict[str, Selector | CompileError] = {}
+        self._verdicts: dict[tuple[str, ...], dict[Device, Verdict]] = {}
+
+    def selector(self, expression: str) -> Selector | CompileError:
+        """Return the selector, which is compiled once."""
+        selector = self._selectors.get(expression)
+        if selector is None:
+            program = self._compile(expression)
+            selector = program if isinstance(program, CompileError) else Selector(program)
+            self._selectors[expression] = selector
+        return selector
+
+    def verdicts(self, expressions: tuple[str, ...]) -> dict[Device, Verdict]:
+        """Return the known verdicts of a list of selectors, by shape; `judge` adds to it."""
+        return self._verdicts.setdefault(expressions, {})
+
+    def judge(self, expressions: tuple[str, ...], shape: Device) -> Verdict:
+        """Return whether all selectors select the device; the first that does not decides."""
+        verdict: Verdict = True
         for index, expression in enumerate(expressions):
             verdict = self.judge_one(expression, shape)
             if isinstance(verdict, SelectorFailure):
-                return SelectorFailure(index, verdict.stage, verdict.message)
-            if not verdict:
-                return False
-        return True
+                verdict = SelectorFailure(index, verdict.stage, verdict.message)
+            if verdict is not True:
+                break
+        self.verdicts(expressions)[shape] = verdict
+        return verdict
 
     def judge_one(self, expression: str, shape: Device) -> Verdict:
-        """What one selector says of the device."""
-        known = self._verdicts.setdefault(expression, {})
-        if shape not in known:
-            known[shape] = self._evaluate(expression, shape)
-        return known[shape]
-
-    def _evaluate(self, expression: str, shape: Device) -> Verdict:
-        program = self.program(expression)
-        if isinstance(program, CompileError):
-            return SelectorFailure(0, "compile", program.message)
-        try:
-            return program.matches(shape)
-        except EvaluationError as error:
-            return SelectorFailure(0, "runtime", error.message)
+        """Return the verdict of one selector."""
+        selector = self.selector(expression)
+        if isinstance(selector, CompileError):
+            return SelectorFailure(0, "compile", selector.message)
+        return selector.judge(shape)

@@ -18,14 +18,11 @@ from dryrack.cel.device_reads import (
     KINDS,
     ORDERINGS,
     Read,
-    children_of,
     comparisons_of,
-    is_device,
     nodes_of,
-    presence_of,
     read_of,
+    reads_of,
 )
-from dryrack.cel.parsing.ast import Expr, Ident, Select
 from dryrack.hardware.names import qualified, quoted, suggestion
 from dryrack.kinds.validation.parts import EXPRESSION_BYTES_MAX
 from dryrack.kinds.validation.problems import byte_length
@@ -33,11 +30,10 @@ from dryrack.kinds.validation.problems import byte_length
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dryrack.cel.parsing.ast import Expr
     from dryrack.linter.selection import Selected
 
 _MISSING = re.compile(r"no such key: ([^\s(]+)")
-# Fields of a device that every shape keeps.
-_OWN_FIELDS = ("driver", "allowMultipleAllocations")
 
 
 def missing_key(message: str) -> str | None:
@@ -88,28 +84,13 @@ def hint(expressions: Sequence[str], everything: Selected) -> str:
 
 def visible_names(expression: str) -> frozenset[str] | None:
     """
-    The names of attributes and capacities that the expression can tell apart devices by.
+    Return the names of attributes and capacities by which the expression can tell devices apart.
 
     None if it looks at a device in any other way than by name, as by a loop over attributes.
     """
-    names: set[str] = set()
-    known: set[int] = set()
-    for node in _nodes(expression):
-        read = read_of(node) or presence_of(node)
-        if read is not None or _is_own_field(node):
-            names.add(read.name if read else "")
-            known.update(inner.id for inner in _inside(node))
-        elif isinstance(node, Ident) and node.name == "device" and node.id not in known:
-            return None
-    return frozenset(names)
-
-
-def _inside(node: Expr) -> Iterator[Expr]:
-    pending = [node]
-    while pending:
-        inner = pending.pop()
-        yield inner
-        pending.extend(children_of(inner))
+    tree = _tree(expression)
+    reads = () if tree is None else reads_of(tree)
+    return None if reads is None else frozenset(read.name for read in reads)
 
 
 @lru_cache(maxsize=1024)
@@ -136,10 +117,6 @@ def _comparisons(
     for read, literal in comparisons_of(tree, functions) if tree is not None else ():
         assert isinstance(literal.value, str), "comparisons use strings"
         yield read, literal.value
-
-
-def _is_own_field(node: Expr) -> bool:
-    return isinstance(node, Select) and node.field in _OWN_FIELDS and is_device(node.operand)
 
 
 def _values(everything: Selected, read: Read) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ class Selection:
     ) -> None:
         """`visible` are the attributes and capacities that anybody reads; None for all."""
         self.everything = Selected(_shapes(devices, visible))
-        self._table = SelectorTable(_Admitted())
+        self._table = SelectorTable(_compile)
         # By identity: every `among` is itself an answer that is kept here.
         self._answers: dict[tuple[Hashable, ...], Selected] = {}
 
@@ -117,7 +117,7 @@ class Selection:
         return self._answers[key]
 
     def _run(self, texts: Sequence[str], among: Selected) -> Selected:
-        if any(isinstance(self._table.program(text), cel.CompileError) for text in texts):
+        if any(isinstance(self._table.selector(text), cel.CompileError) for text in texts):
             return Selected(among.shapes, compiled=False)
         remaining = among.shapes
         failures = list[Failure]()
@@ -143,16 +143,14 @@ class Selection:
         return tuple(passed), errors
 
 
-class _Admitted:
-    """Refuses what the API would refuse: what no cluster has is not worth running."""
-
-    def compile(self, expression: str) -> cel.Program | cel.CompileError:
-        if byte_length(expression) > EXPRESSION_BYTES_MAX:
-            return cel.CompileError("too long")
-        program = cel.compile_expression(expression, STORED)
-        if isinstance(program, cel.Program) and program.max_cost > EXPRESSION_COST_MAX:
-            return cel.CompileError("too costly")
-        return program
+def _compile(expression: str) -> cel.Program | cel.CompileError:
+    """Compile an expression, or refuse it if the API server would: no cluster stores it."""
+    if byte_length(expression) > EXPRESSION_BYTES_MAX:
+        return cel.CompileError("too long")
+    program = cel.compile_expression(expression, STORED)
+    if isinstance(program, cel.Program) and program.max_cost > EXPRESSION_COST_MAX:
+        return cel.CompileError("too costly")
+    return program
 
 
 def _shapes(devices: Iterable[PlacedDevice], visible: frozenset[str] | None) -> tuple[Shape, ...]:

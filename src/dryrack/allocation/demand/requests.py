@@ -13,7 +13,6 @@ import msgspec
 from dryrack.allocation.model.errors import AllocationError, MissingClassError
 from dryrack.allocation.model.features import Features
 from dryrack.allocation.model.identity import claim_name
-from dryrack.allocation.search.candidates import expressions_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import (
     CapacityRequirements,
@@ -119,8 +118,8 @@ class Draft(msgspec.Struct, frozen=True):
             count=wanted.count,
             takes_all=wanted.allocation_mode == "All",
             admin=bool(admin),
-            class_selectors=expressions_of(device_class.spec.selectors),
-            selectors=expressions_of(wanted.selectors),
+            class_selectors=_expressions(device_class.spec.selectors),
+            selectors=_expressions(wanted.selectors),
             tolerations=wanted.tolerations,
             capacity=_requested(wanted.capacity),
         )
@@ -141,6 +140,12 @@ def _check_selectors(where: str, selectors: tuple[DeviceSelector, ...]) -> None:
             raise AllocationError(
                 f"{where}, selector #{index}: CEL expression empty (unsupported selector type?)"
             )
+
+
+def _expressions(selectors: tuple[DeviceSelector, ...]) -> tuple[str, ...]:
+    if not selectors:
+        return ()
+    return tuple([selector.cel.expression for selector in selectors if selector.cel is not None])
 
 
 def _requested(capacity: CapacityRequirements | None) -> Mapping[str, Quantity]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dryrack.allocation.demand.requests import asks_of
 from dryrack.allocation.model.errors import AllocationError
-from dryrack.allocation.search.candidates import shape_of
 from dryrack.cel.selectors import SelectorFailure
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ class Doubts:
         return False
 
     def _fails(self, chain: _Chain, device: PooledDevice) -> bool:
-        shape = shape_of(device)
+        shape = device.shape
         for selectors in chain[:2]:
             if not selectors:
                 continue

@@ -18,9 +18,8 @@ from dryrack.allocation.model.identity import DeviceId, PoolId
 from dryrack.allocation.proof.problem_facts import Survey
 from dryrack.allocation.proof.search_memo import SearchMemo, facts_of
 from dryrack.allocation.search.allocator import attempt, begin
-from dryrack.allocation.search.candidates import CelCompiler
 from dryrack.allocation.search.doubts import Doubts, chains_of
-from dryrack.allocation.search.problem import AllocatorContext, Problem
+from dryrack.allocation.search.problem import AllocatorContext, Problem, selector_compiler
 from dryrack.allocation.supply.node_pools import NodePool
 from dryrack.allocation.supply.pools import Inventory
 from dryrack.allocation.supply.taints import apply_taint_rules
@@ -77,7 +76,7 @@ class LiveAllocator:
             release=release,
             classes=self._classes,
             allocated=self._books,
-            selectors=SelectorTable(CelCompiler(features, release)),
+            selectors=SelectorTable(selector_compiler(features, release)),
             endings=endings if endings is not None else SearchMemo(),
         )
         self._doubts = Doubts(self._surroundings.selectors, self._inventory.pools)

@@ -11,8 +11,10 @@ any other effect; what is an error stops the attempt when, and only when, the se
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from dryrack import cel
 from dryrack.allocation.demand.constraints import (
     MISSING,
     Column,
@@ -25,16 +27,14 @@ from dryrack.allocation.model.errors import AllocationError
 from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import claim_name
 from dryrack.allocation.model.reasons import Code
-from dryrack.allocation.search.candidates import shape_of
 from dryrack.allocation.supply.capacity import CapacityMisfit, CapacityRules, Misfit
 from dryrack.allocation.supply.counters import CounterLedger
 from dryrack.allocation.supply.taints import blocking_taints
 from dryrack.cel.selectors import SelectorFailure, SelectorTable, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
-    from dryrack import cel
     from dryrack.allocation.model.identity import DeviceId, PoolId
     from dryrack.allocation.proof.search_memo import SearchMemo
     from dryrack.allocation.supply.pools import Pool, PooledDevice
@@ -56,6 +56,19 @@ _MISFIT = {
     Misfit.POLICY: Code.CAPACITY_POLICY,
     Misfit.SHORT: Code.CAPACITY_SHORT,
 }
+
+
+def selector_compiler(
+    features: Features, release: Release = Release.V1_36
+) -> Callable[[str], cel.Program | cel.CompileError]:
+    """Return the compiler of a scheduler, which takes selectors that are stored already."""
+    environment = cel.Environment(
+        consumable_capacity=features.consumable_capacity,
+        # From 1.37 on a stored expression may look at lists whatever the gate says.
+        list_type_attributes=features.list_type_attributes or release is not Release.V1_36,
+        new_expressions=False,
+    )
+    return partial(cel.compile_expression, env=environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +394,7 @@ class Problem:
     def _by_selectors(self, slate: RequestRow, device: int) -> int:
         ask = slate.ask
         selectors = self.surroundings.selectors
-        shape = shape_of(self.devices[device])
+        shape = self.devices[device].shape
         verdict = slate.by_class.get(shape)
         if verdict is None:
             verdict = selectors.judge(ask.class_selectors, shape)

@@ -19,24 +19,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, count
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from dryrack import cel
 from dryrack.allocation.model.errors import AllocationError
 from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import DeviceId, PoolId
 from dryrack.allocation.supply.go_selectors import printed
 from dryrack.kinds.core import Node, NodeSelector
 from dryrack.kinds.pool_generation import Generation, newest_generation
-from dryrack.kinds.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
+from dryrack.kinds.resource import (
+    CounterSet,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
 from dryrack.kinds.selectors import NodeMatcher, SelectorError, strict_node_selector
 
-if TYPE_CHECKING:
-    from dryrack import cel
-
-
 _K = TypeVar("_K")
+# The name and the form of a capacity, and the capacity.
+_Amount: TypeAlias = tuple[str, int, int, bool, DeviceCapacity]
 # The rank of a slice among others, and the number that tells it from all others.
 Entry = tuple[str, int]
 
@@ -50,9 +56,28 @@ class PooledDevice(msgspec.Struct, eq=False, gc=False):
 
     slice: ResourceSlice
     device: Device
-    # As selectors see it, once somebody asked; see `candidates`.
-    shape: "cel.Device | None" = None
+    _shape: cel.Device | None = None
     _id: DeviceId | None = None
+
+    @property
+    def shape(self) -> cel.Device:
+        """The device as selectors see it: the same object for devices that look the same."""
+        if self._shape is None:
+            device = self.device
+            capacity: tuple[_Amount, ...] = ()
+            if device.capacity:
+                # Two quantities of one value can be held in different forms, and CEL shows which.
+                amounts = device.capacity.items()
+                capacity = tuple(
+                    [(n, c.value.unscaled, c.value.scale, c.value.big, c) for n, c in amounts]
+                )
+            self._shape = _new_shape(
+                self.slice.spec.driver,
+                tuple(device.attributes.items()),
+                capacity,
+                device.allow_multiple_allocations,
+            )
+        return self._shape
 
     @property
     def id(self) -> DeviceId:
@@ -81,6 +106,17 @@ class PooledDevice(msgspec.Struct, eq=False, gc=False):
             all_nodes=where.all_nodes,
             selector=where.node_selector,
         )
+
+
+# Schedulers are made for each question, and see the same devices every time.
+@lru_cache(maxsize=65536)
+def _new_shape(
+    driver: str,
+    attributes: tuple[tuple[str, DeviceAttribute], ...],
+    capacity: tuple[_Amount, ...],
+    multiple: bool | None,
+) -> cel.Device:
+    return cel.Device(driver, dict(attributes), {each[0]: each[4] for each in capacity}, multiple)
 
 
 class Pool(msgspec.Struct, frozen=True, gc=False):

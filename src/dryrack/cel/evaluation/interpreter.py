@@ -1,5 +1,5 @@
 """
-The exact tier: evaluates step by step, in upstream's order and at upstream's price.
+Evaluation of an expression, step by step, in upstream's order and at upstream's price.
 
 Errors are values. `&&`, `||` and what the quantifier macros expand to look at both sides
 before they let an error through; every other step passes on the first error that it is given.

@@ -1,37 +1,28 @@
-"""
-From the text of a selector to something that can be asked about devices.
-
-A program has up to two tiers. The fast one is generated Python; it is there if the expression
-has a shape that it knows and cannot exceed the cost limit. The exact one can do everything and is
-asked whenever the fast one meets anything out of the ordinary.
-
-Code is generated when the expression is asked about for the second time. Many are only checked,
-or have one device to judge.
-"""
+"""A selector, compiled from its text and ready to be evaluated on devices."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from dryrack.base.errors import DryrackError
 from dryrack.cel.checking import types as t
 from dryrack.cel.checking.checker import Checked
 from dryrack.cel.checking.frontend import compile_text
+from dryrack.cel.device import with_own_quantities
+from dryrack.cel.device_reads import reads_of
 from dryrack.cel.estimation import estimate
-from dryrack.cel.evaluation.codegen import generate
 from dryrack.cel.evaluation.interpreter import Variables, evaluate
 from dryrack.cel.evaluation.planner import PlanError, Planner
 from dryrack.cel.evaluation.result import to_bool
-from dryrack.cel.evaluation.runtime_cost import COST_LIMIT
 from dryrack.cel.evaluation.values import UINT_MAX, Err, PanicError
 from dryrack.cel.parsing.depth import depth_of, evaluation_depth, raised_recursion_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dryrack.cel.checking.environment import Environment
-    from dryrack.cel.device import Device, View
+    from dryrack.cel.device import Device
+    from dryrack.cel.device_reads import Read
     from dryrack.cel.evaluation.attributes import Step
 
 _COMPARE = frozenset({"quantity_is_greater_than", "quantity_is_less_than", "quantity_compare_to"})
@@ -60,64 +51,40 @@ Judged: TypeAlias = tuple[bool | EvaluationError, int]
 class Program:
     """A compiled selector."""
 
-    __slots__ = (
-        *("_changes", "_checked", "_cost", "_depth", "_env", "_evaluation_depth", "_lists"),
-        *("_run", "_step"),
-    )
-
     def __init__(self, checked: Checked, env: Environment, depth: int) -> None:
         self._checked = checked
         self._env = env
-        self._lists = env.list_type_attributes
         self._depth = depth
         self._step: Step = Planner(checked, env).plan(checked.expr)
-        self._cost: int | None = None
         self._changes = _sees_changes(checked)
         self._evaluation_depth = evaluation_depth(checked.expr)
-        self._run: Callable[[View], bool] = self._once
+
+    @cached_property
+    def max_cost(self) -> int:
+        """The highest cost of an evaluation, as Kubernetes estimates it beforehand."""
+        with raised_recursion_limit(self._depth):
+            return estimate(self._checked, self._env).max
 
     @property
-    def max_cost(self) -> int:
-        """What an evaluation may cost, as Kubernetes estimates it beforehand."""
-        if self._cost is None:
-            with raised_recursion_limit(self._depth):
-                self._cost = estimate(self._checked, self._env).max
-        return self._cost
-
-    def _once(self, view: View) -> bool:
-        self._run = self._prepare
-        return self._slow(view)
-
-    def _prepare(self, view: View) -> bool:
-        self._run = self._generated() or self._slow
-        return self._run(view)
-
-    def _generated(self) -> Callable[[View], bool] | None:
-        if self._changes or self.max_cost > COST_LIMIT:
-            return None
-        with raised_recursion_limit(self._evaluation_depth):
-            return generate(self._checked, self._env, self._slow)
+    def reads(self) -> tuple[Read, ...] | None:
+        """The attributes and capacities that the selector reads; None if not only by name."""
+        return reads_of(self._checked.expr)
 
     def matches(self, device: Device) -> bool:
-        """Whether the expression selects the device, or raise `EvaluationError`."""
-        view = device.lists if self._lists else device.scalars
-        if view.error:
-            raise EvaluationError(view.error)
-        return self._run(view)
-
-    def matches_with_cost(self, device: Device) -> Judged:
-        """The verdict and what it cost, by the exact tier alone."""
-        view = device.lists if self._lists else device.scalars
-        return (EvaluationError(view.error), 0) if view.error else self._evaluate(view)
-
-    def _slow(self, view: View) -> bool:
-        verdict, _cost = self._evaluate(view)
+        """Return whether the expression selects the device, or raise `EvaluationError`."""
+        verdict, _cost = self.matches_with_cost(device)
         if isinstance(verdict, EvaluationError):
             raise verdict
         return verdict
 
-    def _evaluate(self, view: View) -> Judged:
-        variable = view.own() if self._changes else view.variable
+    def matches_with_cost(self, device: Device) -> Judged:
+        """Return whether the expression selects the device, or the error, and the cost."""
+        lists = self._env.list_type_attributes
+        variable = device.variable(lists=lists)
+        if isinstance(variable, Err):
+            return EvaluationError(variable.message), 0
+        if self._changes:
+            variable = with_own_quantities(variable)
         value, cost = evaluate(self._step, Variables({"device": variable}), self._evaluation_depth)
         verdict = value if type(value) is Err else to_bool(value)
         judged = EvaluationError(verdict.message) if isinstance(verdict, Err) else verdict
