@@ -148,7 +148,7 @@ class AllPatches:
             raise bad_request("exceeded max depth")
         shown = partial(_shown, made.object, patch)
         if not isinstance(made.object, dict):
-            raise invalid_patch(shown(), bodies.no_object(made.object))
+            raise invalid_patch(shown(), bodies.not_an_object(made.object))
         problem = bodies.type_meta_problem(made.object)
         if patch.media_type == STRATEGIC_MERGE_PATCH and schema is not None:
             problem = conform(schema, made.object).mismatch

@@ -1,16 +1,16 @@
 """
 The embedded API server, without sockets: a request in, a response out.
 
-It is a `Transport`, so a client in the same process talks to it by calling it. What comes over
-HTTPS is brought here by `http`. Refusals are values on the way (`StatusError`) and responses at
-the end; anything else that is raised is a bug, and is not caught here.
+It is a `Transport`, so a client in the same process talks to it by calling it; `http` passes
+requests over HTTPS to it. A refusal is raised as a `StatusError` and becomes a response here; any
+other exception is a bug, and is not caught here.
 """
 
 from collections.abc import Callable
 
 import msgspec
 
-from dryrack.apiserver.answer.rendering import response, status_response, warned
+from dryrack.apiserver.answer.rendering import json_or_yaml, status_response, warning_headers
 from dryrack.apiserver.answer.status import (
     Status,
     StatusError,
@@ -19,16 +19,14 @@ from dryrack.apiserver.answer.status import (
     forbidden,
 )
 from dryrack.apiserver.extension_points import (
-    Answer,
     Call,
     ExtensionPoints,
     Reply,
     StoreLookup,
-    Target,
     WebhookCaller,
 )
 from dryrack.apiserver.http import media, paths, queries
-from dryrack.apiserver.registry import Handler, Registry, Resource
+from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.verbs.read_verbs import Verbs
 from dryrack.apiserver.webhooks.admission_reviews import RepeatableChance, Reviews
 from dryrack.apiserver.webhooks.conversion_reviews import answered
@@ -48,7 +46,7 @@ NOT_FOUND = Response(
 
 
 class ApiServer:
-    """A `Transport` that leads into a store."""
+    """A `Transport` that serves the objects of a store."""
 
     def __init__(
         self,
@@ -68,47 +66,44 @@ class ApiServer:
         self.verbs = Verbs(store, registry, self.extensions, clock=clock, chance=self.chance)
 
     async def send(self, request: Request) -> Response:
+        """Answer a request: find its target, authorize it, and run its handler or its verb."""
+        warnings: list[str] = []
         try:
             route = paths.route(self.registry, request.method, request.path)
-            if isinstance(route, paths.Elsewhere):
-                return await self._page(request)
-            return await self._answer(request, route)
+            if route is None:
+                return await self._answer_with_page(request)
+            target = route.target
+            query = queries.parse(request.query)
+            is_watch = route.verb == "list" and queries.truth_of(query, "watch")
+            verb = "watch" if is_watch else route.verb
+            if target.resource.deprecation:
+                warnings.append(target.resource.deprecation)
+            call = Call(self, request, verb, target, query, warnings)
+            if self.extensions.authorizer is not None:
+                reason = self.extensions.authorizer(call)
+                if reason is not None:
+                    raise forbidden(target.resource.as_resource, target.name, reason)
+            webhooks = self.extensions.webhooks
+            if webhooks is not None and self._may_need_webhooks(call, webhooks):
+                return await self._answer_with_reviews(call, webhooks)
+            return await self._answer(call)
         except RecursionError:
             # A schema that refers to itself takes more of the stack than the depth of a body.
-            return status_response(
-                bad_request("exceeded max depth").status, _wanted_or_plain(request)
-            )
+            refusal = bad_request("exceeded max depth").status
+            return status_response(refusal, _wanted_or_plain(request))
         except StatusError as error:
-            refused = status_response(error.status, _wanted_or_plain(request))
+            refused = status_response(error.status, _wanted_or_plain(request), warnings)
             # A response to HEAD has no body, whatever it would have been.
             return (
                 msgspec.structs.replace(refused, body=b"") if request.method == "HEAD" else refused
             )
 
-    async def _page(self, request: Request) -> Response:
+    async def _answer_with_page(self, request: Request) -> Response:
         for page in self.extensions.pages:
-            found = await page(request)
-            if found is not None:
-                return found
+            response = await page(request)
+            if response is not None:
+                return response
         return NOT_FOUND
-
-    async def _answer(self, request: Request, route: paths.Route) -> Response:
-        query = queries.parse(request.query)
-        verb = route.verb
-        if verb == "list" and queries.truth_of(query, "watch"):
-            verb = "watch"
-        call = Call(self, request, verb, route.target, query)
-        if route.target.resource.deprecation:
-            call.warnings.append(route.target.resource.deprecation)
-        try:
-            self._authorize(call)
-            handler = _handler(route.target, verb)
-            webhooks = self.extensions.webhooks
-            if webhooks is not None and self._may_need_webhooks(call, webhooks):
-                return await self._reviewed(call, handler, webhooks)
-            return await self._answered(call, handler)
-        except StatusError as error:
-            return status_response(error.status, _wanted_or_plain(request), call.warnings)
 
     def _may_need_webhooks(self, call: Call, webhooks: WebhookCaller) -> bool:
         if call.verb in _WRITES:
@@ -116,17 +111,29 @@ class ApiServer:
             return webhooks.are_there() or self.registry.converts
         return call.target.resource.converts
 
-    async def _answered(self, call: Call, handler: Handler | None) -> Response:
+    async def _answer(self, call: Call) -> Response:
+        target = call.target
+        handlers = target.resource.handlers
+        if target.subresource:
+            handlers = target.resource.subresources[target.subresource].handlers
+        handler = handlers.get(call.verb)
         if handler is None:
             return self.verbs.answer(call)
-        # Reviews, bindings and the like are no tables for those who want nothing else.
-        negotiated = media.wanted_without_tables if call.verb == "create" else media.wanted
-        wanted = negotiated(call.request.headers)
-        return self._rendered(call, await handler(call), wanted)
+        # The server never shows reviews, bindings and the like as tables.
+        shapes = media.SHAPES_WITHOUT_TABLE if call.verb == "create" else media.ALL_SHAPES
+        wanted = media.wanted(call.request.headers, shapes)
+        match answer := await handler(call):
+            case Response():
+                headers = answer.headers + warning_headers(call.warnings)
+                return Response(answer.status, headers, answer.body)
+            case Reply():
+                return json_or_yaml(answer.code, answer.object, wanted, call.warnings)
+            case Status():
+                return status_response(answer, wanted, call.warnings)
+            case Success():
+                return json_or_yaml(200, answer.to_raw(), wanted, call.warnings)
 
-    async def _reviewed(
-        self, call: Call, handler: Handler | None, webhooks: WebhookCaller
-    ) -> Response:
+    async def _answer_with_reviews(self, call: Call, webhooks: WebhookCaller) -> Response:
         """
         Answer a request, which starts again whenever a webhook has to be called first.
 
@@ -134,46 +141,27 @@ class ApiServer:
         request is given the identifiers of this one.
         """
         reviews = Reviews()
-        told = len(call.warnings)
-        again = msgspec.structs.replace(call, reviews=reviews)
+        warnings_before = len(call.warnings)
+        call_with_reviews = msgspec.structs.replace(call, reviews=reviews)
 
         async def attempt() -> Response:
-            del call.warnings[told:]
+            del call.warnings[warnings_before:]
             self.chance.begin(reviews.identifiers)
             try:
-                return await self._answered(again, handler)
+                return await self._answer(call_with_reviews)
             finally:
                 self.chance.begin(None)
 
         return await answered(attempt, webhooks, reviews)
 
-    def _authorize(self, call: Call) -> None:
-        if self.extensions.authorizer is None:
-            return
-        reason = self.extensions.authorizer(call)
-        if reason is not None:
-            raise forbidden(call.target.resource.as_resource, call.target.name, reason)
-
-    def _rendered(self, call: Call, answer: Answer, wanted: media.Wanted) -> Response:
-        match answer:
-            case Response():
-                headers = answer.headers + warned(call.warnings)
-                return Response(answer.status, headers, answer.body)
-            case Reply():
-                return response(answer.code, answer.object, wanted, call.warnings)
-            case Status():
-                return status_response(answer, wanted, call.warnings)
-            case Success():
-                return response(200, answer.to_raw(), wanted, call.warnings)
-
     def modify(
         self, resource: Resource, namespace: str, name: str, change: Callable[[Raw], Raw]
     ) -> Stored | None:
         """
-        Writes what `change` makes of a stored object, past every strategy.
+        Write what `change` makes of a stored object, without its strategy.
 
-        For handlers whose write is none that a client could make: a binding, an eviction. The
-        object is in the stored version; None if there is none. `change` must not write itself.
+        For writes of handlers that no client could make: a binding, an eviction. The object is in
+        the stored version; the result is None if it does not exist. `change` must not write.
         """
         stored = self.store.get(Key(resource.storage, namespace, name))
         if stored is None:
@@ -186,14 +174,8 @@ class ApiServer:
         return written
 
 
-def _handler(target: Target, verb: str) -> Handler | None:
-    if target.subresource:
-        return target.resource.subresources[target.subresource].handlers.get(verb)
-    return target.resource.handlers.get(verb)
-
-
 def _wanted_or_plain(request: Request) -> media.Wanted:
-    """A refusal is always told, if need be in JSON."""
+    """Return the form of a refusal: JSON if the client accepts nothing that is served."""
     try:
         return media.Wanted(media.wanted(request.headers).encoding)
     except StatusError:

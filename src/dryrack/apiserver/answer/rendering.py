@@ -1,8 +1,8 @@
 """
 Answers in the form that a client accepts.
 
-The common case is stored JSON that goes out as it is, whole or joined into a list. The other
-forms are made from the object: tables, metadata alone, YAML, and versions other than the stored.
+Mostly, stored JSON goes out as it is, whole or joined into a list. The other forms are made from
+the object: tables, metadata alone, YAML, and versions other than the stored one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,66 +31,60 @@ _YAML_HEADERS: Headers = (("content-type", YAML),)
 _META = "meta.k8s.io"
 _INCLUDED = ("None", "Metadata", "Object")
 _WARNING_CODE = 299
-# As the real server: when the warnings of one answer are longer than this in all, each is cut, and
-# those after the total are left out. Clients refuse an answer with more than 64 KiB in a header.
+# As in the real server: when the warnings of one answer are longer than this in all, each is cut,
+# and the rest is left out. Clients refuse an answer with more than 64 KiB in a header.
 _WARNINGS_CHARACTERS_MAX = 4096
 _LONG_WARNING_CHARACTERS = 256
 
 
-def response(code: int, raw: Raw, wanted: Wanted, warnings: Sequence[str]) -> Response:
-    """A response with one document."""
-    if wanted.encoding == YAML:
-        return Response(code, _YAML_HEADERS + warned(warnings), _yaml(raw))
-    return Response(code, _JSON_HEADERS + warned(warnings), encode(raw))
-
-
-def json_response(code: int, body: bytes, warnings: Sequence[str] = ()) -> Response:
-    return Response(code, _JSON_HEADERS + warned(warnings) if warnings else _JSON_HEADERS, body)
-
-
-def _yaml(raw: Raw) -> bytes:
+def json_or_yaml(code: int, raw: Raw, wanted: Wanted, warnings: Sequence[str]) -> Response:
+    """Return a response with one document."""
+    headers = warning_headers(warnings)
+    if wanted.encoding != YAML:
+        return Response(code, _JSON_HEADERS + headers, encode(raw))
     import yaml
 
     text: str = yaml.dump(raw, allow_unicode=True, default_flow_style=False)
-    return text.encode()
+    return Response(code, _YAML_HEADERS + headers, text.encode())
 
 
-def warned(warnings: Iterable[str]) -> Headers:
-    """Each warning once, in the form of RFC 7234."""
-    texts = _cut(tuple(dict.fromkeys(warnings)))
-    return tuple(("warning", f'{_WARNING_CODE} - "{_escaped(each)}"') for each in texts)
+def json_response(code: int, body: bytes, warnings: Sequence[str] = ()) -> Response:
+    headers = _JSON_HEADERS + warning_headers(warnings) if warnings else _JSON_HEADERS
+    return Response(code, headers, body)
 
 
-def _cut(warnings: Sequence[str]) -> Sequence[str]:
-    if sum(map(len, warnings)) <= _WARNINGS_CHARACTERS_MAX:
-        return warnings
-    kept: list[str] = []
-    left = _WARNINGS_CHARACTERS_MAX
-    for each in warnings:
-        if left <= 0:
-            break
-        kept.append(each[:_LONG_WARNING_CHARACTERS])
-        left -= len(kept[-1])
-    return kept
+def warning_headers(warnings: Iterable[str]) -> Headers:
+    """Return a header for each distinct warning, in the form of RFC 7234."""
+    texts = list(dict.fromkeys(warnings))
+    if sum(map(len, texts)) > _WARNINGS_CHARACTERS_MAX:
+        left = _WARNINGS_CHARACTERS_MAX
+        cut_texts: list[str] = []
+        for text in texts:
+            if left <= 0:
+                break
+            cut_texts.append(text[:_LONG_WARNING_CHARACTERS])
+            left -= len(cut_texts[-1])
+        texts = cut_texts
+    return tuple(("warning", f'{_WARNING_CODE} - "{_escape(text)}"') for text in texts)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     plain = "".join(char if char.isprintable() else " " for char in text)
     return plain.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def status_response(status: Status, wanted: Wanted, warnings: Sequence[str] = ()) -> Response:
-    """A refusal."""
-    made = response(status.code, status.to_raw(), wanted, warnings)
+    """Return a response with a refusal."""
+    response = json_or_yaml(status.code, status.to_raw(), wanted, warnings)
     if not status.retry_after_seconds:
-        return made
-    headers = (*made.headers, ("retry-after", str(status.retry_after_seconds)))
-    return Response(made.status, headers, made.body)
+        return response
+    headers = (*response.headers, ("retry-after", str(status.retry_after_seconds)))
+    return Response(response.status, headers, response.body)
 
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """Renders objects; `tables` knows the columns."""
+    """Renders objects; `tables` has the columns."""
 
     tables: Tables
     clock: Clock
@@ -101,16 +95,16 @@ class Renderer:
         return self.object(resource, read_as(resource, form, stored), form)
 
     def object(self, resource: Resource, obj: Raw, form: "Form") -> Response:
-        """One object of a resource, in the version of the resource."""
+        """Render an object that is in the version of the resource."""
         shaped = self.shaped(resource, obj, form)
-        return response(form.code, shaped, form.wanted, form.warnings)
+        return json_or_yaml(form.code, shaped, form.wanted, form.warnings)
 
     def shaped(self, resource: Resource, obj: Raw, form: "Form", *, headed: bool = True) -> Raw:
         match form.wanted.shape:
             case Shape.OBJECT:
                 return obj
             case Shape.TABLE:
-                # A dry run has none.
+                # The object of a dry run has no revision.
                 revision = obj["metadata"].get("resourceVersion")
                 meta = {"resourceVersion": revision} if revision else {}
                 return self._table(resource, [obj], meta, form, headed=headed)
@@ -123,18 +117,22 @@ class Renderer:
                 )
 
     def success(self, success: Success, form: "Form") -> Response:
-        return response(form.code, success.to_raw(), form.wanted, form.warnings)
+        return json_or_yaml(form.code, success.to_raw(), form.wanted, form.warnings)
 
     def page(self, resource: Resource, page: Page, form: "Form") -> Response:
-        meta = _list_meta(page)
+        meta: Raw = {"resourceVersion": str(page.revision)}
+        if page.continue_token:
+            meta["continue"] = page.continue_token
+        if page.remaining is not None:
+            meta["remainingItemCount"] = page.remaining
         if form.wanted.is_plain:
             if resource.is_custom:
                 # Lists of custom objects are no structs, which would leave out what is empty.
                 meta = {"continue": "", **meta}
-            return json_response(form.code, _joined(resource, page, meta), form.warnings)
+            return json_response(form.code, _list_json(resource, page, meta), form.warnings)
         objects = [read_as(resource, form, each) for each in page.items]
         raw = self._list(resource, objects, meta, form)
-        return response(form.code, raw, form.wanted, form.warnings)
+        return json_or_yaml(form.code, raw, form.wanted, form.warnings)
 
     def _list(self, resource: Resource, objects: list[Raw], meta: Raw, form: "Form") -> Raw:
         version = form.wanted.meta_version
@@ -170,20 +168,26 @@ class Renderer:
             row: Raw = {"cells": self.tables.cells(resource, obj, now)}
             if conditions := self.tables.conditions(resource, obj):
                 row["conditions"] = conditions
-            row["object"] = _included(obj, form)
+            match form.include:
+                case "None":
+                    row["object"] = None
+                case "Object":
+                    row["object"] = obj
+                case _:
+                    row["object"] = _partial(obj, form.wanted.meta_version)
             rows.append(row)
         version = form.wanted.meta_version
         return _document("Table", version, metadata=meta, columnDefinitions=columns, rows=rows)
 
 
 class Form(msgspec.Struct, frozen=True):
-    """How an answer shall look."""
+    """The form of one answer."""
 
     wanted: Wanted = PLAIN
     code: int = 200
     warnings: Sequence[str] = ()
     include: str = "Metadata"
-    """What a row of a table has besides its cells."""
+    """The `object` of a row of a table: `None`, `Metadata` or `Object`."""
 
 
 def form_of(wanted: Wanted, query: Query, warnings: Sequence[str]) -> Form:
@@ -207,7 +211,7 @@ def read_as(resource: Resource, form: Form, stored: Stored) -> Raw:
 
 
 def _go_type(resource: Resource, kind: str) -> str:
-    """What the real server calls its object: it says so when it cannot show it."""
+    """Return the Go type of an object in the real server, which its refusals name."""
     if resource.is_custom:
         return "*unstructured.Unstructured" + ("List" if kind == resource.listed_as else "")
     return f"*{(resource.group or 'core').partition('.')[0]}.{kind}"
@@ -221,45 +225,30 @@ def _partial(obj: Raw, version: str) -> Raw:
     return _document("PartialObjectMetadata", version, metadata=obj["metadata"])
 
 
-def _included(obj: Raw, form: Form) -> Raw | None:
-    if form.include == "None":
-        return None
-    return obj if form.include == "Object" else _partial(obj, form.wanted.meta_version)
-
-
-def _list_meta(page: Page) -> Raw:
-    meta: Raw = {"resourceVersion": str(page.revision)}
-    if page.continue_token:
-        meta["continue"] = page.continue_token
-    if page.remaining is not None:
-        meta["remainingItemCount"] = page.remaining
-    return meta
-
-
 def _item(resource: Resource, obj: Raw) -> Raw:
-    """Items of a built-in kind do not repeat which kind they are; custom ones do."""
+    """Return an item of a list: without kind and apiVersion if the kind is built in."""
     if resource.is_custom:
         return obj
     return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
 
 
-def _joined(resource: Resource, page: Page, meta: Raw) -> bytes:
-    head = encode({"kind": resource.listed_as, "apiVersion": resource.api_version})
-    start = head[:-1] + b',"metadata":' + encode(meta) + b',"items":['
-    return b"".join((start, b",".join(_items(resource, page.items)), b"]}"))
-
-
-def _items(resource: Resource, items: Iterable[Stored]) -> list[bytes]:
+def _list_json(resource: Resource, page: Page, meta: Raw) -> bytes:
+    """Return a list as JSON; stored JSON is joined without decoding it."""
+    kind_json = encode({"kind": resource.listed_as, "apiVersion": resource.api_version})
+    start = kind_json[:-1] + b',"metadata":' + encode(meta) + b',"items":['
     if not resource.is_stored_as_served:
-        return [encode(_item(resource, resource.read(each))) for each in items]
-    if resource.is_custom:
-        return [each.json for each in items]
-    # Kind and apiVersion come first in what is stored; they are cut off without decoding it.
-    prefix = encode({"kind": resource.kind, "apiVersion": resource.api_version})[:-1] + b","
-    cut = len(prefix)
-    return [
-        b"{" + each.json[cut:]
-        if each.json.startswith(prefix)
-        else encode(_item(resource, each.object))
-        for each in items
-    ]
+        items = [encode(_item(resource, resource.read(each))) for each in page.items]
+    elif resource.is_custom:
+        items = [each.json for each in page.items]
+    else:
+        # Kind and apiVersion come first in stored JSON.
+        head = encode({"kind": resource.kind, "apiVersion": resource.api_version})
+        prefix = head[:-1] + b","
+        cut = len(prefix)
+        items = [
+            b"{" + each.json[cut:]
+            if each.json.startswith(prefix)
+            else encode(_item(resource, each.object))
+            for each in page.items
+        ]
+    return b"".join((start, b",".join(items), b"]}"))

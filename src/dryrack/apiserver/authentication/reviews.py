@@ -14,7 +14,7 @@ from dryrack.apiserver.authentication.tokens import (
     InvalidTokenError,
     Tokens,
 )
-from dryrack.apiserver.decode.review_bodies import completed, posted
+from dryrack.apiserver.decode.review_bodies import read_posted, with_review_status
 from dryrack.apiserver.extension_points import Answer, Call, Reply
 from dryrack.apiserver.metadata import timestamp
 from dryrack.client.transport import User
@@ -43,7 +43,7 @@ def token_review_handlers(tokens: Tokens) -> dict[tuple[str, str], Handlers]:
 
 async def who_am_i(call: Call) -> Answer:
     """What the server found out about whoever asks."""
-    posted(call)
+    read_posted(call)
     review = {
         "kind": "SelfSubjectReview",
         "apiVersion": f"{_GROUP}/v1",
@@ -60,11 +60,11 @@ class TokenQuestions:
         self._tokens = tokens
 
     async def review(self, call: Call) -> Answer:
-        obj = posted(call)
+        obj = read_posted(call)
         spec = spec_of(obj)
         if not spec.get("token"):
             raise bad_request("token is required for TokenReview in authentication")
-        return Reply(completed(call, obj, self._status(spec)), 201)
+        return Reply(with_review_status(call, obj, self._status(spec)), 201)
 
     def _status(self, spec: Raw) -> Raw:
         audiences = spec.get("audiences") or [ISSUER]
@@ -77,7 +77,7 @@ class TokenQuestions:
 
     async def request(self, call: Call) -> Answer:
         """A token for the account that the path names."""
-        obj = posted(call)
+        obj = read_posted(call)
         account = _account(call, obj)
         spec = dict(spec_of(obj))
         if spec.get("expirationSeconds") is None:
@@ -90,7 +90,7 @@ class TokenQuestions:
         token = self._tokens.issue(holder, audiences=spec["audiences"], seconds=seconds)
         named = {**obj, "metadata": _token_metadata(call, obj, account)}
         status = {"token": token, "expirationTimestamp": timestamp(now + seconds)}
-        answer = completed(call, named, status)
+        answer = with_review_status(call, named, status)
         return Reply({**answer, "spec": {"boundObjectRef": None, **spec}}, 201)
 
 

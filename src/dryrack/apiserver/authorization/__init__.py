@@ -1,8 +1,8 @@
 """
-Who may do what.
+Authorization: decides which requests a user may make.
 
-`AlwaysAllow` is the default of a cluster that listens on loopback and knows one user. `Rbac`
-decides by the roles and bindings in the store, and follows them as they change.
+`AlwaysAllow` is the default of a cluster that listens on loopback and has one user. `Rbac`
+decides by the roles and bindings in the store, and follows their changes.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _RESOURCES = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
 
 
 class Authorization(Protocol):
-    """Decides, and tells what it would decide."""
+    """Decides about requests, and answers reviews about its decisions."""
 
     def allows(self, asked: Attributes) -> bool: ...
 
     def reason(self, asked: Attributes) -> str:
-        """Why, in the words of the real server's reviews; "" where it says nothing."""
+        """Return the reason in the real server's reviews, or "" if they have none."""
         ...
 
     def rules(self, user: User, namespace: str) -> tuple[Rule, ...]: ...
 
 
 class AlwaysAllow:
-    """Everybody who is known may do everything."""
+    """Allows every authenticated user everything."""
 
     def allows(self, asked: Attributes) -> bool:
         return True
@@ -54,15 +54,15 @@ class AlwaysAllow:
 
 
 class Rbac:
-    """By what is stored. The index is made when it is asked for, and again after a change."""
+    """Decides by stored roles and bindings; the index is built on demand after a change."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._policy: Policy | None = None
         for plural in _RESOURCES:
-            store.subscribe(f"{plural}.{RBAC_GROUP}", self._changed)
+            store.subscribe(f"{plural}.{RBAC_GROUP}", self._forget_policy)
 
-    def _changed(self, event: Event) -> None:
+    def _forget_policy(self, event: Event) -> None:
         self._policy = None
 
     @property
@@ -70,11 +70,10 @@ class Rbac:
         if self._policy is None:
             from dryrack.apiserver.authorization.rbac import Policy, Sources
 
-            self._policy = Policy.of(Sources(*(self._objects(each) for each in _RESOURCES)))
+            lists = [self._store.list(f"{each}.{RBAC_GROUP}", None)[0] for each in _RESOURCES]
+            objects = [[stored.object for stored in stored_list] for stored_list in lists]
+            self._policy = Policy.of(Sources(*objects))
         return self._policy
-
-    def _objects(self, plural: str) -> list[dict[str, object]]:
-        return [each.object for each in self._store.list(f"{plural}.{RBAC_GROUP}", None)[0]]
 
     def allows(self, asked: Attributes) -> bool:
         return self.policy.allows(asked)
@@ -87,38 +86,36 @@ class Rbac:
 
 
 def authorizer(authorization: Authorization) -> Callable[[Call], str | None]:
-    """As the pipeline asks: why a call is not allowed, or None."""
+    """Return a function that returns why a call is forbidden, or None if it is allowed."""
 
     def decide(call: Call) -> str | None:
-        asked = attributes_of(call)
+        target = call.target
+        name = target.name
+        if not name and call.verb in ("list", "watch"):
+            # A rule may allow the one object that the field selector names.
+            name = _selected_name(call.parameter("fieldSelector"))
+        asked = Attributes(
+            call.request.user,
+            call.verb,
+            group=target.resource.group,
+            resource=target.resource.plural,
+            subresource=target.subresource,
+            namespace=target.namespace,
+            name=name,
+        )
         return None if authorization.allows(asked) else denial(asked)
 
     return decide
 
 
-def attributes_of(call: Call) -> Attributes:
-    target = call.target
-    return Attributes(
-        call.request.user,
-        call.verb,
-        group=target.resource.group,
-        resource=target.resource.plural,
-        subresource=target.subresource,
-        namespace=target.namespace,
-        name=target.name or _selected_name(call),
-    )
-
-
-def _selected_name(call: Call) -> str:
-    """The one object that a list or a watch is about: it may be allowed by its name."""
-    text = call.parameter("fieldSelector") if call.verb in ("list", "watch") else ""
-    if not text:
+def _selected_name(field_selector: str) -> str:
+    if not field_selector:
         return ""
     from dryrack.apiserver.verbs import field_selectors
     from dryrack.apiserver.verbs.label_selectors import SelectorError
 
     try:
-        name = field_selectors.parse(text).exact("metadata.name") or ""
+        name = field_selectors.parse(field_selector).exact("metadata.name") or ""
     except SelectorError:
         return ""
     is_segment = name not in (".", "..") and not set("/%") & set(name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject, bad_request, invalid
 from dryrack.apiserver.authorization.attributes import Attributes
-from dryrack.apiserver.decode.review_bodies import completed, posted
+from dryrack.apiserver.decode.review_bodies import read_posted, with_review_status
 from dryrack.apiserver.extension_points import Reply
 from dryrack.client.transport import User
 from dryrack.kinds.paths import get, spec_of
@@ -49,18 +49,18 @@ class AccessQuestions:
         self._authorization = authorization
 
     async def may_i(self, call: Call) -> Answer:
-        obj = posted(call)
+        obj = read_posted(call)
         _check(call, _problems(spec_of(obj)))
         return self._told(call, obj, call.request.user)
 
     async def may_they(self, call: Call) -> Answer:
-        obj = posted(call)
+        obj = read_posted(call)
         spec = spec_of(obj)
         _check(call, [*_problems(spec), *_nobody(spec)])
         return self._told(call, obj, _subject(spec))
 
     async def may_they_here(self, call: Call) -> Answer:
-        obj = posted(call)
+        obj = read_posted(call)
         spec = spec_of(obj)
         _check(call, [*_problems(spec), *_nobody(spec), *_elsewhere(spec, call)])
         return self._told(call, obj, _subject(spec))
@@ -71,10 +71,10 @@ class AccessQuestions:
         reason = self._authorization.reason(asked)
         if reason:
             status["reason"] = reason
-        return Reply(completed(call, obj, status), 201)
+        return Reply(with_review_status(call, obj, status), 201)
 
     async def what_may_i(self, call: Call) -> Answer:
-        obj = posted(call)
+        obj = read_posted(call)
         namespace = get(obj, "spec.namespace")
         if not namespace:
             raise bad_request("no namespace on request")

@@ -12,19 +12,18 @@ from dryrack.kinds.paths import metadata_of
 from dryrack.kinds.raw import Raw
 
 
-def posted(call: Call) -> Raw:
-    """The object in the body."""
+def read_posted(call: Call) -> Raw:
+    """Return the object in the body."""
     server = call.server
-    target = call.target
-    resource = target.resource.spoken(target.subresource)
+    resource = call.target.resource.spoken(call.target.subresource)
     options = write_options(call.parameters, "CreateOptions")
     bodies = Bodies(server.registry, server.extensions.shapes)
     validation = options.field_validation
     return bodies.read(call.request, resource, validation=validation, warnings=call.warnings)
 
 
-def admitted(call: Call, obj: Raw, options: WriteOptions = DEFAULT_WRITE) -> Raw:
-    """What is posted to an object or a part of it, as webhooks leave it; raises if it is denied."""
+def admit_posted(call: Call, obj: Raw, options: WriteOptions = DEFAULT_WRITE) -> Raw:
+    """Return a posted object as webhooks leave it; raise a `StatusError` if it is denied."""
     target = call.target
     posting = call.server.extensions.posting
     if posting is None or not posting.is_needed():
@@ -44,18 +43,14 @@ def admitted(call: Call, obj: Raw, options: WriteOptions = DEFAULT_WRITE) -> Raw
     return posting.admit(target.resource, obj, call.server.verbs.writer.context(order))
 
 
-def completed(call: Call, obj: Raw, status: Raw) -> Raw:
-    """The object with its status and, if it was posted to a resource of its own, its managers."""
-    bare = {**obj, "metadata": metadata_of(obj)}
+def with_review_status(call: Call, obj: Raw, status: Raw) -> Raw:
+    """Return the object with a status and, if it has a resource of its own, managedFields."""
+    new = {**obj, "metadata": metadata_of(obj)}
     if not call.target.subresource:
-        bare = _managed(call, bare)
-    return {**bare, "status": status}
+        from dryrack.apiserver.ownership.server_side_apply import manager_name
 
-
-def _managed(call: Call, obj: Raw) -> Raw:
-    from dryrack.apiserver.ownership.server_side_apply import manager_name
-
-    options = write_options(call.parameters, "CreateOptions")
-    name = manager_name(options.field_manager, call.request.headers.get("user-agent", ""))
-    manager = Manager(name, "Update", "", timestamp(call.server.clock.now()))
-    return call.server.extensions.management.record(call.target.resource, obj, None, manager)
+        options = write_options(call.parameters, "CreateOptions")
+        name = manager_name(options.field_manager, call.request.headers.get("user-agent", ""))
+        manager = Manager(name, "Update", "", timestamp(call.server.clock.now()))
+        new = call.server.extensions.management.record(call.target.resource, new, None, manager)
+    return {**new, "status": status}

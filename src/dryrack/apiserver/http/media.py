@@ -1,9 +1,9 @@
 """
-Which form an answer has, and which a body is in.
+The form of an answer, and the encoding of a body.
 
 Kubernetes packs three things into Accept: the encoding, a conversion of the object (a table for
-people, metadata alone), and a stream. What is asked for in a form that is not served is passed
-over for the next clause, as the real server does.
+people, metadata alone), and a stream. A clause for a form that is not served is skipped, as the
+real server does.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from dryrack.apiserver.answer.status import (
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-# Protobuf is not served: JSON is what every client can speak. It is read, where HTTP comes in.
+# Protobuf is not served, because every client reads JSON. Bodies in Protobuf are decoded by `http`.
 SERVED = (JSON, YAML)
 # A watch is a stream of JSON documents.
 STREAMED = (f"{JSON};stream=watch",)
@@ -36,7 +36,7 @@ _ENCODINGS = {
 
 
 class Shape(Enum):
-    """What becomes of the object on its way out."""
+    """The conversion of an object for an answer."""
 
     OBJECT = ""
     TABLE = "Table"
@@ -44,12 +44,14 @@ class Shape(Enum):
     PARTIAL_LIST = "PartialObjectMetadataList"
 
 
-_SHAPES = frozenset(Shape)
+ALL_SHAPES = frozenset(Shape)
+_SHAPE_NAMES = frozenset(shape.value for shape in Shape if shape.value)
+SHAPES_WITHOUT_TABLE = ALL_SHAPES - {Shape.TABLE}
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a client accepts."""
+    """The form that a client accepts."""
 
     encoding: str = JSON
     shape: Shape = Shape.OBJECT
@@ -57,73 +59,59 @@ class Wanted:
 
     @property
     def is_plain(self) -> bool:
-        """Whether stored JSON can go out as it is."""
+        """Return whether stored JSON can go out as it is."""
         return self.encoding == JSON and self.shape is Shape.OBJECT
 
 
 PLAIN = Wanted()
 
 
-def wanted(headers: Mapping[str, str]) -> Wanted:
-    """Return the best form that the client accepts and the server has."""
-    return _wanted(headers, _SHAPES, SERVED)
-
-
-def wanted_without_tables(headers: Mapping[str, str]) -> Wanted:
-    """Return the best form of what the server never shows as a table."""
-    return _wanted(headers, _SHAPES - {Shape.TABLE}, SERVED)
-
-
-def wanted_of_stream(headers: Mapping[str, str]) -> Wanted:
-    """Return the best form for the events of a watch."""
-    return _wanted(headers, _SHAPES, STREAMED)
-
-
-def _wanted(
-    headers: Mapping[str, str], shapes: frozenset[Shape], served: tuple[str, ...]
+def wanted(
+    headers: Mapping[str, str],
+    shapes: frozenset[Shape] = ALL_SHAPES,
+    served: tuple[str, ...] = SERVED,
 ) -> Wanted:
+    """Return the best form that the client accepts and the server has."""
     accept = headers.get("accept", "")
     if not accept or accept == JSON:
         return PLAIN
-    found = _negotiated(accept, shapes, is_stream=served is STREAMED)
-    if found is None:
-        # The real server's router looks at the media type alone, what is behind it at the rest.
-        is_served = any(_clause(each)[0] in _ENCODINGS for each in accept.split(","))
+    form = _negotiate(accept, shapes, is_stream=served is STREAMED)
+    if form is None:
+        # The real server's router refuses an unknown media type, and its handlers the rest.
+        is_served = any(_parse_clause(each)[0] in _ENCODINGS for each in accept.split(","))
         raise not_acceptable(served) if is_served else no_representation(SERVED)
-    return found
+    return form
 
 
 @lru_cache(maxsize=256)
-def _negotiated(accept: str, shapes: frozenset[Shape], *, is_stream: bool) -> Wanted | None:
-    clauses = [_clause(each) for each in accept.split(",")]
+def _negotiate(accept: str, shapes: frozenset[Shape], *, is_stream: bool) -> Wanted | None:
+    clauses = [_parse_clause(each) for each in accept.split(",")]
     # A stable sort: of equal weight, the first one wins.
     for media_type, parameters, _ in sorted(clauses, key=lambda each: -each[2]):
         encoding = _ENCODINGS.get(media_type)
-        if is_stream and encoding != JSON:
+        if encoding is None or (is_stream and encoding != JSON):
             continue
-        found = _converted(encoding, parameters) if encoding else None
-        if found and found.shape in shapes:
-            return found
+        form = _form_of(encoding, parameters)
+        if form is not None and form.shape in shapes:
+            return form
     return None
 
 
-def _clause(text: str) -> tuple[str, dict[str, str], float]:
+def _parse_clause(text: str) -> tuple[str, dict[str, str], float]:
+    """Return the media type, the parameters and the weight of a clause."""
     media_type, *rest = (part.strip() for part in text.split(";"))
     parameters = {}
     for each in rest:
         name, _, value = each.partition("=")
         parameters[name.strip().lower()] = value.strip().strip('"')
-    return media_type.lower(), parameters, _weight(parameters.pop("q", "1"))
-
-
-def _weight(text: str) -> float:
     try:
-        return float(text)
+        weight = float(parameters.pop("q", "1"))
     except ValueError:
-        return 1.0
+        weight = 1.0
+    return media_type.lower(), parameters, weight
 
 
-def _converted(encoding: str, parameters: Mapping[str, str]) -> Wanted | None:
+def _form_of(encoding: str, parameters: Mapping[str, str]) -> Wanted | None:
     if parameters.get("stream", "watch") != "watch":
         return None
     kind = parameters.get("as", "")
@@ -131,22 +119,20 @@ def _converted(encoding: str, parameters: Mapping[str, str]) -> Wanted | None:
         return Wanted(encoding) if not {"g", "v"} & parameters.keys() else None
     if parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in _META_VERSIONS:
         return None
-    shapes = {shape.value: shape for shape in Shape if shape.value}
-    shape = shapes.get(kind)
-    return Wanted(encoding, shape, parameters["v"]) if shape else None
+    return Wanted(encoding, Shape(kind), parameters["v"]) if kind in _SHAPE_NAMES else None
 
 
 def body_type(headers: Mapping[str, str]) -> str:
-    """The media type of a body: without one it is JSON."""
-    given = headers.get("content-type", "")
-    if not given or given == JSON:
+    """Return the media type of a body: JSON if there is no header."""
+    content_type = headers.get("content-type", "")
+    if not content_type or content_type == JSON:
         return JSON
-    media_type = bare(given)
+    media_type = without_parameters(content_type)
     if media_type not in SERVED:
         raise unsupported_media_type(_READ)
     return media_type
 
 
-def bare(content_type: str) -> str:
-    """A media type without its parameters."""
+def without_parameters(content_type: str) -> str:
+    """Return the media type without its parameters."""
     return content_type.partition(";")[0].strip().lower()

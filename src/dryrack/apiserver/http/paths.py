@@ -1,8 +1,8 @@
 """
 From a path to a resource.
 
-Every path of the Kubernetes API has one of a few forms, whatever the kind, so they are taken
-apart rather than looked up in a table of routes:
+Every path of the Kubernetes API has one of a few forms, whatever the kind, so a path is split
+rather than looked up in a table of routes:
 
     /api/v1/…                                  the core group
     /apis/GROUP/VERSION/…                      any other
@@ -10,7 +10,6 @@ apart rather than looked up in a table of routes:
         namespaces/NS/PLURAL[/NAME[/…]]        in a namespace
 """
 
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 import msgspec
@@ -19,27 +18,26 @@ from dryrack.apiserver.answer.status import method_not_allowed, not_found, page_
 from dryrack.apiserver.extension_points import Target
 from dryrack.apiserver.registry import Registry
 
-# `namespaces/NS/status` is a part of the namespace, not a resource in it.
+# `namespaces/NS/status` is a subresource of the namespace, not a resource in it.
 _OF_NAMESPACE = ("status", "finalize")
 _COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SUBRESOURCE = {**_OBJECT, "POST": "create"}
 
 
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """No path of a resource: a page, or nothing at all."""
-
-
 class Route(msgspec.Struct, frozen=True):
-    """Where a path leads, and which verb a method is there."""
+    """The target of a path, and the verb that a method is there."""
 
     target: Target
     verb: str
 
 
-def route(registry: Registry, method: str, path: str) -> Route | Elsewhere:
-    """Raises a `StatusError` for a path that looks like one of a resource and is none."""
+def route(registry: Registry, method: str, path: str) -> Route | None:
+    """
+    Return the target and the verb of a request, or None if the path belongs to a page.
+
+    Raises a `StatusError` for a path that looks like one of a resource and is none.
+    """
     parts = [part for part in path.split("/") if part]
     if "%" in path:
         parts = [unquote(part) for part in parts]
@@ -52,17 +50,28 @@ def route(registry: Registry, method: str, path: str) -> Route | Elsewhere:
         version = parts[2]
         rest = parts[3:]
     else:
-        return Elsewhere()
+        return None
     is_watch = rest[0] == "watch" and len(rest) > 1
-    target = _target(registry, (group, version), rest[1:] if is_watch else rest)
+    target = _find_target(registry, (group, version), rest[1:] if is_watch else rest)
     if target is None:
-        return Elsewhere()
+        return None
     if is_watch and method == "GET":
         return Route(target, "watch")
-    return Route(target, _verb(method, target))
+    resource = target.resource
+    if target.subresource:
+        verb = _SUBRESOURCE.get(method, "")
+        verbs = resource.subresources[target.subresource].verbs
+    else:
+        verb = (_OBJECT if target.name else _COLLECTION).get(method, "")
+        verbs = resource.verbs
+    # Objects of a namespaced kind are created and deleted in one namespace.
+    is_placed = target.namespace or not resource.namespaced
+    if verb not in verbs or (verb in ("create", "deletecollection") and not is_placed):
+        raise method_not_allowed()
+    return Route(target, verb)
 
 
-def _target(registry: Registry, of: tuple[str, str], parts: list[str]) -> Target | None:
+def _find_target(registry: Registry, of: tuple[str, str], parts: list[str]) -> Target | None:
     namespace = ""
     if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in _OF_NAMESPACE:
         namespace = parts[1]
@@ -74,37 +83,13 @@ def _target(registry: Registry, of: tuple[str, str], parts: list[str]) -> Target
         return None
     name = parts[1] if len(parts) > 1 else ""
     subresource = parts[2] if len(parts) > 2 else ""
-    target = Target(resource, namespace, name, subresource, "/".join(parts[3:]))
-    _check(target)
-    return target
-
-
-def _check(target: Target) -> None:
-    resource = target.resource
-    if target.namespace and not resource.namespaced:
+    rest = "/".join(parts[3:])
+    if namespace and not resource.namespaced:
         raise page_not_found()
-    if target.name and resource.namespaced and not target.namespace:
+    if name and resource.namespaced and not namespace:
         raise page_not_found()
-    if target.subresource and target.subresource not in resource.subresources:
-        is_custom = resource.is_custom
-        raise not_found(resource.as_resource, target.name) if is_custom else page_not_found()
-    if target.rest and target.subresource != "proxy":
+    if subresource and subresource not in resource.subresources:
+        raise not_found(resource.as_resource, name) if resource.is_custom else page_not_found()
+    if rest and subresource != "proxy":
         raise page_not_found()
-
-
-def _verb(method: str, target: Target) -> str:
-    if target.subresource:
-        verb = _SUBRESOURCE.get(method, "")
-        verbs = target.resource.subresources[target.subresource].verbs
-    else:
-        verb = (_OBJECT if target.name else _COLLECTION).get(method, "")
-        verbs = target.resource.verbs
-    if verb not in verbs or not _is_placed(verb, target):
-        raise method_not_allowed()
-    return verb
-
-
-def _is_placed(verb: str, target: Target) -> bool:
-    """An object of a namespace is made in one, and deleted in one."""
-    placed = verb in ("create", "deletecollection") and target.resource.namespaced
-    return not placed or bool(target.namespace)
+    return Target(resource, namespace, name, subresource, rest)

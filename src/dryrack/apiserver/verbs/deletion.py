@@ -22,6 +22,7 @@ from dryrack.apiserver.answer.status import (
     not_found,
 )
 from dryrack.apiserver.decode import bodies
+from dryrack.apiserver.extension_points import ExtensionPoints
 from dryrack.apiserver.http import media
 from dryrack.apiserver.http.queries import Query, dry_run_problems, integer_of, text_of, truth_of
 from dryrack.apiserver.metadata import timestamp
@@ -85,7 +86,7 @@ def read_options(request: Request, query: Query) -> DeleteOptions:
 
 
 def _from_body(request: Request) -> Raw:
-    body = bodies.checked_size(request)
+    body = bodies.body_of(request)
     is_yaml = media.body_type(request.headers) == media.YAML
     try:
         given = bodies.read_yaml(body)[0] if is_yaml else bodies.read_json(body)
@@ -95,7 +96,7 @@ def _from_body(request: Request) -> Raw:
         raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     problem = bodies.type_meta_problem(given) if isinstance(given, dict) else ""
     if problem or not isinstance(given, dict):
-        raise bad_request(problem or bodies.no_object(given))
+        raise bad_request(problem or bodies.not_an_object(given))
     kind = given.get("kind") or "DeleteOptions"
     if kind != "DeleteOptions":
         raise bad_request(bodies.not_registered(str(kind), str(given.get("apiVersion") or "")))
@@ -162,9 +163,12 @@ class Deleted:
 class Deleter:
     """Deletes from a store."""
 
-    def __init__(self, store: Store, writer: Writer, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, writer: Writer, extensions: ExtensionPoints, clock: Clock
+    ) -> None:
         self._store = store
         self._writer = writer
+        self._extensions = extensions
         self._clock = clock
 
     def delete(self, order: Order, options: DeleteOptions) -> Deleted:
@@ -176,7 +180,7 @@ class Deleter:
         _check_preconditions(resource, stored, options)
         write = msgspec.structs.replace(self._writer.context(order), dry_run=options.dry_run)
         old = resource.read_metadata(stored)
-        self._writer.approve_deletion(order, old, write)
+        self._approve(order, old, write)
         marked = self._marked(resource, old, options, write)
         if marked is old and not _is_waiting(old):
             return self._remove(resource, stored, options)
@@ -184,6 +188,11 @@ class Deleter:
         if _is_over(marked) and not resource.strategy.is_held(marked):
             return self._remove(resource, pending.stored or stored, options, marked)
         return pending
+
+    def _approve(self, order: Order, old: Raw, write: Write) -> None:
+        """Raise if the object may not be deleted; an eviction has a check of its own."""
+        if self._extensions.deletion is not None and not order.subresource:
+            self._extensions.deletion(order.resource, old, write)
 
     def _marked(self, resource: Resource, obj: Raw, options: DeleteOptions, write: Write) -> Raw:
         """The object as the deletion leaves it; the same if it simply goes."""
@@ -286,7 +295,7 @@ class Deleter:
             write = msgspec.structs.replace(self._writer.context(one), dry_run=options.dry_run)
             try:
                 old = order.resource.read_metadata(each)
-                self._writer.approve_deletion(one, old, write)
+                self._approve(one, old, write)
             except ReviewNeededError as error:
                 needed += error.questions
             except StatusError:

@@ -59,7 +59,9 @@ class _Start:
     place: str = ""
 
 
-def listed(store: Store, selection: Selection, namespace: str | None, options: ListOptions) -> Page:
+def list_page(
+    store: Store, selection: Selection, namespace: str | None, options: ListOptions
+) -> Page:
     """`namespace` None: all of them."""
     start = _start(options, store.revision)
     items, revision = _items(store, selection, namespace, start)

@@ -1,8 +1,8 @@
 """
-What each verb does with a stored object or a collection of them.
+The verbs of stored objects that only read: get, list and watch.
 
-A verb reads the request's options and body, lets `writing`, `deletion`, `lists` or `watching` do
-the work, and hands the result to `rendering`. Those that change something are in `write_verbs`.
+A verb reads the request's options, calls `lists` or `watching`, and passes the result to
+`rendering`. The verbs that write are in `write_verbs`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dryrack.apiserver.answer.status import (
 )
 from dryrack.apiserver.http import media
 from dryrack.apiserver.http.queries import RevisionError, list_options, parse_revision
-from dryrack.apiserver.verbs.lists import Page, listed
+from dryrack.apiserver.verbs.lists import Page, list_page
 from dryrack.apiserver.verbs.selection import selection_of
 from dryrack.apiserver.verbs.watch_backlog import Backlog
 from dryrack.apiserver.verbs.watching import ConvertingWatchStream, Watch, WatchStream
@@ -45,7 +45,7 @@ _WATCH_HEADERS = (("content-type", media.JSON),)
 
 
 class Verbs:
-    """The usual treatment of stored objects."""
+    """The verbs of stored objects."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Verbs:
             clock=self._clock,
             chance=self._chance,
             renderer=self._renderer,
-            find=self._found,
+            find=self._find_page,
         )
 
     @property
@@ -92,40 +92,39 @@ class Verbs:
         return self._writes.deleter
 
     def answer(self, call: Call) -> Response:
-        negotiated = media.wanted_of_stream if call.verb == "watch" else media.wanted
-        wanted = negotiated(call.request.headers)
-        if wanted.shape is media.Shape.TABLE and not _has_table(call):
-            raise not_acceptable(media.SERVED)
+        served = media.STREAMED if call.verb == "watch" else media.SERVED
+        wanted = media.wanted(call.request.headers, media.ALL_SHAPES, served)
+        if wanted.shape is media.Shape.TABLE:
+            part = call.target.resource.subresources.get(call.target.subresource)
+            if part is not None and not part.has_table:
+                raise not_acceptable(media.SERVED)
         form = form_of(wanted, call.parameters, call.warnings)
         answer = self._reading.get(call.verb) or self._writes.by_verb[call.verb]
         return answer(call, form)
 
     def _get(self, call: Call, form: Form) -> Response:
         target = call.target
-        self._check_revision(call.parameter("resourceVersion"))
+        text = call.parameter("resourceVersion")
+        if text:
+            try:
+                revision = parse_revision(text)
+            except RevisionError as error:
+                raise StatusError(Status(500, "", error.field_message)) from None
+            if revision > self._store.revision:
+                raise too_large_resource_version(revision, self._store.revision)
         stored = self._store.get(Key(target.resource.storage, target.namespace, target.name))
         if stored is None:
             raise not_found(target.resource.as_resource, target.name)
         return self._renderer.stored(target.resource, stored, form)
 
-    def _check_revision(self, text: str) -> None:
-        if not text:
-            return
-        try:
-            revision = parse_revision(text)
-        except RevisionError as error:
-            raise StatusError(Status(500, "", error.field_message)) from None
-        if revision > self._store.revision:
-            raise too_large_resource_version(revision, self._store.revision)
-
     def _list(self, call: Call, form: Form) -> Response:
-        return self._renderer.page(call.target.resource, self._found(call), form)
+        return self._renderer.page(call.target.resource, self._find_page(call), form)
 
-    def _found(self, call: Call) -> Page:
+    def _find_page(self, call: Call) -> Page:
         target = call.target
         options = list_options(call.parameters)
         selection = selection_of(target.resource, options)
-        return listed(self._store, selection, target.namespace or None, options)
+        return list_page(self._store, selection, target.namespace or None, options)
 
     def _watch(self, call: Call, form: Form) -> Response:
         target = call.target
@@ -133,7 +132,7 @@ class Verbs:
         if "watch" not in target.resource.verbs:
             raise method_not_allowed()
         if form.wanted.shape is media.Shape.PARTIAL_LIST:
-            # Each event has one object, which no list can show.
+            # Each event has one object, not a list.
             raise not_acceptable(media.STREAMED)
         selection = selection_of(target.resource, options, target.name)
         takes = call.request.takes_objects
@@ -153,8 +152,3 @@ class Verbs:
                 self._store, watch, self._renderer, self._clock, backlog=self._backlog
             )
         return Response(200, _WATCH_HEADERS, stream)
-
-
-def _has_table(call: Call) -> bool:
-    part = call.target.resource.subresources.get(call.target.subresource)
-    return part is None or part.has_table

@@ -132,7 +132,7 @@ class Scale:
         return self._written(call, options, lambda obj: Proposal(self._rescaled(obj, sent)))
 
     async def patch(self, call: Call) -> Reply:
-        media_type = media.bare(call.request.headers.get("content-type", ""))
+        media_type = media.without_parameters(call.request.headers.get("content-type", ""))
         resource = call.target.resource
         accepted = call.server.extensions.patching.media_types(resource)
         if media_type not in accepted:
@@ -140,7 +140,7 @@ class Scale:
         is_apply = media_type == APPLY
         options = write_options(call.parameters, "PatchOptions", is_apply=is_apply)
         manager = _manager(call, options, "Apply" if is_apply else "Update")
-        body = bodies.checked_size(call.request)
+        body = bodies.body_of(call.request)
         patch = Patch(media_type, body, manager, force=options.force)
         change = self._applied if is_apply else self._patched
         return self._written(call, options, lambda obj: change(call, options, patch, obj))
@@ -151,7 +151,9 @@ class Scale:
         reader.check_kind(made.object, SCALE)
         validation = options.field_validation
         warnings = call.warnings
-        new = reader.conformed(made.object, SCALE, validation, again=made.strict, warnings=warnings)
+        new = reader.conform(
+            made.object, SCALE, validation, repeated=made.strict, warnings=warnings
+        )
         metadata.check_name(metadata_of(new), call.target.name)
         return Proposal(self._rescaled(obj, new), is_patch=True)
 
@@ -238,7 +240,7 @@ WORKLOAD_SCALE = Scale(_WORKLOAD)
 def _read(call: Call, options: WriteOptions) -> Raw:
     """The scale in a body; what is applied is YAML."""
     request = call.request
-    if media.bare(request.headers.get("content-type", "")) == APPLY:
+    if media.without_parameters(request.headers.get("content-type", "")) == APPLY:
         request = msgspec.structs.replace(
             request, headers={**request.headers, "content-type": media.YAML}
         )

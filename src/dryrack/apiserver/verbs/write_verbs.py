@@ -1,8 +1,8 @@
 """
-What each verb that changes something does with a stored object or a collection of them.
+The verbs of stored objects that write: create, update, patch, delete, deletecollection.
 
-Apart from the verbs that only read, because a server that was just started is read first, and
-everything that writing takes (bodies, patches, owners of fields) takes a while to load.
+They are apart from the verbs that only read, because a new server is read first, and the modules
+of writing (bodies, patches, owners of fields) take a while to load.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dryrack.apiserver.answer.status import bad_request, not_found, unsupported_
 from dryrack.apiserver.decode import bodies
 from dryrack.apiserver.extension_points import Manager, Patch
 from dryrack.apiserver.http import media
-from dryrack.apiserver.http.queries import WriteOptions, write_options
+from dryrack.apiserver.http.queries import DEFAULT_WRITE, WriteOptions, write_options
 from dryrack.apiserver.ownership.patching.refusals import invalid_patch
 from dryrack.apiserver.ownership.server_side_apply import manager_name
 from dryrack.apiserver.verbs.deletion import Deleter, read_options
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dryrack.apiserver.answer.rendering import Renderer
-    from dryrack.apiserver.answer.status import StatusError
-    from dryrack.apiserver.extension_points import Call, ExtensionPoints, Patched
+    from dryrack.apiserver.extension_points import Call, ExtensionPoints
     from dryrack.apiserver.registry import Registry, Resource
     from dryrack.apiserver.verbs.lists import Page
     from dryrack.apiserver.verbs.writing import Written
@@ -42,7 +41,7 @@ _ACCEPTED = 202
 
 
 class WriteVerbs:
-    """The usual treatment of stored objects by those who change them."""
+    """The verbs that write."""
 
     def __init__(
         self,
@@ -60,7 +59,7 @@ class WriteVerbs:
         self._find = find
         self._bodies = bodies.Bodies(registry, extensions.shapes)
         self.writer = Writer(store, extensions, clock=clock, chance=chance)
-        self.deleter = Deleter(store, self.writer, clock)
+        self.deleter = Deleter(store, self.writer, extensions, clock)
         self.by_verb: Mapping[str, Callable[[Call, Form], Response]] = {
             "create": self._create,
             "update": self._update,
@@ -70,10 +69,10 @@ class WriteVerbs:
         }
 
     def _create(self, call: Call, form: Form) -> Response:
+        resource = call.target.resource
         options = write_options(call.parameters, "CreateOptions")
-        order = _order(call, options)
         obj = self._read(call, options)
-        return self._written(self.writer.create(order, obj), call.target.resource, form)
+        return self._render(self.writer.create(_order(call, options), obj), resource, form)
 
     def _update(self, call: Call, form: Form) -> Response:
         target = call.target
@@ -82,7 +81,7 @@ class WriteVerbs:
         metadata.check_name(obj["metadata"], target.name)
         creates = target.resource.strategy.creates_on_update and not target.subresource
         written = self.writer.update(_order(call, options), lambda _: Proposal(obj, creates))
-        return self._written(written, target.resource, form)
+        return self._render(written, target.resource, form)
 
     def _read(self, call: Call, options: WriteOptions) -> Raw:
         return self._bodies.read(
@@ -94,7 +93,7 @@ class WriteVerbs:
 
     def _patch(self, call: Call, form: Form) -> Response:
         target = call.target
-        media_type = media.bare(call.request.headers.get("content-type", ""))
+        media_type = media.without_parameters(call.request.headers.get("content-type", ""))
         accepted = self._extensions.patching.media_types(target.resource)
         if media_type not in accepted:
             # The server refuses the media type itself for custom kinds; else its router does.
@@ -104,11 +103,13 @@ class WriteVerbs:
         order = _order(call, options)
         now = self.writer.context(order).now
         manager = Manager(order.manager, "Apply" if is_apply else "Update", target.subresource, now)
-        patch = Patch(media_type, bodies.checked_size(call.request), manager, force=options.force)
-        written = self.writer.update(order, lambda old: self._patched(call, options, patch, old))
-        return self._written(written, target.resource, form)
+        patch = Patch(media_type, bodies.body_of(call.request), manager, force=options.force)
+        written = self.writer.update(
+            order, lambda old: self._propose_patched(call, options, patch, old)
+        )
+        return self._render(written, target.resource, form)
 
-    def _patched(
+    def _propose_patched(
         self, call: Call, options: WriteOptions, patch: Patch, old: Raw | None
     ) -> Proposal:
         target = call.target
@@ -116,23 +117,25 @@ class WriteVerbs:
         creates = is_apply and not target.subresource
         if old is None and not creates:
             raise not_found(target.resource.as_resource, target.name)
-        made = self._extensions.patching.apply_patch(target.resource, old, patch)
-        if is_apply and made.strict and options.field_validation == "Strict":
-            raise bad_request(f"error strict decoding YAML: {made.strict[0]}")
-        self._bodies.check_kind(made.object, target.resource, _patch_refusal(made))
-        obj = self._bodies.conformed(
-            made.object,
+        patched = self._extensions.patching.apply_patch(target.resource, old, patch)
+        if is_apply and patched.strict and options.field_validation == "Strict":
+            raise bad_request(f"error strict decoding YAML: {patched.strict[0]}")
+        shown = patched.shown
+        refusal = None if shown is None else lambda detail: invalid_patch(shown(), detail)
+        self._bodies.check_kind(patched.object, target.resource, refusal)
+        obj = self._bodies.conform(
+            patched.object,
             target.resource,
             options.field_validation,
-            again=made.strict,
+            repeated=patched.strict,
             warnings=call.warnings,
-            refusal=_patch_refusal(made),
+            refusal=refusal,
         )
         obj = metadata.for_update(obj, target.resource, target.namespace)
         metadata.check_name(obj["metadata"], target.name)
         return Proposal(obj, creates, is_managed=is_apply, is_patch=True)
 
-    def _written(self, written: Written, resource: Resource, form: Form) -> Response:
+    def _render(self, written: Written, resource: Resource, form: Form) -> Response:
         if written.is_new:
             form = Form(form.wanted, _CREATED, form.warnings, form.include)
         if written.stored is not None:
@@ -152,29 +155,24 @@ class WriteVerbs:
         return self._renderer.object(target.resource, deleted.object, form)
 
     def _delete_collection(self, call: Call, form: Form) -> Response:
-        found = self._find(call)
+        page = self._find(call)
         options = read_options(call.request, {} if call.request.body else call.parameters)
-        self.deleter.delete_all(_order(call), options, found.items)
-        return self._renderer.page(call.target.resource, found, form)
-
-
-def _patch_refusal(made: Patched) -> Callable[[str], StatusError] | None:
-    shown = made.shown
-    return None if shown is None else lambda detail: invalid_patch(shown(), detail)
+        self.deleter.delete_all(_order(call), options, page.items)
+        return self._renderer.page(call.target.resource, page, form)
 
 
 def _order(call: Call, options: WriteOptions | None = None) -> Order:
     target = call.target
     request = call.request
-    given = options or WriteOptions()
+    options = options or DEFAULT_WRITE
     return Order(
         resource=target.resource,
         namespace=target.namespace,
         name=target.name,
         user=request.user,
         subresource=target.subresource,
-        options=given,
-        manager=manager_name(given.field_manager, request.headers.get("user-agent", "")),
+        options=options,
+        manager=manager_name(options.field_manager, request.headers.get("user-agent", "")),
         size=len(request.body),
         warnings=call.warnings,
         reviews=call.reviews,

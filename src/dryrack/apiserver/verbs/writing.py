@@ -260,11 +260,6 @@ class Writer:
             meta["managedFields"] = owners
         return {**new, "metadata": meta}
 
-    def approve_deletion(self, order: Order, old: Raw, write: Write) -> None:
-        """Raise if an object may not be deleted; an eviction has a check of its own."""
-        if self._extensions.deletion is not None and not order.subresource:
-            self._extensions.deletion(order.resource, old, write)
-
 
 def check_namespace(store: Store, resource: Resource, namespace: str, name: str | None) -> None:
     """Raise if the namespace of a new object does not exist or terminates."""

@@ -16,7 +16,7 @@ from dryrack.apiserver.answer.status import (
     conflict,
     not_found,
 )
-from dryrack.apiserver.decode.review_bodies import admitted, posted
+from dryrack.apiserver.decode.review_bodies import admit_posted, read_posted
 from dryrack.apiserver.extension_points import Reply
 from dryrack.apiserver.http.queries import write_options
 from dryrack.apiserver.metadata import registry_path, timestamp
@@ -43,7 +43,7 @@ _TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 async def bind(call: Call) -> Answer:
     """Both paths: a part of the pod, and the older collection of bindings."""
     options = write_options(call.parameters, "CreateOptions")
-    binding = posted(call)
+    binding = read_posted(call)
     name = get(binding, "metadata.name") or ""
     if call.target.name and call.target.name != name:
         raise bad_request("name in URL does not match name in Binding object")
@@ -52,7 +52,7 @@ async def bind(call: Call) -> Answer:
         # The real server does not take these for refusals of its own either.
         shown = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
         raise StatusError(Status(500, "", shown))
-    binding = admitted(call, binding, options)
+    binding = admit_posted(call, binding, options)
     _assign(call, name, binding, dry_run=options.dry_run)
     return Reply(created_status(), 201)
 

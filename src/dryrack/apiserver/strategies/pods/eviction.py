@@ -13,7 +13,7 @@ from dryrack.apiserver.answer.status import (
     forbidden,
     not_found,
 )
-from dryrack.apiserver.decode.review_bodies import admitted, posted
+from dryrack.apiserver.decode.review_bodies import admit_posted, read_posted
 from dryrack.apiserver.extension_points import Reply
 from dryrack.apiserver.http.queries import write_options
 from dryrack.apiserver.metadata import timestamp
@@ -40,12 +40,12 @@ _EVICTED = {
 
 async def evict(call: Call) -> Answer:
     options = write_options(call.parameters, "CreateOptions")
-    eviction = posted(call)
+    eviction = read_posted(call)
     namespace = call.target.namespace
     name = call.target.name
     if get(eviction, "metadata.name") != name:
         raise bad_request("name in URL does not match name in Eviction object")
-    eviction = admitted(call, eviction, options)
+    eviction = admit_posted(call, eviction, options)
     pod = call.server.lookup.get("pods", namespace, name)
     if pod is None:
         raise not_found(Subject("", "pods"), name)

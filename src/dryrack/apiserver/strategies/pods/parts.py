@@ -70,7 +70,7 @@ async def _no_port(call: Call) -> Answer:
 
 def _approve(call: Call) -> None:
     """A policy may forbid what could not be done anyway; that is what its author wants to see."""
-    from dryrack.apiserver.decode.review_bodies import admitted
+    from dryrack.apiserver.decode.review_bodies import admit_posted
     from dryrack.apiserver.http.queries import truth_of
 
     target = call.target
@@ -80,7 +80,7 @@ def _approve(call: Call) -> None:
     options |= {name: truth_of(given, name) for name in _STREAMS if truth_of(given, name)}
     options |= {name: given[name][0] for name in ("container",) if name in given}
     options |= {name: list(given[name]) for name in ("command",) if name in given}
-    admitted(call, options)
+    admit_posted(call, options)
 
 
 async def _no_proxy(call: Call) -> Answer:
