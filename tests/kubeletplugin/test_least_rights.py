@@ -114,7 +114,7 @@ async def life(world: Bench, admin: Client, kind: DeviceKind, device: str) -> No
             spec = slices[0]["spec"]
             pool = {"pool": {**spec["pool"], "generation": 7}}
             await admin.update(SLICES, {**slices[0], "spec": {**spec, "devices": [], **pool}})
-            while (await admin.list(SLICES)).items[0]["spec"]["pool"]["generation"] == 7:
+            while not (await admin.list(SLICES)).items[0]["spec"].get("devices"):
                 await settle()
             stopping.set()
         for path in world.plugin_directory.glob("checkpoints/*.json"):

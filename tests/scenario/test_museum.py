@@ -22,6 +22,7 @@ from dryrack.controllers.pods.drivers import PrepareCalls
 from dryrack.controllers.pods.lifecycle import Deleted, Event, Passed, Rebooted, Run, step
 from dryrack.hardware import faults_of
 from dryrack.hardware.catalogue.values import Model
+from dryrack.hardware.pool_plan import DeleteSlice, UpdateSlice, plan_pools, pool_of
 from dryrack.kubeletplugin import slices
 from dryrack.kubeletplugin.virtual import VirtualDrivers
 from dryrack.placement.active_plugins import ActivePlugins
@@ -142,29 +143,28 @@ def counts_one_by_one(patch: Patch) -> None:
 
 def trusts_what_it_wrote(patch: Patch) -> None:
     """What was once written as it is wanted is taken to be there."""
-    plan = slices.plan
     written = set[str]()
 
     def trusting(wanted: Any, observed: Any) -> Any:
         if str(wanted) in written:
-            return [], []
+            return {}
         written.add(str(wanted))
-        return plan(wanted, observed)
+        return plan_pools(wanted, observed)
 
-    patch.setattr(slices, "plan", trusting)
+    patch.setattr(slices, "plan_pools", trusting)
 
 
 def publishes_nothing_in_particular(patch: Patch) -> None:
     """A node that has no devices has a slice all the same."""
-    plan = slices.plan
 
     def empty(wanted: Any, observed: Any) -> Any:
         if wanted or not observed:
-            return plan(wanted, observed)
+            return plan_pools(wanted, observed)
         [first, *rest] = observed
-        return [first | {"spec": first["spec"] | {"devices": []}}], rest
+        emptied = UpdateSlice(first | {"spec": first["spec"] | {"devices": []}})
+        return {pool_of(first): (emptied, *map(DeleteSlice, rest))}
 
-    patch.setattr(slices, "plan", empty)
+    patch.setattr(slices, "plan_pools", empty)
 
 
 def asks_the_driver_once(patch: Patch) -> None:

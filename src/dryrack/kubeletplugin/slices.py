@@ -29,21 +29,25 @@ from dryrack.hardware import (
     node_owner,
     slices_of,
 )
-from dryrack.kinds.decode import DecodeError, decode, to_builtins
+from dryrack.hardware.pool_plan import (
+    CreateSlice,
+    PoolId,
+    UpdateSlice,
+    document,
+    plan_pools,
+)
 from dryrack.kinds.meta import ObjectMeta
-from dryrack.kinds.paths import get
 from dryrack.kinds.resource import (
     CELDeviceSelector,
     DeviceClass,
     DeviceClassSpec,
     DeviceSelector,
     ResourceSlice,
-    ResourceSliceSpec,
 )
 from dryrack.kubeletplugin.device_kind import ClassifiedKind, PartitionableKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
@@ -105,19 +109,6 @@ def device_classes(kinds: Iterable[DeviceKind]) -> tuple[DeviceClass, ...]:
             kind.device_classes() if isinstance(kind, ClassifiedKind) else (device_class(kind),)
         )
     )
-
-
-def plan(wanted: Sequence[ResourceSlice], observed: Sequence[Raw]) -> tuple[list[Raw], list[Raw]]:
-    """What to write, and then what to delete; nothing where the API says what is wanted."""
-    there = {each["metadata"]["name"]: each for each in observed}
-    newest = max((_generation(each) for each in observed), default=0)
-    times = dict(_times(observed))
-    documents = [_timed(_at(to_builtins(each), newest), times) for each in wanted]
-    names = {each["metadata"]["name"] for each in documents}
-    obsolete = [each for name, each in there.items() if name not in names]
-    if not obsolete and all(_is_same(each, there.get(_name(each))) for each in documents):
-        return [], []
-    return [_over(_at(each, newest + 1), there.get(_name(each))) for each in documents], obsolete
 
 
 class SlicePublisher:
@@ -223,88 +214,30 @@ async def publish(
     observed: Sequence[Raw],
     faults: NodeFaults = NO_FAULTS,
 ) -> bool:
-    """Writes the slices of a kind on a node, where what is observed is not that."""
-    name = _name(node)
+    """Write the slices of a kind on a node where they differ; return True if any did."""
+    name = node["metadata"]["name"]
     owner = node_owner(name, node["metadata"]["uid"])
-    wanted = node_slices(kind, name, owner=owner, faults=faults)
-    writes, obsolete = plan(wanted, observed)
-    for each in writes:
-        if each["metadata"].get("resourceVersion"):
-            await client.update(SLICES, each)
+    slices = [document(each) for each in node_slices(kind, name, owner=owner, faults=faults)]
+    wanted = {PoolId(kind.driver, name): slices} if slices else {}
+    writes = [write for pool in plan_pools(wanted, observed).values() for write in pool]
+    for write in writes:
+        if isinstance(write, CreateSlice):
+            await client.create(SLICES, write.slice)
+        elif isinstance(write, UpdateSlice):
+            await client.update(SLICES, write.slice)
         else:
-            await client.create(SLICES, each)
-    for each in obsolete:
-        await _delete(client, each)
-    if writes or obsolete:
-        devices = sum(len(each.spec.devices) for each in wanted)
+            revision = write.slice["metadata"]["resourceVersion"]
+            await _delete(client, write.slice, revision=revision)
+    if writes:
+        devices = sum(len(each["spec"].get("devices", ())) for each in slices)
         extra: dict[str, Any] = {"driver": kind.driver, "node": name, "devices": devices}
         _logger.info("slices written", extra=extra)
-    return bool(writes or obsolete)
+    return bool(writes)
 
 
-async def _delete(client: Client, each: Raw) -> None:
+async def _delete(client: Client, slice_: Raw, *, revision: str = "") -> None:
+    metadata = slice_["metadata"]
     try:
-        await client.delete(SLICES, _name(each))
+        await client.delete(SLICES, metadata["name"], uid=metadata["uid"], revision=revision)
     except NotFoundError:
         _logger.debug("a slice no longer exists")
-
-
-def _name(obj: Raw) -> str:
-    return str(obj["metadata"]["name"])
-
-
-def _generation(slice_: Raw) -> int:
-    return int(slice_["spec"]["pool"]["generation"])
-
-
-def _at(slice_: Raw, generation: int) -> Raw:
-    spec = slice_["spec"]
-    return {**slice_, "spec": {**spec, "pool": {**spec["pool"], "generation": generation}}}
-
-
-_Mark = tuple[str, str, str, str]
-
-
-def _times(observed: Iterable[Raw]) -> Iterator[tuple[_Mark, str]]:
-    """When taints came, as the server has noted it where it was not told."""
-    for each in observed:
-        for device in get(each["spec"], "devices", ()):
-            for taint in get(device, "taints", ()):
-                if "timeAdded" in taint:
-                    yield _mark(device, taint), taint["timeAdded"]
-
-
-def _timed(slice_: Raw, times: Mapping[_Mark, str]) -> Raw:
-    """With the times of taints that are there already."""
-    for device in get(slice_["spec"], "devices", ()):
-        for taint in get(device, "taints", ()):
-            when = times.get(_mark(device, taint))
-            if when is not None:
-                taint.setdefault("timeAdded", when)
-    return slice_
-
-
-def _mark(device: Raw, taint: Raw) -> _Mark:
-    return device["name"], taint["key"], taint.get("value", ""), taint["effect"]
-
-
-def _is_same(new: Raw, old: Raw | None) -> bool:
-    if old is None:
-        return False
-    try:
-        spec = to_builtins(decode(old["spec"], ResourceSliceSpec))
-    except DecodeError:
-        return False
-    uids = [[owner["uid"] for owner in _owners(each)] for each in (new, old)]
-    return bool(new["spec"] == spec and uids[0] == uids[1])
-
-
-def _owners(slice_: Raw) -> list[Raw]:
-    return get(slice_["metadata"], "ownerReferences", [])
-
-
-def _over(new: Raw, old: Raw | None) -> Raw:
-    if old is None:
-        return new
-    revision = old["metadata"]["resourceVersion"]
-    return {**new, "metadata": {**new["metadata"], "resourceVersion": revision}}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.client.planes import Site, site
-from tests.controllers.slices.pool_worlds import seen_in_order
 from tests.controllers.slices.stages import KWOK, Stage, devices, inventory, mapping, stage
 from tests.controllers.slices.weather import FAIR, Storm, Weather
+from tests.hardware.pool_worlds import seen_in_order
 
 from dryrack.client.client import Client
 from dryrack.client.endpoints import NODES, SLICES

@@ -26,8 +26,8 @@ from dryrack.controllers.slices.key_state import (
     is_forgettable,
     step,
 )
-from dryrack.controllers.slices.pools import PoolId
 from dryrack.controllers.writes import Create, Delete, Plan, Update
+from dryrack.hardware.pool_plan import PoolId
 
 A, B, C = POOLS = [PoolId("d", name) for name in "abc"]
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dryrack.controllers.slices.events import MESSAGE_MAX, change_texts, drop_texts, fitted, listed
-from dryrack.controllers.slices.pools import PoolId
 from dryrack.hardware.config_formats import read_config
 from dryrack.hardware.config_formats.report import SHOWN_MAX
+from dryrack.hardware.pool_plan import PoolId
 
 
 @given(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dryrack.controllers.slices.current_inventory import reader_of
-    from dryrack.controllers.slices.pools import SHARED
+    from dryrack.controllers.slices.desired import SHARED
     from dryrack.controllers.slices.publisher import Publisher
     from dryrack.controllers.slices.survey import Change, Survey, World, surveyed
     from dryrack.controllers.writes import EngineContext
@@ -28,7 +28,7 @@ else:
         __name__,
         {
             "current_inventory": "reader_of",
-            "pools": "SHARED",
+            "desired": "SHARED",
             "publisher": "Publisher",
             "survey": "Change Survey World surveyed",
         },

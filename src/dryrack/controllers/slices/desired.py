@@ -11,18 +11,15 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dryrack.controllers.objects import labels_of
+from dryrack.client.endpoints import SLICES
+from dryrack.client.informer import name_of
+from dryrack.controllers.objects import labels_of, uid_of
 from dryrack.controllers.slices.ledger import Row
 from dryrack.controllers.slices.node_filter import typed
-from dryrack.controllers.slices.pools import (
-    PoolId,
-    document,
-    is_same_spec,
-    plan,
-    pool_of,
-    with_known_times,
-)
+from dryrack.controllers.writes import Create, Delete, Plan, Update, Write
 from dryrack.hardware import (
+    MANAGED_BY,
+    MANAGER,
     NO_FAULTS,
     SOURCE,
     Matcher,
@@ -32,12 +29,22 @@ from dryrack.hardware import (
     slices_of,
     source_label,
 )
+from dryrack.hardware.pool_plan import (
+    CreateSlice,
+    PoolId,
+    UpdateSlice,
+    document,
+    is_same_spec,
+    plan_pools,
+    pool_of,
+    with_known_times,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dryrack.controllers.writes import Plan
     from dryrack.hardware import Assignment, Inventory, Matched, NodeFaults, Pool, Source
+    from dryrack.hardware.pool_plan import SliceWrite
     from dryrack.kinds.meta import OwnerReference
     from dryrack.kinds.raw import Raw
 
@@ -51,6 +58,19 @@ _PRECEDENCE = {
 _NO_SOURCE = 3
 
 _CONTENTS = ("devices", "sharedCounters")
+
+# The key of the pools of the whole cluster. No node has this name.
+SHARED = ""
+
+
+def is_ours(slice_: Raw) -> bool:
+    """Return True if dryrack publishes the slice; all others belong to a driver."""
+    return labels_of(slice_).get(MANAGED_BY) == MANAGER
+
+
+def key_of(slice_: Raw) -> str:
+    """Return the node of a slice, or `SHARED`: slices with one key are reconciled together."""
+    return str(slice_["spec"].get("nodeName") or SHARED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,25 +123,21 @@ class DesiredSlices:
             left = {pool for pool, number in held if number == desired.precedence}
         else:
             left = {pool for pool, number in held if number is not None}
-        return dict(_plans(desired, observed, left))
+        plans = plan_pools(desired.pools, observed, untouched=left)
+        return {pool: Plan(tuple(map(_write, writes))) for pool, writes in plans.items()}
 
     def _held(self, slice_: Raw) -> int | None:
         """The precedence of the unread source that a slice is from; None if it was read."""
         return self._unread.get(labels_of(slice_).get(SOURCE, ""))
 
 
-def _plans(
-    desired: Desired, observed: Sequence[Raw], held: set[PoolId]
-) -> Iterator[tuple[PoolId, Plan]]:
-    """Pools that go come first: devices are never offered under two names."""
-    there: dict[PoolId, list[Raw]] = {}
-    for each in observed:
-        there.setdefault(pool_of(each), []).append(each)
-    for pool in (*sorted(there.keys() - desired.pools.keys()), *sorted(desired.pools)):
-        if pool not in held:
-            change = plan(desired.pools.get(pool, ()), there.get(pool, ()))
-            if change.writes:
-                yield pool, change
+def _write(write: SliceWrite) -> Write:
+    obj = write.slice
+    if isinstance(write, CreateSlice):
+        return Create(SLICES, obj)
+    if isinstance(write, UpdateSlice):
+        return Update(SLICES, obj)
+    return Delete(SLICES, name_of(obj), uid_of(obj), obj["metadata"]["resourceVersion"])
 
 
 def _desired(matched: Matched, owner: OwnerReference | None) -> Desired:

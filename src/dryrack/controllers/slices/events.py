@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING
 
 from dryrack.client.timekeeping import sleep
 from dryrack.controllers.objects import labels_of, spec_of
-from dryrack.controllers.slices.pools import pool_of
 from dryrack.controllers.writes import Report, WriteExecutor
 from dryrack.hardware import SOURCE, SourceKind, broken_promises
 from dryrack.hardware.config_formats import Rest
+from dryrack.hardware.pool_plan import pool_of
 from dryrack.kinds.validation.parts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.controllers.slices.current_inventory import Verdict
-    from dryrack.controllers.slices.pools import PoolId
     from dryrack.controllers.writes import EngineContext
     from dryrack.hardware import Assignment
     from dryrack.hardware.config_formats import Reading
+    from dryrack.hardware.pool_plan import PoolId
     from dryrack.kinds.documents import Problem
     from dryrack.kinds.raw import Raw
 

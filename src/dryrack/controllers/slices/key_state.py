@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from dryrack.client.informer import Name
-    from dryrack.controllers.slices.pools import PoolId
     from dryrack.controllers.writes import Write
+    from dryrack.hardware.pool_plan import PoolId
     from dryrack.kinds.raw import Raw
 
 Seen = tuple[object, ...]

@@ -30,9 +30,12 @@ from dryrack.controllers.slices.desired import (
     AS_IT_IS,
     GONE,
     NOTHING,
+    SHARED,
     DesiredSlices,
     DroppedFields,
     SharedMatches,
+    is_ours,
+    key_of,
 )
 from dryrack.controllers.slices.events import (
     EventQueue,
@@ -53,7 +56,6 @@ from dryrack.controllers.slices.key_state import (
     step,
 )
 from dryrack.controllers.slices.node_filter import NodeFilter, relevant_fields
-from dryrack.controllers.slices.pools import SHARED, is_ours, key_of
 from dryrack.controllers.slices.verification import keep_verified
 from dryrack.controllers.writes import Create, Plan, Update
 from dryrack.hardware import NO_FAULTS, SourceKind, faults_of

@@ -19,9 +19,16 @@ from dryrack.controllers.slices.current_inventory import (
     reader_of,
     source_of,
 )
-from dryrack.controllers.slices.desired import AS_IT_IS, GONE, NOTHING, DesiredSlices
+from dryrack.controllers.slices.desired import (
+    AS_IT_IS,
+    GONE,
+    NOTHING,
+    SHARED,
+    DesiredSlices,
+    is_ours,
+    key_of,
+)
 from dryrack.controllers.slices.node_filter import NodeFilter
-from dryrack.controllers.slices.pools import SHARED, is_ours, key_of
 from dryrack.controllers.writes import Create, Delete, Update
 from dryrack.hardware import Source, SourceKind, faults_of
 

@@ -19,7 +19,7 @@ from dryrack.client.endpoints import NODES, SLICES
 from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import sleep
-from dryrack.controllers.slices.pools import is_ours
+from dryrack.controllers.slices.desired import is_ours
 from dryrack.hardware import MANAGED_BY, MANAGER
 
 if TYPE_CHECKING:

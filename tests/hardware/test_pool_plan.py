@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.controllers.slices.pool_worlds import (
+from tests.controllers.slices.stages import devices
+from tests.hardware.pool_worlds import (
     NOW,
     Refusal,
     Slices,
@@ -17,11 +18,17 @@ from tests.controllers.slices.pool_worlds import (
     visible,
     wanted_slices,
 )
-from tests.controllers.slices.stages import devices
 
-from dryrack.client.endpoints import SLICES
-from dryrack.controllers.slices.pools import document, plan
-from dryrack.controllers.writes import Create, Delete, Update, Write
+from dryrack.hardware.pool_plan import (
+    CreateSlice,
+    DeleteSlice,
+    PoolId,
+    SliceWrite,
+    UpdateSlice,
+    document,
+    plan_pool,
+    plan_pools,
+)
 from dryrack.hardware.slicing import slices_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import Device, DeviceAttribute, DeviceCapacity, DeviceTaint
@@ -34,8 +41,8 @@ def wanted(parts: Parts, uid: str = "uid-a") -> list[Raw]:
     return [document(each) for each in wanted_slices(pool_with(parts), uid)]
 
 
-def carried_out(slices: Slices, new: list[Raw]) -> list[Write]:
-    writes = list(plan(new, slices.all()).writes)
+def carried_out(slices: Slices, new: list[Raw]) -> list[SliceWrite]:
+    writes = list(plan_pool(new, slices.all()))
     for write in writes:
         slices.carry_out(write)
     return writes
@@ -46,7 +53,7 @@ def generations(slices: Slices) -> list[tuple[int, int]]:
     return [(pool["generation"], pool["resourceSliceCount"]) for pool in pools]
 
 
-def kinds(writes: list[Write]) -> list[type[Write]]:
+def kinds(writes: list[SliceWrite]) -> list[type[SliceWrite]]:
     return [type(write) for write in writes]
 
 
@@ -55,8 +62,8 @@ def test_a_new_pool_is_created_in_its_first_generation() -> None:
     slices = Slices()
 
     assert kinds(carried_out(slices, wanted({"a": devices("x", 1), "b": devices("y", 1)}))) == [
-        Create,
-        Create,
+        CreateSlice,
+        CreateSlice,
     ]
     assert generations(slices) == [(1, 2), (1, 2)]
 
@@ -76,7 +83,7 @@ def test_an_unchanged_pool_causes_no_write() -> None:
         NOW,
         "2026-01-01T01:00:00Z",
     ]
-    assert plan(new, slices.all()).writes == ()
+    assert plan_pool(new, slices.all()) == ()
 
 
 def test_another_form_of_the_same_value_is_no_change() -> None:
@@ -89,7 +96,7 @@ def test_another_form_of_the_same_value_is_no_change() -> None:
     device = stored["spec"]["devices"][0] | {"capacity": {"memory": {"value": "1024Mi"}}}
     slices.put(stored | {"spec": stored["spec"] | {"devices": [device], "sharedCounters": []}})
 
-    assert plan(new, slices.all()).writes == ()
+    assert plan_pool(new, slices.all()) == ()
 
 
 def test_one_changed_slice_is_one_write_in_the_same_generation() -> None:
@@ -98,7 +105,7 @@ def test_one_changed_slice_is_one_write_in_the_same_generation() -> None:
     carried_out(slices, wanted({"a": devices("x", 1), "b": devices("y", 1)}))
 
     writes = carried_out(slices, wanted({"a": devices("x", 1), "b": devices("z", 3)}))
-    assert kinds(writes) == [Update]
+    assert kinds(writes) == [UpdateSlice]
     assert generations(slices) == [(1, 2), (1, 2)]
 
 
@@ -108,7 +115,7 @@ def test_two_changed_slices_are_a_new_generation() -> None:
     carried_out(slices, wanted({"a": devices("x", 1), "b": devices("y", 1)}))
 
     writes = carried_out(slices, wanted({"a": devices("z", 1), "b": devices("z", 1)}))
-    assert kinds(writes) == [Update, Update]
+    assert kinds(writes) == [UpdateSlice, UpdateSlice]
     assert generations(slices) == [(2, 2), (2, 2)]
 
 
@@ -118,7 +125,7 @@ def test_a_new_slice_is_a_new_generation_for_all() -> None:
     carried_out(slices, wanted({"a": devices("x", 1)}))
 
     writes = carried_out(slices, wanted({"a": devices("x", 1), "b": devices("y", 1)}))
-    assert kinds(writes) == [Update, Create]
+    assert kinds(writes) == [UpdateSlice, CreateSlice]
     assert generations(slices) == [(2, 2), (2, 2)]
 
 
@@ -128,7 +135,7 @@ def test_the_last_slice_that_stays_keeps_its_generation() -> None:
     carried_out(slices, wanted({"a": devices("x", 1), "b": devices("y", 1)}))
 
     writes = carried_out(slices, wanted({"a": devices("x", 1)}))
-    assert kinds(writes) == [Delete, Update]
+    assert kinds(writes) == [DeleteSlice, UpdateSlice]
     assert generations(slices) == [(1, 1)]
 
 
@@ -139,7 +146,7 @@ def test_a_slice_that_somebody_deleted_is_put_back() -> None:
     carried_out(slices, new)
     slices.remove(slices.all()[0]["metadata"]["name"])
 
-    assert kinds(carried_out(slices, new)) == [Update, Create]
+    assert kinds(carried_out(slices, new)) == [UpdateSlice, CreateSlice]
     assert generations(slices) == [(2, 2), (2, 2)]
 
 
@@ -147,18 +154,29 @@ def test_a_pool_that_should_not_be_is_deleted_as_it_was_seen() -> None:
     """Deletions name uid and revision: what has changed meanwhile is looked at again."""
     slices = Slices()
     carried_out(slices, wanted({"a": devices("x", 1)}))
-    [delete] = plan((), slices.all()).writes
     [stored] = slices.all()
+    [delete] = plan_pool((), slices.all())
     slices.put(stored)
 
-    assert delete == Delete(
-        SLICES,
-        ("", stored["metadata"]["name"]),  # type: ignore[arg-type] # a name is a tuple
-        stored["metadata"]["uid"],
-        stored["metadata"]["resourceVersion"],
-    )
+    assert delete == DeleteSlice(stored)
     with pytest.raises(Refusal):
         slices.carry_out(delete)
+
+
+def test_pools_that_are_removed_are_planned_first() -> None:
+    """Removed pools come before wanted ones; pools that stay untouched or the same are left out."""
+    slices = Slices()
+    carried_out(slices, wanted({"a": devices("x", 1)}))
+    old = PoolId("gpu.example.com", "node-a")
+    new = PoolId("gpu.example.com", "a-pool")
+    slice_ = wanted({"b": devices("y", 1)})[0]
+    moved = slice_ | {
+        "spec": slice_["spec"] | {"pool": slice_["spec"]["pool"] | {"name": new.name}}
+    }
+
+    assert list(plan_pools({new: [moved]}, slices.all())) == [old, new]
+    assert list(plan_pools({new: [moved]}, slices.all(), untouched={old})) == [new]
+    assert plan_pools({old: wanted({"a": devices("x", 1)})}, slices.all()) == {}
 
 
 def test_the_time_of_a_taint_is_kept_until_the_taint_changes() -> None:
@@ -184,10 +202,10 @@ def test_a_new_owner_is_no_new_generation() -> None:
     parts = {"a": devices("x", 1), "b": devices("y", 1)}
     carried_out(slices, wanted(parts))
 
-    assert kinds(carried_out(slices, wanted(parts, uid="uid-b"))) == [Update, Update]
+    assert kinds(carried_out(slices, wanted(parts, uid="uid-b"))) == [UpdateSlice, UpdateSlice]
     assert generations(slices) == [(1, 2), (1, 2)]
     assert {each["metadata"]["ownerReferences"][0]["uid"] for each in slices.all()} == {"uid-b"}
-    assert plan(wanted(parts, uid="uid-b"), slices.all()).writes == ()
+    assert plan_pool(wanted(parts, uid="uid-b"), slices.all()) == ()
 
 
 def test_what_others_add_to_the_metadata_stays() -> None:
@@ -210,12 +228,12 @@ def test_what_was_replaced_does_not_come_to_light_again() -> None:
     """A publisher dies before it could clear up; the next one removes the oldest first."""
     slices = Slices()
     carried_out(slices, wanted({"a": devices("x", 1), "b": devices("y", 1)}))
-    create, *_ = plan(wanted({"c": devices("z", 1)}), slices.all()).writes
+    create, *_ = plan_pool(wanted({"c": devices("z", 1)}), slices.all())
     slices.carry_out(create)
     shown = visible(slices.all())
 
     seen = []
-    for write in plan((), slices.all()).writes:
+    for write in plan_pool((), slices.all()):
         slices.carry_out(write)
         seen.append(visible(slices.all()))
     assert seen == [shown, shown, ()]
@@ -254,11 +272,11 @@ def test_whoever_dies_wherever_nobody_sees_half_a_pool(
         before = visible(slices.all())
         after = visible(_stored(new))
         is_last = number == len(story) - 1
-        for write in plan(new, slices.all()).writes[: None if is_last else lives]:
+        for write in plan_pool(new, slices.all())[: None if is_last else lives]:
             slices.carry_out(write)
             assert visible(slices.all()) in (before, after, None)
     assert visible(slices.all()) == after
-    assert plan(new, slices.all()).writes == ()
+    assert plan_pool(new, slices.all()) == ()
 
 
 def _stored(new: list[Raw]) -> list[Raw]:
@@ -297,11 +315,11 @@ def test_whatever_was_there_before_nobody_sees_half_a_pool(
     new = wanted(parts)
     after = visible(_stored(new))
     before = both_ways(slices)
-    for write in plan(new, slices.all()).writes:
+    for write in plan_pool(new, slices.all()):
         slices.carry_out(write)
         assert both_ways(slices) <= before | {after, None}
     assert visible(slices.all()) == after
-    assert plan(new, slices.all()).writes == ()
+    assert plan_pool(new, slices.all()) == ()
 
 
 def both_ways(slices: Slices) -> set[tuple[str, ...] | None]:
@@ -344,7 +362,7 @@ def test_nodes_that_see_a_part_of_a_pool_do_not_see_half_of_it(
         before = {node: seen_in_order(slices.all(), node) for node in nodes}
         after = {node: seen_in_order(_stored(new), node) for node in nodes}
         is_last = number == len(story) - 1
-        for write in plan(new, slices.all()).writes[: None if is_last else lives]:
+        for write in plan_pool(new, slices.all())[: None if is_last else lives]:
             slices.carry_out(write)
             for node in nodes:
                 allowed = (before[node], after[node], None, ())
@@ -365,7 +383,7 @@ def test_what_was_replaced_does_not_come_to_light_for_a_part_of_the_nodes(last: 
     for version, lives in zip(versions, (9, 1, 9), strict=True):
         parts = {name: scattered(name, given) for name, given in version.items()}
         new = [document(each) for each in slices_of(scattered_pool(parts))]
-        for write in plan(new, slices.all()).writes[:lives]:
+        for write in plan_pool(new, slices.all())[:lives]:
             slices.carry_out(write)
             seen.append(seen_in_order(slices.all(), "node-a"))
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.supply.pools import Inventory as Sight
-from dryrack.client.informer import name_of
-from dryrack.controllers.objects import uid_of
-from dryrack.controllers.writes import Create, Delete, Report, Update, Write
 from dryrack.hardware.inventory import Origin, PerDevice, Pool, Section, SourceKind, ThisNode
+from dryrack.hardware.pool_plan import CreateSlice, SliceWrite, UpdateSlice
 from dryrack.hardware.slicing import node_owner, slices_of
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
@@ -21,7 +19,8 @@ from dryrack.kinds.resource import Device, ResourceSlice
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 NODE = "node-a"
 NOW = "2027-01-15T08:00:00Z"
 
@@ -40,22 +39,19 @@ class Slices:
     def all(self) -> list[Raw]:
         return [self._stored[name] for name in sorted(self._stored)]
 
-    def carry_out(self, write: Write) -> None:
-        match write:
-            case Create(_, obj):
-                if name_of(obj).name in self._stored:
-                    raise Refusal(name_of(obj))
-                self.put(obj | {"metadata": obj["metadata"] | {"uid": f"u{next(self._counter)}"}})
-            case Update(_, obj):
-                self._check(obj["metadata"])
-                self.put(obj)
-            case Delete(_, name, uid, revision):
-                self._check({"name": name.name, "uid": uid, "resourceVersion": revision})
-                del self._stored[name.name]
-            case Report():
-                pass
-            case _:
-                raise AssertionError(write)
+    def carry_out(self, write: SliceWrite) -> None:
+        obj = write.slice
+        name = obj["metadata"]["name"]
+        if isinstance(write, CreateSlice):
+            if name in self._stored:
+                raise Refusal(name)
+            self.put(obj | {"metadata": obj["metadata"] | {"uid": f"u{next(self._counter)}"}})
+            return
+        self._check(obj["metadata"])
+        if isinstance(write, UpdateSlice):
+            self.put(obj)
+        else:
+            del self._stored[name]
 
     def put(self, obj: Raw) -> None:
         metadata = obj["metadata"] | {"resourceVersion": str(next(self._counter))}
@@ -66,7 +62,7 @@ class Slices:
 
     def _check(self, metadata: Raw) -> None:
         stored = self._stored.get(metadata["name"])
-        if stored is None or uid_of(stored) != metadata["uid"]:
+        if stored is None or stored["metadata"]["uid"] != metadata["uid"]:
             raise Refusal(metadata["name"])
         if stored["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
             raise Refusal(metadata["name"])
