@@ -8,7 +8,6 @@ here is impossible there:
 - supply: any set of demands needs as many devices as it has together (Hall's condition);
 - matchAttribute: some one value must supply all covered demands;
 - distinctAttribute: covered demands need as many different values as they have devices;
-- runs: where a device must only differ from the one before it, one of each run of equal values;
 - no choice: a demand with just as many devices as it needs takes them and what they draw,
   which must leave enough for the others;
 - totals: the cheapest devices that would do must not draw more from all counters of one name,
@@ -32,7 +31,6 @@ from dryrack.allocation.demand.constraints import (
     MatchState,
 )
 from dryrack.allocation.demand.open_requests import Demand, Group, Question
-from dryrack.allocation.proof.run_bound import Neighbours
 from dryrack.allocation.search.problem import USABLE
 
 if TYPE_CHECKING:
@@ -89,7 +87,6 @@ class Bounds:
             for way in ways
         }
         self._valued: dict[tuple[int, int], dict[object, list[int]]] = {}
-        self._neighbours = Neighbours(problem, self._sample)
         self._drawing = [s for s, d in self._sample.items() if problem.draws.get(d)]
         self._counter_names = self._names_of_counters()
         self._capacity_names = self._names_of_capacity()
@@ -117,7 +114,6 @@ class Bounds:
         left = self._without_choice(walk, groups)
         return left is None or (
             self._short_of_supply(left, free)
-            or self._neighbours.short(walk, left)
             or self._short_of_match(walk, left)
             or self._short_of_distinct(walk, left, groups)
             or self._short_of_totals(walk, left)
@@ -160,12 +156,7 @@ class Bounds:
         need = 0
         supply = dict[int, int]()
         for demand in group.demands:
-            enough = [
-                n
-                for n, way in enumerate(demand.ways)
-                if 0 < way.count <= most[n]
-                and not self._neighbours.short_of_way(walk, way, supplies[n])
-            ]
+            enough = [n for n, way in enumerate(demand.ways) if 0 < way.count <= most[n]]
             if not enough:
                 return None
             need += min(demand.ways[n].count for n in enough)
