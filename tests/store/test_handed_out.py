@@ -1,4 +1,4 @@
-"""Who changes what a store handed out is found."""
+"""Changes in place of objects that a store handed out are detected."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ KEY = Key("pods", "default", "web")
 
 
 def noted(**parts: Any) -> tuple[HandedOut, Stored]:
-    """An object that the look after each test does not know of."""
+    """Return an object that the check after each test does not see."""
     stored = Stored(KEY, 2, {"metadata": {"name": "web"}, **parts})
     handed_out = HandedOut()
     handed_out.note(stored)
     return handed_out, stored
 
 
-def test_a_change_in_place_is_told_with_the_object() -> None:
-    """Every test ends with this look at what its engines were given."""
+def test_a_change_in_place_is_reported_with_the_object() -> None:
+    """A change in place is reported with the name of the object."""
     handed_out, stored = noted()
     stored.object["metadata"]["labels"] = {"a": "b"}
     assert handed_out.changed() == [
@@ -29,8 +29,8 @@ def test_a_change_in_place_is_told_with_the_object() -> None:
     ]
 
 
-def test_a_change_is_told_also_when_the_store_has_let_go_of_the_object() -> None:
-    """A cache may have it for longer than the store."""
+def test_a_change_is_reported_after_the_store_has_compacted_the_object() -> None:
+    """A cache may keep the object for longer than the store."""
     handed_out, stored = noted(spec={"x": [1]})
     stored.object["spec"]["x"].append(2)
     stored.compact()
@@ -38,14 +38,14 @@ def test_a_change_is_told_also_when_the_store_has_let_go_of_the_object() -> None
 
 
 @pytest.mark.parametrize("value", [("a",), {1: "a"}])
-def test_what_json_would_change_is_told(value: Any) -> None:
-    """Who is handed an object must find in it what others read from its JSON."""
+def test_a_value_that_json_changes_is_reported(value: Any) -> None:
+    """A stored object must be equal to the value that its JSON decodes to."""
     handed_out, _ = noted(spec={"x": value})
     assert len(handed_out.changed()) == 1
 
 
-def test_writes_to_any_store_are_noted_and_then_no_more() -> None:
-    """Stores are as they were when the block is over."""
+def test_writes_to_any_store_are_recorded_until_the_end_of_the_block() -> None:
+    """After the block, the methods of stores are the original ones."""
     put = Store.put
     changes = []
     with watched_for_changes() as handed_out:

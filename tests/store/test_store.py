@@ -1,4 +1,4 @@
-"""The store keeps its promises: revisions rise, no gap, conflicts are told, the past is kept."""
+"""The store: revisions rise, watches have no gap, writes conflict, the log keeps the past."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def state(store: Store) -> dict[Key, int]:
 
 
 def replayed(start: dict[Key, int], events: list[Event]) -> dict[Key, int]:
-    """What somebody knows who listed once and then believed every event."""
-    known = dict(start)
+    """Return the revisions after a list and the events that follow it."""
+    revisions = dict(start)
     for event in events:
         if event.type is EventType.DELETED:
-            del known[event.stored.key]
+            del revisions[event.stored.key]
         else:
-            assert (event.stored.key in known) is (event.type is EventType.MODIFIED)
-            known[event.stored.key] = event.revision
-    return known
+            assert (event.stored.key in revisions) is (event.type is EventType.MODIFIED)
+            revisions[event.stored.key] = event.revision
+    return revisions
 
 
 @given(actions)
 def test_every_write_is_one_revision_and_revisions_only_rise(script: list[Action]) -> None:
-    """A write that happens raises the revision by one; one that does not leaves it."""
+    """A write that happens raises the revision by one; a conflict leaves it as it is."""
     store = Store()
     for action in script:
         before = store.revision
@@ -65,10 +65,10 @@ def test_every_write_is_one_revision_and_revisions_only_rise(script: list[Action
 
 
 @given(actions, actions)
-def test_a_list_and_the_events_after_it_are_the_whole_truth(
+def test_a_list_and_the_events_after_it_give_the_next_list(
     before: list[Action], after: list[Action]
 ) -> None:
-    """Whoever lists and then follows the log knows exactly what a later list says."""
+    """A list and the events after its revision lead to the objects of a later list."""
     store = Store()
     for action in before:
         act(store, action)
@@ -84,7 +84,7 @@ def test_a_list_and_the_events_after_it_are_the_whole_truth(
 
 @given(actions, actions)
 def test_a_subscriber_sees_what_the_log_keeps(before: list[Action], after: list[Action]) -> None:
-    """Events come to a subscriber in the order of the log, each once, until it leaves."""
+    """A subscriber gets each event once, in the order of the log, until it leaves."""
     store = Store()
     seen = list[Event]()
     for action in before:
@@ -101,7 +101,7 @@ def test_a_subscriber_sees_what_the_log_keeps(before: list[Action], after: list[
 
 
 def test_a_subscriber_that_raises_keeps_no_other_from_the_event() -> None:
-    """All are told of every write; the writer gets the error after that, and the write stays."""
+    """All subscribers get the event; then the writer gets the error, and the write stays."""
     store = Store()
     seen = list[Event]()
 
@@ -122,31 +122,31 @@ def test_a_subscriber_that_raises_keeps_no_other_from_the_event() -> None:
 
 
 @given(actions, actions)
-def test_a_history_that_begins_anew_is_gone(before: list[Action], after: list[Action]) -> None:
-    """Who follows it is told once, unless it has left; nothing that is stored changes."""
+def test_a_restarted_history_is_gone(before: list[Action], after: list[Action]) -> None:
+    """Subscribers that have not left are called once; nothing that is stored changes."""
     store = Store()
-    told = list[str]()
-    store.subscribe(PODS, lambda _: None, ended=lambda: told.append("stays"))
-    leave = store.subscribe(PODS, lambda _: None, ended=lambda: told.append("left"))
+    ended = list[str]()
+    store.subscribe(PODS, lambda _: None, ended=lambda: ended.append("stays"))
+    leave = store.subscribe(PODS, lambda _: None, ended=lambda: ended.append("left"))
     leave()
     for action in before:
         act(store, action)
-    known = state(store)
+    before_restart = state(store)
     revision = store.revision
     store.restart(PODS)
 
-    assert (told, state(store), store.revision) == (["stays"], known, revision)
+    assert (ended, state(store), store.revision) == (["stays"], before_restart, revision)
     assert revision == 1 or isinstance(store.events(PODS, after=revision - 1), Gone)
     for action in after:
         act(store, action)
     events = store.events(PODS, after=revision)
     assert not isinstance(events, Gone)
-    assert replayed(known, list(events)) == state(store)
+    assert replayed(before_restart, list(events)) == state(store)
 
 
 @given(actions)
-def test_a_list_at_a_revision_is_what_was_there(script: list[Action]) -> None:
-    """For every revision of the log, `list_at` answers as `list` did then."""
+def test_a_list_at_a_revision_is_the_list_of_that_time(script: list[Action]) -> None:
+    """For every revision of the log, `list_at` returns what `list` returned then."""
     store = Store()
     then: dict[int, list[tuple[Stored, ...]]] = {}
     for action in script:
@@ -154,15 +154,13 @@ def test_a_list_at_a_revision_is_what_was_there(script: list[Action]) -> None:
         act(store, action)
 
     for revision, lists in then.items():
-        found = [store.list_at(PODS, each, revision) for each in (None, *NAMESPACES)]
-
-        assert found == lists
+        assert [store.list_at(PODS, each, revision) for each in (None, *NAMESPACES)] == lists
 
 
 @given(actions, st.integers(1, 8))
-def test_a_full_log_says_gone_and_never_leaves_a_hole(script: list[Action], room: int) -> None:
-    """Asked for any revision, a bounded log gives every event after it or says that it cannot."""
-    store = Store(events_max=room)
+def test_a_full_log_is_gone_and_never_has_a_gap(script: list[Action], events_max: int) -> None:
+    """For any revision, a bounded log returns every event after it, or `Gone`."""
+    store = Store(events_max=events_max)
     everything = list[Event]()
     store.subscribe(PODS, everything.append)
     for action in script:
@@ -172,7 +170,7 @@ def test_a_full_log_says_gone_and_never_leaves_a_hole(script: list[Action], room
         events = store.events(PODS, after=revision)
         whole = [event for event in everything if event.revision > revision]
         if isinstance(events, Gone):
-            assert len(whole) > room
+            assert len(whole) > events_max
             assert events.oldest > revision
         else:
             assert events == whole
@@ -180,7 +178,7 @@ def test_a_full_log_says_gone_and_never_leaves_a_hole(script: list[Action], room
 
 @given(actions)
 def test_a_restored_store_continues_where_it_was(script: list[Action]) -> None:
-    """From its records a store comes back with the same objects and the same revision."""
+    """A store that is restored from its records has the same objects and the same revision."""
     records: list[Record] = []
 
     class Journal:
@@ -200,8 +198,8 @@ def test_a_restored_store_continues_where_it_was(script: list[Action]) -> None:
     assert again.events(PODS, after=store.revision) == []
 
 
-def test_a_write_expects_what_it_has_seen() -> None:
-    """A put or delete with another revision than the stored one changes nothing and says why."""
+def test_a_write_at_another_revision_is_a_conflict() -> None:
+    """A put or delete that expects another revision changes nothing and returns the stored one."""
     store = Store()
     made = store.put(KEYS[0], body(1), expected=0)
     assert isinstance(made, Stored)
@@ -216,7 +214,7 @@ def test_a_write_expects_what_it_has_seen() -> None:
 
 
 def test_a_write_that_the_journal_refuses_has_not_happened() -> None:
-    """If the journal raises, neither list, log nor subscriber knows of the write."""
+    """If the journal raises, the write is in no list and no log, and reaches no subscriber."""
 
     class Full:
         def append(self, record: Record) -> None:
@@ -245,8 +243,8 @@ def test_lists_are_in_the_order_of_the_real_store() -> None:
     assert [each.key for each in store.list(PODS, "a")[0]] == KEYS[:2]
 
 
-def test_what_is_stored_is_encoded_once_and_not_shared_with_the_writer() -> None:
-    """The JSON of an object is one value, and the writer's metadata is not touched."""
+def test_a_stored_object_is_encoded_once_and_not_shared_with_the_writer() -> None:
+    """The JSON of an object is one value, and the writer's metadata does not change."""
     store = Store()
     given_body = body()
     made = store.put(KEYS[0], given_body, expected=0)
@@ -257,8 +255,8 @@ def test_what_is_stored_is_encoded_once_and_not_shared_with_the_writer() -> None
     assert "resourceVersion" not in given_body["metadata"]
 
 
-def test_a_deletion_tells_the_last_state_at_its_own_revision() -> None:
-    """The event and the answer carry the revision of the deletion, the content as it was."""
+def test_a_deletion_returns_the_last_state_at_its_own_revision() -> None:
+    """The event and the result have the revision of the deletion and the last content."""
     store = Store()
     made = store.put(KEYS[0], body(7), expected=0)
     gone = store.delete(KEYS[0], expected=None)
@@ -276,8 +274,8 @@ def test_a_deletion_tells_the_last_state_at_its_own_revision() -> None:
 
 
 @given(actions)
-def test_what_is_kept_as_text_alone_reads_the_same(script: list[Action]) -> None:
-    """An object that was compacted is equal to what it was, and is still listed and told."""
+def test_a_compacted_object_reads_the_same(script: list[Action]) -> None:
+    """An object that was compacted is equal to what it was."""
     store = Store()
     made = [stored for stored in (act(store, action) for action in script) if _is_stored(stored)]
     before = [(each.object, each.json) for each in made]
@@ -291,8 +289,8 @@ def _is_stored(result: Stored | Conflict) -> TypeGuard[Stored]:
     return isinstance(result, Stored)
 
 
-def test_only_what_was_written_last_is_kept_as_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the bound the oldest are text alone: reading them makes a new value each time."""
+def test_only_the_last_written_objects_are_kept_as_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the bound, the oldest objects are JSON alone: each read decodes a new value."""
     monkeypatch.setattr("dryrack.store.store.READABLE_OBJECTS_MAX", 1)
     store = Store()
     for key in KEYS[:2]:
@@ -308,8 +306,8 @@ def test_only_what_was_written_last_is_kept_as_a_value(monkeypatch: pytest.Monke
 
 
 def test_a_log_forgets_large_versions_before_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was replaced has a bound in bytes; whoever is behind it is told so, as ever."""
-    monkeypatch.setattr("dryrack.store.log.WATCH_LOG_BYTES_MAX", 3000)
+    """Replaced versions have a bound in bytes; a reader of older events gets `Gone`."""
+    monkeypatch.setattr("dryrack.store.store.WATCH_LOG_BYTES_MAX", 3000)
     store = Store()
     told: list[bytes] = []
     store.subscribe(PODS, lambda event: told.append(event.stored.json))
@@ -327,7 +325,7 @@ def test_a_log_forgets_large_versions_before_small_ones(monkeypatch: pytest.Monk
 
 
 def test_few_large_objects_are_kept_as_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They have a bound of their own, so that they displace nothing that is small."""
+    """Large objects have a bound of their own, so that they displace no small ones."""
     monkeypatch.setattr("dryrack.store.store.READABLE_LARGE_OBJECTS_MAX", 1)
     store = Store()
     told: list[bytes] = []
@@ -346,7 +344,7 @@ def test_few_large_objects_are_kept_as_values(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_history_can_begin_late() -> None:
-    """What begins at a revision knows nothing before it, and everything after; once is enough."""
+    """A history that begins at a revision has all later events; beginning again changes nothing."""
     store = Store()
     store.put(KEYS[0], body(), expected=0)
     store.begin("later")

@@ -7,8 +7,16 @@ Revisioned objects and their watch log, in memory.
     missed = store.events("pods", after=revision)
 """
 
-from dryrack.store.log import Event, EventType, Gone
-from dryrack.store.objects import Conflict, Journal, Key, Record, Stored
+from dryrack.store.objects import (
+    Conflict,
+    Event,
+    EventType,
+    Gone,
+    Journal,
+    Key,
+    Record,
+    Stored,
+)
 from dryrack.store.store import Listed, Store
 
 __all__ = [

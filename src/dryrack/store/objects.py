@@ -1,13 +1,13 @@
 """
-An object as it is kept.
+Stored objects, events and the journal's records.
 
-What is stored is never changed again: everybody who reads it is given the same one. Its JSON is
-written once, when somebody first asks for it, and shared by every answer and every watch. An
-object that nobody has written for a while is kept as JSON alone, a tenth of the memory, and read
-again for whoever asks for more.
+A stored object never changes: all readers share it. Its JSON is written once, on the first read of
+it, and shared by every answer and every watch. An object that was not written for a while is kept
+as JSON alone, which takes a tenth of the memory, and decoded again for each reader.
 """
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -31,7 +31,7 @@ class Stored:
     """
     One version of one object; its metadata.resourceVersion is the revision.
 
-    `marks` is for whoever selects objects: what it wants to know of this one without reading it.
+    `marks` is for selectors: values that they need of this object without decoding it.
     """
 
     __slots__ = ("_json", "_object", "key", "marks", "revision")
@@ -47,25 +47,25 @@ class Stored:
     @property
     def object(self) -> Raw:
         if self._object is None:
-            found: Raw = _decode(self.json)
-            return found
+            obj: Raw = _decode(self.json)
+            return obj
         return self._object
 
     @property
     def is_compact(self) -> bool:
-        """Whether it is kept as JSON alone."""
+        """Return whether the object is kept as JSON alone."""
         return self._object is None
 
     @property
     def json(self) -> bytes:
         if self._json is None:
-            # What the encoder returns has up to half its length unused behind it.
+            # A copy, because the encoder's result has up to half its length unused behind it.
             self._json = bytes(memoryview(_encode(self.object)))
         return self._json
 
     @property
     def json_bytes(self) -> int:
-        """How long its JSON is; 0 as long as nobody has asked for that."""
+        """Return the length of the JSON; 0 before its first read."""
         return len(self._json) if self._json is not None else 0
 
     @property
@@ -73,7 +73,7 @@ class Stored:
         return self.json_bytes > LARGE_OBJECT_BYTES
 
     def compact(self) -> None:
-        """Keeps the JSON alone."""
+        """Keep the JSON alone."""
         assert self.json, "an object is dropped only when its JSON exists"
         self._object = None
 
@@ -83,9 +83,49 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A write that expected something else than what is there; None: nothing is there."""
+    """A write that expected another revision; `current` is None if the object does not exist."""
 
     current: Stored | None
+
+
+class EventType(Enum):
+    """The type of a watch event."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+class Event:
+    """
+    One write.
+
+    `stored` is the object after it; of a deletion, the last state at the revision of the
+    deletion. `previous` is the object before it, None if there was none. `old_bytes` is the size
+    of its JSON, which the log alone keeps in memory.
+    """
+
+    __slots__ = ("old_bytes", "previous", "stored", "type")
+
+    def __init__(self, type: EventType, stored: Stored, previous: Stored | None) -> None:
+        self.type = type
+        self.stored = stored
+        self.previous = previous
+        self.old_bytes = previous.json_bytes if previous is not None else 0
+
+    @property
+    def revision(self) -> int:
+        return self.stored.revision
+
+    def __repr__(self) -> str:
+        return f"Event({self.type.value} {self.stored!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The log does not reach back so far; `oldest` is the first revision that it can serve."""
+
+    oldest: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +139,11 @@ class Record:
 
 class Journal(Protocol):
     """
-    Makes writes last.
+    Makes writes durable.
 
     `append` takes a record in order; if it raises, the write has not happened. A journal may make
-    records safe in groups, later: then whoever answers for the store holds answers and events
-    back until their revision is safe.
+    records durable in groups, later: then the server of the store holds answers and events back
+    until their revision is durable.
     """
 
     def append(self, record: Record) -> None: ...

@@ -1,66 +1,106 @@
 """
-The store.
+The store: objects by key, and the events of each resource.
 
 Every write is one revision; revisions only rise, over all resources. A list and the events after
-its revision are together the whole truth, so a watch that starts where a list ended has no gap.
-Nothing here waits: a write, its event and its delivery to subscribers are one step, and nobody
-sees a part of it.
+its revision are together the whole state, so a watch that starts where a list ended has no gap.
+Nothing here waits: a write, its event and its delivery to subscribers are one step.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from dryrack.base.limits import (
     READABLE_LARGE_OBJECTS_MAX,
     READABLE_OBJECTS_MAX,
+    WATCH_LOG_BYTES_MAX,
     WATCH_LOG_EVENTS_MAX,
 )
 from dryrack.kinds.raw import Raw
-from dryrack.store.log import Event, EventType, Gone, Log
-from dryrack.store.objects import Conflict, Journal, Key, Record, Stored
+from dryrack.store.objects import (
+    Conflict,
+    Event,
+    EventType,
+    Gone,
+    Journal,
+    Key,
+    Record,
+    Stored,
+)
 
 Callback = Callable[[Event], None]
 Listed = tuple[tuple[Stored, ...], int]
 
 
-@dataclass(slots=True)
-class _Shelf:
-    """All objects of one resource, and their history."""
+class _Log:
+    """
+    The events of one resource.
 
-    log: Log
+    A full log drops its oldest events. A reader that asks for older events gets `Gone`, not a
+    history with a gap.
+    """
+
+    def __init__(self, *, events_max: int, floor: int) -> None:
+        assert events_max > 0, "the log must hold at least one event"
+        self._events: deque[Event] = deque()
+        self._events_max = events_max
+        self._old_bytes = 0
+        self._floor = floor
+
+    def append(self, event: Event) -> None:
+        events = self._events
+        events.append(event)
+        self._old_bytes += event.old_bytes
+        # The last event stays, however large: subscribers receive it in this step.
+        while len(events) > 1 and (
+            len(events) > self._events_max or self._old_bytes > WATCH_LOG_BYTES_MAX
+        ):
+            oldest = events.popleft()
+            self._old_bytes -= oldest.old_bytes
+            self._floor = oldest.revision
+
+    def after(self, revision: int) -> list[Event] | Gone:
+        if revision < self._floor:
+            return Gone(self._floor)
+        if not self._events or self._events[-1].revision <= revision:
+            return []
+        start = bisect_right(self._events, revision, key=lambda event: event.revision)
+        return list(islice(self._events, start, None))
+
+
+@dataclass(slots=True)
+class _Collection:
+    """The objects of one resource by `namespace/name`, their events, and the subscribers."""
+
+    log: _Log
     objects: dict[str, Stored] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
     callbacks: dict[int, Callback] = field(default_factory=dict)
     endings: dict[int, Callable[[], None]] = field(default_factory=dict)
 
-    def set(self, stored: Stored) -> None:
-        place = _place(stored.key)
+    def set(self, place: str, stored: Stored) -> None:
         if place not in self.objects:
             insort(self.order, place)
         self.objects[place] = stored
 
-    def drop(self, key: Key) -> None:
-        place = _place(key)
+    def remove(self, place: str) -> None:
         del self.objects[place]
         del self.order[bisect_left(self.order, place)]
 
-    def places(self, namespace: str | None) -> list[str]:
-        if namespace is None:
-            return self.order
-        start = bisect_left(self.order, f"{namespace}/")
-        # "0" is what follows "/".
-        end = bisect_left(self.order, f"{namespace}0", lo=start)
-        return self.order[start:end]
-
-    def listed(self, namespace: str | None) -> tuple[Stored, ...]:
+    def list(self, namespace: str | None) -> tuple[Stored, ...]:
         objects = self.objects
-        return tuple([objects[place] for place in self.places(namespace)])
+        places = self.order
+        if namespace is not None:
+            start = bisect_left(places, f"{namespace}/")
+            # "0" is the character after "/".
+            places = places[start : bisect_left(places, f"{namespace}0", lo=start)]
+        return tuple([objects[place] for place in places])
 
 
 class Store:
-    """See the module's docstring."""
+    """Objects in memory, with a watch log and an optional journal."""
 
     def __init__(
         self, journal: Journal | None = None, *, events_max: int = WATCH_LOG_EVENTS_MAX
@@ -70,7 +110,7 @@ class Store:
         # etcd's first revision is 1 as well; 0 means "any" to clients.
         self._revision = 1
         self._floor = 1
-        self._shelves: dict[str, _Shelf] = {}
+        self._collections: dict[str, _Collection] = {}
         self._subscriptions = 0
         self._readable: deque[Stored] = deque()
         self._readable_large: deque[Stored] = deque()
@@ -85,195 +125,188 @@ class Store:
         events_max: int = WATCH_LOG_EVENTS_MAX,
     ) -> "Store":
         """
-        A store as its journal remembers it.
+        Return the store that a journal recorded.
 
         The records may be the whole history or the last one of each key, in any order that has
-        the last one of a key last. `revision` is the highest ever given, if that is known: a
-        deletion that has left no record had one, too. The history before is `Gone`.
+        the last one of a key last. `revision` is the highest revision if it is known, because a
+        deletion that has left no record had one, too. The history before it is `Gone`.
         """
         store = cls(journal, events_max=events_max)
         for record in records:
             store._revision = max(store._revision, record.revision)
-            store._replay(record)
+            collection = store._collection(record.key.resource)
+            place = _place(record.key)
+            if record.json is not None:
+                stored = Stored(record.key, record.revision, None, record.json)
+                collection.set(place, stored)
+            elif place in collection.objects:
+                collection.remove(place)
         store._revision = max(store._revision, revision)
         store._floor = store._revision
-        for shelf in store._shelves.values():
-            shelf.log = Log(events_max=events_max, floor=store._floor)
+        for collection in store._collections.values():
+            collection.log = _Log(events_max=events_max, floor=store._floor)
         return store
-
-    def _replay(self, record: Record) -> None:
-        shelf = self._shelf(record.key.resource)
-        if record.json is not None:
-            shelf.set(Stored(record.key, record.revision, None, record.json))
-        elif _place(record.key) in shelf.objects:
-            shelf.drop(record.key)
 
     @property
     def revision(self) -> int:
-        """The revision of the last write."""
+        """Return the revision of the last write."""
         return self._revision
 
     def resources(self) -> tuple[str, ...]:
-        """The names under which something is stored, sorted."""
-        return tuple(sorted(name for name, shelf in self._shelves.items() if shelf.objects))
+        """Return the resources that have objects, sorted."""
+        return tuple(sorted(name for name, each in self._collections.items() if each.objects))
 
     def get(self, key: Key) -> Stored | None:
-        shelf = self._shelves.get(key.resource)
-        return shelf.objects.get(_place(key)) if shelf else None
+        collection = self._collections.get(key.resource)
+        return collection.objects.get(_place(key)) if collection else None
 
     def list(self, resource: str, namespace: str | None) -> Listed:
-        """Everything in the order of `namespace/name`; `namespace` None: in all of them."""
-        shelf = self._shelves.get(resource)
-        return (shelf.listed(namespace) if shelf else ()), self._revision
+        """Return the objects in the order of `namespace/name`, of all namespaces for None."""
+        collection = self._collections.get(resource)
+        return (collection.list(namespace) if collection else ()), self._revision
 
     def count(self, resource: str) -> int:
-        shelf = self._shelves.get(resource)
-        return len(shelf.objects) if shelf else 0
+        collection = self._collections.get(resource)
+        return len(collection.objects) if collection else 0
 
     def list_at(
         self, resource: str, namespace: str | None, revision: int
     ) -> tuple[Stored, ...] | Gone:
-        """What `list` answered when `revision` was the last."""
+        """Return the objects that `list` returned when `revision` was the last."""
         assert revision <= self._revision, f"revision {revision} has not been written yet"
         events = self.events(resource, after=revision)
         if isinstance(events, Gone):
             return events
-        found = {each.key: each for each in self.list(resource, namespace)[0]}
+        objects = {each.key: each for each in self.list(resource, namespace)[0]}
         for event in reversed(events):
             key = event.stored.key
             if namespace is not None and key.namespace != namespace:
                 continue
             if event.previous is None:
-                del found[key]
+                del objects[key]
             else:
-                found[key] = event.previous
-        return tuple(found[key] for key in sorted(found, key=_place))
+                objects[key] = event.previous
+        return tuple(objects[key] for key in sorted(objects, key=_place))
 
     def put(self, key: Key, obj: Raw, *, expected: int | None) -> Stored | Conflict:
         """
-        Writes an object, whose metadata gets the new revision.
+        Write an object, whose metadata gets the new revision.
 
-        `expected` is the revision that the caller has seen, 0 for "there is none", None for
-        "whatever there is". The object belongs to the store from now on.
+        `expected` is the revision that the caller has seen: 0 for "does not exist", None for any.
+        The object belongs to the store from now on.
         """
-        shelf = self._shelf(key.resource)
-        previous = shelf.objects.get(_place(key))
-        if _differs(previous, expected):
+        collection = self._collection(key.resource)
+        place = _place(key)
+        previous = collection.objects.get(place)
+        if expected is not None and (previous.revision if previous else 0) != expected:
             return Conflict(previous)
-        stored = _at(key, self._revision + 1, obj)
-        self._keep(stored, stored.json if self._journal else None)
-        shelf.set(stored)
+        stored = _at_revision(key, self._revision + 1, obj)
+        if self._journal:
+            self._journal.append(Record(key, stored.revision, stored.json))
+        self._revision = stored.revision
+        collection.set(place, stored)
         kind = EventType.MODIFIED if previous else EventType.ADDED
-        self._publish(shelf, Event(kind, stored, previous))
+        self._publish(collection, Event(kind, stored, previous))
         return stored
 
     def delete(self, key: Key, *, expected: int | None) -> Stored | Conflict:
-        """Removes an object; answers with its last state at the revision of the deletion."""
-        shelf = self._shelf(key.resource)
-        previous = shelf.objects.get(_place(key))
-        if previous is None or _differs(previous, expected):
+        """Remove an object; return its last state at the revision of the deletion."""
+        collection = self._collection(key.resource)
+        place = _place(key)
+        previous = collection.objects.get(place)
+        if previous is None or (expected is not None and previous.revision != expected):
             return Conflict(previous)
-        stored = _at(key, self._revision + 1, previous.object)
-        self._keep(stored, None)
-        shelf.drop(key)
-        self._publish(shelf, Event(EventType.DELETED, stored, previous))
+        stored = _at_revision(key, self._revision + 1, previous.object)
+        if self._journal:
+            self._journal.append(Record(key, stored.revision, None))
+        self._revision = stored.revision
+        collection.remove(place)
+        self._publish(collection, Event(EventType.DELETED, stored, previous))
         return stored
 
     def events(self, resource: str, *, after: int) -> Sequence[Event] | Gone:
-        """Every event with a higher revision, oldest first."""
-        shelf = self._shelves.get(resource)
-        if shelf is None:
+        """Return every event with a higher revision, oldest first."""
+        collection = self._collections.get(resource)
+        if collection is None:
             return Gone(self._floor) if after < self._floor else []
-        return shelf.log.after(after)
+        return collection.log.after(after)
 
     def begin(self, resource: str) -> None:
-        """The history of a resource begins now, if it has none: what was before is `Gone`."""
-        if resource not in self._shelves:
-            log = Log(events_max=self._events_max, floor=self._revision)
-            self._shelves[resource] = _Shelf(log)
+        """Start the history of a resource now if it has none; earlier revisions are `Gone`."""
+        if resource not in self._collections:
+            log = _Log(events_max=self._events_max, floor=self._revision)
+            self._collections[resource] = _Collection(log)
 
     def restart(self, resource: str) -> None:
-        """The history of a resource begins anew: what was before is `Gone`, and so are watches."""
-        shelf = self._shelf(resource)
-        shelf.log = Log(events_max=self._events_max, floor=self._revision)
-        for ended in tuple(shelf.endings.values()):
+        """Restart the history of a resource: earlier revisions are `Gone`, and watches end."""
+        collection = self._collection(resource)
+        collection.log = _Log(events_max=self._events_max, floor=self._revision)
+        for ended in tuple(collection.endings.values()):
             ended()
 
     def subscribe(
         self, resource: str, callback: Callback, *, ended: Callable[[], None] | None = None
     ) -> Callable[[], None]:
         """
-        Calls back with every event from now on, in order, during the write.
+        Call back with every event from now on, in order, during the write.
 
-        A callback must not write to the store, wait, or raise; if it does raise, the writer gets
-        that after all others were told, and what was written stays. `ended` is called when the
-        history begins anew, after which more events still come. The answer ends the subscription.
+        A callback must not write to the store, wait, or raise. If it does raise, the writer gets
+        the exception after all other callbacks ran, and the write stays. `ended` is called when
+        the history restarts, after which more events still come. Returns a function that ends the
+        subscription.
         """
         self._subscriptions += 1
         number = self._subscriptions
-        shelf = self._shelf(resource)
-        shelf.callbacks[number] = callback
+        collection = self._collection(resource)
+        collection.callbacks[number] = callback
         if ended is not None:
-            shelf.endings[number] = ended
+            collection.endings[number] = ended
 
         def leave() -> None:
-            shelf.callbacks.pop(number, None)
-            shelf.endings.pop(number, None)
+            collection.callbacks.pop(number, None)
+            collection.endings.pop(number, None)
 
         return leave
 
-    def _shelf(self, resource: str) -> _Shelf:
-        shelf = self._shelves.get(resource)
-        if shelf is None:
-            shelf = _Shelf(Log(events_max=self._events_max, floor=self._floor))
-            self._shelves[resource] = shelf
-        return shelf
+    def _collection(self, resource: str) -> _Collection:
+        collection = self._collections.get(resource)
+        if collection is None:
+            collection = _Collection(_Log(events_max=self._events_max, floor=self._floor))
+            self._collections[resource] = collection
+        return collection
 
-    def _keep(self, stored: Stored, json: bytes | None) -> None:
-        if self._journal:
-            self._journal.append(Record(stored.key, stored.revision, json))
-        self._revision = stored.revision
-
-    def _note_readable(self, stored: Stored) -> None:
-        """After the event is told: then whoever watches has asked for the JSON."""
-        kept = self._readable
-        count_max = READABLE_OBJECTS_MAX
-        if stored.is_large:
-            kept = self._readable_large
-            count_max = READABLE_LARGE_OBJECTS_MAX
-        kept.append(stored)
-        if len(kept) > count_max:
-            kept.popleft().compact()
-
-    def _publish(self, shelf: _Shelf, event: Event) -> None:
-        shelf.log.append(event)
+    def _publish(self, collection: _Collection, event: Event) -> None:
+        collection.log.append(event)
         try:
-            _tell(iter(tuple(shelf.callbacks.values())), event)
+            _notify(iter(tuple(collection.callbacks.values())), event)
         finally:
-            self._note_readable(event.stored)
+            # After the callbacks, because a watch that reads the JSON tells how large it is.
+            stored = event.stored
+            readable = self._readable
+            count_max = READABLE_OBJECTS_MAX
+            if stored.is_large:
+                readable = self._readable_large
+                count_max = READABLE_LARGE_OBJECTS_MAX
+            readable.append(stored)
+            if len(readable) > count_max:
+                readable.popleft().compact()
 
 
-def _tell(waiting: Iterator[Callback], event: Event) -> None:
-    """Tells every subscriber; what one raises is raised when the others were told, too."""
+def _notify(callbacks: Iterator[Callback], event: Event) -> None:
+    """Call every callback; raise what one raises after the others ran."""
     try:
-        for callback in waiting:
+        for callback in callbacks:
             callback(event)
     except Exception:
-        _tell(waiting, event)
+        _notify(callbacks, event)
         raise
 
 
 def _place(key: Key) -> str:
-    """Lists are in the order of these, as the keys of etcd are."""
+    """Return the text by which lists are sorted, as the keys of etcd are."""
     return f"{key.namespace}/{key.name}"
 
 
-def _differs(previous: Stored | None, expected: int | None) -> bool:
-    if expected is None:
-        return False
-    return (previous.revision if previous else 0) != expected
-
-
-def _at(key: Key, revision: int, obj: Raw) -> Stored:
+def _at_revision(key: Key, revision: int, obj: Raw) -> Stored:
     meta = {**obj["metadata"], "resourceVersion": str(revision)}
     return Stored(key, revision, {**obj, "metadata": meta})
