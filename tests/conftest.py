@@ -1,9 +1,20 @@
-"""What all tests share: the hypothesis profile, and the rule for tests that need Go."""
+"""
+Configuration and fixtures of all tests.
+
+A test that is an asynchronous function runs in an event loop of its own. Before it starts, each of
+its arguments that is an asynchronous context manager is entered, and the test gets what that
+yields: a fixture makes the context, the loop of the test runs it. Time is virtual (`run_virtual`)
+for a test with the marker `virtual_time` or an argument that is a `Stage`.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import inspect
 import os
+import sys
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
@@ -14,6 +25,8 @@ from tests.store.handed_out import watched_for_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.stage import Stage
 
 AnyAnswer = TypeVar("AnyAnswer")
 
@@ -38,6 +51,44 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = len(real)
     # Under xdist only the workers collect; every one of them collects the same tests.
     getattr(config, "workeroutput", {})[WORKER_OUTPUT] = len(real)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run tests that are asynchronous functions; see above."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            for name, value in arguments.items():
+                if isinstance(value, AbstractAsyncContextManager):
+                    arguments[name] = await stack.enter_async_context(value)
+            await test(**arguments)
+
+    # Most tests do without the modules of a cluster.
+    stages = sys.modules.get("tests.stage")
+    if pyfuncitem.get_closest_marker("virtual_time") or (
+        stages and any(isinstance(value, stages.Stage) for value in arguments.values())
+    ):
+        from dryrack.client.timekeeping import run_virtual
+
+        run_virtual(run())
+    else:
+        asyncio.run(run())
+    return True
+
+
+@pytest.fixture
+def stage(request: pytest.FixtureRequest) -> Stage:
+    """A cluster in virtual time; the arguments of the marker `stage` are those of `Stage`."""
+    from tests.stage import Stage
+
+    marker = request.node.get_closest_marker("stage")
+    return Stage(**(marker.kwargs if marker else {}))
 
 
 def pytest_collection_finish() -> None:

@@ -30,7 +30,11 @@ if TYPE_CHECKING:
         stopping_by_signal,
     )
     from dryrack.cluster.catalogue import load_catalogue
-    from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
+    from dryrack.cluster.control_plane import (
+        ControlPlane,
+        ControlPlaneOptions,
+        build_control_plane,
+    )
     from dryrack.cluster.engines import Family, UnknownEngineError, Wiring, running_engines
     from dryrack.cluster.initial_objects import (
         add_allocation_states,
@@ -77,7 +81,7 @@ else:
             ),
             "catalogue": "load_catalogue",
             "process.component_status": "COMPONENTS component_failures describe_failure",
-            "control_plane": "ControlPlaneOptions build_control_plane",
+            "control_plane": "ControlPlane ControlPlaneOptions build_control_plane",
             "engines": "Family UnknownEngineError Wiring running_engines",
             "initial_objects": (
                 "add_allocation_states add_compute_domains add_device_classes add_node "
@@ -105,6 +109,7 @@ __all__ = [
     "Attached",
     "Attachment",
     "Candidacy",
+    "ControlPlane",
     "ControlPlaneOptions",
     "EngineOptions",
     "Family",

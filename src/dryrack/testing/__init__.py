@@ -12,9 +12,9 @@ from dryrack.base.lazy import exports
 
 if TYPE_CHECKING:
     from dryrack.testing.async_cluster import AsyncCluster
+    from dryrack.testing.engines import Setup
     from dryrack.testing.expectation import ExpectationError, Scheduled, ScheduledPod
     from dryrack.testing.fixture_types import Apply, ExpectPending, ExpectScheduled, Fleet
-    from dryrack.testing.plane_engines import Setup
     from dryrack.testing.sync_cluster import Cluster, ClusterClock
     from dryrack.testing.time_and_chance import (
         ControlPlaneOptions,
@@ -30,7 +30,7 @@ else:
             "async_cluster": "AsyncCluster",
             "expectation": "ExpectationError Scheduled ScheduledPod",
             "fixture_types": "Apply ExpectPending ExpectScheduled Fleet",
-            "plane_engines": "Setup",
+            "engines": "Setup",
             "sync_cluster": "Cluster ClusterClock",
             "time_and_chance": (
                 "ControlPlaneOptions PlaneOptions SeededChance VirtualClock run_virtual"

@@ -24,6 +24,7 @@ from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster import (
     EXPLANATION_KINDS,
     ControlPlaneOptions,
+    EngineOptions,
     SeededChance,
     SystemClock,
     add_allocation_states,
@@ -38,6 +39,7 @@ from dryrack.cluster.faults import read_healing, read_injection
 from dryrack.kinds.core import Event
 from dryrack.kinds.paths import get
 from dryrack.kinds.resource import ResourceClaim
+from dryrack.testing.engines import ClusterEngines, Setup, packaged_catalogue
 from dryrack.testing.expectation import (
     ExpectationError,
     Scheduled,
@@ -49,7 +51,6 @@ from dryrack.testing.expectation import (
 from dryrack.testing.manifests import documents_of
 from dryrack.testing.members import MEMBER_KINDS, Members, are_held_back, scheduled_pods
 from dryrack.testing.node_fleet import NodeGroup, check_once, machine_of, node_names, published
-from dryrack.testing.plane_engines import PlaneEngines, Setup, packaged_catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from dryrack.client.client import Client
+    from dryrack.cluster import ControlPlane
+    from dryrack.cluster.faults import FaultBoard
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import DeviceKind
     from dryrack.testing.expectation import Because
@@ -84,31 +87,34 @@ class AsyncCluster:
         *,
         folders: Sequence[Path] = (),
         kubeconfig_in: Path | None = None,
+        options: ControlPlaneOptions | None = None,
+        engines: EngineOptions | None = None,
     ) -> None:
         self._setup = setup or Setup()
         self._folders = folders
         self._directory = kubeconfig_in
-        self._virtual = VirtualClock() if kubeconfig_in is None else None
-        self._clock = self._virtual or SystemClock()
+        self._options = options or ControlPlaneOptions(
+            clock=VirtualClock() if kubeconfig_in is None else SystemClock(),
+            chance=SeededChance(self._setup.seed),
+            runtime_config=runtime_config.parse(self._setup.runtime_config),
+        )
+        self._engine_options = engines
+        self._clock = self._options.clock
+        self._virtual = self._clock if isinstance(self._clock, VirtualClock) else None
         self._stack = AsyncExitStack()
         self.kubeconfig: Path | None = None
 
     async def __aenter__(self) -> Self:
-        options = ControlPlaneOptions(
-            clock=self._clock,
-            chance=SeededChance(self._setup.seed),
-            runtime_config=runtime_config.parse(self._setup.runtime_config),
-        )
         if self._directory is None:
-            self._engines = PlaneEngines(options, self._setup)
+            self._engines = ClusterEngines(self._options, self._setup, self._engine_options)
         else:
             from dryrack.cluster.process import serving_on_loopback, with_keys
 
-            options, keys = with_keys(options, self._directory)
-            self._engines = PlaneEngines(options, self._setup)
-            serving = serving_on_loopback(self._engines.plane, keys, "test")
+            options, keys = with_keys(self._options, self._directory)
+            self._engines = ClusterEngines(options, self._setup, self._engine_options)
+            serving = serving_on_loopback(self._engines.control_plane, keys, "test")
             self.kubeconfig = await self._stack.enter_async_context(serving)
-        self.client: Client = self._engines.plane.client(_MANAGER)
+        self.client: Client = self._engines.control_plane.client(_MANAGER)
         self._task = asyncio.create_task(self._engines.run(), name="components of a test")
         if self.kubeconfig is not None:
             self._engines.start()
@@ -128,7 +134,7 @@ class AsyncCluster:
         """Creates or changes objects, as `kubectl apply` does; answers with what is stored."""
         self._check_engines()
         documents = documents_of(manifest, self._folders)
-        return await apply_objects(self._engines.plane, documents, _MANAGER)
+        return await apply_objects(self._engines.control_plane, documents, _MANAGER)
 
     async def add_nodes(
         self,
@@ -185,6 +191,16 @@ class AsyncCluster:
                 "advance the time"
             )
         await self._pass(seconds)
+
+    @property
+    def control_plane(self) -> ControlPlane:
+        """The API server and the store of the cluster."""
+        return self._engines.control_plane
+
+    @property
+    def board(self) -> FaultBoard:
+        """The faults of the API and of engines."""
+        return self._engines.board
 
     def now(self) -> float:
         """Seconds since 1970, in the time of the cluster."""
@@ -417,7 +433,7 @@ class AsyncCluster:
 
     def _endpoint(self, kind: str) -> Endpoint:
         word = kind.lower()
-        for each in self._engines.plane.server.registry.all():
+        for each in self._engines.control_plane.server.registry.all():
             names = {each.kind.lower(), each.plural, each.singular, *each.short_names}
             if word in names or word == f"{each.plural}.{each.group}":
                 return Endpoint(each.group, each.version, each.plural, each.kind, each.namespaced)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from dryrack.client.client import Client
-    from dryrack.testing.plane_engines import Setup
+    from dryrack.testing.engines import Setup
 
 _Answer = TypeVar("_Answer")
 _Given = ParamSpec("_Given")

@@ -1,9 +1,9 @@
 """
-A plane whose engines can start again with devices of other kinds.
+A control plane whose engines start again when nodes with other devices are added.
 
-A test says by and by which nodes there are; which engines that takes is known with the last of
-them. So they start with the first node, and once more if a later one needs what is not there yet:
-any engine may die at any point and start again.
+A test adds nodes one by one, and the nodes decide which engines the cluster needs. The engines
+start with the first node, and restart if a later node needs another engine. Engines may crash and
+restart at any point, so a restart changes nothing else.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ packaged_catalogue = cache(load_catalogue)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What is not usual about the cluster of a test."""
+    """Options of the cluster of a test."""
 
     seed: int = 0
     """Decides names and identifiers."""
@@ -47,12 +47,12 @@ class Setup:
     scheduler_config: str = ""
     """A file with a KubeSchedulerConfiguration."""
     runtime_config: str = ""
-    """API versions to serve beside the usual, as with `dryrack up --runtime-config`."""
+    """API versions to serve beside the stable ones, as with `dryrack up --runtime-config`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeDrivers:
-    """What prepares devices on each node: the drivers that this node has, and no others."""
+    """Prepares devices on each node with the drivers of that node."""
 
     by_node: dict[str, VirtualDrivers] = field(default_factory=dict)
 
@@ -98,47 +98,50 @@ class NodeDrivers:
         return self.by_node.get(node["metadata"]["name"])
 
 
-class PlaneEngines:
-    """An API server, and whatever keeps its cluster going."""
+class ClusterEngines:
+    """A control plane and its engines."""
 
-    def __init__(self, options: ControlPlaneOptions, setup: Setup) -> None:
+    def __init__(
+        self, options: ControlPlaneOptions, setup: Setup, engines: EngineOptions | None = None
+    ) -> None:
         self._setup = setup
+        self._options = engines or EngineOptions()
         self._drivers = NodeDrivers()
-        self.plane = build_control_plane(replace(options, drivers=self._drivers))
-        self._board = FaultBoard.seeded(setup.seed, clock=options.clock)
-        # What of the catalogue there are nodes of; all of it takes half a second to start with.
+        self.control_plane = build_control_plane(replace(options, drivers=self._drivers))
+        self.board = FaultBoard.seeded(setup.seed, clock=options.clock)
+        # Only the instance types that nodes have; the whole catalogue takes half a second.
         self._machines: dict[str, InstanceType] = {}
         self._plugins: list[NodePlugin] = []
         self._started = asyncio.Event()
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Until it is cancelled; the first engine that fails ends it with its error."""
+        """Run the engines until the task is cancelled; raise the error of the first that fails."""
         try:
             await self._started.wait()
             while True:
                 self._changed.clear()
-                async with running_engines(self._assemble(), self.plane.wiring, self._board):
+                async with running_engines(self._assemble(), self.control_plane.wiring, self.board):
                     await self._changed.wait()
         finally:
-            self.plane.expiry.stop()
+            self.control_plane.expiry.stop()
 
     def faults(self) -> FaultInjector:
         """Return what makes nodes, devices, the API and engines fail."""
-        return FaultInjector.of_board(self.plane.client("faults"), self._board)
+        return FaultInjector.of_board(self.control_plane.client("faults"), self.board)
 
     def start(self) -> None:
-        """From here on there are engines."""
+        """Let the engines run, if they do not run yet."""
         self._started.set()
 
     def use_machine(self, machine: InstanceType) -> None:
-        """Nodes of this instance type have its devices."""
+        """Give nodes of this instance type its devices."""
         if machine.name not in self._machines:
             self._machines[machine.name] = machine
             self._changed.set()
 
     def use_devices(self, kinds: tuple[DeviceKind, ...], nodes: Collection[str]) -> None:
-        """These nodes have devices of these kinds."""
+        """Give these nodes devices of these kinds."""
         from dryrack.kubeletplugin import VirtualDrivers
 
         drivers = VirtualDrivers(kinds)
@@ -148,15 +151,16 @@ class PlaneEngines:
         self._changed.set()
 
     def _assemble(self) -> tuple[Family, ...]:
-        scheduling = None
+        scheduling = self._options.scheduling
         if self._setup.scheduler_config:
             from dryrack.cli.scheduler_config import read_config, settings_of_plane
 
             scheduling = settings_of_plane(read_config(self._setup.scheduler_config))
         machines = dict(self._machines)
         return assemble_engines(
-            EngineOptions(
-                without=self._setup.without,
+            replace(
+                self._options,
+                without=(*self._options.without, *self._setup.without),
                 catalogue=Catalogue(instance_types=machines) if machines else None,
                 machines=machines.values(),
                 scheduling=scheduling,
