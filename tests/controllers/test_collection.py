@@ -146,7 +146,7 @@ def test_an_owner_of_no_kind_is_not_asked_for_again() -> None:
         at = site()
         metrics = Registry()
         informers = Informers(at.client, clock=at.clock, chance=at.chance)
-        around = EngineContext(at.client, informers, at.clock, at.chance, metrics=metrics)
+        context = EngineContext(at.client, informers, at.clock, at.chance, metrics=metrics)
         owner = {"apiVersion": "example.com/v1", "kind": "Rack", "name": "r", "uid": "gone"}
         owned = config_map("owned")
         owned["metadata"]["ownerReferences"] = [owner]
@@ -161,7 +161,7 @@ def test_an_owner_of_no_kind_is_not_asked_for_again() -> None:
         async with asyncio.TaskGroup() as group:
             tasks = (
                 group.create_task(informers.run(), name="informers"),
-                group.create_task(Collection(around).run(), name="collection"),
+                group.create_task(Collection(context).run(), name="collection"),
             )
             await at.clock.advance(5)
             before = decisions()

@@ -17,7 +17,7 @@ from dryrack.client.metering import MeteredTransport
 from dryrack.client.supervision import Supervisor
 from dryrack.client.timekeeping import settle, sleep
 from dryrack.client.transport import Request
-from dryrack.controllers.loop import Loop
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan
 
 if TYPE_CHECKING:
@@ -31,22 +31,23 @@ def test_a_loop_counts_what_came_of_its_keys() -> None:
         at = site()
         registry = Registry()
         informers = Informers(at.client, clock=at.clock, chance=at.chance)
-        around = EngineContext(at.client, informers, at.clock, at.chance, metrics=registry)
+        context = EngineContext(at.client, informers, at.clock, at.chance, metrics=registry)
         failures = [NotFoundError({"code": 404, "message": "no"}), RuntimeError("a bug")]
 
-        async def decide(key: str) -> Plan:
-            if key == "slow":
-                await sleep(at.clock, 0.2)
-            if key == "bad" and failures:
-                raise failures.pop()
-            return Plan(again_seconds=1000.0) if key == "later" else NOTHING
+        class Some(Reconciler[str]):
+            async def decide(self, key: str) -> Plan:
+                if key == "slow":
+                    await sleep(at.clock, 0.2)
+                if key == "bad" and failures:
+                    raise failures.pop()
+                return Plan(again_seconds=1000.0) if key == "later" else NOTHING
 
-        loop: Loop[str] = Loop(around, "some", decide, reads=(), workers=1)
+        reconciler = Some(context, "some", workers=1)
         for key in ("slow", "slow", "bad", "later"):
-            loop.queue.add(key)
+            reconciler.queue.add(key)
         assert exposition.value(registry.render(), "workqueue_depth", **_queue()) == 3
-        supervised = Supervisor(at.clock).run("some", loop.run)
-        running = asyncio.create_task(supervised, name="loop")
+        supervised = Supervisor(at.clock).run("some", reconciler.run)
+        running = asyncio.create_task(supervised, name="reconciler")
         await settle()
         active = "controller_runtime_active_workers"
         assert exposition.value(registry.render(), active, controller="some") == 1

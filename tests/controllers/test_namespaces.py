@@ -12,7 +12,7 @@ from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, PODS
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
-from dryrack.controllers.namespaces.deletion import LOOK_SECONDS_MAX, Deletion, plan
+from dryrack.controllers.namespaces.deletion import LOOK_SECONDS_MAX, NamespaceController, plan
 from dryrack.controllers.writes import DeleteAll, EngineContext, Update
 
 Raw = dict[str, Any]
@@ -69,7 +69,7 @@ def test_a_namespace_that_is_held_is_looked_at_less_and_less() -> None:
         client = plane.client()
         chance = plane.options.chance
         informers = Informers(client, clock=clock, chance=chance)
-        around = EngineContext(client, informers, clock, chance, metrics=metrics)
+        context = EngineContext(client, informers, clock, chance, metrics=metrics)
         await client.create(NAMESPACES, {"metadata": {"name": "play"}})
         held = {"name": "x", "namespace": "play", "finalizers": ["example.com/hold"]}
         await client.create(CONFIG_MAPS, {"metadata": held})
@@ -82,7 +82,7 @@ def test_a_namespace_that_is_held_is_looked_at_less_and_less() -> None:
         async with asyncio.TaskGroup() as group:
             tasks = (
                 group.create_task(informers.run(), name="informers"),
-                group.create_task(Deletion(around).run(), name="deletion"),
+                group.create_task(NamespaceController(context).run(), name="deletion"),
             )
             await clock.advance(600)
             before = decisions()

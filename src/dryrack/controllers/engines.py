@@ -17,29 +17,29 @@ from dryrack.client.client import Client
 from dryrack.client.informer import Informers
 from dryrack.client.supervision import Supervisor
 from dryrack.client.timekeeping import Timekeeper
-from dryrack.controllers.budgets.disruption import DisruptionBudgets
+from dryrack.controllers.budgets.disruption import DisruptionController
 from dryrack.controllers.claims.creation import ClaimCreation
 from dryrack.controllers.claims.eviction import DeviceTaintEviction
 from dryrack.controllers.claims.group_creation import GroupClaimCreation
 from dryrack.controllers.claims.release import ClaimRelease
-from dryrack.controllers.cronjobs.scheduling import CronJobScheduling
-from dryrack.controllers.daemonsets.coverage import Coverage
+from dryrack.controllers.cronjobs.scheduling import CronJobController
+from dryrack.controllers.daemonsets.coverage import DaemonSetController
 from dryrack.controllers.dependents.collection import Collection
-from dryrack.controllers.deployments.rollout import Rollout
-from dryrack.controllers.jobs.completion import Completion
-from dryrack.controllers.loop import Controller
-from dryrack.controllers.namespaces.deletion import Deletion
+from dryrack.controllers.deployments.rollout import DeploymentController
+from dryrack.controllers.jobs.completion import JobController
+from dryrack.controllers.namespaces.deletion import NamespaceController
 from dryrack.controllers.nodes.eviction import TaintEviction
 from dryrack.controllers.nodes.heartbeat import Heartbeat
-from dryrack.controllers.nodes.readiness import Readiness
+from dryrack.controllers.nodes.readiness import NodeLifecycleController
 from dryrack.controllers.podgroups.protection import GroupProtection
 from dryrack.controllers.pods.collection import PodCollection
 from dryrack.controllers.pods.drivers import Drivers
 from dryrack.controllers.pods.running import VirtualKubelet
-from dryrack.controllers.quotas.accounting import Accounting
-from dryrack.controllers.replicasets.replication import Replication
-from dryrack.controllers.serviceaccounts.defaults import Defaults
-from dryrack.controllers.statefulsets.ordering import Ordering
+from dryrack.controllers.quotas.accounting import QuotaController
+from dryrack.controllers.reconciler import Controller
+from dryrack.controllers.replicasets.replication import ReplicaSetController
+from dryrack.controllers.serviceaccounts.defaults import ServiceAccountController
+from dryrack.controllers.statefulsets.ordering import StatefulSetController
 from dryrack.controllers.volumes.binding import ClaimBinding
 from dryrack.controllers.volumes.ephemeral import EphemeralClaims
 from dryrack.controllers.volumes.protection import ClaimProtection, VolumeProtection
@@ -65,10 +65,10 @@ class Engine:
 def publisher(options: "PublisherSettings | None" = None) -> Engine:
     """The engine that gives nodes the devices that they do not have."""
 
-    def build(around: EngineContext) -> Controller:
+    def build(context: EngineContext) -> Controller:
         from dryrack.controllers import slices
 
-        return slices.engine(around, options or slices.PublisherSettings())
+        return slices.engine(context, options or slices.PublisherSettings())
 
     return Engine("slices", (build,))
 
@@ -76,10 +76,10 @@ def publisher(options: "PublisherSettings | None" = None) -> Engine:
 def compute_domains() -> Engine:
     """Return the engine for NVIDIA's ComputeDomains, for clusters that have nodes with channels."""
 
-    def build(around: EngineContext) -> Controller:
-        from dryrack.controllers.computedomains.domains import ComputeDomains
+    def build(context: EngineContext) -> Controller:
+        from dryrack.controllers.computedomains.domains import ComputeDomainController
 
-        return ComputeDomains(around)
+        return ComputeDomainController(context)
 
     return Engine("computedomains", (build,))
 
@@ -91,18 +91,18 @@ ENGINES = (
         "garbage-collector",
         (Collection, PodCollection, GroupProtection, ClaimProtection, VolumeProtection),
     ),
-    Engine("namespaces", (Deletion,)),
-    Engine("serviceaccounts", (Defaults,)),
-    Engine("nodes", (Readiness,)),
+    Engine("namespaces", (NamespaceController,)),
+    Engine("serviceaccounts", (ServiceAccountController,)),
+    Engine("nodes", (NodeLifecycleController,)),
     Engine("taint-eviction", (TaintEviction, DeviceTaintEviction)),
-    Engine("deployments", (Rollout,)),
-    Engine("replicasets", (Replication,)),
-    Engine("daemonsets", (Coverage,)),
-    Engine("statefulsets", (Ordering,)),
-    Engine("jobs", (Completion,)),
-    Engine("cronjobs", (CronJobScheduling,)),
-    Engine("quotas", (Accounting,)),
-    Engine("budgets", (DisruptionBudgets,)),
+    Engine("deployments", (DeploymentController,)),
+    Engine("replicasets", (ReplicaSetController,)),
+    Engine("daemonsets", (DaemonSetController,)),
+    Engine("statefulsets", (StatefulSetController,)),
+    Engine("jobs", (JobController,)),
+    Engine("cronjobs", (CronJobController,)),
+    Engine("quotas", (QuotaController,)),
+    Engine("budgets", (DisruptionController,)),
     Engine("volumes", (ClaimBinding, VolumeRelease, EphemeralClaims)),
     publisher(),
 )
@@ -131,16 +131,16 @@ async def run(
     controller that fails; without it the failure is raised.
     """
     reading = informers or Informers(client, clock=clock, chance=chance)
-    around = EngineContext(
+    context = EngineContext(
         client, reading, clock, chance, authority, metrics, drivers, node_lease_seconds
     )
     parts = [(engine.component(part), part) for engine in engines for part in engine.parts]
     runs: list[Coroutine[object, object, None]]
     if supervisor is None:
         # All controllers listen before the first of them runs.
-        runs = [controller.run() for controller in [part(around) for _, part in parts]]
+        runs = [controller.run() for controller in [part(context) for _, part in parts]]
     else:
-        runs = [supervisor.run(name, partial(_start, part, around)) for name, part in parts]
+        runs = [supervisor.run(name, partial(_start, part, context)) for name, part in parts]
     async with asyncio.TaskGroup() as group:
         if informers is None:
             group.create_task(reading.run(), name="informers")
@@ -148,5 +148,5 @@ async def run(
             group.create_task(run_of_part, name=f"engine {name}")
 
 
-async def _start(part: Callable[[EngineContext], Controller], around: EngineContext) -> None:
-    await part(around).run()
+async def _start(part: Callable[[EngineContext], Controller], context: EngineContext) -> None:
+    await part(context).run()

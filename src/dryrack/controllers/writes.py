@@ -167,10 +167,10 @@ def _at(obj: Raw, revision: str | None) -> Raw:
 class WriteExecutor:
     """Carries out what a component plans."""
 
-    def __init__(self, around: EngineContext, component: str) -> None:
-        self._around = around
+    def __init__(self, context: EngineContext, component: str) -> None:
+        self._context = context
         self._component = component
-        self._recorder = EventRecorder(around.client, around.clock, around.chance, component)
+        self._recorder = EventRecorder(context.client, context.clock, context.chance, component)
 
     async def carry_out(self, writes: Sequence[Write]) -> Sequence[Raw | None]:
         """
@@ -192,7 +192,7 @@ class WriteExecutor:
 
         async with asyncio.TaskGroup() as group:
             late = group.create_task(
-                sleep(self._around.clock, CATCH_UP_SECONDS_MAX), name="catch-up limit"
+                sleep(self._context.clock, CATCH_UP_SECONDS_MAX), name="catch-up limit"
             )
             waiting = group.create_task(all_seen(), name="catch-up")
             await asyncio.wait((late, waiting), return_when=asyncio.FIRST_COMPLETED)
@@ -211,16 +211,16 @@ class WriteExecutor:
             return None, await self._delete(write)
         if isinstance(write, DeleteAll):
             selection = Selection(namespace=write.namespace)
-            await self._around.client.delete_collection(write.endpoint, selection)
+            await self._context.client.delete_collection(write.endpoint, selection)
             return None, None
         stored = await self._store(write, revisions)
         revision = stored["metadata"]["resourceVersion"]
         revisions[write.endpoint, name_of(stored)] = revision
-        informer = self._around.informers.known(write.endpoint)
+        informer = self._context.informers.known(write.endpoint)
         return stored, partial(informer.reached, revision) if informer else None
 
     async def _store(self, write: Create | Update | Patch | Apply, revisions: Revisions) -> Raw:
-        client = self._around.client
+        client = self._context.client
         match write:
             case Create():
                 return await self._create(write)
@@ -245,7 +245,7 @@ class WriteExecutor:
 
     async def _create(self, write: Create) -> Raw:
         try:
-            created = await self._around.client.create(write.endpoint, write.object)
+            created = await self._context.client.create(write.endpoint, write.object)
         except ApiError as error:
             await self._report_on(write.refused, str(error))
             raise
@@ -258,7 +258,7 @@ class WriteExecutor:
 
     async def _delete(self, write: Delete) -> Sight | None:
         with suppress(NotFoundError):
-            await self._around.client.delete(
+            await self._context.client.delete(
                 write.endpoint,
                 write.name.name,
                 namespace=write.name.namespace,
@@ -267,7 +267,7 @@ class WriteExecutor:
                 grace_seconds=write.grace_seconds,
                 propagation=write.propagation,
             )
-        informer = self._around.informers.known(write.endpoint)
+        informer = self._context.informers.known(write.endpoint)
         return partial(informer.parted, write.name, write.uid) if informer else None
 
     async def _report(self, report: Report) -> None:

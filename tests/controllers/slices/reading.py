@@ -164,8 +164,8 @@ async def begin(at: Site, options: PublisherSettings | None = None) -> Stage:
     metrics = Registry()
     current = CurrentInventory()
     ledger = Ledger()
-    around = EngineContext(at.client, informers, at.clock, at.chance, metrics=metrics)
-    sources = Sources(around, chosen, current=current, ledger=ledger)
+    context = EngineContext(at.client, informers, at.clock, at.chance, metrics=metrics)
+    sources = Sources(context, chosen, current=current, ledger=ledger)
     watch_sources(metrics, sources.verdicts)
     watch_ledger(metrics, ledger)
 

@@ -121,11 +121,11 @@ async def stage(
     """A publisher on a server; its inventory is known if there are mappings."""
     place = where or site()
     informers = Informers(place.client, clock=place.clock, chance=place.chance)
-    around = EngineContext(place.client, informers, place.clock, place.chance)
+    context = EngineContext(place.client, informers, place.clock, place.chance)
     current = CurrentInventory()
     ledger = Ledger()
     publishing = Publishing(
-        around,
+        context,
         options or PublisherSettings(),
         current=current,
         ledger=ledger,

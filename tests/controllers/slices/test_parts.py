@@ -49,8 +49,8 @@ def test_events_wait_for_calm_but_not_for_ever(caplog: pytest.LogCaptureFixture)
         where = site()
         calm = asyncio.Event()
         informers = Informers(where.client, clock=where.clock, chance=where.chance)
-        around = EngineContext(where.client, informers, where.clock, where.chance)
-        events = EventQueue(around, "test", calm.is_set)
+        context = EngineContext(where.client, informers, where.clock, where.chance)
+        events = EventQueue(context, "test", calm.is_set)
         node = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
         for number in range(WAITING_MAX + 10):
             events.post(Report(node, "Normal", "Test", str(number)))

@@ -413,7 +413,7 @@ def test_a_failure_without_words_is_a_failure() -> None:
     """It has the name of what was raised, and counts until the node is as it should be."""
 
     async def scene(at: Stage) -> None:
-        at.publishing.failed("node-a", TimeoutError())
+        at.publishing.on_failure("node-a", TimeoutError())
 
         assert at.publishing.failing == {"node-a": "TimeoutError"}
 

@@ -57,8 +57,8 @@ async def publishing(kubeconfig: Path) -> AsyncIterator[Client]:
     async with connected(load([kubeconfig], clock)) as transport, asyncio.TaskGroup() as group:
         client = Client(transport)
         informers = Informers(client, clock=clock, chance=chance)
-        around = EngineContext(client, informers, clock, chance)
-        engine = slices.engine(around, slices.PublisherSettings())
+        context = EngineContext(client, informers, clock, chance)
+        engine = slices.engine(context, slices.PublisherSettings())
         tasks = [
             group.create_task(informers.run(), name="informers"),
             group.create_task(engine.run(), name="publisher"),

@@ -56,10 +56,10 @@ async def publishing(transport: Transport) -> AsyncIterator[Publishing]:
     clock = SystemClock()
     chance = SystemChance()
     informers = Informers(client, clock=clock, chance=chance)
-    around = EngineContext(client, informers, clock, chance)
+    context = EngineContext(client, informers, clock, chance)
     current = CurrentInventory()
     engine = Publishing(
-        around,
+        context,
         PublisherSettings(resync_seconds=0.2),
         current=current,
         ledger=Ledger(),

@@ -59,11 +59,13 @@ class Karpenter:
         return list((await self.client.list(SLICES, selection)).items)
 
 
-async def _publish(_: Collection[str], around: Wiring) -> None:
+async def _publish(_: Collection[str], context: Wiring) -> None:
     publisher = engines.Engine(
         "slices", (lambda given: slices.engine(given, slices.PublisherSettings()),)
     )
-    await engines.run((publisher,), client=around.client, clock=around.clock, chance=around.chance)
+    await engines.run(
+        (publisher,), client=context.client, clock=context.clock, chance=context.chance
+    )
 
 
 @asynccontextmanager

@@ -582,9 +582,9 @@ def test_whoever_waits_for_its_turn_knows_all_already() -> None:
     async def run() -> None:
         at = await prepared(site())
         informers = Informers(at.client, clock=at.clock, chance=at.chance)
-        around = EngineContext(at.client, informers, at.clock, at.chance)
+        context = EngineContext(at.client, informers, at.clock, at.chance)
         current = CurrentInventory()
-        sources = Sources(around, PublisherSettings(), current=current, ledger=Ledger())
+        sources = Sources(context, PublisherSettings(), current=current, ledger=Ledger())
         kinds = {"configmaps", "nodeoverlays.karpenter.sh", "draconfigs.test.karpenter.sh"}
         assert set(informers.unsynced()) == set(sources.lacking()) == kinds
         caching = asyncio.create_task(informers.run(), name="informers")

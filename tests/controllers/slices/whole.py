@@ -78,8 +78,8 @@ async def ground() -> Site:
 async def at_work(at: Site, options: PublisherSettings | None = None) -> AsyncIterator[Cluster]:
     """A publisher for the length of a block; others may have been there before."""
     informers = Informers(at.client, clock=at.clock, chance=at.chance)
-    around = EngineContext(at.client, informers, at.clock, at.chance)
-    engine = slices.engine(around, options or PublisherSettings())
+    context = EngineContext(at.client, informers, at.clock, at.chance)
+    engine = slices.engine(context, options or PublisherSettings())
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(informers.run(), name="informers"),

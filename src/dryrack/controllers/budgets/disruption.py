@@ -20,7 +20,6 @@ from dryrack.client.endpoints import (
 from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Index, Name, name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     controller_of,
     is_deleted,
@@ -32,6 +31,7 @@ from dryrack.controllers.objects import (
     uid_of,
     with_condition,
 )
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.workloads import owner_key, pace, replicas_of, status_update
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan, Report, Write
 from dryrack.kinds.decode import decode
@@ -158,33 +158,21 @@ def _failed(budget: Raw, message: str, now: float) -> list[Write]:
     ]
 
 
-class DisruptionBudgets:
+class DisruptionController(Reconciler[Name]):
     """Watches budgets and the pods of their namespaces."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._client = around.client
-        self._clock = around.clock
-        self._budgets = around.informers.of(POD_DISRUPTION_BUDGETS)
-        self._pods = around.informers.of(PODS)
-        self._owners = {
-            each: around.informers.of(each) for each in (REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS)
-        }
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "disruption-controller")
+        self._budgets = self.watch(POD_DISRUPTION_BUDGETS, self._on_budget)
         self._by_namespace = self._budgets.index("namespace", namespaces)
-        self._loop: Loop[Name] = Loop(
-            around,
-            "disruption-controller",
-            self._decide,
-            reads=(self._budgets, self._pods, *self._owners.values()),
-        )
-        self._budgets.listen(self._on_budget)
-        self._pods.listen(self._on_pod)
-
-    async def run(self) -> None:
-        await self._loop.run()
+        self._pods = self.watch(PODS, self._on_pod)
+        self._owners = {
+            each: self.watch(each) for each in (REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS)
+        }
 
     def _on_budget(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None:
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         for pod in (old, new):
@@ -196,14 +184,14 @@ class DisruptionBudgets:
         for budget in self._by_namespace.get(namespace):
             if covers(budget, pod):
                 wait = pace(self._pods_by_namespace.count(namespace))
-                self._loop.queue.add_after(name_of(budget), wait)
+                self.queue.add_after(name_of(budget), wait)
 
     @property
     def _pods_by_namespace(self) -> Index:
         # Kept only where there is a budget to count for.
         return self._pods.index("namespace", namespaces)
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         budget = self._budgets.objects.get(name)
         if budget is None or is_deleted(budget):
             return NOTHING

@@ -22,9 +22,8 @@ from dryrack.controllers.claims.references import (
     made_for_entry,
     pod_owner,
 )
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import controller_uids, is_deleted, spec_of, status_of, uid_of
-from dryrack.controllers.optional import followed
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import (
     NOTHING,
     Apply,
@@ -137,60 +136,50 @@ def _reserved(claim: Raw, consumer: Raw) -> Write:
     return Update(CLAIMS, claim | {"status": status | {"reservedFor": consumers}}, "status")
 
 
-class ClaimCreation:
+class ClaimCreation(Reconciler[Name]):
     """Watches pods, templates and claims."""
 
-    def __init__(self, around: EngineContext) -> None:
-        informers = around.informers
-        self._pods = informers.of(PODS)
-        self._claims = informers.of(CLAIMS)
-        self._templates = informers.of(TEMPLATES)
-        self._by_owner = self._claims.index("controller", controller_uids)
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "resource-claim-controller")
+        self._groups: Informer | None = None
+        self._pods = self.watch(PODS, self._on_pod)
         self._by_template = self._pods.index("claim template", _template_keys)
         self._by_claim = self._pods.index("claim", claim_keys)
         self._by_group = self._pods.index("claims of group", _group_keys)
-        self._around = around
-        self._groups: Informer | None = None
-        self._loop: Loop[Name] = Loop(
-            around,
-            "resource-claim-controller",
-            self._decide,
-            reads=(self._pods, self._claims, self._templates),
-        )
-        self._pods.listen(self._on_pod)
-        self._claims.listen(self._on_claim)
-        self._templates.listen(self._on_template)
+        self._claims = self.watch(CLAIMS, self._on_claim)
+        self._by_owner = self._claims.index("controller", controller_uids)
+        self._templates = self.watch(TEMPLATES, self._on_template)
 
     async def run(self) -> None:
-        self._groups = await followed(self._around, POD_GROUPS, self._on_group)
-        await self._loop.run()
+        self._groups = await self.watch_if_served(POD_GROUPS, self._on_group)
+        await super().run()
 
     def _on_group(self, old: Raw | None, new: Raw | None) -> None:
         for pod in self._by_group.get("/".join(name_of(new))) if new is not None else ():
-            self._loop.queue.add(name_of(pod))
+            self.queue.add(name_of(pod))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and spec_of(new).get("resourceClaims"):
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         claim = new if new is not None else old
         assert claim is not None, "an informer reports an object"
         for pod in self._by_claim.get("/".join(name_of(claim))):
-            self._loop.queue.add(name_of(pod))
+            self.queue.add(name_of(pod))
         # Its pod may not have been told of it yet.
         owner = pod_owner(claim)
         if owner is not None:
-            self._loop.queue.add(Name(name_of(claim).namespace, owner["name"]))
+            self.queue.add(Name(name_of(claim).namespace, owner["name"]))
         group = group_owner(claim)
         for pod in self._by_group.get(f"{name_of(claim).namespace}/{group}") if group else ():
-            self._loop.queue.add(name_of(pod))
+            self.queue.add(name_of(pod))
 
     def _on_template(self, old: Raw | None, new: Raw | None) -> None:
         for pod in self._by_template.get("/".join(name_of(new))) if new is not None else ():
-            self._loop.queue.add(name_of(pod))
+            self.queue.add(name_of(pod))
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         pod = self._pods.objects.get(name)
         if pod is None:
             return NOTHING

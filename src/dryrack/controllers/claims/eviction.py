@@ -7,7 +7,7 @@ usual. Rules that taint are told what became of it.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dryrack.allocation import DeviceId
 from dryrack.client.endpoints import CLAIMS, PODS, SLICES, TAINT_RULES
@@ -27,10 +27,9 @@ from dryrack.controllers.claims.tainting import (
     results_of,
     taints_of,
 )
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.nodes.eviction import departure
 from dryrack.controllers.objects import is_deleted, is_terminal, spec_of, status_of
-from dryrack.controllers.optional import followed
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Report
 from dryrack.kinds.expansion.pod_claims import group_of, is_group
 from dryrack.kinds.paths import get
@@ -54,40 +53,34 @@ def _told(pod: Raw, message: str) -> Report:
     return Report(pod, "Normal", "DeviceTaintManagerEviction", message)
 
 
-class DeviceTaintEviction:
+class DeviceTaintEviction(Reconciler[Name]):
     """Watches slices, claims, pods and, where they are served, rules."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._around = around
-        self._clock = around.clock
-        self._pods = around.informers.of(PODS)
-        self._claims = around.informers.of(CLAIMS)
-        self._slices = around.informers.of(SLICES)
-        self._by_pool = self._slices.index("pool", _pool_keys)
-        self._by_device = self._claims.index("device", _device_keys)
-        self._by_group = self._pods.index("pod group", _group_keys)
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, NAME)
         self._rules = Rules()
-        # Pods that are to go, now or later, and the rules because of which they do.
+        self._rule_status = _RuleStatus(context, self._plan_rule_status)
+        # Pods that are to be deleted, now or later, and the rules that cause it.
         self._due: dict[Name, frozenset[str]] = {}
-        reads = (self._pods, self._claims, self._slices)
-        self._loop: Loop[Name] = Loop(around, NAME, self._decide, reads=reads, witness=self)
-        self._reports: Loop[str] = Loop(around, f"{NAME}-rules", self._report, reads=reads)
-        self._pods.listen(self._on_pod)
-        self._claims.listen(self._on_claim)
-        self._slices.listen(self._on_slice)
+        self._pods = self.watch(PODS, self._on_pod)
+        self._by_group = self._pods.index("pod group", _group_keys)
+        self._claims = self.watch(CLAIMS, self._on_claim)
+        self._by_device = self._claims.index("device", _device_keys)
+        self._slices = self.watch(SLICES, self._on_slice)
+        self._by_pool = self._slices.index("pool", _pool_keys)
 
     async def run(self) -> None:
-        await followed(self._around, TAINT_RULES, self._on_rule)
+        await self.watch_if_served(TAINT_RULES, self._on_rule)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._loop.run(), name=NAME)
-            group.create_task(self._reports.run(), name=f"{NAME} of rules")
+            group.create_task(super().run(), name=NAME)
+            group.create_task(self._rule_status.run(), name=f"{NAME} of rules")
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         """Look at a pod that gets a node or a claim: the device may have been tainted before."""
         if new is None or not spec_of(new).get("nodeName"):
             return
         if (old is None or _uses(old) != _uses(new)) and any(claims_of_pod(new)):
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         for claim in (old, new):
@@ -114,11 +107,11 @@ class DeviceTaintEviction:
         name = name_of(new or old or {}).name
         self._rules.change(name, old, new)
         # At once, and before any pod goes.
-        self._reports.queue.add(name)
+        self._rule_status.queue.add(name)
 
     def _add_consumers(self, claim: Raw) -> None:
         for pod in self._consumers(claim):
-            self._loop.queue.add(name_of(pod))
+            self.queue.add(name_of(pod))
 
     def _consumers(self, claim: Raw) -> Iterator[Raw]:
         """Yield the pods that a claim is reserved for, each or with their group."""
@@ -131,7 +124,7 @@ class DeviceTaintEviction:
                 if pod is not None:
                     yield pod
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         pod = self._pods.objects.get(name)
         if pod is None or not spec_of(pod).get("nodeName"):
             self._due.pop(name, None)
@@ -143,17 +136,14 @@ class DeviceTaintEviction:
         if made is not NOTHING and eviction is not None:
             self._due[name] = eviction.rules
             for rule in self._rules.named(eviction.rules):
-                self._reports.queue.add_after(rule, taint_rules.PERIOD_SECONDS)
+                self._rule_status.queue.add_after(rule, taint_rules.PERIOD_SECONDS)
         elif self._due.pop(name, None) is not None and not is_deleted(pod):
             return Plan((_told(pod, "Cancelling deletion"),))
         return made
 
-    def done(self, key: Name, plan: Plan, stored: Sequence[Raw | None]) -> None:
+    def on_success(self, key: Name, plan: Plan, stored: Sequence[Raw | None]) -> None:
         if any(isinstance(write, Delete) for write in plan.writes):
             self._rules.count(self._due.pop(key, ()))
-
-    def failed(self, key: Name, error: Exception) -> None:
-        """It is decided anew."""
 
     def _claims_of(self, name: Name, pod: Raw) -> Iterable[Raw]:
         for reference in claims_of_pod(pod):
@@ -172,7 +162,7 @@ class DeviceTaintEviction:
 
         return taints_on
 
-    async def _report(self, name: str) -> Plan:
+    def _plan_rule_status(self, name: str) -> Plan:
         rule = self._rules.known.get(name)
         if rule is None:
             return NOTHING
@@ -192,6 +182,19 @@ class DeviceTaintEviction:
             allocated=sum(rule.selects(device_of(result)) for result in results),
             evicted=evicted,
         )
+
+
+class _RuleStatus(Reconciler[str]):
+    """Writes the status of DeviceTaintRules."""
+
+    def __init__(self, context: EngineContext, plan_status: Callable[[str], Plan]) -> None:
+        super().__init__(context, f"{NAME}-rules")
+        self._plan_status = plan_status
+        for endpoint in (PODS, CLAIMS, SLICES):
+            self.watch(endpoint)
+
+    async def decide(self, name: str) -> Plan:
+        return self._plan_status(name)
 
 
 def _pool_keys(resource_slice: Raw) -> Sequence[str]:

@@ -16,9 +16,8 @@ from dryrack.controllers.claims.references import (
     is_made_for,
     made_for_entry,
 )
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import controller_uids, is_deleted, uid_of
-from dryrack.controllers.optional import followed
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan
 from dryrack.kinds.raw import Raw
 
@@ -35,37 +34,29 @@ def plan(group: Raw, owned: Sequence[Raw], templates: Mapping[Name, Raw]) -> Pla
     return Plan(tuple(tell(group, entries, found, POD_GROUPS)))
 
 
-class GroupClaimCreation:
+class GroupClaimCreation(Reconciler[Name]):
     """Watches groups, templates and claims, where groups are served."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._around = around
-        self._claims = around.informers.of(CLAIMS)
-        self._templates = around.informers.of(TEMPLATES)
-        self._by_owner = self._claims.index("controller", controller_uids)
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "resource-claim-controller")
         self._groups: Informer | None = None
-        self._loop: Loop[Name] = Loop(
-            around,
-            "resource-claim-controller",
-            self._decide,
-            reads=(self._claims, self._templates),
-        )
-        self._claims.listen(self._on_claim)
-        self._templates.listen(self._on_template)
+        self._claims = self.watch(CLAIMS, self._on_claim)
+        self._by_owner = self._claims.index("controller", controller_uids)
+        self._templates = self.watch(TEMPLATES, self._on_template)
 
     async def run(self) -> None:
-        self._groups = await followed(self._around, POD_GROUPS, self._on_group)
-        await self._loop.run()
+        self._groups = await self.watch_if_served(POD_GROUPS, self._on_group)
+        await super().run()
 
     def _on_group(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and any(claims_of(new)):
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         claim = new or old or {}
         group = group_owner(claim)
         if group:
-            self._loop.queue.add(Name(name_of(claim).namespace, group))
+            self.queue.add(Name(name_of(claim).namespace, group))
 
     def _on_template(self, old: Raw | None, new: Raw | None) -> None:
         if new is None or self._groups is None:
@@ -73,9 +64,9 @@ class GroupClaimCreation:
         name = name_of(new)
         for group in self._groups.all(name.namespace):
             if any(each.template == name.name for each in claims_of(group)):
-                self._loop.queue.add(name_of(group))
+                self.queue.add(name_of(group))
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         group = self._groups.objects.get(name) if self._groups else None
         if group is None:
             return NOTHING

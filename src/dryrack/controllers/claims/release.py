@@ -14,7 +14,6 @@ from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Informer, Name, name_of
 from dryrack.controllers.claims.creation import claim_keys
 from dryrack.controllers.claims.references import claims_of, is_done, pod_owner
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     finalizers_of,
     is_deleted,
@@ -22,7 +21,7 @@ from dryrack.controllers.objects import (
     uid_of,
     with_metadata,
 )
-from dryrack.controllers.optional import followed
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Update, Write
 from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION, is_group
 from dryrack.kinds.paths import get
@@ -99,43 +98,37 @@ def _discarded(claim: Raw, pod_named: Callable[[str], Raw | None]) -> list[Write
     return [Delete(CLAIMS, name_of(claim), uid_of(claim))]
 
 
-class ClaimRelease:
+class ClaimRelease(Reconciler[Name]):
     """Watches claims, and pods that end."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._around = around
-        self._client = around.client
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "resource-claim-controller")
         self._groups: Informer | None = None
-        self._pods = around.informers.of(PODS)
-        self._claims = around.informers.of(CLAIMS)
+        self._claims = self.watch(CLAIMS, self._on_claim)
         self._by_consumer = self._claims.index("consumer", _consumer_uids)
-        self._loop: Loop[Name] = Loop(
-            around, "resource-claim-controller", self._decide, reads=(self._pods, self._claims)
-        )
-        self._pods.listen(self._on_pod)
-        self._claims.listen(self._on_claim)
+        self._pods = self.watch(PODS, self._on_pod)
 
     async def run(self) -> None:
-        self._groups = await followed(self._around, POD_GROUPS, self._on_group)
-        await self._loop.run()
+        self._groups = await self.watch_if_served(POD_GROUPS, self._on_group)
+        await super().run()
 
     def _on_group(self, old: Raw | None, new: Raw | None) -> None:
         if old is not None and new is None:
             for each in claims_of(old):
                 if each.claim:
-                    self._loop.queue.add(Name(name_of(old).namespace, each.claim))
+                    self.queue.add(Name(name_of(old).namespace, each.claim))
             self._add_claims_of(old)
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None:
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         pod = new if new is not None else old
         assert pod is not None, "an informer reports an object"
         if new is None or is_done(new):
             for key in claim_keys(pod):
-                self._loop.queue.add(Name(*key.split("/", 1)))
+                self.queue.add(Name(*key.split("/", 1)))
             self._add_claims_of(pod)
 
     def _add_claims_of(self, consumer: Raw) -> None:
@@ -145,9 +138,9 @@ class ClaimRelease:
         Its status does not name them all: the write of the name can fail after the claim was made.
         """
         for claim in self._by_consumer.get(uid_of(consumer)):
-            self._loop.queue.add(name_of(claim))
+            self.queue.add(name_of(claim))
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         claim = self._claims.objects.get(name)
         if claim is None:
             return NOTHING

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dryrack.client.endpoints import CLAIMS, COMPUTE_DOMAINS, NODES, TEMPLATES
 from dryrack.client.informer import Name, name_of
 from dryrack.client.optional_kind import OptionalKind
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     controller_reference,
     is_deleted,
@@ -21,6 +20,7 @@ from dryrack.controllers.objects import (
     status_of,
     uid_of,
 )
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, Create, EngineContext, Patch, Plan, Write
 from dryrack.kinds.expansion.compute_domains import (
     DRIVER,
@@ -86,53 +86,43 @@ def _node(name: str, index: int, node: Raw) -> Raw:
     }
 
 
-class ComputeDomains:
+class ComputeDomainController(Reconciler[Name]):
     """Watches ComputeDomains, where they are served, and the claims for their channels."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._claims = around.informers.of(CLAIMS)
-        self._templates = around.informers.of(TEMPLATES)
-        self._nodes = around.informers.of(NODES)
-        self._by_domain = self._claims.index("compute domain", _domain_keys)
-        self._loop: Loop[Name] = Loop(
-            around,
-            "compute-domain-controller",
-            self._decide,
-            reads=(self._claims, self._templates, self._nodes),
-        )
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "compute-domain-controller")
+        self._nodes = self.watch(NODES)
         self._domains = OptionalKind(
-            around.client,
+            context.client,
             COMPUTE_DOMAINS,
-            clock=around.clock,
-            informers=around.informers,
+            clock=context.clock,
+            informers=context.informers,
             on_object=self._on_domain,
             on_known=lambda: None,
         )
-        around.informers.tend(self._domains)
-        self._claims.listen(self._on_claim)
-        self._templates.listen(self._on_template)
-
-    async def run(self) -> None:
-        await self._loop.run()
+        context.informers.tend(self._domains)
+        self._claims = self.watch(CLAIMS, self._on_claim)
+        self._by_domain = self._claims.index("compute domain", _domain_keys)
+        self._templates = self.watch(TEMPLATES, self._on_template)
 
     def _on_domain(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None:
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         uid = domain_of_claim(new or old or {})
         if uid:
             for each in self._domains.all():
                 if uid_of(each) == uid:
-                    self._loop.queue.add(name_of(each))
+                    self.queue.add(name_of(each))
 
     def _on_template(self, old: Raw | None, new: Raw | None) -> None:
         if new is None and old is not None:
             for each in self._domains.all():
                 if Name(name_of(each).namespace, template_name(each)) == name_of(old):
-                    self._loop.queue.add(name_of(each))
+                    self.queue.add(name_of(each))
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         domain = self._domains.get(name.name, name.namespace)
         if domain is None:
             return NOTHING

@@ -29,7 +29,7 @@ from dryrack.controllers.objects import (
     status_of,
     uid_of,
 )
-from dryrack.controllers.owners import Owners
+from dryrack.controllers.owners import OwnerReconciler
 from dryrack.controllers.workloads import status_update
 from dryrack.controllers.writes import Create, Delete, EngineContext, Plan, Report, Write
 from dryrack.kinds.paths import get, metadata_of
@@ -233,19 +233,12 @@ def _reference(job: Raw) -> Raw:
     return {"kind": JOBS.kind, "apiVersion": JOBS.api_version, **identity}
 
 
-class CronJobScheduling:
+class CronJobController(OwnerReconciler):
     """Watches cron jobs and their jobs."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._clock = around.clock
-        self._jobs = around.informers.of(JOBS)
-        self._owners = Owners(
-            around, "cronjob-controller", CRON_JOBS, decide=self._decide, owned=JOBS
-        )
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "cronjob-controller", CRON_JOBS, owned=JOBS)
 
-    async def run(self) -> None:
-        await self._owners.run()
-
-    def _decide(self, cron_job: Raw) -> Plan:
-        own = self._owners.candidates.controlled(cron_job)
-        return plan(cron_job, own, self._clock.now(), existing=self._jobs.objects)
+    def plan_owner(self, cron_job: Raw) -> Plan:
+        own = self.candidates.controlled(cron_job)
+        return plan(cron_job, own, self._clock.now(), existing=self.members.objects)

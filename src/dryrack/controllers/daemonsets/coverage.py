@@ -20,7 +20,7 @@ from dryrack.controllers.objects import (
     spec_of,
     status_of,
 )
-from dryrack.controllers.owners import Owners
+from dryrack.controllers.owners import OwnerReconciler
 from dryrack.controllers.revisions import HASH_LABEL, chronicle
 from dryrack.controllers.workloads import (
     Candidates,
@@ -244,39 +244,27 @@ def _status(
     return status_update(DAEMON_SETS, scene.daemon_set, kept | status)
 
 
-class Coverage:
+class DaemonSetController(OwnerReconciler):
     """Watches daemon sets, nodes, pods and revisions."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._clock = around.clock
-        self._nodes = around.informers.of(NODES)
-        revisions = around.informers.of(CONTROLLER_REVISIONS)
-        self._history = Candidates(revisions)
-        self._owners = Owners(
-            around,
-            "daemonset-controller",
-            DAEMON_SETS,
-            decide=self._decide,
-            also=(self._nodes, revisions),
-            heeds_status=False,
-        )
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "daemonset-controller", DAEMON_SETS, ignores_status=True)
+        self._history = Candidates(self.watch(CONTROLLER_REVISIONS))
+        self._nodes = self.watch(NODES)
         self._nodes.listen(self._on_node)
-
-    async def run(self) -> None:
-        await self._owners.run()
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if old is not None and new is not None and _placing(old) == _placing(new):
             return
-        for name in sorted(self._owners.every.objects):
-            self._owners.queue.add_after(name, pace(len(self._nodes.objects)))
+        for name in sorted(self.owners.objects):
+            self.queue.add_after(name, pace(len(self._nodes.objects)))
 
-    def _decide(self, daemon_set: Raw) -> Plan:
+    def plan_owner(self, daemon_set: Raw) -> Plan:
         return plan(
             Scene(
                 daemon_set,
                 self._nodes.all(),
-                self._owners.candidates.of(daemon_set),
+                self.candidates.of(daemon_set),
                 self._history.controlled(daemon_set),
                 self._clock.now(),
             )

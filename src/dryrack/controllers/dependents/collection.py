@@ -19,8 +19,8 @@ from dryrack.client.discovery import Served, discover
 from dryrack.client.endpoints import Endpoint
 from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.controllers.dependents.graph import FOREGROUND, ORPHAN, Graph, Item, item_of
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import uid_of
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Patch, Plan, Write
 from dryrack.kinds.raw import Raw
 
@@ -117,34 +117,31 @@ def _without_finalizer(item: Item, finalizer: str) -> Write:
     return _metadata(item, finalizers=left or None)
 
 
-class Collection:
+class Collection(Reconciler[str]):
     """Watches everything that can be deleted."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._around = around
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "garbage-collector-controller", workers=8)
         self._graph = Graph()
         self._watched: dict[Endpoint, Informer] = {}
         self._kinds: dict[tuple[str, str], Endpoint] = {}
         self._absent: dict[str, None] = {}
-        # What has an owner of a kind that is not served: looked at again when other kinds are.
+        # Objects with an owner of a kind that is not served: decided again when other kinds are.
         self._served: tuple[Served, ...] = ()
         self._unresolved: dict[str, None] = {}
         self._kinds_changed = asyncio.Event()
-        self._loop: Loop[str] = Loop(
-            around, "garbage-collector-controller", self._decide, reads=(), workers=8
-        )
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keep_watching(), name="garbage collector kinds")
-            group.create_task(self._loop.run(), name="garbage collector")
+            group.create_task(super().run(), name="garbage collector")
 
     async def _keep_watching(self) -> None:
-        clock = self._around.clock
+        clock = self._context.clock
         while True:
             self._kinds_changed.clear()
             try:
-                self._watch(await discover(self._around.client))
+                self._watch(await discover(self._context.client))
             except (ApiError, TransportError) as error:
                 _logger.warning("garbage collector: discovery: %s", error)
             timer = clock.call_at(clock.now() + DISCOVERY_SECONDS, self._kinds_changed.set)
@@ -166,14 +163,14 @@ class Collection:
         if kinds != self._kinds:
             self._kinds = kinds
             for uid in self._unresolved:
-                self._loop.queue.add(uid)
+                self.queue.add(uid)
             self._unresolved.clear()
         for endpoint in sorted(self._watched.keys() - wanted, key=lambda each: each.resource):
             for obj in self._watched.pop(endpoint).all():
                 self._graph.remove(uid_of(obj))
-            self._around.informers.drop(endpoint)
+            self._context.informers.drop(endpoint)
         for endpoint in sorted(wanted - self._watched.keys(), key=lambda each: each.resource):
-            informer = self._around.informers.of(endpoint)
+            informer = self._context.informers.of(endpoint)
             self._watched[endpoint] = informer
             informer.listen(partial(self._on_change, endpoint))
 
@@ -194,13 +191,13 @@ class Collection:
         for owner in before.owners if before else ():
             # An owner that lets go of its dependents waits for the last of them.
             if owner not in item.owners:
-                self._loop.queue.add(owner["uid"])
+                self.queue.add(owner["uid"])
         self._absent.pop(item.uid, None)
         if item.owners or item.is_deleted:
-            self._loop.queue.add(item.uid)
+            self.queue.add(item.uid)
         if item.waits_for_dependents or item.orphans_dependents:
             for each in self._graph.dependents(item.uid):
-                self._loop.queue.add(each.uid)
+                self.queue.add(each.uid)
 
     def _on_removal(self, uid: str) -> None:
         item = self._graph.get(uid)
@@ -208,16 +205,16 @@ class Collection:
         self._unresolved.pop(uid, None)
         self._remember_absent(uid)
         for each in self._graph.dependents(uid):
-            self._loop.queue.add(each.uid)
+            self.queue.add(each.uid)
         for owner in item.owners if item else ():
-            self._loop.queue.add(owner["uid"])
+            self.queue.add(owner["uid"])
 
     def _remember_absent(self, uid: str) -> None:
         self._absent[uid] = None
         while len(self._absent) > ABSENT_MAX:
             del self._absent[next(iter(self._absent))]
 
-    async def _decide(self, uid: str) -> Plan:
+    async def decide(self, uid: str) -> Plan:
         item = self._graph.get(uid)
         if item is None:
             return NOTHING
@@ -230,7 +227,7 @@ class Collection:
         if item.waits_for_dependents:
             for each in self._graph.dependents(uid):
                 if not each.is_deleted:
-                    self._loop.queue.add(each.uid)
+                    self.queue.add(each.uid)
         return answer
 
     def _is_whole(self) -> bool:
@@ -251,7 +248,7 @@ class Collection:
             return Fate.UNKNOWN
         namespace = item.name.namespace if endpoint.is_namespaced else ""
         try:
-            found = await self._around.client.get(endpoint, owner["name"], namespace)
+            found = await self._context.client.get(endpoint, owner["name"], namespace)
         except NotFoundError:
             found = None
         if found is not None and uid_of(found) == owner["uid"]:

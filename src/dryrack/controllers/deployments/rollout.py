@@ -32,7 +32,7 @@ from dryrack.controllers.objects import (
     uid_of,
     with_metadata,
 )
-from dryrack.controllers.owners import Owners
+from dryrack.controllers.owners import OwnerReconciler
 from dryrack.controllers.workloads import (
     Candidates,
     family_of,
@@ -293,37 +293,25 @@ def _is_idle(replica_set: Raw) -> bool:
     return seen and empty and not is_deleted(replica_set)
 
 
-class Rollout:
+class DeploymentController(OwnerReconciler):
     """Watches deployments, their replica sets and their pods."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._clock = around.clock
-        self._sets = around.informers.of(REPLICA_SETS)
-        pods = around.informers.of(PODS)
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "deployment-controller", DEPLOYMENTS, owned=REPLICA_SETS)
+        pods = self.watch(PODS)
         self._pods_of = Candidates(pods)
-        self._owners = Owners(
-            around,
-            "deployment-controller",
-            DEPLOYMENTS,
-            decide=self._decide,
-            owned=REPLICA_SETS,
-            also=(pods,),
-        )
         pods.listen(self._on_pod)
-
-    async def run(self) -> None:
-        await self._owners.run()
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         """The last pod of an old template lets a Recreate go on."""
         if new is not None or old is None or HASH_LABEL not in labels_of(old):
             return
         key = owner_key(old, REPLICA_SETS)
-        replica_set = self._sets.objects.get(key) if key else None
+        replica_set = self.members.objects.get(key) if key else None
         if replica_set is not None and (owner := owner_key(replica_set, DEPLOYMENTS)):
-            self._owners.queue.add(owner)
+            self.queue.add(owner)
 
-    def _decide(self, deployment: Raw) -> Plan:
-        candidates = self._owners.candidates.of(deployment)
+    def plan_owner(self, deployment: Raw) -> Plan:
+        candidates = self.candidates.of(deployment)
         pods = {uid_of(each): self._pods_of.controlled(each) for each in candidates}
         return plan(deployment, candidates, pods, self._clock.now())

@@ -27,7 +27,6 @@ from dryrack.controllers.jobs.tracking import (
     set_free,
     without_finalizer,
 )
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     condition_of,
     finalizers_of,
@@ -41,9 +40,11 @@ from dryrack.controllers.objects import (
     uid_of,
     with_condition,
 )
-from dryrack.controllers.owners import Owners
+from dryrack.controllers.owners import OwnerReconciler
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.replicasets.replication import least_wanted
 from dryrack.controllers.workloads import (
+    Candidates,
     creation_of,
     family_of,
     is_active,
@@ -433,43 +434,46 @@ def _condition(kind: str, reason: str, message: str, now: float) -> Raw:
     return condition | {"lastTransitionTime": when, "reason": reason, "message": message}
 
 
-class Completion:
+class JobController(OwnerReconciler):
     """Watches jobs and their pods."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._clock = around.clock
-        self._pods = around.informers.of(PODS)
-        self._owners = Owners(around, "job-controller", JOBS, decide=self._decide)
-        # Pods whose job is gone still carry its finalizer.
-        self._orphans: Loop[Name] = Loop(
-            around, "job-controller", self._free, reads=(self._owners.every, self._pods)
-        )
-        self._owners.every.listen(self._on_job)
-        self._pods.listen(self._on_pod)
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "job-controller", JOBS)
+        self._orphans = _OrphanedPods(context, self.candidates)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._owners.run(), name="jobs")
+            group.create_task(super().run(), name="jobs")
             group.create_task(self._orphans.run(), name="pods of no job")
+
+    def plan_owner(self, job: Raw) -> Plan:
+        return plan(job, self.candidates.of(job), self._clock.now())
+
+
+class _OrphanedPods(Reconciler[Name]):
+    """Removes the finalizer from pods whose job no longer exists."""
+
+    def __init__(self, context: EngineContext, candidates: Candidates) -> None:
+        super().__init__(context, "job-controller")
+        self._candidates = candidates
+        self._jobs = self.watch(JOBS, self._on_job)
+        self._pods = self.watch(PODS, self._on_pod)
 
     def _on_job(self, old: Raw | None, new: Raw | None) -> None:
         if new is None and old is not None:
-            for pod in self._owners.candidates.controlled(old):
-                self._orphans.queue.add(name_of(pod))
+            for pod in self._candidates.controlled(old):
+                self.queue.add(name_of(pod))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and FINALIZER in finalizers_of(new):
-            self._orphans.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
-    def _decide(self, job: Raw) -> Plan:
-        return plan(job, self._owners.candidates.of(job), self._clock.now())
-
-    async def _free(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         pod = self._pods.objects.get(name)
         if pod is None or FINALIZER not in finalizers_of(pod):
             return NOTHING
         key = owner_key(pod, JOBS)
-        job = self._owners.every.objects.get(key) if key else None
+        job = self._jobs.objects.get(key) if key else None
         if job is not None and is_controlled_by(pod, job):
             return NOTHING
         return Plan((without_finalizer(pod),))

@@ -13,7 +13,6 @@ from dryrack.client.client import Selection
 from dryrack.client.discovery import Served, discover
 from dryrack.client.endpoints import NAMESPACES, PODS, Endpoint
 from dryrack.client.timekeeping import timestamp
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     finalizers_of,
     is_deleted,
@@ -21,6 +20,7 @@ from dryrack.controllers.objects import (
     status_of,
     with_condition,
 )
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, DeleteAll, EngineContext, Plan, Update, Write
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
@@ -122,34 +122,27 @@ def _told(content: Mapping[Endpoint, Sequence[Raw]]) -> list[tuple[str, str, str
     return told
 
 
-class Deletion:
+class NamespaceController(Reconciler[str]):
     """Watches namespaces."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._around = around
-        self._namespaces = around.informers.of(NAMESPACES)
-        self._loop: Loop[str] = Loop(
-            around, "namespace-controller", self._decide, reads=(self._namespaces,)
-        )
-        self._namespaces.listen(self._on_namespace)
-        # By namespace: what was left in it, and how long ago it was looked at.
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "namespace-controller")
+        # By namespace: the number of objects that remained, and the pause after that look.
         self._left: dict[str, tuple[int, float]] = {}
-
-    async def run(self) -> None:
-        await self._loop.run()
+        self._namespaces = self.watch(NAMESPACES, self._on_namespace)
 
     def _on_namespace(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and is_deleted(new):
-            self._loop.queue.add(new["metadata"]["name"])
+            self.queue.add(new["metadata"]["name"])
         elif old is not None:
             self._left.pop(old["metadata"]["name"], None)
 
-    async def _decide(self, name: str) -> Plan:
+    async def decide(self, name: str) -> Plan:
         namespace = self._namespaces.get("", name)
         if namespace is None or not is_deleted(namespace):
             return NOTHING
         content = await self._content(name)
-        answer = plan(namespace, content, self._around.clock.now())
+        answer = plan(namespace, content, self._context.clock.now())
         return replace(answer, again_seconds=self._pause(name, content))
 
     async def _content(self, namespace: str) -> Mapping[Endpoint, Sequence[Raw]]:
@@ -157,7 +150,7 @@ class Deletion:
         pods = await self._objects(PODS, namespace)
         if pods:
             return {PODS: pods}
-        served = [each for each in await discover(self._around.client) if _is_content(each)]
+        served = [each for each in await discover(self._context.client) if _is_content(each)]
         return {each.endpoint: await self._objects(each.endpoint, namespace) for each in served}
 
     def _pause(self, namespace: str, content: Mapping[Endpoint, Sequence[Raw]]) -> float | None:
@@ -171,7 +164,7 @@ class Deletion:
         return pause
 
     async def _objects(self, endpoint: Endpoint, namespace: str) -> Sequence[Raw]:
-        listing = await self._around.client.list(endpoint, Selection(namespace=namespace))
+        listing = await self._context.client.list(endpoint, Selection(namespace=namespace))
         return listing.items
 
 

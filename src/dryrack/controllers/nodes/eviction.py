@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dryrack.client.endpoints import NODES, PODS
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     is_deleted,
     is_terminal,
@@ -20,6 +19,7 @@ from dryrack.controllers.objects import (
     uid_of,
     with_condition,
 )
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import (
     NOTHING,
     Delete,
@@ -81,36 +81,28 @@ def leaves_at(tolerations: Sequence[Raw], taints: Sequence[Raw], now: float) -> 
     return min(ends, default=None)
 
 
-class TaintEviction:
+class TaintEviction(Reconciler[Name]):
     """Watches nodes and pods."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._clock = around.clock
-        self._pods = around.informers.of(PODS)
-        self._nodes = around.informers.of(NODES)
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "taint-eviction-controller")
+        self._pods = self.watch(PODS, self._on_pod)
         self._by_node = self._pods.index("node", node_names)
-        self._loop: Loop[Name] = Loop(
-            around, "taint-eviction-controller", self._decide, reads=(self._pods, self._nodes)
-        )
-        self._pods.listen(self._on_pod)
-        self._nodes.listen(self._on_node)
-
-    async def run(self) -> None:
-        await self._loop.run()
+        self._nodes = self.watch(NODES, self._on_node)
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if new is None or not spec_of(new).get("nodeName"):
             return
         if old is None or not spec_of(old).get("nodeName"):
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if new is None or _taints(old) == _taints(new):
             return
         for pod in self._by_node.get(new["metadata"]["name"]):
-            self._loop.queue.add(name_of(pod))
+            self.queue.add(name_of(pod))
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         pod = self._pods.objects.get(name)
         node = self._nodes.get("", spec_of(pod).get("nodeName", "")) if pod else None
         if pod is None or node is None:

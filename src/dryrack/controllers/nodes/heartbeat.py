@@ -11,7 +11,6 @@ from dataclasses import replace
 from dryrack.client.endpoints import LEASES, NODES
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import micro_timestamp, seconds_of, timestamp
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     annotations_of,
     is_deleted,
@@ -22,6 +21,7 @@ from dryrack.controllers.objects import (
 )
 from dryrack.controllers.pods.addresses import host_address
 from dryrack.controllers.pods.virtual import is_played, is_virtual
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import (
     NOTHING,
     Create,
@@ -200,30 +200,24 @@ def _lease(node: Raw, lease: Raw | None, now: float, lease_seconds: int) -> Writ
     return Create(LEASES, {"metadata": metadata, "spec": spec})
 
 
-class Heartbeat:
+class Heartbeat(Reconciler[str]):
     """Plays the nodes of a fleet."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._clock = around.clock
-        self._lease_seconds = around.node_lease_seconds or LEASE_SECONDS
-        self._nodes = around.informers.of(NODES)
-        self._leases = around.informers.of(LEASES)
-        self._told: dict[str, tuple[str, ...]] = {}
-        self._loop: Loop[str] = Loop(
-            around, "kubelet", self._decide, reads=(self._nodes, self._leases), workers=8
-        )
-        self._nodes.listen(self._on_node)
-
-    async def run(self) -> None:
-        await self._loop.run()
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "kubelet", workers=8)
+        self._lease_seconds = context.node_lease_seconds or LEASE_SECONDS
+        self._reported: dict[str, tuple[str, ...]] = {}
+        """By node: the problems of fault annotations that have an event."""
+        self._nodes = self.watch(NODES, self._on_node)
+        self._leases = self.watch(LEASES)
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and is_virtual(new):
-            self._loop.queue.add(new["metadata"]["name"])
+            self.queue.add(new["metadata"]["name"])
         elif new is None and old is not None:
-            self._told.pop(old["metadata"]["name"], None)
+            self._reported.pop(old["metadata"]["name"], None)
 
-    async def _decide(self, name: str) -> Plan:
+    async def decide(self, name: str) -> Plan:
         node = self._nodes.get("", name)
         if node is None or not is_virtual(node) or is_deleted(node):
             return NOTHING
@@ -250,9 +244,9 @@ class Heartbeat:
     def _reports(self, node: Raw, problems: tuple[str, ...]) -> list[Write]:
         """Annotations that say nothing are told of once."""
         name = node["metadata"]["name"]
-        told = self._told.pop(name, ())
+        told = self._reported.pop(name, ())
         if problems:
-            self._told[name] = problems
+            self._reported[name] = problems
         new = [each for each in problems if each not in told]
         for each in new:
             _logger.warning("node %s: %s", name, each)

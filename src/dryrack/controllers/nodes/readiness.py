@@ -9,10 +9,10 @@ where pods are to leave.
 from dryrack.client.endpoints import LEASES, NODES
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.nodes.heartbeat import LEASE_NAMESPACE, LEASE_SECONDS
 from dryrack.controllers.objects import is_deleted, spec_of, uid_of, with_condition
 from dryrack.controllers.pods.virtual import is_virtual
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, EngineContext, Patch, Plan, Write
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
@@ -121,32 +121,24 @@ def _tainted(node: Raw, now: float) -> list[Write]:
     return [Patch(NODES, name_of(node), {"metadata": metadata, "spec": spec})]
 
 
-class Readiness:
+class NodeLifecycleController(Reconciler[str]):
     """Watches nodes and leases."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._clock = around.clock
-        self._nodes = around.informers.of(NODES)
-        self._leases = around.informers.of(LEASES)
-        self._loop: Loop[str] = Loop(
-            around, "node-controller", self._decide, reads=(self._nodes, self._leases)
-        )
-        self._nodes.listen(self._on_node)
-        self._leases.listen(self._on_lease)
-
-    async def run(self) -> None:
-        await self._loop.run()
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "node-controller")
+        self._nodes = self.watch(NODES, self._on_node)
+        self._leases = self.watch(LEASES, self._on_lease)
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None:
-            self._loop.queue.add(new["metadata"]["name"])
+            self.queue.add(new["metadata"]["name"])
 
     def _on_lease(self, old: Raw | None, new: Raw | None) -> None:
         """Renewals are seen when the time is up; a lease that is cut short is seen now."""
         if old is not None and new is not None and _seconds(new) < _seconds(old):
-            self._loop.queue.add(new["metadata"]["name"])
+            self.queue.add(new["metadata"]["name"])
 
-    async def _decide(self, name: str) -> Plan:
+    async def decide(self, name: str) -> Plan:
         node = self._nodes.get("", name)
         if node is None or is_deleted(node):
             return NOTHING

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from dryrack.client.endpoints import POD_GROUPS, PODS
 from dryrack.client.informer import Informer, Name, name_of
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import finalizers_of, is_deleted, is_terminal
-from dryrack.controllers.optional import followed
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan, without_finalizer
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
@@ -26,33 +25,29 @@ def plan(group: Raw, active_pods: int) -> Plan:
     return Plan((without_finalizer(POD_GROUPS, group, FINALIZER),))
 
 
-class GroupProtection:
+class GroupProtection(Reconciler[Name]):
     """Watches groups and pods, where groups are served."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._around = around
-        self._pods = around.informers.of(PODS)
-        self._active = self._pods.index("active in group", _group_keys)
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "podgroup-protection-controller")
         self._groups: Informer | None = None
-        self._loop: Loop[Name] = Loop(
-            around, "podgroup-protection-controller", self._decide, reads=(self._pods,)
-        )
-        self._pods.listen(self._on_pod)
+        self._pods = self.watch(PODS, self._on_pod)
+        self._active = self._pods.index("active in group", _group_keys)
 
     async def run(self) -> None:
-        self._groups = await followed(self._around, POD_GROUPS, self._on_group)
-        await self._loop.run()
+        self._groups = await self.watch_if_served(POD_GROUPS, self._on_group)
+        await super().run()
 
     def _on_group(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and is_deleted(new):
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if old is not None and (new is None or is_terminal(new)):
             for key in _named(old):
-                self._loop.queue.add(key)
+                self.queue.add(key)
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         group = self._groups.objects.get(name) if self._groups else None
         if group is None:
             return NOTHING

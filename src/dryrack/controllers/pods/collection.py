@@ -9,7 +9,6 @@ from dryrack.client.endpoints import NODES, PODS
 from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import timestamp
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     is_deleted,
     is_terminal,
@@ -19,6 +18,7 @@ from dryrack.controllers.objects import (
     uid_of,
     with_condition,
 )
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Update, Write
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
@@ -63,40 +63,32 @@ def _failed(pod: Raw, condition: Raw | None = None) -> list[Write]:
     return [Update(PODS, pod | {"status": status}, "status")]
 
 
-class PodCollection:
+class PodCollection(Reconciler[Name]):
     """Watches pods and nodes."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._client = around.client
-        self._clock = around.clock
-        self._pods = around.informers.of(PODS)
-        self._nodes = around.informers.of(NODES)
-        self._by_node = self._pods.index("node", node_names)
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "pod-garbage-collector")
         self._gone: dict[str, float] = {}
-        self._loop: Loop[Name] = Loop(
-            around, "pod-garbage-collector", self._decide, reads=(self._pods, self._nodes)
-        )
-        self._pods.listen(self._on_pod)
+        self._nodes = self.watch(NODES)
+        self._pods = self.watch(PODS, self._on_pod)
+        self._by_node = self._pods.index("node", node_names)
         self._nodes.listen(self._on_node)
-
-    async def run(self) -> None:
-        await self._loop.run()
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:
             return
         node = spec_of(new).get("nodeName")
         if (not node and is_deleted(new)) or (node and self._nodes.get("", node) is None):
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None:
             self._gone.pop(new["metadata"]["name"], None)
             return
         for pod in self._by_node.get(old["metadata"]["name"] if old else ""):
-            self._loop.queue.add(name_of(pod))
+            self.queue.add(name_of(pod))
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         pod = self._pods.objects.get(name)
         if pod is None:
             return NOTHING

@@ -13,7 +13,6 @@ from functools import partial
 from dryrack.client.endpoints import CLAIMS, CONFIG_MAPS, NODES, PODS, SECRETS
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.claims.references import claims_of_pod, is_reserved_for
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     annotations_of,
     is_deleted,
@@ -63,6 +62,7 @@ from dryrack.controllers.pods.rendering import (
     resume,
 )
 from dryrack.controllers.pods.virtual import is_played
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import (
     NOTHING,
     Delete,
@@ -183,44 +183,33 @@ def undelivered(pod: Raw, claims: Mapping[Name, Raw]) -> str:
     return ""
 
 
-class VirtualKubelet:
+class VirtualKubelet(Reconciler[Name]):
     """Runs the pods of all virtual nodes."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._clock = around.clock
-        self._pods = around.informers.of(PODS)
-        self._nodes = around.informers.of(NODES)
-        self._claims = around.informers.of(CLAIMS)
-        self._configuration = {
-            CONFIG_MAP: around.informers.of(CONFIG_MAPS),
-            SECRET: around.informers.of(SECRETS),
-        }
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "kubelet")
+        self._drivers = context.drivers
+        self._calls = None if context.drivers is None else PrepareCalls(context.drivers)
+        self._runs: dict[str, Run] = {}
+        self._rebooted: set[str] = set()
+        """The UIDs of pods whose node has rebooted since they were decided."""
+        self._told: dict[str, Unprepared] = {}
+        self._pods = self.watch(PODS, self._on_pod)
         self._by_node = self._pods.index("node", node_names)
         self._by_configuration = self._pods.index("configuration", referred)
         self._by_address = self._pods.index("address", _address_keys)
-        self._drivers = around.drivers
-        self._calls = None if around.drivers is None else PrepareCalls(around.drivers)
-        self._runs: dict[str, Run] = {}
-        self._rebooted: set[str] = set()
-        """The UIDs of pods whose node has been started anew since they were looked at."""
-        self._told: dict[str, Unprepared] = {}
-        self._loop: Loop[Name] = Loop(
-            around,
-            "kubelet",
-            self._decide,
-            reads=(self._pods, self._nodes, self._claims, *self._configuration.values()),
-        )
-        self._pods.listen(self._on_pod)
-        self._nodes.listen(self._on_node)
-        self._claims.listen(self._on_claim)
-        for kind, informer in self._configuration.items():
-            informer.listen(partial(self._on_configuration, kind))
+        self._claims = self.watch(CLAIMS, self._on_claim)
+        self._nodes = self.watch(NODES, self._on_node)
+        self._configuration = {
+            kind: self.watch(endpoint, partial(self._on_configuration, kind))
+            for kind, endpoint in ((CONFIG_MAP, CONFIG_MAPS), (SECRET, SECRETS))
+        }
 
     async def run(self) -> None:
         if self._calls is not None:
             await self._claims.synced.wait()
             self._calls.start(self._claims.objects.values())
-        await self._loop.run()
+        await super().run()
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:
@@ -231,7 +220,7 @@ class VirtualKubelet:
             if self._calls is not None:
                 self._calls.forget(uid)
         elif spec_of(new).get("nodeName"):
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:
@@ -244,13 +233,13 @@ class VirtualKubelet:
         # What is wrong with a node, and with its devices, is on it as annotations.
         for pod in self._by_node.get(new["metadata"]["name"]):
             if has_turned or has_devices(pod) or self._is_unprepared(uid_of(pod)):
-                self._loop.queue.add(name_of(pod))
+                self.queue.add(name_of(pod))
 
     def _reboot(self, node: Raw) -> None:
         """Forget what is prepared on the node, and start its pods again, as a reboot does."""
         for pod in self._by_node.get(node["metadata"]["name"]):
             self._rebooted.add(uid_of(pod))
-            self._loop.queue.add(name_of(pod))
+            self.queue.add(name_of(pod))
             if self._drivers is not None:
                 for claim in present_claims(pod, self._claims.objects):
                     # A claim of a finished pod can be in use on another node by now.
@@ -267,20 +256,20 @@ class VirtualKubelet:
             if consumer.get("resource") == "pods":
                 name = Name(namespace, consumer["name"])
                 if self._is_unprepared(consumer["uid"]):
-                    self._loop.queue.add(name)
+                    self.queue.add(name)
 
     def _on_configuration(self, kind: str, old: Raw | None, new: Raw | None) -> None:
         if old is not None and new is not None and keys_of(old) == keys_of(new):
             return
         for pod in self._by_configuration.get(index_key(kind, *name_of(new or old or {}))):
             if spec_of(pod).get("nodeName"):
-                self._loop.queue.add(name_of(pod))
+                self.queue.add(name_of(pod))
 
     def _is_unprepared(self, uid: str) -> bool:
         run = self._runs.get(uid)
         return run is None or run.prepared_at is None
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         pod = self._pods.objects.get(name)
         if pod is None or not spec_of(pod).get("nodeName"):
             return NOTHING

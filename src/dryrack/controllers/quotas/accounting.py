@@ -11,8 +11,8 @@ from functools import partial
 from dryrack.client.discovery import discover
 from dryrack.client.endpoints import CLASSES, PODS, QUOTAS
 from dryrack.client.informer import Index, Informer, Name, name_of
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import is_deleted, is_terminal, namespaces, spec_of, status_of
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan, Update
 from dryrack.kinds.paths import get
 from dryrack.kinds.quota_usage.amounts import Amounts, read, written
@@ -38,25 +38,16 @@ def plan(quota: Raw, used: Amounts) -> Plan:
     return Plan((Update(QUOTAS, quota | {"status": wanted}, "status"),))
 
 
-class Accounting:
+class QuotaController(Reconciler[Name]):
     """Watches quotas, and the kinds that they are about."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._around = around
-        self._quotas = around.informers.of(QUOTAS)
-        self._by_namespace = self._quotas.index("namespace", namespaces)
-        self._classes = around.informers.of(CLASSES)
-        self._pods = around.informers.of(PODS)
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "resourcequota-controller", workers=1)
         self._sources: dict[str, tuple[Informer, Index]] = {}
-        reads = (self._quotas, self._classes, self._pods)
-        self._loop: Loop[Name] = Loop(
-            around, "resourcequota-controller", self._decide, reads=reads, workers=1
-        )
-        self._quotas.listen(self._on_quota)
-        self._classes.listen(self._on_class)
-
-    async def run(self) -> None:
-        await self._loop.run()
+        self._quotas = self.watch(QUOTAS, self._on_quota)
+        self._by_namespace = self._quotas.index("namespace", namespaces)
+        self._classes = self.watch(CLASSES, self._on_class)
+        self._pods = self.watch(PODS)
 
     def _on_quota(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:
@@ -64,7 +55,7 @@ class Accounting:
         hard = get(new, "spec.hard", {})
         is_new = old is None or spec_of(old) != spec_of(new)
         if is_new or read(status_of(new).get("hard")) != read(hard):
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_class(self, old: Raw | None, new: Raw | None) -> None:
         """Count claims again when another extended resource stands for their class."""
@@ -72,7 +63,7 @@ class Accounting:
         if before != after:
             for quota in self._quotas.all():
                 if CLAIMS in resources_of(get(quota, "spec.hard", {})):
-                    self._loop.queue.add(name_of(quota))
+                    self.queue.add(name_of(quota))
 
     def _on_object(self, resource: str, old: Raw | None, new: Raw | None) -> None:
         known = new if new is not None else old
@@ -82,22 +73,24 @@ class Accounting:
             if resource not in resources_of(get(quota, "spec.hard", {})):
                 continue
             if new is None or (old is not None and is_terminal(new) and not is_terminal(old)):
-                self._loop.queue.add(name_of(quota))
+                self.queue.add(name_of(quota))
             elif old is None or spec_of(old) != spec_of(new):
-                self._loop.queue.add_after(name_of(quota), SECOND_LOOK_SECONDS)
+                self.queue.add_after(name_of(quota), SECOND_LOOK_SECONDS)
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         quota = self._quotas.objects.get(name)
         if quota is None or is_deleted(quota):
             return NOTHING
         await self._watch(resources_of(get(quota, "spec.hard", {})))
         # It may have changed while a kind that is new to us was listed.
         quota = self._quotas.objects.get(name, quota)
-        return plan(quota, counted(quota, partial(self._objects, name.namespace), self._context()))
+        return plan(
+            quota, counted(quota, partial(self._objects, name.namespace), self._claim_context())
+        )
 
-    def _context(self) -> ClaimContext:
+    def _claim_context(self) -> ClaimContext:
         """Return what the usage of objects depends on besides them, as of now."""
-        now = self._around.clock.now()
+        now = self._context.clock.now()
         return ClaimContext(
             classes=extended_resources(self._classes.all()),
             pod=self._pods.get,
@@ -110,7 +103,7 @@ class Accounting:
         return source[1].get(namespace) if source else ()
 
     async def _watch(self, resources: Iterable[str]) -> None:
-        informers = self._around.informers
+        informers = self._context.informers
         wanted = [
             each
             for each in resources
@@ -119,7 +112,7 @@ class Accounting:
         ]
         if not wanted:
             return
-        served = {each.endpoint.resource: each for each in await discover(self._around.client)}
+        served = {each.endpoint.resource: each for each in await discover(self._context.client)}
         for resource in wanted:
             found = served.get(resource)
             if found is None or not found.endpoint.is_namespaced:

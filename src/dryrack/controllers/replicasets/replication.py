@@ -19,7 +19,7 @@ from dryrack.controllers.objects import (
     spec_of,
     status_of,
 )
-from dryrack.controllers.owners import Owners
+from dryrack.controllers.owners import OwnerReconciler
 from dryrack.controllers.workloads import (
     creation_of,
     deletions_of,
@@ -157,39 +157,28 @@ def _status(
     return status_update(REPLICA_SETS, replica_set, status)
 
 
-class Replication:
+class ReplicaSetController(OwnerReconciler):
     """Watches replica sets and pods."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._clock = around.clock
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "replicaset-controller", REPLICA_SETS, ignores_status=True)
         self._failures: dict[Name, str] = {}
-        self._owners = Owners(
-            around,
-            "replicaset-controller",
-            REPLICA_SETS,
-            decide=self._decide,
-            witness=self,
-            heeds_status=False,
-        )
-        self._owners.every.listen(self._on_set)
-
-    async def run(self) -> None:
-        await self._owners.run()
+        self.owners.listen(self._on_set)
 
     def _on_set(self, old: Raw | None, new: Raw | None) -> None:
         if new is None and old is not None:
             self._failures.pop(name_of(old), None)
 
-    def _decide(self, replica_set: Raw) -> Plan:
+    def plan_owner(self, replica_set: Raw) -> Plan:
         failure = self._failures.get(name_of(replica_set), "")
-        candidates = self._owners.candidates.of(replica_set)
+        candidates = self.candidates.of(replica_set)
         return plan(replica_set, candidates, self._clock.now(), failure)
 
-    def done(self, key: Name, plan: Plan, stored: Sequence[Raw | None]) -> None:
+    def on_success(self, key: Name, plan: Plan, stored: Sequence[Raw | None]) -> None:
         if self._failures.pop(key, None) is not None:
-            self._owners.queue.add(key)
+            self.queue.add(key)
 
-    def failed(self, key: Name, error: Exception) -> None:
+    def on_failure(self, key: Name, error: Exception) -> None:
         # A write that met another is made again, and no failure.
         if isinstance(error, ApiError) and not isinstance(error, ConflictError):
             self._failures[key] = str(error)

@@ -2,8 +2,8 @@
 
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from dryrack.client.informer import Name, name_of
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import is_deleted
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, Create, EngineContext, Plan, Update, Write
 from dryrack.kinds.raw import Raw
 
@@ -35,36 +35,27 @@ def plan(namespace: Raw, account: Raw | None, config_map: Raw | None, *, authori
     return Plan(tuple(writes))
 
 
-class Defaults:
+class ServiceAccountController(Reconciler[str]):
     """Watches namespaces and what was made in them."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._authority = around.authority
-        self._namespaces = around.informers.of(NAMESPACES)
-        self._accounts = around.informers.of(SERVICE_ACCOUNTS)
-        self._config_maps = around.informers.of(CONFIG_MAPS)
-        reads = (self._namespaces, self._accounts, self._config_maps)
-        self._loop: Loop[str] = Loop(
-            around, "service-account-controller", self._decide, reads=reads
-        )
-        self._namespaces.listen(self._on_namespace)
-        self._accounts.listen(self._on_part)
-        self._config_maps.listen(self._on_part)
-
-    async def run(self) -> None:
-        await self._loop.run()
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "service-account-controller")
+        self._authority = context.authority
+        self._namespaces = self.watch(NAMESPACES, self._on_namespace)
+        self._accounts = self.watch(SERVICE_ACCOUNTS, self._on_part)
+        self._config_maps = self.watch(CONFIG_MAPS, self._on_part)
 
     def _on_namespace(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None:
-            self._loop.queue.add(name_of(new).name)
+            self.queue.add(name_of(new).name)
 
     def _on_part(self, old: Raw | None, new: Raw | None) -> None:
         part = new if new is not None else old
         name = name_of(part) if part is not None else Name("", "")
         if name.name in (ACCOUNT, AUTHORITY) and old is not None:
-            self._loop.queue.add(name.namespace)
+            self.queue.add(name.namespace)
 
-    async def _decide(self, name: str) -> Plan:
+    async def decide(self, name: str) -> Plan:
         namespace = self._namespaces.get("", name)
         if namespace is None:
             return NOTHING

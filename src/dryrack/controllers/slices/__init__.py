@@ -65,8 +65,8 @@ class PublisherSettings:
     resync_seconds: float = 30.0
 
 
-def engine(around: EngineContext, options: PublisherSettings) -> Publisher:
+def engine(context: EngineContext, options: PublisherSettings) -> Publisher:
     """The publisher, to be run until it is cancelled."""
     from dryrack.controllers.slices.publisher import Publisher
 
-    return Publisher(around, options)
+    return Publisher(context, options)

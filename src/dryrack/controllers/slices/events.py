@@ -250,9 +250,9 @@ class EventQueue:
     many.
     """
 
-    def __init__(self, around: EngineContext, component: str, is_calm: Callable[[], bool]) -> None:
-        self._clock = around.clock
-        self._hands = WriteExecutor(around, component)
+    def __init__(self, context: EngineContext, component: str, is_calm: Callable[[], bool]) -> None:
+        self._clock = context.clock
+        self._hands = WriteExecutor(context, component)
         self._is_calm = is_calm
         self._waiting: deque[Report] = deque(maxlen=WAITING_MAX)
         self._dropped = 0

@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 class Publisher:
     """An engine: `run` keeps it going."""
 
-    def __init__(self, around: EngineContext, options: PublisherSettings) -> None:
+    def __init__(self, context: EngineContext, options: PublisherSettings) -> None:
         current = CurrentInventory()
         self.ledger = Ledger()
-        self.sources = Sources(around, options, current=current, ledger=self.ledger)
+        self.sources = Sources(context, options, current=current, ledger=self.ledger)
         self.publishing = Publishing(
-            around, options, current=current, ledger=self.ledger, asker=self.sources.asker
+            context, options, current=current, ledger=self.ledger, asker=self.sources.asker
         )
-        if around.metrics is not None:
-            watch_sources(around.metrics, self.sources.verdicts)
-            watch_ledger(around.metrics, self.ledger)
-            watch_failures(around.metrics, self.publishing.failing)
+        if context.metrics is not None:
+            watch_sources(context.metrics, self.sources.verdicts)
+            watch_ledger(context.metrics, self.ledger)
+            watch_failures(context.metrics, self.publishing.failing)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:

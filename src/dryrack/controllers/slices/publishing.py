@@ -24,8 +24,8 @@ from dryrack.client.endpoints import NODES, SLICES
 from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TooManyRequestsError
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import sleep
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import annotations_of
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.slices.desired import (
     AS_IT_IS,
     GONE,
@@ -90,12 +90,12 @@ def _revisions(slices: Iterable[Raw]) -> dict[Name, str]:
     return {name_of(each): each["metadata"]["resourceVersion"] for each in slices}
 
 
-class Publishing:
+class Publishing(Reconciler[str]):
     """The engine that writes slices; `run` keeps it going."""
 
     def __init__(
         self,
-        around: EngineContext,
+        context: EngineContext,
         options: PublisherSettings,
         *,
         current: CurrentInventory,
@@ -103,9 +103,7 @@ class Publishing:
         asker: Callable[[str], Raw | None],
     ) -> None:
         """`asker` knows the object that asked for the slices with a label."""
-        self._around = around
-        self._client = around.client
-        self._clock = around.clock
+        super().__init__(context, NAME, workers=WORKERS)
         self._resync_seconds = options.resync_seconds
         self._node_filter = NodeFilter(options)
         self._current = current
@@ -117,17 +115,11 @@ class Publishing:
         self._states: dict[str, KeyState] = {}
         self._open: set[str] = set()
         self._failing: dict[str, str] = {}
-        self._events = EventQueue(around, NAME, lambda: not len(self._loop.queue))
+        self._events = EventQueue(context, NAME, lambda: not len(self.queue))
         self._tally: Counter[str] = Counter()
-        self._nodes = around.informers.of(NODES)
-        self._slices = around.informers.of(SLICES)
+        self._nodes = self.watch(NODES, self._on_node)
+        self._slices = self.watch(SLICES, self._on_slice)
         self._by_key = self._slices.index("own slices by node", _keys)
-        reads = (self._nodes, self._slices)
-        self._loop: Loop[str] = Loop(
-            around, NAME, self._decide, reads=reads, workers=WORKERS, witness=self
-        )
-        self._nodes.listen(self._on_node)
-        self._slices.listen(self._on_slice)
         current.listen(self._on_inventory)
         ledger.settles_when(lambda: self.is_idle)
 
@@ -135,7 +127,7 @@ class Publishing:
     def is_idle(self) -> bool:
         """Whether all that was heard of has been seen to, and with success."""
         is_known = self._desired_slices is not None
-        return is_known and not self._open and self._loop.queue.is_idle
+        return is_known and not self._open and self.queue.is_idle
 
     @property
     def failing(self) -> Mapping[str, str]:
@@ -149,9 +141,9 @@ class Publishing:
     async def run(self) -> None:
         await self._current.known.wait()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._loop.run(), name="slices loop")
+            group.create_task(super().run(), name="slices loop")
             group.create_task(self._resync(), name="slices resync")
-            verifying = keep_verified(self._around, self._resync_seconds)
+            verifying = keep_verified(self._context, self._resync_seconds)
             group.create_task(verifying, name="slices verification")
             group.create_task(self._events.run(), name="slices events")
 
@@ -162,12 +154,12 @@ class Publishing:
         assert node is not None, "an informer reports an object"
         name = node["metadata"]["name"]
         self._match_shared(name, new)
-        self._loop.queue.add(name)
+        self.queue.add(name)
 
     def _on_slice(self, old: Raw | None, new: Raw | None) -> None:
         for each in (old, new):
             if each is not None and is_ours(each):
-                self._loop.queue.add(key_of(each))
+                self.queue.add(key_of(each))
         if new is None and old is not None:
             self._dropped.forget(old["metadata"]["name"])
 
@@ -179,7 +171,7 @@ class Publishing:
         for node in self._nodes.objects.values() if self._desired_slices.has_shared else ():
             self._match_shared(node["metadata"]["name"], node)
         for key in self._all_keys():
-            self._loop.queue.add(key)
+            self.queue.add(key)
 
     def _match_shared(self, name: str, node: Raw | None) -> None:
         """Counts what a node matches of the whole cluster's."""
@@ -188,7 +180,7 @@ class Publishing:
         is_meant = node is not None and self._node_filter.matches(node)
         matched = self._desired_slices.matched_by(node) if node is not None and is_meant else ()
         if self._matches.replace(name, matched):
-            self._loop.queue.add(SHARED)
+            self.queue.add(SHARED)
 
     def _all_keys(self) -> list[str]:
         nodes = {name.name for name in self._nodes.objects}
@@ -225,7 +217,7 @@ class Publishing:
                     self._tell(key, reason, texts)
         return plan
 
-    async def _decide(self, key: str) -> Plan:
+    async def decide(self, key: str) -> Plan:
         plan = await self._decided(key)
         expiry = self._faults(self._nodes.get("", key)).next_expiry
         if expiry is None:
@@ -289,7 +281,7 @@ class Publishing:
             return False
         return True
 
-    def done(self, key: str, plan: Plan, stored: Sequence[Raw | None]) -> None:
+    def on_success(self, key: str, plan: Plan, stored: Sequence[Raw | None]) -> None:
         """Looks at what the server has made of what was sent."""
         self._step(key, Ended(is_cached(plan.writes, self._slices.objects)))
         if not plan.writes:
@@ -308,9 +300,9 @@ class Publishing:
             names = [each["metadata"]["name"] for each in dropped]
             _logger.warning("fields dropped by the server", extra={"slices": names})
             self._tell(key, Reason.DEVICES_INCOMPLETE, drop_texts(dropped))
-            self._loop.queue.add(key)
+            self.queue.add(key)
 
-    def failed(self, key: str, error: Exception) -> None:
+    def on_failure(self, key: str, error: Exception) -> None:
         """Remembers it, and tells people of what does not get better by itself."""
         is_refusal = isinstance(error, ApiError) and 400 <= error.code < 500
         passes = isinstance(error, ConflictError | TooManyRequestsError | NotFoundError)
@@ -334,7 +326,7 @@ class Publishing:
     async def _look_again(self) -> None:
         for number, key in enumerate(self._all_keys()):
             if not self._is_settled(key):
-                self._loop.queue.add(key)
+                self.queue.add(key)
             # A big fleet takes a while, and a new node should not have to wait for it.
             if number % KEYS_AT_ONCE == KEYS_AT_ONCE - 1:
                 await asyncio.sleep(0)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS
 from dryrack.client.optional_kind import OptionalKind
-from dryrack.controllers.loop import Loop
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.slices.current_inventory import (
     ABSENT,
     Verdict,
@@ -68,35 +68,34 @@ class Task(Enum):
     REFRESH = "the current inventory"
 
 
-class Sources:
+class Sources(Reconciler["Source | Task"]):
     """Watches the documents; `run` keeps it going."""
 
     def __init__(
         self,
-        around: EngineContext,
+        context: EngineContext,
         options: PublisherSettings,
         *,
         current: CurrentInventory,
         ledger: Ledger,
     ) -> None:
+        super().__init__(context, NAME, workers=1)
         self._options = options
-        self._clock = around.clock
         self._current = current
         self._ledger = ledger
         self._verdicts: dict[Source, Verdict] = {}
         self._told: dict[Source, set[str]] = {}
-        self._loop: Loop[Source | Task] = Loop(around, NAME, self._decide, reads=(), workers=1)
         selection = Selection(
             namespace=options.namespace, fields=f"metadata.name={options.config_map}"
         )
-        self._config_map = around.informers.of(CONFIG_MAPS, selection)
+        self._config_map = context.informers.of(CONFIG_MAPS, selection)
         self._config_map.listen(partial(self._on_object, SourceKind.CONFIG_MAP))
         self._kinds = {
             kind: OptionalKind(
-                around.client,
+                context.client,
                 endpoint,
-                clock=around.clock,
-                informers=around.informers,
+                clock=context.clock,
+                informers=context.informers,
                 on_object=partial(self._on_object, kind),
                 on_known=self._refresh_soon,
             )
@@ -106,7 +105,7 @@ class Sources:
             )
         }
         for each in self._kinds.values():
-            around.informers.tend(each)
+            context.informers.tend(each)
         ledger.listen(self._on_published)
 
     @property
@@ -128,23 +127,23 @@ class Sources:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._loop.run(), name="sources")
+            group.create_task(super().run(), name="sources")
             await self._config_map.synced.wait()
             self._refresh_soon()
 
     def _on_object(self, kind: SourceKind, old: Raw | None, new: Raw | None) -> None:
         obj = new if new is not None else old
         assert obj is not None, "an informer reports an object"
-        self._loop.queue.add(source_of(kind, obj))
+        self.queue.add(source_of(kind, obj))
 
     def _on_published(self, source: Source) -> None:
         if source in self._verdicts and source.kind is not SourceKind.CATALOGUE:
-            self._loop.queue.add_after(source, STATUS_SECONDS)
+            self.queue.add_after(source, STATUS_SECONDS)
 
     def _refresh_soon(self) -> None:
-        self._loop.queue.add(Task.REFRESH)
+        self.queue.add(Task.REFRESH)
 
-    async def _decide(self, key: Source | Task) -> Plan:
+    async def decide(self, key: Source | Task) -> Plan:
         if isinstance(key, Task):
             self._refresh()
             return NOTHING
@@ -201,7 +200,7 @@ class Sources:
 
     def _changed(self) -> None:
         """Refreshes the inventory now, or after all else that waits to be read."""
-        if len(self._loop.queue):
+        if len(self.queue):
             self._refresh_soon()
         else:
             self._refresh()

@@ -41,32 +41,32 @@ SHARE = 50
 OURS = Selection(labels=f"{MANAGED_BY}={MANAGER}")
 
 
-async def keep_verified(around: EngineContext, every_seconds: float) -> None:
+async def keep_verified(context: EngineContext, every_seconds: float) -> None:
     """Verifies the caches of nodes and slices until it is cancelled."""
     pause = every_seconds
     while True:
-        await sleep(around.clock, pause)
-        began = around.clock.now()
+        await sleep(context.clock, pause)
+        began = context.clock.now()
         try:
-            await _verify(around, NODES, EVERYTHING)
-            await _verify(around, SLICES, OURS)
+            await _verify(context, NODES, EVERYTHING)
+            await _verify(context, SLICES, OURS)
         except (ApiError, TransportError) as error:
             _logger.info("caches not verified: %s", error)
-        pause = max(every_seconds, SHARE * (around.clock.now() - began - 2 * GRACE_SECONDS))
+        pause = max(every_seconds, SHARE * (context.clock.now() - began - 2 * GRACE_SECONDS))
 
 
-async def _verify(around: EngineContext, endpoint: Endpoint, selection: Selection) -> None:
-    listing = await around.client.list_metadata(endpoint, selection)
-    objects = around.informers.of(endpoint).objects
+async def _verify(context: EngineContext, endpoint: Endpoint, selection: Selection) -> None:
+    listing = await context.client.list_metadata(endpoint, selection)
+    objects = context.informers.of(endpoint).objects
     suspects = list(missed(objects, listing, selection))
     if not suspects:
         return
-    await sleep(around.clock, GRACE_SECONDS)
+    await sleep(context.clock, GRACE_SECONDS)
     lost = [name for name, before in suspects if objects.get(name) is before]
     if lost:
         shown = lost[0].name
         _logger.warning("a watch of %s lost events", endpoint.resource, extra={"first": shown})
-        around.informers.refresh(endpoint)
+        context.informers.refresh(endpoint)
 
 
 def missed(

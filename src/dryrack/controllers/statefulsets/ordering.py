@@ -20,7 +20,7 @@ from dryrack.controllers.objects import (
     status_of,
     uid_of,
 )
-from dryrack.controllers.owners import Owners
+from dryrack.controllers.owners import OwnerReconciler
 from dryrack.controllers.revisions import HASH_LABEL, chronicle
 from dryrack.controllers.statefulsets.storage import (
     Known,
@@ -264,27 +264,14 @@ def _status(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Wr
     return status_update(STATEFUL_SETS, owner, status)
 
 
-class Ordering:
+class StatefulSetController(OwnerReconciler):
     """Watches stateful sets, pods, revisions and claims of storage."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._clock = around.clock
-        self._claims = around.informers.of(VOLUME_CLAIMS)
-        revisions = around.informers.of(CONTROLLER_REVISIONS)
-        self._history = Candidates(revisions)
-        self._owners = Owners(
-            around,
-            "statefulset-controller",
-            STATEFUL_SETS,
-            decide=self._decide,
-            also=(revisions, self._claims),
-        )
-
-        self._sets = self._owners.every.index("by namespace", namespaces)
-        self._claims.listen(self._on_claim)
-
-    async def run(self) -> None:
-        await self._owners.run()
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "statefulset-controller", STATEFUL_SETS)
+        self._sets = self.owners.index("by namespace", namespaces)
+        self._history = Candidates(self.watch(CONTROLLER_REVISIONS))
+        self._claims = self.watch(VOLUME_CLAIMS, self._on_claim)
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         """A pod may wait for one that is gone: it is made anew."""
@@ -293,14 +280,14 @@ class Ordering:
         namespace, claim = name_of(old)
         for each in self._sets.get(namespace):
             if is_claim_of(each, claim):
-                self._owners.queue.add(name_of(each))
+                self.queue.add(name_of(each))
 
-    def _decide(self, stateful_set: Raw) -> Plan:
+    def plan_owner(self, stateful_set: Raw) -> Plan:
         namespace = stateful_set["metadata"]["namespace"]
         return plan(
             Scene(
                 stateful_set,
-                self._owners.candidates.of(stateful_set),
+                self.candidates.of(stateful_set),
                 self._history.controlled(stateful_set),
                 self._clock.now(),
                 lambda claim: self._claims.get(namespace, claim),

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 
 from dryrack.client.endpoints import PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from dryrack.client.informer import Name, name_of
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     annotations_of,
     is_deleted,
@@ -23,6 +22,7 @@ from dryrack.controllers.objects import (
     uid_of,
     with_metadata,
 )
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.volumes.matching import (
     asked_for,
     best,
@@ -165,57 +165,44 @@ def _reference(claim: Raw) -> Raw:
     }
 
 
-class ClaimBinding:
+class ClaimBinding(Reconciler[Name]):
     """Watches claims, volumes, and pods that come to nodes."""
 
-    def __init__(self, around: EngineContext) -> None:
-        informers = around.informers
-        self._claims = informers.of(VOLUME_CLAIMS)
-        self._volumes = informers.of(VOLUMES)
-        self._classes = informers.of(STORAGE_CLASSES)
-        self._pods = informers.of(PODS)
-        self._users = self._pods.index("volume claim on node", _claims_on_node)
+    def __init__(self, context: EngineContext) -> None:
+        # One worker: two claims would choose the same volume.
+        super().__init__(context, "persistentvolume-controller", workers=1)
+        self._claims = self.watch(VOLUME_CLAIMS, self._on_claim)
         self._unbound = self._claims.index("unbound by class", _class_if_unbound)
         self._naming = self._claims.index("names volume", _named_volume)
+        self._volumes = self.watch(VOLUMES, self._on_volume)
         self._free = self._volumes.index("free by class", _class_if_free)
         self._kept = self._volumes.index("kept for claim", _claim_if_kept)
-        # One at a time: two claims would choose the same volume.
-        self._loop: Loop[Name] = Loop(
-            around,
-            "persistentvolume-controller",
-            self._decide,
-            reads=(self._claims, self._volumes, self._classes, self._pods),
-            workers=1,
-        )
-        self._claims.listen(self._on_claim)
-        self._volumes.listen(self._on_volume)
-        self._pods.listen(self._on_pod)
-
-    async def run(self) -> None:
-        await self._loop.run()
+        self._classes = self.watch(STORAGE_CLASSES)
+        self._pods = self.watch(PODS, self._on_pod)
+        self._users = self._pods.index("volume claim on node", _claims_on_node)
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None:
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_volume(self, old: Raw | None, new: Raw | None) -> None:
         """Whoever has it or names it, and if nobody has it whoever may want it."""
         for each in filter(None, (old, new)):
             reference = spec_of(each).get("claimRef")
             if reference:
-                self._loop.queue.add(Name(reference.get("namespace", ""), reference["name"]))
+                self.queue.add(Name(reference.get("namespace", ""), reference["name"]))
         if new is None:
             return
         wanting = [each for kind in _class_if_free(new) for each in self._unbound.get(kind)]
         for claim in (*self._naming.get(new["metadata"]["name"]), *wanting):
-            self._loop.queue.add(name_of(claim))
+            self.queue.add(name_of(claim))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and (old is None or not spec_of(old).get("nodeName")):
             for name in claims_of(new) if spec_of(new).get("nodeName") else ():
-                self._loop.queue.add(name)
+                self.queue.add(name)
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         claim = self._claims.objects.get(name)
         if claim is None or is_deleted(claim):
             return NOTHING

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 
 from dryrack.client.endpoints import PODS, VOLUME_CLAIMS
 from dryrack.client.informer import Name, name_of
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     controller_reference,
     is_controlled_by,
     is_deleted,
     is_terminal,
 )
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, Create, EngineContext, Plan, Report
 from dryrack.kinds.paths import get, metadata_of
 from dryrack.kinds.raw import Raw
@@ -46,36 +46,26 @@ def _claim(pod: Raw, name: str, template: Raw) -> Raw:
     return {"metadata": own | kept | owners, "spec": template["spec"]}
 
 
-class EphemeralClaims:
+class EphemeralClaims(Reconciler[Name]):
     """Watches pods; the garbage collector sees to the end of claims."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._pods = around.informers.of(PODS)
-        self._claims = around.informers.of(VOLUME_CLAIMS)
-        self._loop: Loop[Name] = Loop(
-            around,
-            "ephemeral-volume-controller",
-            self._decide,
-            reads=(self._pods, self._claims),
-        )
-        self._pods.listen(self._on_pod)
-        self._claims.listen(self._on_claim)
-
-    async def run(self) -> None:
-        await self._loop.run()
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "ephemeral-volume-controller")
+        self._pods = self.watch(PODS, self._on_pod)
+        self._claims = self.watch(VOLUME_CLAIMS, self._on_claim)
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if old is None and new is not None and any(_templates(new)):
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         """One that is deleted is made again as long as its pod is there."""
         if old is not None and new is None:
             for owner in get(old["metadata"], "ownerReferences", ()):
                 if owner["kind"] == "Pod":
-                    self._loop.queue.add(Name(name_of(old).namespace, owner["name"]))
+                    self.queue.add(Name(name_of(old).namespace, owner["name"]))
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         pod = self._pods.objects.get(name)
         if pod is None or is_deleted(pod) or is_terminal(pod):
             return NOTHING

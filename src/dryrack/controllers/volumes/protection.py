@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 from dryrack.client.endpoints import PODS, VOLUME_CLAIMS, VOLUMES, Endpoint
 from dryrack.client.informer import Name, name_of
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import (
     finalizers_of,
     is_controlled_by,
@@ -18,6 +17,7 @@ from dryrack.controllers.objects import (
     status_of,
     uid_of,
 )
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.volumes.pod_claims import claims_of
 from dryrack.controllers.writes import NOTHING, EngineContext, Patch, Plan, without_finalizer
 from dryrack.kinds.paths import get
@@ -51,35 +51,25 @@ def uses(pod: Raw, claim: Raw) -> bool:
     return is_controlled_by(claim, pod) and not is_shut_down
 
 
-class ClaimProtection:
+class ClaimProtection(Reconciler[Name]):
     """Watches claims that are deleted, and pods that end."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._claims = around.informers.of(VOLUME_CLAIMS)
-        self._pods = around.informers.of(PODS)
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "persistentvolumeclaim-protection-controller")
+        self._claims = self.watch(VOLUME_CLAIMS, self._on_claim)
+        self._pods = self.watch(PODS, self._on_pod)
         self._users = self._pods.index("keeps volume claim", _kept_claims)
-        self._loop: Loop[Name] = Loop(
-            around,
-            "persistentvolumeclaim-protection-controller",
-            self._decide,
-            reads=(self._claims, self._pods),
-        )
-        self._claims.listen(self._on_claim)
-        self._pods.listen(self._on_pod)
-
-    async def run(self) -> None:
-        await self._loop.run()
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and is_deleted(new) == (CLAIM_FINALIZER in finalizers_of(new)):
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if old is not None and (new is None or is_deleted(new)):
             for name in claims_of(old):
-                self._loop.queue.add(name)
+                self.queue.add(name)
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         claim = self._claims.objects.get(name)
         if claim is None:
             return NOTHING
@@ -87,27 +77,18 @@ class ClaimProtection:
         return plan(VOLUME_CLAIMS, claim, CLAIM_FINALIZER, is_used=is_used)
 
 
-class VolumeProtection:
+class VolumeProtection(Reconciler[Name]):
     """Watches volumes."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._volumes = around.informers.of(VOLUMES)
-        self._loop: Loop[Name] = Loop(
-            around,
-            "persistentvolume-protection-controller",
-            self._decide,
-            reads=(self._volumes,),
-        )
-        self._volumes.listen(self._on_volume)
-
-    async def run(self) -> None:
-        await self._loop.run()
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "persistentvolume-protection-controller")
+        self._volumes = self.watch(VOLUMES, self._on_volume)
 
     def _on_volume(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and is_deleted(new) == (VOLUME_FINALIZER in finalizers_of(new)):
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         volume = self._volumes.objects.get(name)
         if volume is None:
             return NOTHING

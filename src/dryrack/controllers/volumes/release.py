@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from dryrack.client.endpoints import VOLUME_CLAIMS, VOLUMES
 from dryrack.client.informer import Name, name_of
-from dryrack.controllers.loop import Loop
 from dryrack.controllers.objects import is_deleted, spec_of, status_of, uid_of
+from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Update
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
@@ -27,36 +27,26 @@ def plan(volume: Raw, claim: Raw | None) -> Plan:
     return Plan(tuple(writes))
 
 
-class VolumeRelease:
+class VolumeRelease(Reconciler[Name]):
     """Watches volumes, and claims that go."""
 
-    def __init__(self, around: EngineContext) -> None:
-        self._volumes = around.informers.of(VOLUMES)
-        self._claims = around.informers.of(VOLUME_CLAIMS)
-        # By the claim, which may have gone before it named its volume.
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "persistentvolume-release-controller")
+        self._volumes = self.watch(VOLUMES, self._on_volume)
+        # By the claim, which may be deleted before it names its volume.
         self._of_claim = self._volumes.index("claim", _claim_uids)
-        self._loop: Loop[Name] = Loop(
-            around,
-            "persistentvolume-release-controller",
-            self._decide,
-            reads=(self._volumes, self._claims),
-        )
-        self._volumes.listen(self._on_volume)
-        self._claims.listen(self._on_claim)
-
-    async def run(self) -> None:
-        await self._loop.run()
+        self._claims = self.watch(VOLUME_CLAIMS, self._on_claim)
 
     def _on_volume(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None:
-            self._loop.queue.add(name_of(new))
+            self.queue.add(name_of(new))
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         if old is not None and (new is None or uid_of(new) != uid_of(old)):
             for volume in self._of_claim.get(uid_of(old)):
-                self._loop.queue.add(name_of(volume))
+                self.queue.add(name_of(volume))
 
-    async def _decide(self, name: Name) -> Plan:
+    async def decide(self, name: Name) -> Plan:
         volume = self._volumes.objects.get(name)
         if volume is None:
             return NOTHING
