@@ -148,9 +148,9 @@ def test_the_next_node_is_the_one_with_the_fewest_pods() -> None:
     """Also after pods came to those that were asked before."""
     queue, states = queue_of("abc")
     taken = []
-    for _ in range(4):
+    for number in range(4):
         taken.append(front(queue))
-        states[taken[-1]].take({"pods": ONE})
+        states[taken[-1]].put(number, Occupant(("", "pod"), {"pods": ONE}))
         queue.touch(taken[-1])
     assert taken == ["a", "b", "c", "a"]
 

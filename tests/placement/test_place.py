@@ -141,7 +141,7 @@ def with_port(number: int = 0, *, spec: dict[str, Any] | None = None, **port: An
 def test_a_port_of_the_host_is_given_once(there: Pod, comes: Pod, fits: bool) -> None:
     """By protocol and address as upstream; and it is free again when its pod has left."""
     taken = state("a")
-    taken.take(demand(there))
+    taken.put("there", Occupant.of(there))
     outcome = place(comes, (), (), cluster(taken))
 
     if fits:
@@ -150,7 +150,7 @@ def test_a_port_of_the_host_is_given_once(there: Pod, comes: Pod, fits: bool) ->
         assert isinstance(outcome, Unplaced)
         words = "1 node(s) didn't have free ports for the requested pod ports"
         assert outcome.message == f"0/1 nodes are available: {words}."
-    taken.give_back(demand(there))
+    taken.remove("there")
     assert isinstance(place(comes, (), (), cluster(taken)), Placed)
 
 
@@ -244,7 +244,7 @@ def test_ports_of_init_containers_count_if_they_stay() -> None:
 def test_the_emptiest_node_is_taken_and_the_name_decides_a_tie() -> None:
     """The same cluster gives the same answer."""
     full = state("a")
-    full.take({"pods": ONE})
+    full.put("other", Occupant(("", "other"), {"pods": ONE}))
     outcome = place(
         pod(containers=[container(cpu="1")]), (), (), cluster(full, state("c"), state("b"))
     )
@@ -380,9 +380,10 @@ def test_a_pod_follows_the_claim_that_it_has() -> None:
 def test_a_node_is_never_overfilled(cores: list[int]) -> None:
     """However pods come, what stands in a state's books fits its node."""
     there = [state("a"), state("b", cpu="3")]
-    for each in cores:
+    for number, each in enumerate(cores):
         outcome = place(pod(containers=[container(cpu=str(each))]), (), (), cluster(*there))
         if isinstance(outcome, Placed):
-            next(r for r in there if r.name == outcome.node).take(outcome.amounts)
+            node = next(r for r in there if r.name == outcome.node)
+            node.put(number, Occupant(("", "pod"), outcome.amounts))
 
     assert all(r.used.get("cpu", 0) <= r.node.status.allocatable["cpu"].nanos for r in there)

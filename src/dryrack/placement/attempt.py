@@ -1,15 +1,16 @@
 """
-One attempt to find the best node for a pod, as far as that is known soon.
+One attempt to find the best node for a pod, as far as a few questions to the allocator decide it.
 
-Where plugins look at each node by itself, nodes come best first, and the first that takes the pod
-is the one. Scores of devices are known only from nodes that were asked; then it is the first that
-no other can surpass. Where plugins hold nodes against each other, all that take the pod are scored.
+If plugins score each node by itself, nodes are asked in the order of their scores, and the first
+that takes the pod is the best. Scores of devices are known only of nodes that were asked: then the
+search ends at a node that no other can surpass. If plugins compare nodes with each other, all nodes
+that take the pod are scored.
 
 As in kube-scheduler, an error of a claim on any node ends the attempt, even if the pod fits on
 other nodes; so does an error of a plugin. kube-scheduler looks at all nodes of a small cluster, and
 in a large one until it has found enough that fit. So nodes on which a selector may fail are asked
-before the pod is placed, unless there are enough nodes without such devices. Where a search is
-given up, other nodes are tried: theirs may be easier.
+before the pod is placed, unless there are enough nodes without such devices. If a search stops at
+its limit, other nodes are tried, because theirs may be easier.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from dryrack.allocation import (
 )
 from dryrack.placement.active_plugins import ActivePlugins, first_refusal
 from dryrack.placement.framework import SCORE_MAX, PluginError
-from dryrack.placement.node_queue import Out, UnmetClaims
+from dryrack.placement.node_queue import Exclusion, UnmetClaims
 from dryrack.placement.outcomes import (
     ELSEWHERE,
     NO_DEVICES,
@@ -57,13 +58,13 @@ if TYPE_CHECKING:
     from dryrack.placement.outcomes import Cluster
     from dryrack.placement.pod_constraints import PodConstraints
 
-    # What devices, if they are known, and its group add to the score of a node.
+    # From the scores of its devices, if they are known, and its group: what both add to its score.
     Value = Callable[[DeviceScores | None, Group], int]
 
 _CORRECT = "correct the object (dryrack lint shows the line); no node fits until then"
 # SchedulerMessage of nodes that all other filters let pass.
 _OF_DEVICES = (NO_DEVICES, NOT_DECIDED, ELSEWHERE)
-# More than any score, of a node that has to be asked in any case.
+# More than any score: for a node that has to be asked in any case.
 _FIRST = 10**9
 
 # kube-scheduler looks for nodes that fit among all nodes up to the first number, and among more
@@ -73,20 +74,20 @@ _SHARE_MAX = 50
 _SHARE_MIN = 5
 _NODES_A_PERCENT = 125
 
-# To ask a node for devices takes up to two milliseconds.
+# The allocator takes up to two milliseconds for a node.
 _NODES_A_TURN = 8
-# Where all have to be asked, each turn begins with a look at every node.
+# If all nodes have to be asked, each turn begins with a look at every node.
 _NODES_OF_ALL_A_TURN = 128
-# Among so many decisions, the message uses one whose node has matching devices.
+# The message uses the first of these whose node has matching devices.
 _DECISIONS_KEPT_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A node that does not take the pod."""
+    """The node does not take the pod."""
 
     words: tuple[str, ...]
-    # What was decided about its devices, if they do not do.
+    # The decision about its devices, if they are the cause.
     decision: Unsatisfiable | None = None
     is_unresolvable: bool = False
 
@@ -94,12 +95,12 @@ class Refused:
 def attempt(
     pod: PodConstraints, cluster: Cluster, profile: Profile, *, searches_left: int
 ) -> Placed | Unplaced | Unfinished:
-    """Where the pod goes."""
+    """Find the best node for the pod."""
     try:
         plugins = ActivePlugins.of(pod, cluster.fleet, profile)
         return Attempt(plugins, cluster, searches_left).run()
     except PluginError as error:
-        return _plugin_failed(pod, error)
+        return _fail_with_plugin(pod, error)
 
 
 def attempt_on(
@@ -110,27 +111,27 @@ def attempt_on(
     *,
     searches_left: int,
 ) -> Placed | Unplaced | Refused | Unfinished:
-    """The pod on this very node."""
+    """Try to place the pod on this node."""
     try:
         plugins = ActivePlugins.of(pod, cluster.fleet, profile)
         return Attempt(plugins, cluster, searches_left).on(node, plugins.checks)
     except PluginError as error:
-        return _plugin_failed(pod, error)
+        return _fail_with_plugin(pod, error)
 
 
-def _plugin_failed(pod: PodConstraints, error: PluginError) -> Unplaced:
-    refusal = _for_all(pod.wanted, "", Code.ERROR, str(error), "correct the plugin")
+def _fail_with_plugin(pod: PodConstraints, error: PluginError) -> Unplaced:
+    refusal = _refuse_all_claims(pod.wanted, "", Code.ERROR, str(error), "correct the plugin")
     return Unplaced(str(error), lambda: iter((refusal,)), is_error=True)
 
 
 def nodes_to_find(nodes: int) -> int:
-    """Return how many nodes that fit kube-scheduler looks for among so many, by default."""
+    """Return how many feasible nodes kube-scheduler looks for among so many, by default."""
     share = max(_SHARE_MAX - nodes // _NODES_A_PERCENT, _SHARE_MIN)
     return min(max(nodes * share // 100, _NODES_MIN), nodes)
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One pod, with the plugins that have something to say about it."""
+    """One pod, with the plugins that apply to it."""
 
     plugins: ActivePlugins
     cluster: Cluster
@@ -141,19 +142,29 @@ class Attempt(msgspec.Struct, frozen=True):
         return self.plugins.pod
 
     def run(self) -> Placed | Unplaced | Unfinished:
-        only = self._only_node()
-        tried = self.on(only, self.plugins.checks) if only is not None else None
-        if isinstance(tried, Placed | Unplaced | Unfinished):
-            return tried
-        refused = {only.name: tried} if only is not None and tried is not None else {}
-        failure = self._failure()
+        """Return the best node for the pod, or why no node takes it."""
+        plugins = self.plugins
+        refused: dict[str, Refused] = {}
+        name = self.pod.only_node
+        only = self.cluster.fleet.get(name) if name else None
+        if only is not None:
+            # Pods of a daemon set are tied to one node: each has a signature of its own, for which
+            # a queue is not worth it.
+            outcome = self.on(only, plugins.checks)
+            if not isinstance(outcome, Refused):
+                return outcome
+            refused[name] = outcome
+        failure = self._find_failure()
         if failure is not None:
             return failure
-        if self._needs_all():
-            return self._of_all(refused)
-        return self._best_first(refused)
+        needs_all_nodes = plugins.cluster_scorers or (
+            plugins.cluster_checks and any(s.is_relative for _, _, s in plugins.device_scorers)
+        )
+        if needs_all_nodes:
+            return self._place_after_scoring_all(refused)
+        return self._place_best_first(refused)
 
-    def _failure(self) -> Unplaced | None:
+    def _find_failure(self) -> Unplaced | None:
         """Return the error that kube-scheduler meets on a node, whichever nodes fit."""
         allocator = self.cluster.allocator
         fleet = self.cluster.fleet
@@ -167,69 +178,55 @@ class Attempt(msgspec.Struct, frozen=True):
         )
         for node in doubtful:
             state = fleet.get(node.metadata.name)
-            tried = None if state is None else self.on(state, self.plugins.checks)
-            if isinstance(tried, Unplaced):
-                return tried
+            outcome = None if state is None else self.on(state, self.plugins.checks)
+            if isinstance(outcome, Unplaced):
+                return outcome
         return None
 
-    def _needs_all(self) -> bool:
-        """Whether it has to be known of every node if it takes the pod."""
-        if self.plugins.cluster_scorers or not self.plugins.cluster_checks:
-            return bool(self.plugins.cluster_scorers)
-        return any(scorer.is_relative for _, _, scorer in self.plugins.device_scorers)
-
-    def _only_node(self) -> NodeState | None:
-        """
-        Where the pod or a claim is tied to one node no other can do.
-
-        Pods of daemon sets are: each is a kind of its own, and not worth remembering.
-        """
-        name = self.pod.only_node
-        return self.cluster.fleet.get(name) if name else None
-
-    def _best_first(self, refused: Mapping[str, Refused]) -> Placed | Unplaced | Unfinished:
-        """The best of the nodes that take the pod, if none of those that refused."""
-        queue = self.plugins.queue(self.cluster.fleet)
-        decided: list[Unsatisfiable] = []
+    def _place_best_first(self, refused: Mapping[str, Refused]) -> Placed | Unplaced | Unfinished:
+        """Ask nodes in the order of their scores, except those that have refused already."""
+        plugins = self.plugins
+        queue = plugins.queue(self.cluster.fleet)
+        decisions: list[Unsatisfiable] = []
         placed: dict[str, Placed] = {}
         asked = 0
-        while (best := queue.best(self._value_of_devices(queue), self._out())) is not None:
+        while (best := queue.best(self._value_devices(queue), self._exclusion())) is not None:
             node, scores = best
             if scores is not None and node.name in placed:
                 return placed[node.name]
             if asked == _NODES_A_TURN:
                 return Unfinished()
-            tried = refused.get(node.name) or self.on(node, self.plugins.node_checks)
-            if isinstance(tried, Refused):
-                queue.close(node.name, *tried.words, unresolvable=tried.is_unresolvable)
-                _keep(tried.decision, decided)
-            elif isinstance(tried, Placed) and self.plugins.device_scorers:
-                placed[node.name] = tried
-                queue.know(node.name, self.plugins.device_scores(node, tried.allocations))
+            outcome = refused.get(node.name) or self.on(node, plugins.node_checks)
+            if isinstance(outcome, Refused):
+                queue.close(node.name, *outcome.words, unresolvable=outcome.is_unresolvable)
+                _keep_decision(outcome.decision, decisions)
+            elif isinstance(outcome, Placed) and plugins.device_scorers:
+                placed[node.name] = outcome
+                queue.know(node.name, plugins.device_scores(node, outcome.allocations))
             else:
-                return tried
-            asked += isinstance(tried, Placed) or tried.words[0] in _OF_DEVICES
-        kind = None if self.plugins.cluster_checks else self.plugins.signature()
-        return replace(self._unplaced(queue, decided), kind=kind)
+                return outcome
+            asked += isinstance(outcome, Placed) or outcome.words[0] in _OF_DEVICES
+        kind = None if plugins.cluster_checks else plugins.signature()
+        return replace(self._refuse_on_all_nodes(queue, decisions), kind=kind)
 
-    def _out(self) -> Out | None:
-        """The nodes that filters refuse which look at others, too."""
+    def _exclusion(self) -> Exclusion | None:
+        """Return the nodes that filters refuse which also look at other nodes."""
         if not self.plugins.cluster_checks:
             return None
-        return Out(self._is_out, by_group=bool(self.plugins.grouped_checks))
+        return Exclusion(self._is_excluded, by_group=bool(self.plugins.grouped_checks))
 
-    def _is_out(self, node: NodeState) -> bool:
+    def _is_excluded(self, node: NodeState) -> bool:
         return first_refusal(self.plugins.cluster_checks, node) is not None
 
-    def _value_of_devices(self, queue: NodeQueue) -> Value | None:
-        """What devices add to the score of a node; those that are not known, at most."""
+    def _value_devices(self, queue: NodeQueue) -> Value | None:
+        """Return what devices add to the score of a node; the maximum for unknown devices."""
         scorers = self.plugins.device_scorers
         if not scorers:
             return None
-        highest = _highest(queue.numbers(), len(scorers))
+        highest = _highest_scores(queue.numbers(), len(scorers))
         most = sum(weight * SCORE_MAX for _, weight, _ in scorers)
         if any(s.is_relative and h < s.most for (_, _, s), h in zip(scorers, highest, strict=True)):
-            # What others are worth depends on the best of all.
+            # The score of each node depends on the best of all, so that all have to be asked.
             most = _FIRST
 
         def value(scores: DeviceScores | None, _group: Group) -> int:
@@ -237,68 +234,69 @@ class Attempt(msgspec.Struct, frozen=True):
 
         return value
 
-    def _of_all(self, refused: Mapping[str, Refused]) -> Placed | Unplaced | Unfinished:
-        """The same where nodes are held against each other: all that take the pod are scored."""
-        queue = self.plugins.queue(self.cluster.fleet)
+    def _place_after_scoring_all(
+        self, refused: Mapping[str, Refused]
+    ) -> Placed | Unplaced | Unfinished:
+        """Compare all nodes that take the pod, because a score of one depends on the others."""
+        plugins = self.plugins
+        queue = plugins.queue(self.cluster.fleet)
         placed: dict[str, Placed] = {}
-        decided: list[Unsatisfiable] = []
+        decisions: list[Unsatisfiable] = []
         for node in queue.unknown():
             if len(placed) == _NODES_OF_ALL_A_TURN and self.pod.wanted:
                 return Unfinished()
-            tried = refused.get(node.name) or self.on(node, self.plugins.node_checks)
-            if isinstance(tried, Refused):
-                queue.close(node.name, *tried.words, unresolvable=tried.is_unresolvable)
-                _keep(tried.decision, decided)
-            elif isinstance(tried, Placed):
-                placed[node.name] = tried
-                queue.know(node.name, self.plugins.device_scores(node, tried.allocations))
+            outcome = refused.get(node.name) or self.on(node, plugins.node_checks)
+            if isinstance(outcome, Refused):
+                queue.close(node.name, *outcome.words, unresolvable=outcome.is_unresolvable)
+                _keep_decision(outcome.decision, decisions)
+            elif isinstance(outcome, Placed):
+                placed[node.name] = outcome
+                queue.know(node.name, plugins.device_scores(node, outcome.allocations))
             else:
-                return tried
+                return outcome
         while (best := self._best_of_all(queue)) is not None:
-            tried = placed.get(best.name) or self.on(best, self.plugins.node_checks)
-            if not isinstance(tried, Refused):
-                return tried
-            # Devices that it shares with others have been given away.
-            queue.close(best.name, *tried.words, unresolvable=tried.is_unresolvable)
-        return self._unplaced(queue, decided)
+            outcome = placed.get(best.name) or self.on(best, plugins.node_checks)
+            if not isinstance(outcome, Refused):
+                return outcome
+            # Devices that the node shares with others have been allocated since.
+            queue.close(best.name, *outcome.words, unresolvable=outcome.is_unresolvable)
+        return self._refuse_on_all_nodes(queue, decisions)
 
     def _best_of_all(self, queue: NodeQueue) -> NodeState | None:
-        if self.plugins.groups:
-            out = self._out()
-            best = queue.best(self._value_of_groups(queue.numbers(out)), out)
+        """Return the node with the highest total score; None if no node is left."""
+        plugins = self.plugins
+        if plugins.groups:
+            exclusion = self._exclusion()
+            numbers = queue.numbers(exclusion)
+            highest = _highest_scores(numbers, len(plugins.device_scorers))
+            groups: Counter[Group] = Counter()
+            for (_, group), number in numbers.items():
+                groups[group] += number
+            totals = plugins.group_totals(groups)
+
+            def value(scores: DeviceScores | None, group: Group) -> int:
+                assert scores is not None, "every node has scores"
+                return plugins.device_total(scores, highest) + totals[group]
+
+            best = queue.best(value, exclusion)
             return None if best is None else best[0]
-        feasible = [each for each in queue.known() if not self._is_out(each[0])]
+        feasible = [each for each in queue.known() if not self._is_excluded(each[0])]
         if not feasible:
             return None
         nodes = [node for node, _, _ in feasible]
-        devices = [scores for _, _, scores in feasible]
-        highest = tuple(map(max, zip(*devices, strict=True)))
+        highest = tuple(map(max, zip(*(scores for _, _, scores in feasible), strict=True)))
         ranks = [
-            (-(score + of_all + self.plugins.device_total(scores, highest)), node.pods, node.name)
+            (-(score + of_all + plugins.device_total(scores, highest)), node.pods, node.name)
             for (node, score, scores), of_all in zip(
-                feasible, self.plugins.cluster_scores(nodes), strict=True
+                feasible, plugins.cluster_scores(nodes), strict=True
             )
         ]
         return self.cluster.fleet.get(min(ranks)[2])
 
-    def _value_of_groups(self, numbers: Mapping[tuple[DeviceScores, Group], int]) -> Value:
-        """What devices and groups add to the score of a node, where so many would do."""
-        highest = _highest(numbers, len(self.plugins.device_scorers))
-        groups: Counter[Group] = Counter()
-        for (_, group), number in numbers.items():
-            groups[group] += number
-        totals = self.plugins.group_totals(groups)
-
-        def value(scores: DeviceScores | None, group: Group) -> int:
-            assert scores is not None, "every node has scores"
-            return self.plugins.device_total(scores, highest) + totals[group]
-
-        return value
-
     def on(
         self, node: NodeState, checks: Sequence[tuple[Plugin, Check]]
     ) -> Placed | Unplaced | Refused | Unfinished:
-        """The pod on the node, or why not; Unplaced, if no other can do."""
+        """Try the node; return Unplaced if no other node can take the pod either."""
         refusal = first_refusal(checks, node)
         if refusal is not None:
             words = (refusal.words, *refusal.further)
@@ -309,18 +307,7 @@ class Attempt(msgspec.Struct, frozen=True):
         try:
             outcome = self.cluster.allocator.begin(node.node, wanted)
         except AllocationError as error:
-            remedy = error.remedy or _CORRECT
-            is_of_all = isinstance(error, MissingClassError)
-            where = "" if is_of_all else node.name
-            refused = _for_all(self.pod.wanted, where, Code.ERROR, str(error), remedy)
-            unresolvable = len(self.cluster.fleet) if is_of_all else None
-            told = self._undecidable(error)
-            return Unplaced(
-                told,
-                lambda: iter((refused,)),
-                unresolvable=unresolvable,
-                is_error=not is_of_all,
-            )
+            return self._fail_with_claim(node, error)
         if isinstance(outcome, Allocated):
             return Placed(node.name, self.pod.amounts, outcome.results, tuple(wanted))
         if isinstance(outcome, Search) and self.searches_left > 0:
@@ -329,59 +316,51 @@ class Attempt(msgspec.Struct, frozen=True):
             return Refused((NOT_DECIDED,))
         return Refused((NO_DEVICES,), outcome)
 
-    def _refusals(self) -> Iterator[Refusal]:
-        """Why each of the nodes refuses, once all have done so."""
-        told: dict[NodeRefusal, tuple[Reason, ...]] = {}
-        for node in self.cluster.fleet.states():
-            refusal = first_refusal(self.plugins.checks, node)
-            if refusal is None:
-                yield Refusal(node.name, self._asked(node).reasons)
-                continue
-            if refusal not in told:
-                fact = refusal.fact
-                remedy = refusal.remedy
-                refused = _for_all(self.pod.wanted, node.name, Code.NODE, fact, remedy)
-                told[refusal] = refused.reasons
-            yield Refusal(node.name, told[refusal])
+    def _fail_with_claim(self, node: NodeState, error: AllocationError) -> Unplaced:
+        """Return what is wrong with a claim or a class, and the remedy."""
+        remedy = error.remedy or _CORRECT
+        if isinstance(error, MissingClassError):
+            # kube-scheduler looks for classes before it looks at nodes.
+            nodes = len(self.cluster.fleet)
+            refusal = _refuse_all_claims(self.pod.wanted, "", Code.ERROR, str(error), remedy)
+            message = (
+                f"0/{nodes} nodes are available: request {error.request}: device class "
+                f"{error.name} does not exist. Create it, or correct the deviceClassName in claim "
+                f"{error.claim}"
+            )
+            return Unplaced(message, lambda: iter((refusal,)), unresolvable=nodes)
+        refusal = _refuse_all_claims(self.pod.wanted, node.name, Code.ERROR, str(error), remedy)
+        about = f", about device {error.device}" if error.device not in str(error) else ""
+        return Unplaced(f"{error}{about}; {remedy}", lambda: iter((refusal,)), is_error=True)
 
-    def _unplaced(self, queue: NodeQueue, decided: Sequence[Unsatisfiable]) -> Unplaced:
+    def _refuse_on_all_nodes(
+        self, queue: NodeQueue, decisions: Sequence[Unsatisfiable]
+    ) -> Unplaced:
         nodes = len(self.cluster.fleet)
         words = frozenset(queue.refusals)
         if not nodes:
-            return Unplaced("no nodes available to schedule pods", self._refusals, words=words)
-        refusals, unresolvable = self._counts(queue)
+            return Unplaced("no nodes available to schedule pods", self._explain_nodes, words=words)
+        refusals, unresolvable = self._count_refusals(queue)
         counts = ", ".join(
             sorted(f"{count} {refusal}" for refusal, count in refusals.items() if count)
         )
-        unmet = self._unmet(queue, decided)
-        undecided = self._undecided(queue)
-        message = f"0/{nodes} nodes are available: {counts}.{unmet}{undecided}"
+        devices = self._explain_devices(queue, decisions)
         unresolvable += sum(refusals.get(each, 0) for each in _OF_DEVICES)
-        # A claim that is allocated elsewhere may be let go when who uses it goes.
+        # A claim that is allocated elsewhere may be deallocated when its users end.
         is_helped = unresolvable < nodes or ELSEWHERE in words
         return Unplaced(
-            message,
-            self._refusals,
+            f"0/{nodes} nodes are available: {counts}.{devices}",
+            self._explain_nodes,
             words=words,
             unresolvable=unresolvable,
             is_helped_by_leaving=is_helped,
         )
 
-    def _undecidable(self, error: AllocationError) -> str:
-        """What is wrong with a claim or a class, and how to put it right."""
-        if isinstance(error, MissingClassError):
-            # kube-scheduler looks for classes before it looks at nodes.
-            words = f"request {error.request}: device class {error.name} does not exist"
-            remedy = f"Create it, or correct the deviceClassName in claim {error.claim}"
-            return f"0/{len(self.cluster.fleet)} nodes are available: {words}. {remedy}"
-        about = f", about device {error.device}" if error.device not in str(error) else ""
-        return f"{error}{about}; {error.remedy or _CORRECT}"
-
-    def _counts(self, queue: NodeQueue) -> tuple[Mapping[str, int], int]:
+    def _count_refusals(self, queue: NodeQueue) -> tuple[Mapping[str, int], int]:
         """
-        How many nodes refuse for what; each says what the first filter has against it.
+        Count the nodes by the message of the first filter that refuses.
 
-        And how many of them by a filter that no pod that goes can change.
+        The second value counts the nodes that refuse even if all pods leave them.
         """
         if not self.plugins.cluster_checks:
             return queue.refusals, queue.unresolvable
@@ -396,57 +375,69 @@ class Attempt(msgspec.Struct, frozen=True):
             counts.update(words)
         return counts, unresolvable
 
-    def _unmet(self, queue: NodeQueue, decided: Sequence[Unsatisfiable]) -> str:
-        """Return why the devices of a node do not fit, if possible a node with such devices."""
-        node = queue.first_refusing(NO_DEVICES)
-        if node is None:
-            return ""
+    def _explain_devices(self, queue: NodeQueue, decisions: Sequence[Unsatisfiable]) -> str:
+        """Return why the devices of a node do not fit, and which search stopped at its limit."""
         names = tuple(map(claim_name, self.pod.wanted))
-        if queue.told is None or not queue.told.serves(names):
-            near = next((each for each in decided if has_some(each.reasons)), None)
-            decision = near or next(iter(decided), None) or self._asked(node)
-            queue.told = UnmetClaims.of(decision.node, names, decision.reasons)
-        return queue.told.to(names)
+        message = ""
+        node = queue.first_refusing(NO_DEVICES)
+        if node is not None:
+            if queue.unmet is None or not queue.unmet.applies_to(names):
+                # A node with devices of the kind tells more than one without.
+                near = next((each for each in decisions if has_some(each.reasons)), None)
+                decision = near or next(iter(decisions), None) or self._diagnose(node)
+                queue.unmet = UnmetClaims.of(decision.node, names, decision.reasons)
+            message += queue.unmet.message(names)
+        node = queue.first_refusing(NOT_DECIDED)
+        if node is not None:
+            reason = Undecided(node.name, "", names).reasons[0]
+            about = f", {reason.request}" if reason.request else ""
+            message += f" Node {node.name}, claim {reason.claim}{about}: {reason.message}"
+        return message
 
-    def _asked(self, node: NodeState) -> Unsatisfiable | Undecided:
-        """Return why a node cannot allocate these claims."""
+    def _explain_nodes(self) -> Iterator[Refusal]:
+        """Yield why each node refuses, once all have refused."""
+        reasons: dict[NodeRefusal, tuple[Reason, ...]] = {}
+        for node in self.cluster.fleet.states():
+            refusal = first_refusal(self.plugins.checks, node)
+            if refusal is None:
+                yield Refusal(node.name, self._diagnose(node).reasons)
+                continue
+            if refusal not in reasons:
+                reasons[refusal] = _refuse_all_claims(
+                    self.pod.wanted, node.name, Code.NODE, refusal.fact, refusal.remedy
+                ).reasons
+            yield Refusal(node.name, reasons[refusal])
+
+    def _diagnose(self, node: NodeState) -> Unsatisfiable | Undecided:
+        """Return why the node cannot allocate these claims."""
         try:
             outcome = self.cluster.allocator.begin(node.node, self.pod.wanted_on(node.node))
         except AllocationError as error:
             remedy = error.remedy or _CORRECT
-            refused = _for_all(self.pod.wanted, node.name, Code.ERROR, str(error), remedy)
-            return Unsatisfiable(node.name, "", lambda: refused.reasons)
+            refusal = _refuse_all_claims(self.pod.wanted, node.name, Code.ERROR, str(error), remedy)
+            return Unsatisfiable(node.name, "", lambda: refusal.reasons)
         if isinstance(outcome, Allocated | Search):
-            # A search was given up; how it ended is forgotten, or there is less to search now.
+            # A search stopped at its limit; its end is forgotten, or there is less to search now.
             return Undecided(node.name, "", tuple(map(claim_name, self.pod.wanted)))
         return outcome
 
-    def _undecided(self, queue: NodeQueue) -> str:
-        """Return the message about a search that stopped at its limit."""
-        node = queue.first_refusing(NOT_DECIDED)
-        if node is None:
-            return ""
-        reason = Undecided(node.name, "", tuple(map(claim_name, self.pod.wanted))).reasons[0]
-        about = f", {reason.request}" if reason.request else ""
-        return f" Node {node.name}, claim {reason.claim}{about}: {reason.message}"
+
+def _keep_decision(decision: Unsatisfiable | None, decisions: list[Unsatisfiable]) -> None:
+    # Each decision keeps its whole search in memory.
+    if decision is not None and len(decisions) < _DECISIONS_KEPT_MAX:
+        decisions.append(decision)
 
 
-def _keep(decision: Unsatisfiable | None, decided: list[Unsatisfiable]) -> None:
-    """Each holds on to its search."""
-    if decision is not None and len(decided) < _DECISIONS_KEPT_MAX:
-        decided.append(decision)
-
-
-def _highest(known: Iterable[tuple[DeviceScores, Group]], count: int) -> DeviceScores:
-    """The highest of each of so many scores of devices."""
+def _highest_scores(known: Iterable[tuple[DeviceScores, Group]], count: int) -> DeviceScores:
+    """Return the highest score by each of so many device scorers."""
     scores = [each for each, _ in known]
     return tuple(max((each[place] for each in scores), default=0) for place in range(count))
 
 
-def _for_all(
+def _refuse_all_claims(
     claims: Sequence[ResourceClaim], node: str, code: Code, fact: str, remedy: str
 ) -> Refusal:
-    """The same reason for every claim, or once for a pod that has none."""
+    """Return the same reason for every claim, or once for a pod that has none."""
     reasons = [
         Reason(claim=name, request="", device="", code=code, fact=fact, remedy=remedy)
         for name in [*map(claim_name, claims)] or [""]

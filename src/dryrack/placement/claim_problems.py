@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import ResourceClaim
 
-# As many as the API lets reserve a claim.
+# The API's maximum of reservations for a claim.
 RESERVATIONS_MAX = 256
-# What kube-scheduler says of a claim that so many pods have reserved.
+# kube-scheduler's message for a claim with the maximum of reservations.
 IN_USE = "resourceclaim in use"
 
 
@@ -31,18 +31,15 @@ def claim_problem(claim: ResourceClaim, pod: Pod) -> str:
     name = claim.metadata.name
     if claim.metadata.deletion_timestamp is not None:
         return f'resourceclaim "{name}" is being deleted'
-    if _is_fully_reserved(claim, pod):
-        shared = f'{RESERVATIONS_MAX} pods share "{name}", as many as the API allows'
-        return f"{IN_USE}. {shared}; delete one of them"
-    return ""
-
-
-def _is_fully_reserved(claim: ResourceClaim, pod: Pod) -> bool:
     users = claim.status.reserved_for
     if len(users) < RESERVATIONS_MAX:
-        return False
+        return ""
     group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
-    is_theirs = any(
-        (each.api_group, each.resource, each.name) == (*GROUPS, group) for each in users
-    )
-    return not is_theirs and all(each.uid != pod.metadata.uid for each in users)
+    if any(
+        each.uid == pod.metadata.uid
+        or (each.api_group, each.resource, each.name) == (*GROUPS, group)
+        for each in users
+    ):
+        return ""
+    shared = f'{RESERVATIONS_MAX} pods share "{name}", as many as the API allows'
+    return f"{IN_USE}. {shared}; delete one of them"

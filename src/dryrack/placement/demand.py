@@ -1,11 +1,9 @@
 """
-What a pod asks of a node, in amounts.
+The demand of a pod: the amounts of resources and host ports that it takes from its node.
 
-What containers request together is what quotas count, too (see `kinds.usage`). The overhead of the
-runtime comes on top.
-
-A port of the host is an amount, too: a node has each of them once, and whoever binds one of its
-addresses is in the way of whoever binds all of them.
+The requests of containers are summed as for quotas (see `kinds.usage`); the overhead of the runtime
+is added. A host port is an amount, too: a node has each of them once. A pod that binds a port on
+one address conflicts with a pod that binds it on all addresses.
 """
 
 from __future__ import annotations
@@ -19,9 +17,7 @@ import msgspec
 from dryrack.kinds.quota_usage.pods import needed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from dryrack.kinds.core import Container, Pod
+    from dryrack.kinds.core import Pod
     from dryrack.kinds.quantity import Quantity
 
 PODS = "pods"
@@ -37,105 +33,87 @@ class HostPort(NamedTuple):
     address: str
 
     def conflicts(self, other: HostPort) -> bool:
-        """Whether one node cannot give both; as in Kubernetes, only 0.0.0.0 is any address."""
+        """Return True if one node cannot provide both; as in Kubernetes, 0.0.0.0 is any address."""
         return self[:2] == other[:2] and (
             self.address == other.address or ANY_ADDRESS in (self.address, other.address)
         )
 
 
-# Amounts in billionths, exact; a pod also takes one of the places that a node has for pods.
+# Exact amounts in billionths; a pod also takes one of the node's places for pods.
 Amounts = Mapping[str | HostPort, int]
 Totals = dict[str | HostPort, int]
 
 
 class Demand(NamedTuple):
-    """What a pod takes of a node, and what scores count for it."""
+    """The amounts that a pod takes from a node, and the amounts that scores count for it."""
 
-    # All of the pod that it depends on.
+    # The fields of the pod that the demand depends on.
     key: bytes
     amounts: Amounts
-    # CPU and memory as scores count them: a container that requests none has some, too.
+    # CPU and memory as scores count them, with defaults for containers without requests.
     non_zero: Amounts
 
 
-# What kube-scheduler takes a container for that does not say: 0.1 CPU, and 200 MiB.
+# kube-scheduler's defaults for a container without requests: 0.1 CPU, and 200 MiB.
 _DEFAULT_REQUESTS: Amounts = {"cpu": ONE // 10, "memory": 200 * 2**20 * ONE}
 
 
-# Pods come from few templates at a time: what was worked out for one serves all of its pods.
+# Pods come from few templates at a time: one demand serves all pods of a template.
 _TEMPLATES_MAX = 1024
-_known: dict[bytes, Demand] = {}
+_demands: dict[bytes, Demand] = {}
 encode = msgspec.json.Encoder(enc_hook=attrgetter("text")).encode
 
 
 def demand(pod: Pod) -> Amounts:
-    """Everything the pod takes from a node's allocatable resources."""
+    """Return all amounts that the pod takes from a node's allocatable resources."""
     return demand_of(pod).amounts
 
 
 def demand_of(pod: Pod) -> Demand:
-    """The demand of the pod: one value for all pods that say the same, not to be changed."""
+    """Return the demand of the pod, which equal pods share; it must not be changed."""
     spec = pod.spec
     key = encode(
         (spec.containers, spec.init_containers, spec.resources, spec.overhead, spec.host_network)
     )
-    found = _known.get(key)
-    if found is None:
-        if len(_known) >= _TEMPLATES_MAX:
-            del _known[next(iter(_known))]
-        found = _known[key] = Demand(key, _demand(pod), _non_zero(pod))
-    return found
+    known = _demands.get(key)
+    if known is not None:
+        return known
+    amounts = _sum_requests(pod, {})
+    amounts[PODS] = ONE
+    sidecars = [each for each in spec.init_containers if each.restart_policy == "Always"]
+    for container in (*sidecars, *spec.containers):
+        for port in container.ports:
+            # In the network of the host every port is a host port.
+            number = port.host_port or (port.container_port if spec.host_network else 0)
+            if number > 0:
+                host_port = HostPort(port.protocol or "TCP", number, port.host_ip or ANY_ADDRESS)
+                amounts[host_port] = ONE
+    total = _sum_requests(pod, _DEFAULT_REQUESTS)
+    non_zero = {name: total.get(name, 0) for name in _DEFAULT_REQUESTS}
+    if len(_demands) >= _TEMPLATES_MAX:
+        del _demands[next(iter(_demands))]
+    _demands[key] = Demand(key, amounts, non_zero)
+    return _demands[key]
 
 
-def _demand(pod: Pod) -> Totals:
-    total = _requested(pod, {})
-    total[PODS] = ONE
-    total.update(dict.fromkeys(_host_ports(pod), ONE))
-    return total
-
-
-def _non_zero(pod: Pod) -> Amounts:
-    total = _requested(pod, _DEFAULT_REQUESTS)
-    return {name: total.get(name, 0) for name in _DEFAULT_REQUESTS}
-
-
-def _requested(pod: Pod, defaults: Amounts) -> Totals:
-    total = _while_running(pod, defaults)
+def _sum_requests(pod: Pod, defaults: Amounts) -> Totals:
+    """Return the requests of the pod, with these defaults for each container."""
+    total: Totals = {}
+    for container in pod.spec.containers:
+        _add(total, {**defaults, **_amounts(container.resources.requests)})
+    if pod.spec.init_containers:
+        init = [
+            ({**defaults, **_amounts(each.resources.requests)}, each.restart_policy == "Always")
+            for each in pod.spec.init_containers
+        ]
+        for name in {**total, **{name: 0 for each, _ in init for name in each}}:
+            starting = [(each.get(name, 0), stays) for each, stays in init]
+            total[name] = needed(starting, [total.get(name, 0)], nothing=0)
     if pod.spec.resources is not None:
-        # Requests of the pod as a whole stand for those of its containers.
+        # Requests of the pod as a whole replace those of its containers.
         total.update(_amounts(pod.spec.resources.requests))
     _add(total, _amounts(pod.spec.overhead))
     return total
-
-
-def _host_ports(pod: Pod) -> Iterator[HostPort]:
-    """Of all containers that stay; on the network of the host every port is one of the host."""
-    sidecars = [each for each in pod.spec.init_containers if each.restart_policy == "Always"]
-    for container in (*sidecars, *pod.spec.containers):
-        for port in container.ports:
-            number = port.host_port or (port.container_port if pod.spec.host_network else 0)
-            if number > 0:
-                yield HostPort(port.protocol or "TCP", number, port.host_ip or ANY_ADDRESS)
-
-
-def _while_running(pod: Pod, defaults: Amounts) -> Totals:
-    total: Totals = {}
-    for container in pod.spec.containers:
-        _add(total, {**defaults, **_requests(container)})
-    if not pod.spec.init_containers:
-        return total
-    first = [
-        ({**defaults, **_requests(each)}, each.restart_policy == "Always")
-        for each in pod.spec.init_containers
-    ]
-    for name in {**total, **{name: 0 for each, _ in first for name in each}}:
-        starting = [(each.get(name, 0), stays) for each, stays in first]
-        total[name] = needed(starting, [total.get(name, 0)], nothing=0)
-    return total
-
-
-def _requests(container: Container) -> Amounts:
-    return _amounts(container.resources.requests)
 
 
 def _amounts(quantities: Mapping[str, Quantity]) -> Amounts:

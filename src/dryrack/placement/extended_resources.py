@@ -1,9 +1,9 @@
 """
-Extended resources that devices are given for, node by node.
+Extended resources that devices of a DeviceClass provide, node by node.
 
-Where a node has some of a resource of its own, by a device plugin, that is counted as any other
-amount. Where it has none, devices of the class that stands for the resource are given, by a claim
-that is made for the pod. So each node is asked for a claim of its own.
+If a node has the resource of its own, by a device plugin, it is counted as any other amount.
+Otherwise devices of the class with that resource are allocated, by a claim that is created for the
+pod. So the claim differs from node to node.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExtendedResources:
-    """What a pod asks for in the name of device classes."""
+    """The extended resources of a pod that device classes provide."""
 
     pod: Pod
-    # The class of each resource that one stands for.
+    # The class by resource.
     classes: Mapping[str, DeviceClass]
-    # What is asked of a node that has none of them of its own.
+    # The claim on a node that has none of the resources of its own.
     claim: ResourceClaim
-    # The one that was made for the pod before; it is among the claims of the pod.
+    # The claim that was created for the pod before; it is one of the pod's claims.
     made: ResourceClaim | None
 
     @staticmethod
@@ -40,29 +40,29 @@ class ExtendedResources:
         name: str,
         made: ResourceClaim | None = None,
     ) -> ExtendedResources | None:
-        """None, if no class stands for anything that the pod asks for."""
+        """Return None if no class provides an extended resource that the pod requests."""
         backed = {each: classes[each] for each in asked_for(pod) if each in classes}
         claim = claim_of(pod, backed, name) if backed else None
         return None if claim is None else ExtendedResources(pod, backed, claim, made)
 
     def on(self, node: Node) -> ResourceClaim | None:
-        """The claim that is asked for on the node, None if the node has it all."""
+        """Return the claim on the node, None if the node has all resources of its own."""
         classes = self._classes_on(node)
         if len(classes) == len(self.classes):
             return self.claim
         return claim_of(self.pod, classes, self.claim.metadata.name)
 
     def is_as_made(self, node: Node) -> bool:
-        """Whether the claim that was made before is the one that the node would be asked for."""
-        asked = self.on(node)
+        """Return True if the existing claim is the one for this node."""
+        claim = self.on(node)
         return (
             self.made is not None
-            and asked is not None
-            and asked.spec.devices.requests == self.made.spec.devices.requests
+            and claim is not None
+            and claim.spec.devices.requests == self.made.spec.devices.requests
         )
 
     def mappings_on(self, node: Node) -> tuple[ContainerExtendedResourceRequest, ...]:
-        """Which containers have their devices from which requests of the claim."""
+        """Return the requests of the claim for each resource of each container."""
         return request_mappings(self.pod, self._classes_on(node))
 
     def _classes_on(self, node: Node) -> Mapping[str, DeviceClass]:

@@ -1,10 +1,10 @@
 """
-All nodes of a cluster, with what is left on each.
+All nodes of a cluster, with the pods on each.
 
-Each pod stands on at most one node, once. Pods on a node that nobody knows (any longer) are
-remembered, because the two are told by different watches. For every kind of pod that was placed
-lately the fleet remembers where such pods may still find room (see `node_queue`), and is told what
-happened that could help.
+Each pod is on at most one node. Pods on a node that does not exist (yet, or any more) are kept,
+because pods and nodes arrive by different watches. For every kind of pod that was placed lately the
+fleet keeps a queue of the nodes that may take such pods (see `node_queue`), and notes the events
+that could help.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ def _no_pools(_node: Node) -> Sequence[NodePool]:
 
 
 class Fleet:
-    """Nodes by name, with the pods on them."""
+    """The nodes by name, with the pods on them."""
 
     def __init__(self) -> None:
         self._states: dict[str, NodeState] = {}
-        # Changes whenever a node comes, goes, or gets other labels.
+        # Changes whenever a node is added, removed, or gets other labels.
         self.nodes_version = 0
-        # Nodes that are not there, with the pods that are said to be on them.
+        # Nodes that do not exist, with the pods that are bound to them.
         self._absent: dict[str, NodeState] = {}
         self._places: dict[Hashable, str] = {}
         self._users: dict[str, dict[Hashable, None]] = {}
-        # How many of the pods have which priority.
+        # The number of pods by priority.
         self.priorities: Counter[int] = Counter()
         self._queues: dict[Kind, NodeQueue] = {}
-        # How many of which pods are where, for those who ask about other pods.
+        # Numbers of pods by domain, for plugins that look at other pods.
         self.pods = PodIndex(self._states)
-        # The devices that a node is offered; whoever gives them out knows.
+        # Returns the devices that a node can use; the allocator sets it.
         self.pools_on: Callable[[Node], Sequence[NodePool]] = _no_pools
-        # What is known besides: labels of namespaces, images and taints, owners of pods, volumes.
+        # Labels of namespaces, images and taints of nodes, selectors of owners, and volumes.
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.nodes = NodeIndex()
         self.owners = OwnerSelectors()
@@ -65,15 +65,15 @@ class Fleet:
         return len(self._states)
 
     def get(self, name: str) -> NodeState | None:
-        """The state of a node that is there."""
+        """Return the state of an existing node."""
         return self._states.get(name)
 
     def states(self) -> Sequence[NodeState]:
-        """All that are there, by name."""
+        """Return the states of all nodes, by name."""
         return [self._states[name] for name in sorted(self._states)]
 
     def put(self, node: Node) -> None:
-        """The node is there, as it is now."""
+        """Add or replace a node."""
         name = node.metadata.name
         state = self._states.get(name)
         if state is None or state.node.metadata.labels != node.metadata.labels:
@@ -86,31 +86,31 @@ class Fleet:
         self.reopen((name,))
 
     def drop(self, name: str) -> None:
-        """The node is gone; the pods on it are remembered."""
+        """Remove a node; the pods on it are kept."""
         state = self._states.pop(name, None)
         self.nodes_version += 1
         if state is not None and state.occupants:
             self._absent[name] = state
         self.nodes.drop(name)
         self.pods.drop(name)
-        # So that nobody counts it among those that refuse.
+        # Queues must not count it among the nodes that refuse.
         self.reopen((name,))
 
     def node_of(self, pod: Hashable) -> str:
-        """The node that the pod is on, empty if there is none."""
+        """Return the node of the pod, empty if it is on none."""
         return self._places.get(pod, "")
 
     def occupant(self, pod: Hashable) -> Occupant | None:
-        """The pod, if it is on a node."""
+        """Return the pod if it is on a node."""
         node = self._places.get(pod)
         return None if node is None else self._state(node).occupants[pod]
 
     def users(self, claim: str) -> Collection[Hashable]:
-        """The pods on nodes that have the claim."""
+        """Return the pods on nodes that use the claim."""
         return self._users.get(claim, {}).keys()
 
     def add_pod(self, pod: Hashable, node: str, occupant: Occupant) -> None:
-        """The pod is on the node from now on, and nowhere else."""
+        """Put the pod on the node, and remove it from any other."""
         if self._places.get(pod) == node and self.occupant(pod) == occupant:
             return
         self.remove_pod(pod)
@@ -125,7 +125,7 @@ class Fleet:
             queue.touch(node)
 
     def remove_pod(self, pod: Hashable) -> bool:
-        """The pod is on no node; whether it was on one."""
+        """Remove the pod from its node; return True if it was on one."""
         occupant = self.occupant(pod)
         node = self._places.pop(pod, "")
         if occupant is None:
@@ -136,7 +136,9 @@ class Fleet:
         if not state.occupants:
             self._absent.pop(node, None)
         for claim in occupant.claims:
-            _discard(self._users, claim, pod)
+            del self._users[claim][pod]
+            if not self._users[claim]:
+                del self._users[claim]
         if node in self._states:
             self.pods.change(state, occupant, -1)
         self.reopen((node,))
@@ -155,39 +157,33 @@ class Fleet:
         group: Callable[[NodeState], Group],
     ) -> NodeQueue:
         """
-        Where pods of a kind may find room; of the kinds that were asked about last.
+        Return the queue of nodes for pods of a kind; the queues of the last kinds are kept.
 
-        `score` and `group` are those of a node by itself, for every pod of the kind.
+        `score` and `group` hold for a node by itself, for every pod of the kind.
         """
-        found = self._queues.pop(kind, None)
-        if found is None:
-            found = self._alike(kind[0], group) or NodeQueue(self._states, score, group)
-        self._queues[kind] = found
+        queue = self._queues.pop(kind, None)
+        if queue is None:
+            # Pods that only group nodes otherwise are refused by the same nodes.
+            base = (other for key, other in self._queues.items() if key[0] == kind[0])
+            first = next(base, None)
+            if first is not None:
+                queue = first.copy_with_groups(group)
+            else:
+                queue = NodeQueue(self._states, score, group)
+        self._queues[kind] = queue
         if len(self._queues) > KINDS_MAX:
             del self._queues[next(iter(self._queues))]
-        return found
-
-    def _alike(self, base: Hashable, group: Callable[[NodeState], Group]) -> NodeQueue | None:
-        """What is known of pods that only group nodes otherwise."""
-        alike = (queue for kind, queue in self._queues.items() if kind[0] == base)
-        found = next(alike, None)
-        return None if found is None else found.regrouped(group)
+        return queue
 
     def reopen(self, names: Iterable[str] | None) -> None:
-        """Something happened that could help those whom these nodes refused; None is all nodes."""
+        """Note an event that could help pods that these nodes refused; None is all nodes."""
         if names is None:
             self.reopen_all()
             return
-        there = tuple(names)
+        nodes = tuple(names)
         for each in self._queues.values():
-            each.reopen(there)
+            each.reopen(nodes)
 
     def reopen_all(self) -> None:
-        """Something happened that could help anybody anywhere."""
+        """Note an event that could help any pod on any node."""
         self._queues.clear()
-
-
-def _discard(groups: dict[str, dict[Hashable, _Value]], group: str, member: Hashable) -> None:
-    del groups[group][member]
-    if not groups[group]:
-        del groups[group]

@@ -1,18 +1,18 @@
 """
-The scheduling framework: what a plugin is, and which of them a profile asks.
+The scheduling framework: plugins, and the profiles that combine them.
 
-A plugin is one small pure function per extension point. Each looks at the pod once (PreFilter,
-PreScore) and answers with something that is asked of nodes (Filter, Score), or with None if it has
-nothing to say about such a pod, as upstream's Skip:
+A plugin is one small pure function per extension point. The function looks at the pod once
+(PreFilter, PreScore) and returns a function that is called for nodes (Filter, Score), or None if
+the plugin does not apply to such a pod, as upstream's Skip:
 
     def filter(pod: PodConstraints, fleet: Fleet, args: Args) -> Check | None
     def score(pod: PodConstraints, fleet: Fleet, args: Args) -> Scorer | None
 
-What a node answers by itself is remembered until something happens on that node, for all pods with
-the same signature, and costs nothing then. So a filter says if it `sees_cluster`, and a scorer is
-one of three: a `NodeScorer` looks at one node, a `DeviceScorer` at the devices that a node would
-give, a `ClusterScorer` at all nodes that are left. A pod that a plugin `sees_cluster` or a
-`ClusterScorer` has something to say about is held against every node, unless nodes come in groups
+The answer of a plugin that looks at one node is remembered until an event on that node, for all
+pods with the same signature, and costs nothing then. So a filter declares if it `sees_cluster`, and
+a scorer is one of three: a `NodeScorer` looks at one node, a `DeviceScorer` at the devices that a
+node would allocate, a `ClusterScorer` at all feasible nodes. If a plugin that `sees_cluster` or a
+`ClusterScorer` applies to a pod, every node is looked at, unless the plugin groups nodes
 (`GroupedCheck`, `NodeGroups`): then only the best of each group is.
 """
 
@@ -38,22 +38,22 @@ SCORE_MAX = 100
 
 Answer = TypeVar("Answer")
 Args: TypeAlias = Mapping[str, Any]
-# Why the node does not take the pod, None if nothing is in the way.
+# Returns why the node does not take the pod, None if the filter accepts the node.
 Check: TypeAlias = "Callable[[NodeState], NodeRefusal | None]"
 
 
 class PluginError(DryrackError):
-    """A plugin that does not keep its contract; no node can help."""
+    """A plugin breaks its contract; the pod cannot be placed on any node."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupedCheck:
-    """A check that sees the cluster, and says the same of all nodes of a group."""
+    """A check that sees the cluster, and has the same answer for all nodes of a group."""
 
     check: Check
     # Equal for pods that group nodes alike.
     key: Hashable
-    # Of a node by itself.
+    # Returns the group of a node; depends on that node alone.
     group: Callable[[NodeState], Hashable]
 
     def __call__(self, node: NodeState) -> NodeRefusal | None:
@@ -69,30 +69,30 @@ class NodeScorer:
 
 @dataclass(frozen=True, slots=True)
 class DeviceScorer:
-    """The score of a node by the devices that its claims would be given there, in order."""
+    """The score of a node by the allocations that the claims would get there, in order."""
 
     score: Callable[[NodeState, Sequence[AllocationResult]], int]
-    # The highest that there can be.
+    # The highest possible score.
     most: int = SCORE_MAX
-    # Whether the highest of all nodes counts as 100 (upstream's NormalizeScore).
+    # Whether the highest score of all nodes counts as 100 (upstream's NormalizeScore).
     is_relative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class NodeGroups:
-    """Nodes of a group have the same score; groups are held against each other."""
+    """A scorer that compares groups of nodes; all nodes of a group have the same score."""
 
     # Equal for pods that group nodes alike.
     key: Hashable
-    # Of a node by itself.
+    # Returns the group of a node; depends on that node alone.
     group: Callable[[NodeState], Hashable]
-    # The score of each group, by how many nodes are in it.
+    # Returns the score of each group, from the number of nodes in it.
     scores: Callable[[Mapping[Any, int]], Mapping[Any, int]]
 
     def scorer(self) -> ClusterScorer:
-        return ClusterScorer(self._of_nodes, self)
+        return ClusterScorer(self._score_nodes, self)
 
-    def _of_nodes(self, nodes: Sequence[NodeState]) -> Sequence[int]:
+    def _score_nodes(self, nodes: Sequence[NodeState]) -> Sequence[int]:
         groups = [self.group(node) for node in nodes]
         scores = self.scores(Counter(groups))
         return [scores[group] for group in groups]
@@ -100,10 +100,10 @@ class NodeGroups:
 
 @dataclass(frozen=True, slots=True)
 class ClusterScorer:
-    """The scores of all nodes that are left, normalized: each is held against the others."""
+    """The normalized scores of all feasible nodes, which are compared with each other."""
 
     scores: Callable[[Sequence[NodeState]], Sequence[int]]
-    # Where few things about a node matter; then not every node has to be looked at.
+    # Given if the score depends on few properties of a node: then not every node is looked at.
     groups: NodeGroups | None = None
 
 
@@ -114,10 +114,10 @@ ScoreFunction: TypeAlias = "PluginFunction[Scorer]"
 
 
 def whole_pod(pod: PodConstraints) -> Hashable:
-    """A signature that is true of every plugin: all that a pod says but its name."""
+    """Return a signature that is valid for every plugin: the whole pod except its name."""
     metadata = pod.pod.metadata
-    said = (metadata.namespace, metadata.labels, metadata.annotations, pod.pod.spec)
-    return msgspec.json.encode(said, enc_hook=str, order="deterministic")
+    content = (metadata.namespace, metadata.labels, metadata.annotations, pod.pod.spec)
+    return msgspec.json.encode(content, enc_hook=str, order="deterministic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,25 +127,24 @@ class Plugin:
     name: str
     filter: FilterFunction | None = None
     score: ScoreFunction | None = None
-    # The only nodes that can do, by name, if a pod names some (upstream's PreFilterResult).
+    # Returns the only nodes that the pod allows, by name, if it names some (PreFilterResult).
     names: Callable[[PodConstraints], frozenset[str] | None] | None = None
     # Whether the filter's answer about a node depends on other nodes, or the pods on them.
     sees_cluster: bool = False
-    # All of a pod that its answers depend on (upstream's SignPod): nodes treat pods that have it
-    # in common alike.
+    # Returns the part of a pod that the answers depend on (upstream's SignPod).
     sign: Callable[[PodConstraints], Hashable] = whole_pod
-    # Whether its functions look at nothing but what `PodConstraints.template` is made of, so that
-    # what they answer for one pod of a template serves all.
+    # Whether its functions use only the fields in `PodConstraints.template`, so that their answer
+    # for one pod holds for all pods of the template.
     of_template: bool = False
 
 
-# A plugin, the weight of its score, the function that is called, its arguments, and what it says of
+# A plugin, the weight of its score, the function that is called, its arguments, and its answer for
 # every pod of a template, None if it has to be called.
 PluginCall: TypeAlias = "tuple[Plugin, int, PluginFunction[Answer], Args, Answer | None]"
 
 
 class PluginCalls(NamedTuple):
-    """What is called for a pod, in this order."""
+    """The plugins that are called for a pod, in this order."""
 
     filters: Sequence[PluginCall[Check]]
     scores: Sequence[PluginCall[Scorer]]
@@ -155,21 +154,21 @@ class PluginCalls(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
-    """What a profile of a KubeSchedulerConfiguration comes to."""
+    """The plugins of one profile of a KubeSchedulerConfiguration."""
 
     scheduler_name: str = "default-scheduler"
-    # In the order in which they are asked.
+    # In the order in which they are called.
     filters: tuple[Plugin, ...] = ()
     # With their weights.
     scores: tuple[tuple[Plugin, int], ...] = ()
     # By the name of the plugin.
     args: Mapping[str, Args] = field(default_factory=dict)
-    # Those that are on of what the scheduler does itself, such as preemption.
+    # The enabled plugins that the scheduler itself implements, such as preemption.
     scheduler_plugins: frozenset[str] = frozenset()
-    # All that is called, and what of it is left for pods of a template (see `active_plugins`).
+    # All calls, and those that remain for pods of a template (see `active_plugins`).
     calls: PluginCalls = field(init=False)
     calls_by_template: dict[PodTemplate, PluginCalls] = field(init=False, default_factory=dict)
-    # Filters that may name the only nodes that can do.
+    # Filters that may name the only allowed nodes.
     naming: tuple[Plugin, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -182,22 +181,22 @@ class Profile:
         object.__setattr__(self, "naming", naming)
 
     def has(self, name: str) -> bool:
-        """Whether a plugin is on, at any point."""
-        asked = (plugin.name for plugin in (*self.filters, *(each for each, _ in self.scores)))
-        return name in self.scheduler_plugins or name in asked
+        """Return True if a plugin is enabled at any extension point."""
+        plugins = (*self.filters, *(plugin for plugin, _ in self.scores))
+        return name in self.scheduler_plugins or any(each.name == name for each in plugins)
 
     def args_of(self, plugin: Plugin) -> Args:
         return self.args.get(plugin.name, {})
 
 
-def normalized_groups(numbers: Mapping[int, int], *, reverse: bool = False) -> Mapping[int, int]:
-    """As `default_normalize`, of groups that are named by their score."""
+def normalize_groups(numbers: Mapping[int, int], *, reverse: bool = False) -> Mapping[int, int]:
+    """Normalize the scores of groups that are named by their score (see `default_normalize`)."""
     groups = list(numbers)
     return dict(zip(groups, default_normalize(groups, reverse=reverse), strict=True))
 
 
 def default_normalize(scores: Sequence[int], *, reverse: bool = False) -> Sequence[int]:
-    """As upstream's DefaultNormalizeScore: the highest becomes 100, or 0 if it is the worst."""
+    """Scale scores so that the highest is 100, or 0 with `reverse` (DefaultNormalizeScore)."""
     highest = max(scores, default=0)
     if highest == 0:
         return [SCORE_MAX] * len(scores) if reverse else scores

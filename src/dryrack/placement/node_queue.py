@@ -1,23 +1,23 @@
 """
 A priority queue of the nodes that may take pods of one kind, the best in front.
 
-Pods that want the same are refused by the same nodes. So a node that refused one is not asked
-again until something happened there that could help: the node changed, a pod left it, a device
-came free. Nodes that did not refuse come by their score, then by how many pods they have, then by
-name. A node is scored when something happens there. Looking for the best costs the logarithm of
-their number; a refusal is paid once, however many pods there are.
+The same nodes refuse pods with the same requirements. So a node that refused one is not asked again
+until an event on it could help: the node changed, a pod left it, a device became free. Other nodes
+are in the order of their score, then of their number of pods, then of their name. A node is scored
+again after each event on it. Finding the best costs the logarithm of the number of nodes; a refusal
+costs once, however many pods there are.
 
-Where devices have scores, too, a node has to be asked to know its own: nodes are kept apart by what
-they said, and those that were not asked yet, or to which something happened since, count as the
-best that is possible. Where groups of nodes are held against each other, they are kept apart by
-these, too, so that only the first of each has to be looked at.
+If devices have scores, too, a node has to be asked for its own. So nodes with different scores of
+devices are in different heaps, and a node that was not asked since its last event counts as the
+best possible. If groups of nodes are compared, each group has a heap, too, so that only the first
+node of each has to be looked at.
 
-Promise: the answer is that of asking all nodes, because a node never begins to take a pod by what
-it gives away. Where a search was given up that may be otherwise, but the next one would mostly be
-given up as well: such a node counts as one that refused.
+Promise: the answer is that of asking all nodes, because a node that allocates something never
+begins to take a pod by it. After a search that stopped at its limit this may not hold, but the next
+search would mostly stop as well: such a node counts as one that refused.
 
-What one node said for its refusal is kept as long as it refuses, so that nobody has to ask it
-again only to tell others.
+The message of one refusal is kept as long as the node refuses, so that it need not be asked again
+for the messages of other pods.
 """
 
 from __future__ import annotations
@@ -35,44 +35,44 @@ if TYPE_CHECKING:
     from dryrack.placement.active_plugins import DeviceScores, Group
     from dryrack.placement.node_state import NodeState
 
-# The score, negative, the number of pods, and the name: the least is the best.
+# The negative score, the number of pods, and the name: the least is the best.
 _Rank: TypeAlias = tuple[int, int, str]
-# The scores of its devices, None if it has to be asked for them, and its group.
+# The scores of the node's devices, None if it has to be asked for them, and its group.
 _Sort: TypeAlias = "tuple[DeviceScores | None, Group]"
-# From so many on a heap is built anew.
+# From so many stale nodes on, a heap is built again.
 _MANY = 64
 
 
 @dataclass(frozen=True, slots=True)
 class UnmetClaims:
-    """Why a node refused claims of these names, in the words that `explain` has for it."""
+    """The cause for which a node refused claims of these names, in the words of `explain`."""
 
     node: str
     names: tuple[str, ...]
-    # The claim that got stuck, by its place, and what stood in its way.
+    # The position of the claim that does not fit, and the cause.
     index: int
     words: str
 
     @staticmethod
     def of(node: str, names: tuple[str, ...], reasons: Sequence[Reason]) -> UnmetClaims:
         words = ". ".join(each.message for each in brief(reasons))
-        # Those of a claim that is alone may name another that wants the same.
+        # The reasons of a single claim may name another claim with the same requests.
         index = names.index(reasons[0].claim) if reasons and len(names) > 1 else 0
         return UnmetClaims(node, names, index, words)
 
-    def serves(self, names: tuple[str, ...]) -> bool:
-        """Whether it is true of claims of these names, too; those of one pod name each other."""
+    def applies_to(self, names: tuple[str, ...]) -> bool:
+        """Return True if it holds for claims of these names; claims of one pod name each other."""
         return self.names == names or len(names) == 1
 
-    def to(self, names: tuple[str, ...]) -> str:
-        """What claims of these names are told, which want the same."""
+    def message(self, names: tuple[str, ...]) -> str:
+        """Return the message for claims of these names with the same requests."""
         return f" Node {self.node}, claim {names[self.index]}: {self.words}"
 
 
-class Out(NamedTuple):
-    """Nodes that are out of the question for one pod; `by_group`, if all of a group are or none."""
+class Exclusion(NamedTuple):
+    """The nodes that cannot take one pod; `by_group` if it holds for all nodes of a group alike."""
 
-    is_out: Callable[[NodeState], bool]
+    excludes: Callable[[NodeState], bool]
     by_group: bool
 
 
@@ -86,7 +86,7 @@ def _no_group(_node: NodeState) -> Group:
 
 class NodeQueue:
     """
-    The nodes that may do, of those that there are.
+    The nodes of a fleet that may take pods of one kind.
 
     Invariant: every node refused, or is stale, or has its rank in the heap of its sort.
     """
@@ -100,60 +100,63 @@ class NodeQueue:
         self._states = states
         self._score = score
         self._group = group
-        # Nodes to which something happened since they were scored.
+        # Nodes with an event since they were scored.
         self._stale: dict[str, None] = dict.fromkeys(states)
         self._ranks: dict[str, _Rank] = {}
         self._sorts: dict[str, _Sort] = {}
-        # Nodes of which it is not known whether they would take the pod, and how many of each sort
-        # would.
+        # Nodes that were not asked yet, and how many of each sort would take the pod.
         self._unknown: dict[str, None] = {}
         self._numbers: dict[tuple[DeviceScores, Group], int] = {}
-        # Entries that are no longer true go when they are met.
+        # Outdated entries are removed when they come first.
         self._heaps: dict[_Sort, list[_Rank]] = {}
         self._closed: dict[str, tuple[str, ...]] = {}
         self._unresolvable: set[str] = set()
-        # The same by refusal, those that refused first in front.
+        # The closed nodes by refusal, in the order in which they refused.
         self._refusing: dict[str, dict[str, None]] = {}
-        # A node that refuses, and why, as it was told when it did.
-        self.told: UnmetClaims | None = None
+        # The cause of one refusal for want of devices.
+        self.unmet: UnmetClaims | None = None
 
-    def regrouped(self, group: Callable[[NodeState], Group]) -> NodeQueue:
-        """The same for pods that group nodes otherwise: no node has to be asked again."""
-        made = NodeQueue({}, self._score, group)
-        made._states, made._stale, made.told = self._states, dict(self._stale), self.told
-        made._closed, made._unresolvable = dict(self._closed), set(self._unresolvable)
-        made._refusing = {refusal: dict(names) for refusal, names in self._refusing.items()}
+    def copy_with_groups(self, group: Callable[[NodeState], Group]) -> NodeQueue:
+        """Return a copy for pods that group nodes otherwise: no node has to be asked again."""
+        other = NodeQueue({}, self._score, group)
+        other._states = self._states
+        other._stale = dict(self._stale)
+        other._closed = dict(self._closed)
+        other._unresolvable = set(self._unresolvable)
+        other._refusing = {refusal: dict(names) for refusal, names in self._refusing.items()}
+        other.unmet = self.unmet
         for name, rank in self._ranks.items():
             if name in self._stale:
                 continue
             scores = self._sorts[name][0]
             sort = (scores, group(self._states[name]))
-            made._ranks[name], made._sorts[name] = rank, sort
-            made._heaps.setdefault(sort, []).append(rank)
+            other._ranks[name] = rank
+            other._sorts[name] = sort
+            other._heaps.setdefault(sort, []).append(rank)
             if scores is None:
-                made._unknown[name] = None
+                other._unknown[name] = None
             else:
-                known = (scores, sort[1])
-                made._numbers[known] = made._numbers.get(known, 0) + 1
-        for heap in made._heaps.values():
+                key = (scores, sort[1])
+                other._numbers[key] = other._numbers.get(key, 0) + 1
+        for heap in other._heaps.values():
             heapq.heapify(heap)
-        return made
+        return other
 
     def best(
         self,
         value: Callable[[DeviceScores | None, Group], int] | None = None,
-        out: Out | None = None,
+        exclusion: Exclusion | None = None,
     ) -> tuple[NodeState, DeviceScores | None] | None:
         """
-        The first of the nodes, and what is known of its devices; None if all refuse.
+        Return the first node and the scores of its devices, if known; None if all nodes refuse.
 
-        `value` is what devices and groups add to a score; None stands for devices that are not
-        known. `out` are nodes that are passed over, for this time.
+        `value` returns what devices and groups add to a score; its argument is None for unknown
+        devices. Nodes of the `exclusion` are skipped this time.
         """
         self._refresh()
         first: tuple[_Rank, _Sort] | None = None
         for sort in tuple(self._heaps):
-            rank = self._top(sort) if out is None else self._top_within(sort, out)
+            rank = self._top(sort) if exclusion is None else self._top_within(sort, exclusion)
             if rank is None:
                 continue
             if value is not None:
@@ -172,10 +175,10 @@ class NodeQueue:
         self._heaps.pop(sort, None)
         return None
 
-    def _top_within(self, sort: _Sort, out: Out) -> _Rank | None:
+    def _top_within(self, sort: _Sort, exclusion: Exclusion) -> _Rank | None:
         passed = []
-        while (rank := self._top(sort)) is not None and out.is_out(self._states[rank[2]]):
-            if out.by_group:
+        while (rank := self._top(sort)) is not None and exclusion.excludes(self._states[rank[2]]):
+            if exclusion.by_group:
                 rank = None
                 break
             passed.append(heapq.heappop(self._heaps[sort]))
@@ -184,39 +187,45 @@ class NodeQueue:
         return rank
 
     def unknown(self) -> Sequence[NodeState]:
-        """Nodes of which it is not known whether they take the pod, in their order."""
+        """Return the nodes that have not been asked, in their order."""
         self._refresh()
         ranks = sorted(self._ranks[name] for name in self._unknown)
         return [self._states[name] for _, _, name in ranks]
 
     def known(self) -> Sequence[tuple[NodeState, int, DeviceScores]]:
-        """Nodes that would take the pod, with their scores and those of their devices."""
+        """Return the nodes that would take the pod, with their scores and those of devices."""
         return [
             (self._states[name], -self._ranks[name][0], scores)
             for name, (scores, _) in self._sorts.items()
             if scores is not None
         ]
 
-    def numbers(self, out: Out | None = None) -> Mapping[tuple[DeviceScores, Group], int]:
-        """How many nodes would take the pod, by the scores of their devices and their group."""
-        if out is None:
+    def numbers(
+        self, exclusion: Exclusion | None = None
+    ) -> Mapping[tuple[DeviceScores, Group], int]:
+        """Count the nodes that would take the pod, by the scores of devices and the group."""
+        if exclusion is None:
             return self._numbers
-        if out.by_group:
-            within = (sort for sort in self._numbers if self._top_within(sort, out) is not None)
-            return {sort: self._numbers[sort] for sort in within}
-        found: dict[tuple[DeviceScores, Group], int] = {}
+        if exclusion.by_group:
+            return {
+                sort: number
+                for sort, number in self._numbers.items()
+                if self._top_within(sort, exclusion) is not None
+            }
+        counts: dict[tuple[DeviceScores, Group], int] = {}
         for name, (scores, group) in self._sorts.items():
-            if scores is not None and not out.is_out(self._states[name]):
-                found[scores, group] = found.get((scores, group), 0) + 1
-        return found
+            if scores is not None and not exclusion.excludes(self._states[name]):
+                counts[scores, group] = counts.get((scores, group), 0) + 1
+        return counts
 
     def know(self, name: str, scores: DeviceScores) -> None:
-        """The node would take the pod, with devices of these scores."""
+        """Record that the node would take the pod, with devices of these scores."""
         rank = self._ranks[name]
         group = self._sorts[name][1]
         self._forget(name)
         sort = (scores, group)
-        self._ranks[name], self._sorts[name] = rank, sort
+        self._ranks[name] = rank
+        self._sorts[name] = sort
         self._numbers[sort] = self._numbers.get(sort, 0) + 1
         heapq.heappush(self._heaps.setdefault(sort, []), rank)
 
@@ -226,13 +235,13 @@ class NodeQueue:
         if name in self._unknown:
             del self._unknown[name]
         elif sort is not None and sort[0] is not None:
-            known = (sort[0], sort[1])
-            self._numbers[known] -= 1
-            if not self._numbers[known]:
-                del self._numbers[known]
+            key = (sort[0], sort[1])
+            self._numbers[key] -= 1
+            if not self._numbers[key]:
+                del self._numbers[key]
 
     def close(self, name: str, *refusals: str, unresolvable: bool = False) -> None:
-        """The node refuses, and will until it is opened again."""
+        """Record that the node refuses, until it is reopened."""
         self._forget(name)
         if unresolvable:
             self._unresolvable.add(name)
@@ -241,22 +250,22 @@ class NodeQueue:
             self._refusing.setdefault(refusal, {})[name] = None
 
     def touch(self, name: str) -> None:
-        """Something happened on the node that cannot help where it refused."""
+        """Note an event on the node that cannot help pods that it refused."""
         if name not in self._closed:
             self._stale[name] = None
 
     def reopen(self, names: Iterable[str]) -> None:
-        """Something happened on these that could help."""
+        """Note an event on these nodes that could help pods that they refused."""
         for name in names:
             for refusal in self._closed.pop(name, ()):
                 del self._refusing[refusal][name]
-                if self.told is not None and self.told.node == name:
-                    self.told = None
+                if self.unmet is not None and self.unmet.node == name:
+                    self.unmet = None
             self._unresolvable.discard(name)
             self._stale[name] = None
 
     def _refresh(self) -> None:
-        """Scores those to which something happened."""
+        """Score the stale nodes."""
         if not self._stale:
             return
         many = len(self._stale) > _MANY
@@ -268,9 +277,11 @@ class NodeQueue:
             if state is None or name in self._closed:
                 continue
             sort: _Sort = (None, self._group(state))
-            # One value for all nodes of a sort, of which there are few.
-            sort = self._sorts[name] = interned.setdefault(sort, sort)
-            rank = self._ranks[name] = (-self._score(state), state.pods, name)
+            # One value for all nodes of a sort, because there are few sorts.
+            sort = interned.setdefault(sort, sort)
+            rank = (-self._score(state), state.pods, name)
+            self._sorts[name] = sort
+            self._ranks[name] = rank
             self._unknown[name] = None
             heap = self._heaps.setdefault(sort, [])
             if many:
@@ -281,34 +292,31 @@ class NodeQueue:
         self._stale.clear()
         for sort in changed:
             if many or len(self._heaps[sort]) > 2 * len(self._states) + _MANY:
-                self._tidy(sort)
-
-    def _tidy(self, sort: _Sort) -> None:
-        """Leaves the entries of a heap that are true, each once."""
-        true = {rank for rank in self._heaps[sort] if self._ranks.get(rank[2]) == rank}
-        self._heaps[sort] = [rank for rank in true if self._sorts[rank[2]] == sort]
-        heapq.heapify(self._heaps[sort])
+                # Keep each current entry once.
+                current = {rank for rank in self._heaps[sort] if self._ranks.get(rank[2]) == rank}
+                self._heaps[sort] = [rank for rank in current if self._sorts[rank[2]] == sort]
+                heapq.heapify(self._heaps[sort])
 
     def refusals_of(self, name: str) -> tuple[str, ...]:
-        """Why a node refuses; nothing if it does not."""
+        """Return the messages of a node that refuses; nothing if it does not refuse."""
         return self._closed.get(name, ())
 
     def not_closed(self) -> list[NodeState]:
-        """All that are not known to refuse, in the order in which they are to be asked."""
-        found = [state for name, state in self._states.items() if name not in self._closed]
-        return sorted(found, key=lambda state: (state.pods, state.name))
+        """Return the nodes that have not refused, those with the fewest pods first."""
+        states = [state for name, state in self._states.items() if name not in self._closed]
+        return sorted(states, key=lambda state: (state.pods, state.name))
 
     @property
     def refusals(self) -> Mapping[str, int]:
-        """How many nodes refuse for which reason."""
+        """Count the nodes that refuse, by the reason."""
         return {refusal: len(names) for refusal, names in self._refusing.items() if names}
 
     @property
     def unresolvable(self) -> int:
-        """How many nodes refuse for what no pod that goes can change."""
+        """Count the nodes that refuse even if all pods leave them."""
         return len(self._unresolvable)
 
     def first_refusing(self, refusal: str) -> NodeState | None:
-        """Of the nodes that refuse for a reason, the one that was asked first."""
+        """Return the node that was asked first of those that refuse for a reason."""
         names = self._refusing.get(refusal)
         return self._states[next(iter(names))] if names else None

@@ -1,4 +1,4 @@
-"""A node with the pods on it and what is left, and what it says to a pod that it refuses."""
+"""A node with its pods and its free amounts, and the reason for which it refuses a pod."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class NodeState:
-    """A node with the pods on it, and all that they take together."""
+    """A node with the pods on it, and the sum of their requests."""
 
     node: Node
-    # What the pods take together, and what of CPU and memory scores count for them.
+    # The requests of all pods, and CPU and memory as scores count them.
     used: Totals = field(default_factory=dict)
     non_zero: Totals = field(default_factory=dict)
     occupants: dict[Hashable, Occupant] = field(default_factory=dict)
-    # What there is to give, in billionths.
+    # The allocatable amounts, in billionths.
     allocatable: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.replace(self.node)
 
     def replace(self, node: Node) -> None:
-        """The node is like this from now on."""
+        """Replace the Node object."""
         self.node = node
         self.allocatable = {name: each.nanos for name, each in node.status.allocatable.items()}
 
@@ -43,26 +43,20 @@ class NodeState:
         return self.used.get(PODS, 0)
 
     def put(self, key: Hashable, occupant: Occupant) -> None:
-        """The pod, which was not here, is."""
+        """Add a pod that is not on the node yet."""
         self.occupants[key] = occupant
-        self.take(occupant.amounts)
+        _add(self.used, occupant.amounts, 1)
         _add(self.non_zero, occupant.non_zero, 1)
 
     def remove(self, key: Hashable) -> None:
-        """The pod, which was here, is not."""
+        """Remove a pod that is on the node."""
         occupant = self.occupants.pop(key)
-        self.give_back(occupant.amounts)
+        _add(self.used, occupant.amounts, -1)
         _add(self.non_zero, occupant.non_zero, -1)
-
-    def take(self, amounts: Amounts) -> None:
-        _add(self.used, amounts, 1)
-
-    def give_back(self, amounts: Amounts) -> None:
-        _add(self.used, amounts, -1)
 
 
 def _add(total: Totals, amounts: Amounts, sign: int) -> None:
-    """What comes to nothing is left out."""
+    """Add the amounts, or subtract them with sign -1; drop those that become zero."""
     for name, amount in amounts.items():
         left = total.get(name, 0) + sign * amount
         if left:
@@ -72,16 +66,16 @@ def _add(total: Totals, amounts: Amounts, sign: int) -> None:
 
 
 class NodeRefusal(NamedTuple):
-    """Why a node does not take a pod."""
+    """The reason for which a filter refuses a node."""
 
-    # What kube-scheduler says of all nodes that refuse for this.
+    # The message of kube-scheduler for all nodes that refuse for this reason.
     words: str
-    # What is so on this one, and what would have to change.
+    # The state of this node, and what would have to change.
     fact: str
     remedy: str
-    # What it says besides, of a node that refuses for several things.
+    # Further messages, if the node refuses for several reasons.
     further: tuple[str, ...] = ()
-    # Whether it stays so if pods leave the node (upstream's UnschedulableAndUnresolvable).
+    # Whether the node refuses even if pods leave it (upstream's UnschedulableAndUnresolvable).
     is_unresolvable: bool = False
     # Whether the node has too little of a resource.
     is_shortage: bool = False

@@ -1,7 +1,7 @@
 """
-A pod that is on a node, as far as it matters to others: preemption, affinity, spreading.
+An occupant: the part of a pod on a node that preemption, affinity and spreading use.
 
-It is made once, when the pod gets there, and never changes.
+It is created when the pod is added to the node, and never changes.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class Occupant(msgspec.Struct, frozen=True, gc=False):
-    """What a pod takes on its node, and what it says about other pods."""
+    """The amounts that a pod takes on its node, and its requirements about other pods."""
 
     # Namespace and name.
     name: tuple[str, str]
     amounts: Amounts
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     priority: int = 0
-    # What it wants of other pods; one that wants nothing of them has none.
+    # None if the pod has no pod affinity and no pod anti-affinity.
     affinity: Affinity | None = None
-    # When the kubelet took it up; before that, when it was made.
+    # The start time in the status; before the kubelet sets it, the creation time.
     started: str = ""
-    # Namespace and name of each, as "ns/name".
+    # As "namespace/name".
     claims: tuple[str, ...] = ()
     is_terminating: bool = False
     # CPU and memory as scores count them.
@@ -42,7 +42,7 @@ class Occupant(msgspec.Struct, frozen=True, gc=False):
     def of(
         pod: Pod, *, claims: Iterable[str] | None = None, amounts: Amounts | None = None
     ) -> Occupant:
-        """The pod; `claims` and `amounts`, if they are others than the pod itself tells."""
+        """Return the occupant for a pod; `claims` and `amounts` replace those of the pod."""
         metadata = pod.metadata
         affinity = pod.spec.affinity
         if affinity is not None and not (affinity.pod_affinity or affinity.pod_anti_affinity):

@@ -1,4 +1,4 @@
-"""What becomes of a pod: placed, unplaced, or unfinished; and what it is placed in."""
+"""The outcomes of a decision (placed, unplaced, unfinished), and the cluster it is made for."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from dryrack.placement.demand import Amounts
     from dryrack.placement.fleet import Fleet
 
-# What kube-scheduler says of a node whose devices do not do.
+# kube-scheduler's message for a node whose devices do not fit.
 NO_DEVICES = "cannot allocate all claims"
 # Kubernetes counts seconds, the search here counts steps.
 NOT_DECIDED = "timed out trying to allocate devices"
-# And of one that a claim cannot be used on, because it is allocated already.
+# kube-scheduler's message for a node that cannot use a claim which is allocated already.
 ELSEWHERE = "resourceclaim not available on the node"
 
 
@@ -31,21 +31,21 @@ def _none() -> Iterator[Refusal]:
 
 
 class Allocates(Protocol):
-    """Gives devices out; raises `AllocationError`."""
+    """Allocates devices; raises `AllocationError`."""
 
     def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search: ...
 
 
 @runtime_checkable
 class OffersPools(Protocol):
-    """Knows the devices of nodes, as `LiveAllocator` does."""
+    """Returns the devices of nodes, as `LiveAllocator` does."""
 
     def pools_on(self, node: Node) -> Sequence[NodePool]: ...
 
 
 @runtime_checkable
 class FindsDoubtfulNodes(Protocol):
-    """Knows on which nodes giving out devices may end in an error, as `LiveAllocator` does."""
+    """Returns nodes on which an allocation may end in an error, as `LiveAllocator` does."""
 
     def doubtful_nodes(
         self,
@@ -59,7 +59,7 @@ class FindsDoubtfulNodes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a pod is placed in."""
+    """The nodes and the allocator of devices that a pod is placed with."""
 
     fleet: Fleet
     allocator: Allocates
@@ -70,66 +70,66 @@ class Cluster:
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """The pod goes to the node, and its claims get these, in the order they were given."""
+    """The node of the pod, and the allocations of its claims, in the order of the claims."""
 
     node: str
     amounts: Amounts
     allocations: tuple[AllocationResult, ...]
-    # Those that get them; the last may be one for extended resources, which has yet to be made.
+    # The last may be the claim for extended resources, which does not exist yet.
     claims: tuple[ResourceClaim, ...] = ()
 
     @property
     def given(self) -> dict[str, AllocationResult]:
-        """What each claim gets."""
+        """Return the allocation of each claim."""
         return dict(zip(map(claim_name, self.claims), self.allocations, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a node does not take a pod with these claims; no node for what no node can help."""
+    """The reasons for which a node does not take a pod; no node if they hold for every node."""
 
     node: str
     reasons: tuple[Reason, ...]
-    # How far the node is from taking the pod for other reasons than those about devices.
+    # The distance of the node from taking the pod, for reasons other than devices.
     shortage: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """No node takes the pod; `message` says it as kube-scheduler would, and then why."""
+    """No node takes the pod; `message` is that of kube-scheduler, and then the cause."""
 
     message: str
-    # Works out why each node refuses.
+    # Computes why each node refuses.
     _refusals: Callable[[], Iterator[Refusal]] = field(repr=False, compare=False, default=_none)
     # Equal for pods and claims that every node treats alike.
     kind: Hashable = field(repr=False, compare=False, default=None)
-    # What nodes say, each of them once.
+    # The messages of nodes, each once.
     words: frozenset[str] = field(repr=False, compare=False, default=frozenset())
-    # How many nodes kube-scheduler holds for such that preemption cannot help, for want of devices
-    # among them; None where it does not even think of preemption, after an error.
+    # How many nodes preemption cannot help, in kube-scheduler's view (which includes those without
+    # devices); None after an error, when it does not try preemption.
     unresolvable: int | None = field(repr=False, compare=False, default=None)
-    # Whether it may fit when a pod goes from its node, and nothing else happens.
+    # Whether it may fit when a pod leaves its node, without any other event.
     is_helped_by_leaving: bool = field(repr=False, compare=False, default=True)
-    # Whether a plugin or a selector failed: kube-scheduler calls that an error, not a refusal.
+    # Whether a plugin or a selector failed, which kube-scheduler reports as an error.
     is_error: bool = field(repr=False, compare=False, default=False)
 
     @property
     def is_kept_off_by_claims(self) -> bool:
-        """Whether there are nodes that would do but for what a claim was given before."""
+        """Return True if a node would take the pod but for the earlier allocation of a claim."""
         return ELSEWHERE in self.words
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
         """
-        Why each of the nodes refuses, by name; to be read before the cluster changes.
+        Return why each node refuses, by name; to be read before the cluster changes.
 
-        Reasons of a pod with one claim may name another claim that wants the same.
+        The reasons of a pod with one claim may name another claim with the same requests.
         """
         return tuple(self._refusals())
 
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Not all nodes have been asked; a search has to end before one of them can say."""
+    """Not all nodes have been asked, or one of them needs a search to end first."""
 
     search: Search | None = None

@@ -1,14 +1,14 @@
 """
-Where a pod goes: the best of the nodes that take it with all its claims.
+Place a pod on the best of the nodes that take it with all its claims.
 
-The plugins of a profile say which nodes do and which are better (see `framework`); where scores are
-equal the node with the fewest pods is taken, then the first by name: the same cluster always gives
-the same answer. Nodes of which it is known that they refuse are passed over (see `node_queue`).
+The plugins of a profile filter and score nodes (see `framework`). Of nodes with equal scores the
+one with the fewest pods is chosen, then the first by name, so that the same cluster always gives
+the same answer. Nodes that are known to refuse are skipped (see `node_queue`).
 
-`decide` does not take long: it asks a few nodes and stops where a long search would be made. Who
-calls it again, after other work, or after the search, goes on with the cluster as it is by then,
-because what nodes said is remembered. `place` is the same without pauses. The scheduler and the
-what-if both decide by this.
+`decide` does not take long: it asks a few nodes and stops before a long search. Another call, after
+other work or after the search, continues with the cluster as it is by then, because the answers of
+nodes are remembered. `place` is the same without pauses. The scheduler and the what-if both use
+these functions.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ __all__ = [
     "unresolvable_nodes",
 ]
 
-# Each takes half a second. It is one for all nodes that are alike, and one more for a node that
-# changes meanwhile; further nodes count as undecided.
+# A search takes half a second. Equal nodes share one, and a node that changes meanwhile needs one
+# more; after the last search, further nodes count as undecided.
 SEARCHES_MAX = 8
 
 
@@ -69,9 +69,9 @@ def place(
     profile: Profile = DEFAULT_PROFILE,
 ) -> Placed | Unplaced:
     """
-    Where the pod goes with the claims that it wants and those that it has already.
+    Place the pod with claims that are to be allocated and claims that are allocated already.
 
-    `extended` is what it wants beside them by extended resources.
+    `extended` is the additional claim for its extended resources.
     """
     constraints = PodConstraints.of(pod, wanted, allocated, extended=extended)
     searches_left = SEARCHES_MAX
@@ -94,7 +94,7 @@ def decide(
     profile: Profile = DEFAULT_PROFILE,
     searches_left: int = SEARCHES_MAX,
 ) -> Placed | Unplaced | Unfinished:
-    """The same as far as it is known soon."""
+    """Place the pod, or return Unfinished before a long search or after some nodes."""
     constraints = PodConstraints.of(pod, wanted, allocated, extended=extended)
     return attempt(constraints, cluster, profile, searches_left=searches_left)
 
@@ -109,20 +109,20 @@ def place_on(
     extended: ExtendedResources | None = None,
     profile: Profile = DEFAULT_PROFILE,
 ) -> Placed | Refused:
-    """The pod on this very node with all its claims, as the books are now, or why not."""
+    """Place the pod with all its claims on this node, or return why the node refuses it."""
     state = cluster.fleet.get(name)
     if state is None:
         return Refused((f"node {name} not found",))
     constraints = PodConstraints.of(pod, wanted, allocated, extended=extended)
     for searches_left in range(SEARCHES_MAX, -1, -1):
-        tried = attempt_on(state, constraints, cluster, profile, searches_left=searches_left)
-        if isinstance(tried, Placed | Refused):
-            return tried
-        if isinstance(tried, Unplaced):
-            return Refused((tried.message,))
-        if tried.search is None:
+        outcome = attempt_on(state, constraints, cluster, profile, searches_left=searches_left)
+        if isinstance(outcome, Placed | Refused):
+            return outcome
+        if isinstance(outcome, Unplaced):
+            return Refused((outcome.message,))
+        if outcome.search is None:
             break
-        tried.search.finish()
+        outcome.search.finish()
     return Refused((NOT_DECIDED,))
 
 
@@ -135,7 +135,7 @@ def unresolvable_nodes(
     extended: ExtendedResources | None = None,
     profile: Profile = DEFAULT_PROFILE,
 ) -> frozenset[str]:
-    """The nodes that refuse the pod for what no pod that goes can change."""
+    """Return the nodes that refuse the pod even if all pods leave them."""
     constraints = PodConstraints.of(pod, wanted, allocated, extended=extended)
     states = cluster.fleet.states()
     try:
@@ -149,6 +149,6 @@ def unresolvable_nodes(
 def open_nodes(
     constraints: PodConstraints, cluster: Cluster, profile: Profile
 ) -> Sequence[NodeState]:
-    """The nodes of which it is not known that they refuse such a pod for reasons of their own."""
+    """Return the nodes that have not refused a pod with this signature."""
     plugins = ActivePlugins.of(constraints, cluster.fleet, profile)
     return plugins.queue(cluster.fleet).not_closed()

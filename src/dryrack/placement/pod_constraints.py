@@ -1,7 +1,7 @@
 """
-What a pod wants, looked at once: plugins ask it of many nodes.
+The requirements of a pod, parsed once, because plugins check them on many nodes.
 
-Its parts are those that several plugins need; the rest is in the pod.
+It has the parts that several plugins need; the rest is in the pod.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from dryrack.placement.demand import Amounts, Demand
     from dryrack.placement.extended_resources import ExtendedResources
 
-# What the pod takes, and which nodes it chooses, as bytes.
+# The demand of the pod and its selection of nodes, as bytes.
 PodTemplate = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimReach:
-    """Where a claim can be used that is allocated already."""
+    """The nodes that can use a claim that is allocated already."""
 
     claim: str
     selector: NodeSelector
@@ -38,18 +38,18 @@ class ClaimReach:
 
 
 class PodConstraints(msgspec.Struct, frozen=True):
-    """A pod with its claims, and what both want of a node."""
+    """A pod with its claims, and the requirements of both for a node."""
 
     pod: Pod
     demand: Demand
     required_affinity: NodeSelector | None
     affinity: NodeMatcher | None
-    # Claims that are to be allocated, one for extended resources last.
+    # Claims that are to be allocated; the claim for extended resources is last.
     wanted: Sequence[ResourceClaim]
-    # Those that have their devices, and where some of these can be used.
+    # Claims that are allocated, and the nodes of those that not every node can use.
     allocated: Sequence[ResourceClaim]
     reaches: Sequence[ClaimReach]
-    # What it wants by extended resources, where a node has none of them of its own.
+    # The devices for extended resources, on nodes without such resources of their own.
     extended: ExtendedResources | None
 
     @staticmethod
@@ -83,24 +83,24 @@ class PodConstraints(msgspec.Struct, frozen=True):
 
     @property
     def non_zero(self) -> Amounts:
-        """The same with what scores count for containers that request nothing."""
+        """Return CPU and memory with the defaults for containers without requests."""
         return self.demand.non_zero
 
     @property
     def template(self) -> PodTemplate:
-        """Equal for pods that take the same, select nodes alike and tolerate the same."""
+        """Return a key of pods with equal demands, node selections and tolerations."""
         spec = self.pod.spec
         affinity = spec.affinity and spec.affinity.node_affinity
-        chooses = (spec.node_name, spec.node_selector, affinity, spec.tolerations)
-        return self.demand.key, encode((*chooses, tuple(self.by_devices)))
+        selection = (spec.node_name, spec.node_selector, affinity, spec.tolerations)
+        return self.demand.key, encode((*selection, tuple(self.by_devices)))
 
     @property
     def by_devices(self) -> Collection[str]:
-        """Extended resources that devices are given for, on nodes that have none of their own."""
+        """Return the extended resources that devices provide, on nodes without their own."""
         return self.extended.classes.keys() if self.extended is not None else ()
 
     def wanted_on(self, node: Node) -> Sequence[ResourceClaim]:
-        """The claims as the node is asked for them: what it has of its own needs no device."""
+        """Return the claims for a node, which needs no devices for resources of its own."""
         if self.extended is None or self.extended.made is not None:
             return self.wanted
         claim = self.extended.on(node)
@@ -110,26 +110,20 @@ class PodConstraints(msgspec.Struct, frozen=True):
 
     @property
     def only_node(self) -> str:
-        """The node that the pod or a claim is tied to by name, empty if it is not."""
+        """Return the node that the pod or a claim selects by name, empty if there is none."""
         if not self.reaches and self.affinity is None:
             return ""
-        ties = [*(reach.matcher for reach in self.reaches), self.affinity]
-        return next((name for tie in ties if tie is not None and (name := _only_node(tie))), "")
+        for matcher in (*(reach.matcher for reach in self.reaches), self.affinity):
+            for field in matcher.terms[0].fields if matcher and len(matcher.terms) == 1 else ():
+                if field.key == NAME_FIELD and field.operator == "In" and len(field.values) == 1:
+                    return field.values[0]
+        return ""
 
 
 def _reaches(allocated: Sequence[ResourceClaim]) -> Iterator[ClaimReach]:
-    """Some claims can be used anywhere."""
     for claim in allocated:
         allocation = claim.status.allocation
         assert allocation is not None, "a claim that is allocated has its allocation"
         selector = allocation.node_selector
         if selector is not None:
             yield ClaimReach(claim_name(claim), selector, parse_node_selector(selector))
-
-
-def _only_node(reach: NodeMatcher) -> str:
-    if len(reach.terms) == 1:
-        for each in reach.terms[0].fields:
-            if each.key == NAME_FIELD and each.operator == "In" and len(each.values) == 1:
-                return each.values[0]
-    return ""

@@ -1,11 +1,11 @@
 """
-Reservations: room that is kept for a gang that waits, or a pod that others make way for.
+Reservations: capacity that is kept for a waiting gang, or for a pod that preempted others.
 
-They are in the books of the scheduler alone: no other client sees devices of a gang that does not
-run. A reservation is a plan, which may name what is still in use; of that it holds what is free,
-and the rest as soon as it becomes so. It binds those who come later in the queue. Whoever comes
-before, and whoever may be sent away again (backfill), is decided as if it were not there. So the
-books are made right for each decision, as long as anything is reserved.
+They exist in the scheduler alone: no other client sees devices of a gang that does not run. A
+reservation is a plan, which may name devices that are still in use; it holds those that are free,
+and the others as soon as they become free. It binds pods that come later in the queue. Pods that
+come earlier, and pods that may be preempted (backfill), are decided as if it did not exist. So
+while there are reservations, the fleet and the allocator are adjusted before each decision.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.occupant import Occupant
 
-# Room that is kept is no pod, so nobody can send it away.
+# A reservation is no pod, so that it cannot be preempted.
 _NEVER_PREEMPTED = 2**31
-# Whoever has the lesser one comes first.
+# The lesser comes first.
 Order = tuple[int, str]
 
 
 class Planned(Protocol):
-    """A pod, where it is to go, and what its claims are to have."""
+    """A pod with its planned node and the planned allocations of its claims."""
 
     @property
     def node(self) -> str: ...
@@ -44,7 +44,7 @@ class Planned(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What is kept for whom, and how long, in seconds of the caller's clock."""
+    """The capacity that is kept for an owner, until a time on the caller's clock."""
 
     owner: Hashable
     order: Order
@@ -52,13 +52,13 @@ class Reservation:
     expires: float
 
     def entries(self) -> Iterator[tuple[Hashable, Planned, str]]:
-        """The pods of the plan, each with a key and a claim that stand for it in the books."""
+        """Yield the pods of the plan, each with the key and the claim that stand for it."""
         for number, planned in enumerate(self.plan):
             yield ("reserved", self.owner, number), planned, f"reserved/{self.owner}/{number}"
 
 
 class Reservations:
-    """Those of one scheduler, in its books."""
+    """The reservations of one scheduler, which holds them in its fleet and its allocator."""
 
     def __init__(self, fleet: Fleet, allocator: LiveAllocator) -> None:
         self._fleet = fleet
@@ -72,12 +72,12 @@ class Reservations:
         return self._all.get(owner)
 
     def put(self, reservation: Reservation) -> None:
-        """It is kept from the next decision on, and no other of its owner."""
+        """Hold the reservation from the next decision on, instead of another of its owner."""
         self.drop(reservation.owner)
         self._all[reservation.owner] = reservation
 
     def drop(self, owner: Hashable) -> bool:
-        """It is kept no longer; whether it was."""
+        """Release the reservation of the owner; return True if there was one."""
         reservation = self._all.pop(owner, None)
         if reservation is None:
             return False
@@ -85,7 +85,7 @@ class Reservations:
         return True
 
     def expire(self, now: float) -> Sequence[Hashable]:
-        """Drops what has run out; whose it was."""
+        """Release expired reservations; return their owners."""
         owners = [owner for owner, each in self._all.items() if each.expires <= now]
         for owner in owners:
             self.drop(owner)
@@ -93,9 +93,9 @@ class Reservations:
 
     def bind(self, owner: Hashable, order: Order, *, may_go_again: bool = False) -> None:
         """
-        Makes the books right for a decision about this one: with what binds it, and no more.
+        Hold exactly the reservations that bind a decision about this owner.
 
-        Of what is reserved only that is held which is free now, those first who come first.
+        A reservation holds the devices that are free now; earlier ones in the queue come first.
         """
         for each in self._all.values():
             self._release(each)
@@ -103,16 +103,13 @@ class Reservations:
             return
         for each in sorted(self._all.values(), key=lambda reservation: reservation.order):
             if each.owner != owner and each.order <= order:
-                self._hold(each)
-
-    def _hold(self, reservation: Reservation) -> None:
-        for key, planned, claim in reservation.entries():
-            stand_in = changed(planned.occupant, claims=(), priority=_NEVER_PREEMPTED)
-            self._fleet.add_pod(key, planned.node, stand_in)
-            self._allocator.set_allocation(claim, self._free(planned))
+                for key, planned, claim in each.entries():
+                    stand_in = changed(planned.occupant, claims=(), priority=_NEVER_PREEMPTED)
+                    self._fleet.add_pod(key, planned.node, stand_in)
+                    self._allocator.set_allocation(claim, self._free(planned))
 
     def _free(self, planned: Planned) -> AllocationResult | None:
-        """What is planned for all claims of a pod, as far as nobody has it."""
+        """Return the planned devices of all claims of a pod that are not in use."""
         allocations = list(planned.given.values())
         results = [
             result

@@ -1,15 +1,15 @@
 """
-A simulation: what would be if some pods were elsewhere, or gone.
+A simulation: try what happens if some pods are elsewhere, or deleted.
 
-Within it pods come to nodes with the devices of their claims, and others go with theirs, in the
-same books that decisions are made on; at the end everything is as it was, whatever happened. What
-turns out well is done again for real by whoever asked.
+It adds pods to nodes with the devices of their claims, and removes others with theirs, in the same
+fleet and allocator that decisions use. At the end it undoes all changes, whatever happened. The
+caller repeats what succeeded.
 
     with Simulation(cluster) as simulation:
         simulation.remove_pod(victim)
         outcome = place(pod, wanted, allocated, cluster)
 
-Trials nest; an inner one ends first. Nothing else may change the books meanwhile.
+Simulations nest; an inner one ends first. Nothing else may change the cluster meanwhile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
     from dryrack.allocation import AffectedNodes
-    from dryrack.kinds.core import PersistentVolumeClaim, Pod
+    from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import AllocationResult
     from dryrack.placement.occupant import Occupant
     from dryrack.placement.place import Cluster
@@ -38,7 +38,7 @@ _Value = TypeVar("_Value")
 
 @runtime_checkable
 class StoresAllocations(Protocol):
-    """Knows which devices claims have, as `LiveAllocator` does."""
+    """Keeps the allocations of claims, as `LiveAllocator` does."""
 
     def allocation_of(self, claim: str) -> AllocationResult | None: ...
 
@@ -47,7 +47,7 @@ class StoresAllocations(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PodPlacement:
-    """Where a pod was, with the devices of its claims."""
+    """The node of a pod, and the devices of its claims."""
 
     key: Hashable
     occupant: Occupant
@@ -56,7 +56,7 @@ class PodPlacement:
 
 
 class Simulation:
-    """Changes to a cluster that are taken back, the last first."""
+    """Changes to a cluster that are undone at the end, the last first."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._fleet = cluster.fleet
@@ -71,12 +71,12 @@ class Simulation:
         self.rewind()
 
     def rewind(self, steps: int = 0) -> None:
-        """All but the first steps are taken back; `steps` is what `mark` said."""
+        """Undo all but the first steps; `steps` is a value of `mark`."""
         while len(self._undo) > steps:
             self._undo.pop()()
 
     def mark(self) -> int:
-        """How far the trial has come, to rewind to it."""
+        """Return the number of steps so far, to rewind to it."""
         return len(self._undo)
 
     def add_pod(
@@ -86,72 +86,79 @@ class Simulation:
         node: str,
         allocations: Mapping[str, AllocationResult] | None = None,
     ) -> None:
-        """The pod is on the node, and these claims have these devices."""
+        """Put the pod on the node, and allocate these devices to these claims."""
         self._move(key, occupant, node)
         for claim, allocation in (allocations or {}).items():
             self.set_allocation(claim, allocation)
 
     def remove_pod(self, key: Hashable) -> PodPlacement | None:
         """
-        The pod is gone; a claim that no other pod on a node has is free.
+        Remove the pod from its node, and deallocate claims that no other pod on a node uses.
 
-        Answers with where it was, None if it was nowhere.
+        Return its placement, None if it was on no node.
         """
         occupant = self._fleet.occupant(key)
         if occupant is None:
             return None
-        held = ((claim, self._allocator.allocation_of(claim)) for claim in occupant.claims)
-        devices = {claim: allocation for claim, allocation in held if allocation is not None}
-        place = PodPlacement(key, occupant, self._fleet.node_of(key), devices)
+        devices = {
+            claim: allocation
+            for claim in occupant.claims
+            if (allocation := self._allocator.allocation_of(claim)) is not None
+        }
+        placement = PodPlacement(key, occupant, self._fleet.node_of(key), devices)
         self._move(key, None, "")
         for claim in occupant.claims:
             if not self._fleet.users(claim):
                 self.set_allocation(claim, None)
-        return place
+        return placement
 
-    def put_back(self, place: PodPlacement) -> None:
-        """The pod is again where it was, with what it had."""
-        self.add_pod(place.key, place.occupant, place.node, place.devices)
+    def put_back(self, pod: PodPlacement) -> None:
+        """Put a removed pod back on its node, with its devices."""
+        self.add_pod(pod.key, pod.occupant, pod.node, pod.devices)
 
     def set_allocation(self, claim: str, allocation: AllocationResult | None) -> None:
-        """The claim has these devices, or none."""
+        """Allocate these devices to the claim, or deallocate it."""
         before = self._allocator.allocation_of(claim)
-        self._undo.append(partial(self._hold, claim, before))
-        self._hold(claim, allocation)
+        self._undo.append(partial(self._allocate, claim, before))
+        self._allocate(claim, allocation)
 
     def keep_volumes(self, pod: Pod, node: str) -> None:
         """
-        Keep the volumes that the pod gets on the node from other pods.
+        Reserve the volumes that the pod gets on the node.
 
-        A claim whose volume has to be made remembers the node, as it does when the pod is bound.
+        A claim whose volume has to be provisioned gets the annotation of the selected node, as it
+        does when the pod is bound.
         """
         volumes = self._fleet.volumes
         state = self._fleet.get(node)
         waiting = list(volumes.waiting(pod)) if pod.spec.volumes else []
         if not waiting or state is None:
             return
-        found = VolumeOffers(volumes, waiting).on(state.node.metadata)
-        if isinstance(found, Unbindable):
+        offered = VolumeOffers(volumes, waiting).on(state.node.metadata)
+        if isinstance(offered, Unbindable):
             return
-        for key, volume in found.items():
+        for key, volume in offered.items():
             if volume:
-                self._change(volumes.assumed, volume, key)
+                self._change_entry(volumes.assumed, volume, key)
             else:
-                self._change(volumes.claims, key, _made_on(node, volumes.claims[key]))
+                claim = volumes.claims[key]
+                annotations = {**claim.metadata.annotations, SELECTED_NODE: node}
+                metadata = changed(claim.metadata, annotations=annotations)
+                self._change_entry(volumes.claims, key, changed(claim, metadata=metadata))
 
-    def _change(self, entries: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+    def _change_entry(self, entries: dict[_Key, _Value], key: _Key, value: _Value) -> None:
         if key in entries:
             self._undo.append(partial(entries.__setitem__, key, entries[key]))
         else:
             self._undo.append(partial(entries.pop, key))
         entries[key] = value
 
-    def _hold(self, claim: str, allocation: AllocationResult | None) -> None:
+    def _allocate(self, claim: str, allocation: AllocationResult | None) -> None:
         self._fleet.reopen(self._allocator.set_allocation(claim, allocation))
 
     def _move(self, key: Hashable, occupant: Occupant | None, node: str) -> None:
-        before = self._fleet.occupant(key), self._fleet.node_of(key)
-        self._undo.append(partial(self._put, key, *before))
+        before = self._fleet.occupant(key)
+        self._undo.append(partial(self._put, key, before, self._fleet.node_of(key)))
         self._put(key, occupant, node)
 
     def _put(self, key: Hashable, occupant: Occupant | None, node: str) -> None:
@@ -159,8 +166,3 @@ class Simulation:
             self._fleet.remove_pod(key)
         else:
             self._fleet.add_pod(key, node, occupant)
-
-
-def _made_on(node: str, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    annotations = {**claim.metadata.annotations, SELECTED_NODE: node}
-    return changed(claim, metadata=changed(claim.metadata, annotations=annotations))

@@ -1,8 +1,8 @@
 """
-The trace of a decision: what every plugin says of every node about one pod.
+The trace of a decision: the answer of every plugin about every node for one pod.
 
-Every node is asked everything, with nothing remembered, so it is the definition of what `place`
-decides quickly; and nothing is written down where nobody wants to see it.
+It calls every plugin for every node, without remembered answers. So it defines the decision that
+`place` makes quickly. `place` itself records nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PluginScore:
-    """What a plugin gives a node, from 0 to 100, and what that counts."""
+    """The score of a node by a plugin, from 0 to 100, and the weight of the plugin."""
 
     plugin: str
     score: int
@@ -41,11 +41,11 @@ class PluginScore:
 
 @dataclass(slots=True)
 class NodeTrace:
-    """What plugins say of a node, in the order in which they are asked."""
+    """The answers of plugins about a node, in the order of the calls."""
 
     node: str
     passed: list[str] = field(default_factory=list)
-    # The one that refuses, and its words; empty, if none does.
+    # The plugin that refuses, and its message; empty if none refuses.
     refused_by: str = ""
     refusal: str = ""
     scores: list[PluginScore] = field(default_factory=list)
@@ -55,7 +55,7 @@ class NodeTrace:
         return sum(each.score * each.weight for each in self.scores)
 
     def document(self) -> dict[str, Any]:
-        """The trace as programs read it."""
+        """Return the trace as programs read it."""
         verdicts = [{"plugin": plugin, "verdict": "passed"} for plugin in self.passed]
         if self.refused_by:
             refused = {"plugin": self.refused_by, "verdict": "refused", "reason": self.refusal}
@@ -69,7 +69,7 @@ class NodeTrace:
 
 @dataclass(frozen=True, slots=True)
 class DecisionTrace:
-    """All nodes by name, and the one that is chosen, empty if none takes the pod."""
+    """The traces of all nodes by name, and the chosen node, empty if none takes the pod."""
 
     pod: str
     scheduler_name: str
@@ -77,7 +77,7 @@ class DecisionTrace:
     chosen: str
 
     def document(self) -> dict[str, Any]:
-        """The trace as programs read it."""
+        """Return the trace as programs read it."""
         return {
             "pod": self.pod,
             "schedulerName": self.scheduler_name,
@@ -95,50 +95,50 @@ def trace(
     extended: ExtendedResources | None = None,
     profile: Profile = DEFAULT_PROFILE,
 ) -> DecisionTrace:
-    """What `place` decides, and all that speaks for it; raises `PluginError`, `AllocationError`."""
+    """Return the decision of `place` with its causes; raises `PluginError`, `AllocationError`."""
     constraints = PodConstraints.of(pod, wanted, allocated, extended=extended)
     plugins = ActivePlugins.of(constraints, cluster.fleet, profile)
     traces = {node.name: NodeTrace(node.name) for node in cluster.fleet.states()}
-    feasible = list(_feasible(plugins, cluster, traces))
+    feasible = list(_filter_nodes(plugins, cluster, traces))
     if feasible:
-        _score(plugins, feasible, traces)
+        _score_nodes(plugins, feasible, traces)
     ranks = [(-traces[node.name].total, node.pods, node.name) for node, _ in feasible]
     name = pod.full_name
     chosen = min(ranks)[2] if ranks else ""
     return DecisionTrace(name, profile.scheduler_name, tuple(traces.values()), chosen)
 
 
-def _feasible(
+def _filter_nodes(
     plugins: ActivePlugins, cluster: Cluster, traces: dict[str, NodeTrace]
 ) -> Iterator[tuple[NodeState, Sequence[AllocationResult]]]:
-    """The nodes that take the pod, with the devices that they would give."""
+    """Yield the nodes that take the pod, with the allocations of its claims there."""
     for node in cluster.fleet.states():
-        it = traces[node.name]
+        trace = traces[node.name]
         for plugin, check in plugins.checks:
             refusal = call(plugin, check, node)
             if refusal is not None:
-                # A plugin that names nodes is asked of those as well.
-                it.passed = [each for each in it.passed if each != plugin.name]
-                it.refused_by = plugin.name
-                it.refusal = ", ".join((refusal.words, *refusal.further))
+                # A plugin that names nodes has passed before, by the names.
+                trace.passed = [each for each in trace.passed if each != plugin.name]
+                trace.refused_by = plugin.name
+                trace.refusal = ", ".join((refusal.words, *refusal.further))
                 break
-            if plugin.name not in it.passed:
-                it.passed.append(plugin.name)
-        if it.refused_by:
+            if plugin.name not in trace.passed:
+                trace.passed.append(plugin.name)
+        if trace.refused_by:
             continue
-        given = _devices(plugins.pod, cluster, node)
-        if isinstance(given, str):
-            it.passed = [each for each in it.passed if each != DYNAMIC_RESOURCES.name]
-            it.refused_by = DYNAMIC_RESOURCES.name
-            it.refusal = given
+        results = _allocate(plugins.pod, cluster, node)
+        if isinstance(results, str):
+            trace.passed = [each for each in trace.passed if each != DYNAMIC_RESOURCES.name]
+            trace.refused_by = DYNAMIC_RESOURCES.name
+            trace.refusal = results
         else:
-            yield node, given
+            yield node, results
 
 
-def _devices(
+def _allocate(
     pod: PodConstraints, cluster: Cluster, node: NodeState
 ) -> Sequence[AllocationResult] | str:
-    """What the node would give, or why it does not."""
+    """Return the allocations of the pod's claims on the node, or why there are none."""
     wanted = pod.wanted_on(node.node)
     if not wanted:
         return ()
@@ -155,11 +155,12 @@ def _devices(
     return NOT_DECIDED if isinstance(outcome, Search | Undecided) else NO_DEVICES
 
 
-def _score(
+def _score_nodes(
     plugins: ActivePlugins,
     feasible: Sequence[tuple[NodeState, Sequence[AllocationResult]]],
     traces: dict[str, NodeTrace],
 ) -> None:
+    """Add the score of each plugin to the traces of the feasible nodes."""
     nodes = [node for node, _ in feasible]
     columns = [
         (plugin.name, weight, [call(plugin, scorer.score, node) for node in nodes])
@@ -170,7 +171,7 @@ def _score(
         for plugin, weight, scorer in plugins.cluster_scorers
     ]
     for plugin, weight, scorer in plugins.device_scorers:
-        raw = [call(plugin, scorer.score, node, given) for node, given in feasible]
+        raw = [call(plugin, scorer.score, node, results) for node, results in feasible]
         highest = max(raw, default=0)
         if scorer.is_relative and highest:
             raw = [SCORE_MAX * each // highest for each in raw]

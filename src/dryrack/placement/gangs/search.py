@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from dryrack.placement.framework import Profile
     from dryrack.placement.gangs.dialects import Gang
-    from dryrack.placement.gangs.exact import ExactPlacement
     from dryrack.placement.gangs.members import Member, MemberPlaced
     from dryrack.placement.place import Cluster, Refusal
 
@@ -178,21 +177,11 @@ def _place_within(
     if len(placed) >= needed:
         return GangPlaced(placed, lacking, done)
     message = _proof(gang, bound, done, lacking, is_unknown=exact.is_undecided)
-    is_helped = _is_helped_by_leaving(done, lacking, exact)
-    return GangRefused(message, placed, lacking, exact.is_undecided, is_helped, done)
-
-
-def _is_helped_by_leaving(
-    done: PartialPlacement, lacking: Sequence[MemberRefused], exact: ExactPlacement
-) -> bool:
-    """
-    Whether those that do not fit may when a pod goes from its node.
-
-    Members that fit may be where others have to go, because a pod keeps them from elsewhere; but
-    not if all are alike, for then those others are kept from there as well.
-    """
+    # A member that fits may occupy the only node of another member, because a pod blocks its other
+    # nodes. If all members are alike, the pod blocks these nodes for the other member, too.
     is_known = exact.are_alike or not done.placed
-    return not is_known or exact.is_undecided or any(it.is_helped_by_leaving for it in lacking)
+    is_helped = not is_known or exact.is_undecided or any(it.is_helped_by_leaving for it in lacking)
+    return GangRefused(message, placed, lacking, exact.is_undecided, is_helped, done)
 
 
 def place_gang_now(

@@ -45,7 +45,8 @@ class PodIndex:
             found = make()
             for state in self._states.values():
                 found.recount(state)
-            self._listen(found)
+            for namespace in _namespaces(found):
+                self._listening[namespace][id(found)] = found
         self._counts[question] = found
         if len(self._counts) > COUNTS_MAX:
             oldest = self._counts.pop(next(iter(self._counts)))
@@ -83,10 +84,6 @@ class PodIndex:
         self.anti_affinity.add(state, map(Brought, terms.anti_affinity), by)
         self.affinity.add(state, map(Brought, terms.affinity), by)
         self.preferred.add(state, (Brought(*each) for each in terms.preferred), by)
-
-    def _listen(self, counts: PodCounts) -> None:
-        for namespace in _namespaces(counts):
-            self._listening[namespace][id(counts)] = counts
 
     def _ignore(self, counts: PodCounts) -> None:
         for namespace in _namespaces(counts):

@@ -66,7 +66,11 @@ class _WaitingClaim:
             owner = volumes.owner(volume)
             if (owner is not None and owner != self.key) or not _does(volume, self.claim):
                 continue
-            candidate = _candidate(volume)
+            affinity = volume.spec.node_affinity
+            required = None if affinity is None else affinity.required
+            matcher = None if required is None else parse_node_selector(required)
+            size = volume.spec.capacity.get("storage", _NOTHING)
+            candidate = _Candidate(size, volume.metadata.name, matcher)
             if owner is not None and volumes.is_kept(volume, self.claim):
                 self._kept.append(candidate)
             elif owner is None and _is_on_offer(volume, self.claim):
@@ -139,14 +143,6 @@ def _unmade(wish: _WaitingClaim, node: ObjectMeta) -> Unbindable | None:
         remedy = "see allowedTopologies"
         return Unbindable(wish.key, fact, f"{remedy} of its class")
     return None
-
-
-def _candidate(volume: PersistentVolume) -> _Candidate:
-    affinity = volume.spec.node_affinity
-    required = None if affinity is None else affinity.required
-    matcher = None if required is None else parse_node_selector(required)
-    size = volume.spec.capacity.get("storage", _NOTHING)
-    return _Candidate(size, volume.metadata.name, matcher)
 
 
 def _does(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

@@ -12,7 +12,7 @@ from dryrack.kinds.selectors import (
     parse_node_selector,
     strict_node_selector,
 )
-from dryrack.placement.framework import NodeGroups, Plugin, normalized_groups
+from dryrack.placement.framework import NodeGroups, Plugin, normalize_groups
 from dryrack.placement.node_state import NodeRefusal
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _preferred(pod: PodConstraints, _fleet: Fleet, args: Args) -> ClusterScorer 
         labels = node.node.metadata.labels
         return sum(weight for term, weight in wishes if term.matches(labels, node.name))
 
-    return NodeGroups(tuple(wishes), met, normalized_groups).scorer()
+    return NodeGroups(tuple(wishes), met, normalize_groups).scorer()
 
 
 def _added(args: Args) -> NodeAffinity:

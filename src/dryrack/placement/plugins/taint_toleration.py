@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.core import Taint
 from dryrack.kinds.selectors import tolerates_taint, untolerated_taint
-from dryrack.placement.framework import NodeGroups, Plugin, normalized_groups
+from dryrack.placement.framework import NodeGroups, Plugin, normalize_groups
 from dryrack.placement.node_state import NodeRefusal
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _welcome(pod: PodConstraints, fleet: Fleet, _args: Args) -> ClusterScorer | 
         taints = [each for each in node.node.spec.taints if each.effect == _AVOIDED]
         return sum(not any(tolerates_taint(t, each) for t in tolerations) for each in taints)
 
-    return NodeGroups(tolerations, avoided, partial(normalized_groups, reverse=True)).scorer()
+    return NodeGroups(tolerations, avoided, partial(normalize_groups, reverse=True)).scorer()
 
 
 def _tolerations(pod: PodConstraints) -> Hashable:

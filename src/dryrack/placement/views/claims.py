@@ -63,13 +63,6 @@ class ClaimView:
 
 def claims_of(claims: Iterable[ResourceClaim], pods: Iterable[Pod] = ()) -> tuple[ClaimView, ...]:
     """Every claim, by namespace and name."""
-    users = _users(pods)
-    found = [_view(each, users.get(claim_name(each), ())) for each in claims]
-    return tuple(sorted(found, key=lambda each: (each.namespace, each.name)))
-
-
-def _users(pods: Iterable[Pod]) -> Mapping[str, list[str]]:
-    """By claim, the pods that name it and have not ended."""
     users: dict[str, list[str]] = defaultdict(list)
     for pod in pods:
         if pod.status.phase in _DONE:
@@ -78,7 +71,8 @@ def _users(pods: Iterable[Pod]) -> Mapping[str, list[str]]:
             name = named_claim(pod, entry)
             if name:
                 users[f"{pod.metadata.namespace}/{name}"].append(pod.metadata.name)
-    return users
+    found = [_view(each, users.get(claim_name(each), ())) for each in claims]
+    return tuple(sorted(found, key=lambda each: (each.namespace, each.name)))
 
 
 def _view(claim: ResourceClaim, users: Iterable[str]) -> ClaimView:

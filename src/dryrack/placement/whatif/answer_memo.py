@@ -182,15 +182,12 @@ class _Sight:
         self._views: dict[str, tuple[int, tuple[_Pool, ...]]] = {}
         self._classes = memory.number(tuple(memory.number_of_thing(each) for each in classes))
         for each in slices:
-            self._see(each)
-
-    def _see(self, each: ResourceSlice) -> None:
-        pool = (each.spec.driver, each.spec.pool.name)
-        self._stock.setdefault(pool, []).append(self._memory.number_of_thing(each))
-        if each.spec.node_name:
-            self._local.setdefault(each.spec.node_name, {})[pool] = None
-        else:
-            self._shared[pool] = None
+            pool = (each.spec.driver, each.spec.pool.name)
+            self._stock.setdefault(pool, []).append(self._memory.number_of_thing(each))
+            if each.spec.node_name:
+                self._local.setdefault(each.spec.node_name, {})[pool] = None
+            else:
+                self._shared[pool] = None
 
     def change(self, kind: str, claim: str, allocation: AllocationResult) -> None:
         """The claim uses these devices from now on, or releases them; one takes back the other."""

@@ -144,20 +144,16 @@ class _AllCauses:
             for each in told
             for claim in self._claims
         ]
-        missing = self._missing(state)
-        conditions = len(told) - any(each.is_shortage for each in told)
-        devices, distance = self._devices(state)
-        shortage = _NODE_CONDITION * conditions + sum(missing) + distance
-        return Refusal(state.name, (*reasons, *devices), shortage)
-
-    def _missing(self, state: NodeState) -> list[float]:
-        """The share of each resource that the node does not have left."""
         shares = []
         for name, amount in self._asked.items():
             left = state.allocatable.get(str(name), 0) - state.used.get(name, 0)
             if isinstance(name, str) and amount > left and name not in self._pod.by_devices:
                 shares.append(min(1.0, (amount - max(left, 0)) / amount))
-        return shares
+        missing = shares
+        conditions = len(told) - any(each.is_shortage for each in told)
+        devices, distance = self._devices(state)
+        shortage = _NODE_CONDITION * conditions + sum(missing) + distance
+        return Refusal(state.name, (*reasons, *devices), shortage)
 
     def _devices(self, state: NodeState) -> tuple[tuple[Reason, ...], float]:
         """Why devices do not do either; the distance alone, where too many nodes are asked."""

@@ -143,7 +143,12 @@ def _typed(document: Document, found: Manifests) -> Typed | None:
     else:
         answer = typed(named(document) if document.kind == "Pod" else document)
     if isinstance(answer, Typed) and isinstance(answer.object, Pod):
-        return _as_made(answer)
+        # As a server stores it: with the values of selectors that follow labels, and with requests
+        # that default to limits.
+        raw = as_stored(answer.raw)
+        if raw.get("spec") is answer.raw.get("spec"):
+            return answer
+        return replace(answer, object=decode(raw, Pod), raw=raw)
     if isinstance(answer, Typed) and isinstance(answer.object, Node) and not document.name:
         # Devices are for nodes by their names, and a server gives a node none.
         answer = (document.problem("metadata", "the Node has no name", "set metadata.name"),)
@@ -151,19 +156,6 @@ def _typed(document: Document, found: Manifests) -> Typed | None:
         return answer
     found.problems += answer or ()
     return None
-
-
-def _as_made(pod: Typed) -> Typed:
-    """
-    Return the pod as a server would store it.
-
-    Selectors that follow its labels have their values, and what has a limit and no request requests
-    the limit.
-    """
-    raw = as_stored(pod.raw)
-    if raw.get("spec") is pod.raw.get("spec"):
-        return pod
-    return replace(pod, object=decode(raw, Pod), raw=raw)
 
 
 def _is_workload(document: Document) -> bool:

@@ -119,7 +119,9 @@ def _correct(
         ask = _ask(claim, label)
         if ask is None:
             continue
-        yield from _corrected_class(world, claim, label, ask)
+        names = [each.metadata.name for each in world.classes]
+        if ask.device_class_name not in names:
+            yield from _of_class(world, claim, label, names, cost=_OF_TYPO)
         yield from _corrected_capacity(world, claim, label, reasons)
         for index, selector in enumerate(ask.selectors):
             expression = selector.cel.expression if selector.cel else ""
@@ -135,14 +137,6 @@ def _correct(
                         world.with_claim(_edited(claim, label, edited)),
                         cost=_OF_TYPO if is_typo else _OF_OTHER_DEVICES,
                     )
-
-
-def _corrected_class(
-    world: World, claim: ResourceClaim, label: str, ask: ExactDeviceRequest | DeviceSubRequest
-) -> Iterator[WorldChange]:
-    names = [each.metadata.name for each in world.classes]
-    if ask.device_class_name not in names:
-        yield from _of_class(world, claim, label, names, cost=_OF_TYPO)
 
 
 def _corrected_capacity(
@@ -362,7 +356,8 @@ def with_count(claim: ResourceClaim, label: str, count: int) -> ResourceClaim:
 
 def _lessen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[WorldChange]:
     for reason in reasons:
-        count = _count(claim, reason.request)
+        ask = _ask(claim, reason.request)
+        count = 0 if ask is None or ask.allocation_mode == "All" else ask.count
         if reason.lacking and count > reason.lacking:
             fewer = count - reason.lacking
             edited = with_count(claim, reason.request, fewer)
@@ -435,11 +430,6 @@ def _ask(claim: ResourceClaim, label: str) -> ExactDeviceRequest | DeviceSubRequ
 def _selectors(claim: ResourceClaim, label: str) -> Sequence[DeviceSelector]:
     ask = _ask(claim, label)
     return () if ask is None else ask.selectors
-
-
-def _count(claim: ResourceClaim, label: str) -> int:
-    ask = _ask(claim, label)
-    return 0 if ask is None or ask.allocation_mode == "All" else ask.count
 
 
 def _labels(claim: ResourceClaim, reasons: Sequence[Reason]) -> Sequence[str]:
