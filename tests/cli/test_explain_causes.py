@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from dryrack.cli.allocate import Settings
-from dryrack.cli.explain import Subject, run
+from dryrack.cli.explain import Subject, explain_files
 from dryrack.cli.output import NamedFormat
 from dryrack.testing import Cluster
 
@@ -244,11 +244,11 @@ def in_files(cause: Cause, cluster: Cluster, folder: Path) -> str:
     objects = [each for kind in KINDS for each in cluster.list(kind)]
     file = folder / "cluster.yaml"
     file.write_text(yaml.safe_dump_all(objects))
-    settings = Settings.of(release="1.36", feature_gates="", node=None)
+    settings = Settings.of()
     subject = Subject.of(cause.kind, cause.name, "default")
     words = io.StringIO()
     with redirect_stdout(words), redirect_stderr(io.StringIO()):
-        run([str(file)], subject, settings=settings, form=NamedFormat.TABLE)
+        explain_files([str(file)], subject, settings=settings, form=NamedFormat.TABLE)
     return words.getvalue()
 
 

@@ -173,7 +173,7 @@ def test_a_job_in_files_is_explained_by_its_name(tmp_path: Path) -> None:
     import yaml
 
     from dryrack.cli.allocate import Settings
-    from dryrack.cli.explain import Subject, run
+    from dryrack.cli.explain import Subject, explain_files
     from dryrack.cli.output import NamedFormat
 
     with Cluster() as cluster:
@@ -182,10 +182,10 @@ def test_a_job_in_files_is_explained_by_its_name(tmp_path: Path) -> None:
         fleet = [each for kind in kinds for each in cluster.list(kind)]
     file = tmp_path / "files.yaml"
     file.write_text(yaml.safe_dump_all([*fleet, template("four", 4), job("small", 5, "four")]))
-    settings = Settings.of(release="1.36", feature_gates="", node=None)
+    settings = Settings.of()
     words = io.StringIO()
     with redirect_stdout(words), redirect_stderr(io.StringIO()):
-        fits = run(
+        fits = explain_files(
             [str(file)],
             Subject.of("job", "small", "default"),
             settings=settings,

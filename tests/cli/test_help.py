@@ -11,7 +11,8 @@ import pytest
 import typer
 
 from dryrack.base.version import __version__
-from dryrack.cli.main import ENGINES, app
+from dryrack.cli.main import app
+from dryrack.cli.options import ENGINES
 from dryrack.cluster.assembly import assemble_engines
 
 COMMANDS = [

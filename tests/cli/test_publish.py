@@ -19,8 +19,9 @@ from tests.cli.command import dryrack, example_path
 from dryrack.base.errors import ContentError
 from dryrack.cli.durations import seconds_of
 from dryrack.cli.files import UsageError
+from dryrack.cli.options import PublishOptions
 from dryrack.cli.output import Format
-from dryrack.cli.publish import Wish, every_node, options_of, run, selected_nodes
+from dryrack.cli.publish import every_node, run, selected_nodes, settings_of
 from dryrack.cli.service import address_of
 from dryrack.client.client import Client
 from dryrack.client.endpoints import LEASES
@@ -103,33 +104,33 @@ def test_every_node_is_every_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "words"),
+    ("options", "words"),
     [
-        (Wish(node_selector="a in"), "--node-selector 'a in'"),
-        (Wish(node_selector="a", all_nodes=True), "mutually exclusive"),
-        (Wish(catalogue_files=("x.yaml",)), "x.yaml: no such file"),
-        (Wish(driver="Bad/Driver"), "--driver"),
-        (Wish(driver="a" * 64), "--driver"),
-        (Wish(namespace=""), "--namespace ''"),
-        (Wish(config_map="No_Name"), "--config-map 'No_Name'"),
-        (Wish(lease_namespace="a.b"), "--lease-namespace 'a.b'"),
-        (Wish(lease_name="-"), "--lease-name '-'"),
-        (Wish(key=""), "--key ''"),
+        (PublishOptions(node_selector="a in"), "--node-selector 'a in'"),
+        (PublishOptions(node_selector="a", all_nodes=True), "mutually exclusive"),
+        (PublishOptions(catalogue_file=("x.yaml",)), "x.yaml: no such file"),
+        (PublishOptions(driver="Bad/Driver"), "--driver"),
+        (PublishOptions(driver="a" * 64), "--driver"),
+        (PublishOptions(namespace=""), "--namespace ''"),
+        (PublishOptions(config_map="No_Name"), "--config-map 'No_Name'"),
+        (PublishOptions(lease_namespace="a.b"), "--lease-namespace 'a.b'"),
+        (PublishOptions(lease_name="-"), "--lease-name '-'"),
+        (PublishOptions(key=""), "--key ''"),
     ],
 )
-def test_wishes_that_make_no_sense_are_refused(wish: Wish, words: str) -> None:
+def test_contradictory_options_are_refused(options: PublishOptions, words: str) -> None:
     """Before anything is done, and with the options that are meant."""
     with pytest.raises(UsageError, match=words):
-        options_of(wish)
+        settings_of(options)
 
 
 def test_options_are_those_of_the_engine() -> None:
     """Whatever is not said is as Karpenter's driver has it."""
-    options = options_of(Wish(namespace="ours", resync="1m", driver="gpu.example.com"))
+    settings = settings_of(PublishOptions(namespace="ours", resync="1m", driver="gpu.example.com"))
 
-    assert (options.namespace, options.config_map) == ("ours", "dra-kwok-configmap")
-    assert (options.resync_seconds, options.driver) == (60.0, "gpu.example.com")
-    assert (options.nodes, options.catalogue) == (None, None)
+    assert (settings.namespace, settings.config_map) == ("ours", "dra-kwok-configmap")
+    assert (settings.resync_seconds, settings.driver) == (60.0, "gpu.example.com")
+    assert (settings.nodes, settings.catalogue) == (None, None)
 
 
 def test_rights_are_printed_for_the_names_that_are_used() -> None:
@@ -165,10 +166,12 @@ def test_definitions_are_printed_together() -> None:
     assert names == ["draconfigs.test.karpenter.sh", "nodeoverlays.karpenter.sh"]
 
 
-def dry_run(capsys: pytest.CaptureFixture[str], *files: str, **wish: Any) -> tuple[bool, str, str]:
+def dry_run(
+    capsys: pytest.CaptureFixture[str], *files: str, **options: Any
+) -> tuple[bool, str, str]:
     """Whether all was well, what was printed, and what was said."""
     paths = tuple(str(example_path(name)) for name in files)
-    is_well = run(Wish(dry_run=True, files=paths, **wish))
+    is_well = run(PublishOptions(dry_run=True, files=paths, **options))
     printed, said = capsys.readouterr()
     return is_well, printed, said
 
@@ -222,7 +225,7 @@ def test_a_node_that_makes_no_sense_is_told_with_its_line(
     file.write_text(f"---\napiVersion: v1\nkind: Node\n{node}\n")
 
     with pytest.raises(ContentError) as refusal:
-        run(Wish(dry_run=True, files=(str(file),)))
+        run(PublishOptions(dry_run=True, files=(str(file),)))
     assert str(refusal.value).startswith(f"{file}:{told}")
 
 
@@ -232,7 +235,7 @@ def test_a_kind_that_there_is_not_is_told(tmp_path: Path) -> None:
     file.write_text("apiVersion: v1\nkind: node\nmetadata: {name: x}\n")
 
     with pytest.raises(ContentError, match=r"n\.yaml:2: unknown kind 'node'; did you mean 'Node'"):
-        run(Wish(dry_run=True, files=(str(file),)))
+        run(PublishOptions(dry_run=True, files=(str(file),)))
 
 
 def test_without_a_configuration_it_is_said_how_to_make_one(

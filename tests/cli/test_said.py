@@ -44,7 +44,7 @@ def told_of(capsys: pytest.CaptureFixture[str], status: Raw, **spec: Any) -> str
     metadata = {"name": "p", "namespace": "default"}
     pod = {"metadata": metadata, "spec": {"containers": containers, **spec}, "status": status}
     world = World.of([decode(NODE, Node), decode(pod, Pod)])
-    settings = Settings.of(release="1.36", feature_gates="", node=None, scheduler_config="")
+    settings = Settings.of()
     Case(world, Subject.of("pod", "p", "default"), settings, NamedFormat.TABLE).run()
     return capsys.readouterr().out
 

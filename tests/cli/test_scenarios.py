@@ -15,7 +15,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 from tests.cli.command import dryrack
 
-from dryrack.cli.scenarios.running import Wish
+from dryrack.cli.scenarios.commands import RunOptions
 from dryrack.cli.scenarios.running import run as run_scenarios
 from dryrack.client.endpoints import CLAIMS, CLASSES, DEFINITIONS, NODES, PODS, SLICES
 from dryrack.library import connect
@@ -158,7 +158,7 @@ def test_a_terminal_shows_what_a_run_waits_for(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("COLUMNS", "200")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
-    run_scenarios(["fake-2"], Wish())
+    run_scenarios(RunOptions(names=("fake-2",)))
     shown = terminal.getvalue()
     waiting = "… Both containers have the same one (0.0 s): Pod/test2/pod0: status.phase is"
 

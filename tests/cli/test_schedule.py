@@ -15,7 +15,8 @@ import yaml
 from tests.cli.command import dryrack
 
 from dryrack.cli.files import UsageError
-from dryrack.cli.schedule import Wish, decide
+from dryrack.cli.options import ScheduleOptions
+from dryrack.cli.schedule import decide
 from dryrack.cli.scheduler_config import read_config, settings_of_plane
 from dryrack.client.client import Client
 from dryrack.client.endpoints import LEASES, PODS
@@ -41,27 +42,32 @@ def test_schedulers_of_different_names_have_different_leases(
     names: tuple[str, ...], lease: str
 ) -> None:
     """So that each of them works; it is called by the first of its names."""
-    assert decide(Wish(names=names)).lease == Name("kube-system", lease)
+    assert decide(ScheduleOptions(name=names)).lease == Name("kube-system", lease)
 
 
 @pytest.mark.parametrize(
-    ("wish", "words"),
+    ("options", "words"),
     [
-        (Wish(names=("",)), "--name '': the name is empty; use the schedulerName"),
-        (Wish(names=("My_One",)), "--name 'My_One': .*; name the lease with --lease-name"),
-        (Wish(lease_name="My_One"), "--lease-name 'My_One': "),
-        (Wish(namespace="a.b"), "--namespace 'a.b': "),
+        (ScheduleOptions(name=("",)), "--name '': the name is empty; use the schedulerName"),
+        (
+            ScheduleOptions(name=("My_One",)),
+            "--name 'My_One': .*; name the lease with --lease-name",
+        ),
+        (ScheduleOptions(lease_name="My_One"), "--lease-name 'My_One': "),
+        (ScheduleOptions(namespace="a.b"), "--namespace 'a.b': "),
     ],
 )
-def test_names_that_no_cluster_takes_are_told_before_one_is_asked(wish: Wish, words: str) -> None:
+def test_names_that_no_cluster_takes_are_told_before_one_is_asked(
+    options: ScheduleOptions, words: str
+) -> None:
     """The option is named, and what would be right."""
     with pytest.raises(UsageError, match=words):
-        decide(wish)
+        decide(options)
 
 
 def test_a_name_that_no_lease_can_have_needs_a_lease_of_another() -> None:
     """Pods may name a scheduler as they like."""
-    decided = decide(Wish(names=("My_One",), lease_name="mine"))
+    decided = decide(ScheduleOptions(name=("My_One",), lease_name="mine"))
 
     assert decided.lease.name == "mine"
     assert decided.settings.plans_lease == Name("kube-system", "mine-gangs")
@@ -125,7 +131,7 @@ def config(tmp_path: Path) -> Callable[[str], str]:
 def test_profiles_of_a_configuration_are_schedulers(config: Callable[[str], str]) -> None:
     """Each takes its pods by its name; the lease is called by the first."""
     file = config(f"profiles:\n- schedulerName: gangs\n- schedulerName: plain\n  {NO_FILTERS}\n")
-    decided = decide(Wish(config=file))
+    decided = decide(ScheduleOptions(config=file))
 
     assert list(decided.settings.profiles) == ["gangs", "plain"]
     assert decided.settings.profiles["gangs"].filters != ()
@@ -139,14 +145,17 @@ def test_a_profile_without_a_name_is_for_the_names_that_were_given(
     """It is not taken for the cluster's own scheduler, whose name is the default of the format."""
     file = config(f"profiles:\n- {NO_FILTERS}\n")
 
-    assert list(decide(Wish(config=file)).settings.profiles) == ["dryrack"]
-    assert list(decide(Wish(config=file, names=("a", "b"))).settings.profiles) == ["a", "b"]
+    assert list(decide(ScheduleOptions(config=file)).settings.profiles) == ["dryrack"]
+    assert list(decide(ScheduleOptions(config=file, name=("a", "b"))).settings.profiles) == [
+        "a",
+        "b",
+    ]
 
 
 def test_names_are_given_once(config: Callable[[str], str]) -> None:
     """By the file or by the option."""
     with pytest.raises(UsageError, match="--name a: the profiles of the configuration have names"):
-        decide(Wish(config=config("profiles:\n- schedulerName: gangs\n"), names=("a",)))
+        decide(ScheduleOptions(config=config("profiles:\n- schedulerName: gangs\n"), name=("a",)))
 
 
 def test_options_count_more_than_the_file(config: Callable[[str], str]) -> None:
@@ -155,8 +164,8 @@ def test_options_count_more_than_the_file(config: Callable[[str], str]) -> None:
         "leaderElection:\n  leaderElect: false\n  resourceName: mine\n"
         "  resourceNamespace: gangs\n  leaseDuration: 30s\n"
     )
-    said = decide(Wish(config=file))
-    overruled = Wish(config=file, leader_elect=True, namespace="b")
+    said = decide(ScheduleOptions(config=file))
+    overruled = ScheduleOptions(config=file, leader_elect=True, namespace="b")
 
     assert (said.lease, said.leader_elect) == (Name("gangs", "mine"), False)
     assert said.terms is not None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dryrack.allocation import Code, Features, Release, claim_name
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.base.text import hint, listed
+from dryrack.cli.command import joined
 from dryrack.cli.files import UsageError, without_pauses
 from dryrack.cli.input_warnings import refusals, unknown_fields
 from dryrack.cli.objects import load
@@ -39,6 +40,7 @@ from dryrack.placement import (
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
+    from dryrack.cli.options import AllocateOptions, ExplainOptions
     from dryrack.kinds.catalog import Typed
     from dryrack.kinds.documents import Problem
     from dryrack.placement import ClaimAllocation, GangOutcome, NodeExplanation, Profile, WhatIf
@@ -60,7 +62,7 @@ class Settings:
 
     release: Release
     features: Features
-    node: str | None
+    node: str | None = None
     # By scheduler name.
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     # The nodes that the command line adds to those of the files.
@@ -69,25 +71,37 @@ class Settings:
     assumes_nodes: bool = True
 
     @classmethod
-    def of(
-        cls,
-        *,
-        release: str,
-        feature_gates: str,
-        node: str | None,
-        scheduler_config: str = "",
-        fleet: FleetOptions | None = None,
-    ) -> Settings:
+    def from_options(cls, options: AllocateOptions | ExplainOptions) -> Settings:
         """Return the settings of a command line; raise `UsageError` if an option is invalid."""
+        fleet = FleetOptions(options.instance_type, options.nodes, options.catalogue_file)
+        gates = joined(options.feature_gates)
+        settings = cls.of(options.release, gates, options.scheduler_config)
+        return replace(settings, node=options.node, fleet=fleet)
+
+    @classmethod
+    def of(
+        cls, release: str = "1.36", feature_gates: str = "", scheduler_config: str = ""
+    ) -> Settings:
+        """Return the settings of these options; raise `UsageError` if one is invalid."""
         known = {each.value: each for each in Release}
         if release not in known:
             raise UsageError(f"--release {release!r}: unknown release; use {' or '.join(known)}")
+        gates = {}
+        for pair in filter(None, feature_gates.split(",")):
+            name, _, value = pair.partition("=")
+            if value not in ("true", "false"):
+                raise UsageError(f"--feature-gates {pair!r}: use {name}=true or {name}=false")
+            gates[name] = value == "true"
         try:
-            features = Features.from_gates(_gates(feature_gates), known[release])
+            settings = cls(known[release], Features.from_gates(gates, known[release]))
         except DryrackError as error:
             raise UsageError(str(error)) from None
-        profiles = _profiles(scheduler_config) if scheduler_config else {}
-        return cls(known[release], features, node, profiles, fleet or FleetOptions())
+        if not scheduler_config:
+            return settings
+        from dryrack.cli.scheduler_config import read_config, settings_of_plane
+
+        configuration = read_config(scheduler_config)
+        return replace(settings, profiles=settings_of_plane(configuration).profiles)
 
     def reckoning(self) -> Reckoning:
         return Reckoning(
@@ -100,9 +114,11 @@ class Settings:
         )
 
 
-def run(names: Sequence[str], settings: Settings, form: NamedFormat) -> bool:
+def run(options: AllocateOptions) -> bool:
     """Print the result; return whether all objects are valid and every claim is allocated."""
-    loaded = load_world(names, settings)
+    form = options.output
+    settings = Settings.from_options(options)
+    loaded = load_world([*options.files, *options.more], settings)
     outcome = what_if_files(loaded.world, settings.reckoning)
     for note in outcome.notes:
         say(shown(note))
@@ -180,22 +196,6 @@ def tell_doubts(objects: Sequence[Typed], settings: Settings) -> bool:
     if more > 0:
         say(f"and {many(more, 'more problem')}; to print all, run: dryrack lint")
     return not refused
-
-
-def _profiles(file: str) -> Mapping[str, Profile]:
-    from dryrack.cli.scheduler_config import read_config, settings_of_plane
-
-    return settings_of_plane(read_config(file)).profiles
-
-
-def _gates(text: str) -> dict[str, bool]:
-    gates = {}
-    for pair in filter(None, text.split(",")):
-        name, _, value = pair.partition("=")
-        if value not in ("true", "false"):
-            raise UsageError(f"--feature-gates {pair!r}: use {name}=true or {name}=false")
-        gates[name] = value == "true"
-    return gates
 
 
 # What is said of a claim where this is all that keeps it from devices.

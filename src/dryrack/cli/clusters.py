@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from dryrack.cluster import kubeconfig as kubeconfigs
 from dryrack.cluster.process import ClusterState, ClusterStateError, all_states, state_of
 
 if TYPE_CHECKING:
+    from dryrack.cli.options import DownOptions, KubeconfigOptions, StatusOptions
     from dryrack.cluster.process import Running
     from dryrack.kinds.raw import Raw
 
@@ -49,8 +51,13 @@ class Row:
         return (self.name, self.state, self.server or "-", pid, self.data_directory or "-")
 
 
-def down(name: str) -> None:
-    """Stop the cluster and delete its state, except the data directory."""
+def down(options: DownOptions) -> None:
+    """Stop clusters and delete their state, except the data directory."""
+    for name in [each.name for each in all_states()] if options.all_ else [options.name]:
+        _stop(name)
+
+
+def _stop(name: str) -> None:
     state = _state(name)
     running = state.running()
     if running is None and not state.directory.exists():
@@ -61,11 +68,6 @@ def down(name: str) -> None:
     state.forget()
     kept = running.data_directory if running else ""
     say(f"Stopped cluster {name}{f'; its data is still in {kept}' if kept else ''}.")
-
-
-def down_all() -> None:
-    for state in all_states():
-        down(state.name)
 
 
 def _unmerge(running: Running, name: str) -> None:
@@ -80,14 +82,14 @@ def _unmerge(running: Running, name: str) -> None:
             write_private(path, kubeconfigs.text(rest).encode())
 
 
-def status(name: str | None, form: Format) -> bool:
+def status(options: StatusOptions) -> bool:
     """Show one cluster or all; return whether there is at least one and all of them are up."""
-    states = all_states() if name is None else (_state(name),)
+    states = all_states() if options.name is None else (_state(options.name),)
     rows = [_row(state) for state in states]
-    if form is Format.TABLE:
+    if options.output is Format.TABLE:
         _print(rows)
     else:
-        print_data([row.as_data() for row in rows], form)
+        print_data([row.as_data() for row in rows], options.output)
     return bool(rows) and all(row.state == "up" for row in rows)
 
 
@@ -142,25 +144,16 @@ def _failures(state: ClusterState) -> tuple[Raw, ...]:
         return ({"component": "API server", "object": "requests", "error": str(error)},)
 
 
-def kubeconfig(name: str) -> str:
-    """Return the kubeconfig of a running cluster."""
-    return _up(name).kubeconfig.read_text()
-
-
-def kubeconfig_path(name: str) -> str:
-    """Return the path of that file, as a line."""
-    return f"{_up(name).kubeconfig}\n"
-
-
-def _up(name: str) -> ClusterState:
-    """Return the state of a running cluster."""
-    state = _state(name)
+def kubeconfig(options: KubeconfigOptions) -> None:
+    """Print the kubeconfig of a running cluster, or the path of that file."""
+    state = _state(options.name)
     if state.running() is None:
         why = f"see why in {state.log}; " if state.log.exists() else ""
         raise NotUpError(
-            f"cluster {name} is not running; {why}start it with: dryrack up --name {name}"
+            f"cluster {options.name} is not running; {why}"
+            f"start it with: dryrack up --name {options.name}"
         )
-    return state
+    sys.stdout.write(f"{state.kubeconfig}\n" if options.path else state.kubeconfig.read_text())
 
 
 def _state(name: str) -> ClusterState:

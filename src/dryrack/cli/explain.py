@@ -9,6 +9,7 @@ from dryrack.base.errors import ContentError
 from dryrack.cli.allocate import (
     CLAIM_RESOURCE,
     WAITS_FOR_GANG,
+    Settings,
     place,
     read_world,
     sentence,
@@ -39,7 +40,7 @@ from dryrack.placement import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dryrack.cli.allocate import Settings
+    from dryrack.cli.options import ExplainOptions
     from dryrack.placement import Explanation, GangOutcome, NodeExplanation, World
 
 # -v prints more of them.
@@ -87,7 +88,38 @@ class Subject:
         return f"{self.namespace}/{self.name}"
 
 
-def run(
+def run(options: ExplainOptions) -> bool:
+    """Explain an object of files or of a cluster; return whether its claims are allocated."""
+    from dryrack.cli.views.explaining import run_on_cluster
+    from dryrack.cli.views.sources import Source
+
+    settings = Settings.from_options(options)
+    kind, slash, name = options.kind.partition("/")
+    more = options.more
+    if not slash:
+        name = options.name
+    elif options.name:
+        # After KIND/NAME, the next argument is a file.
+        more = (options.name, *more)
+    files = (*options.files, *more)
+    source = Source(
+        kubeconfig=options.kubeconfig, context=options.context, files=files, all_namespaces=True
+    )
+    if files:
+        subject = Subject.of(kind, name, options.namespace or "default")
+        return explain_files(
+            files, subject, settings=settings, form=options.output, verbose=options.verbose
+        )
+    if settings.fleet.is_given:
+        option = "--instance-type" if options.instance_type else "--catalogue-file"
+        raise UsageError(f"{option}: a cluster has nodes already; use the option with -f FILE")
+    # Errors in KIND and NAME are found before the cluster is.
+    Subject.of(kind, name, options.namespace)
+    subject = Subject.of(kind, name, options.namespace or source.connection().namespace)
+    return run_on_cluster(source, subject, settings, options.output, verbose=options.verbose)
+
+
+def explain_files(
     names: Sequence[str],
     subject: Subject,
     *,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dryrack.cli.command import Output, argument, option
 from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import Format, many, print_data, print_line, print_table, shown
 
@@ -58,7 +59,7 @@ class Kind(enum.StrEnum):
 
 OwnFiles = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--catalogue-file", metavar="FILE", help="File with your own instance types. Repeatable."
     ),
 ]
@@ -67,15 +68,15 @@ OwnFiles = Annotated[
 @app.command("list")
 def list_(
     kind: Annotated[
-        Kind | None, typer.Option(help="Kind of entries to list. Default: both kinds.")
+        Kind | None, option(help="Kind of entries to list. Default: both kinds.")
     ] = None,
     vendor: Annotated[
-        str, typer.Option(help="List only this vendor or cloud, for example NVIDIA or AWS.")
+        str, option(help="List only this vendor or cloud, for example NVIDIA or AWS.")
     ] = "",
     model: Annotated[
-        str, typer.Option(help="List only the instance types that have this device model.")
+        str, option(help="List only the instance types that have this device model.")
     ] = "",
-    output: Annotated[ListFormat, typer.Option("-o", "--output", help="Output format.")] = (
+    output: Annotated[ListFormat, option("-o", "--output", help="Output format.")] = (
         ListFormat.TABLE
     ),
     catalogue_file: OwnFiles = None,
@@ -97,17 +98,15 @@ def list_(
 @app.command()
 def show(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Name of an instance type or device model.")
+        str, argument(metavar="NAME", help="Name of an instance type or device model.")
     ],
-    node: Annotated[str, typer.Option(help="Name of the node in the output.")] = _SOME_NODE,
+    node: Annotated[str, option(help="Name of the node in the output.")] = _SOME_NODE,
     mig: Annotated[
-        bool, typer.Option("--mig", help="Show the MIG partitions that a node label enables.")
+        bool, option("--mig", help="Show the MIG partitions that a node label enables.")
     ] = False,
     output: Annotated[
         Format,
-        typer.Option(
-            "-o", "--output", help="Output format. yaml and json print the ResourceSlices."
-        ),
+        option("-o", "--output", help="Output format. yaml and json print the ResourceSlices."),
     ] = Format.TABLE,
     catalogue_file: OwnFiles = None,
 ) -> None:
@@ -126,7 +125,7 @@ def show(
 
 @app.command()
 def classes(
-    output: Annotated[Format, typer.Option("-o", "--output", help="Output format.")] = Format.YAML,
+    output: Output = Format.YAML,
     catalogue_file: OwnFiles = None,
 ) -> None:
     """Print the DeviceClasses of the drivers in the hardware catalog."""

@@ -39,7 +39,7 @@ def address_of(option: str, text: str) -> Address | None:
     return Address(host.strip("[]") or "0.0.0.0", number)
 
 
-def listening_address(host: str, port: int, *, exposes: bool, risk: str) -> Address:
+def listening_address(host: str, port: int, *, expose: bool, risk: str) -> Address:
     """Return the address of --host and --port; other machines may reach it only with --expose."""
     address = Address(host, port)
     try:
@@ -47,7 +47,7 @@ def listening_address(host: str, port: int, *, exposes: bool, risk: str) -> Addr
     except ValueError:
         raise UsageError(f"--host {host!r}: must be an IP address, such as 127.0.0.1") from None
     if not is_loopback:
-        if not exposes:
+        if not expose:
             raise UsageError(
                 f"--host {host}: other machines can reach this address; to allow it, add --expose"
             )

@@ -6,13 +6,13 @@ import os
 import shlex
 import sys
 import time
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver import runtime_config
 from dryrack.base.errors import ContentError, DryrackError
+from dryrack.cli.command import joined
 from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import say, show_progress
 from dryrack.cli.service import listening_address
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.apiserver.runtime_config import RuntimeConfig
+    from dryrack.cli.options import UpOptions
     from dryrack.cluster import MakeAllocator
     from dryrack.cluster.process.launching import Dashboard
     from dryrack.hardware.catalogue import Catalogue
@@ -48,35 +49,8 @@ if TYPE_CHECKING:
 REFERENCE = "1.36"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """The options of the command line."""
-
-    name: str
-    nodes: int
-    config: tuple[str, ...]
-    host: str
-    port: int
-    exposes: bool
-    data_directory: str | None
-    detaches: bool
-    without: str
-    instance_type: str
-    catalogue: bool
-    catalogue_files: tuple[str, ...]
-    devices: tuple[str, ...]
-    release: str
-    feature_gates: str
-    runtime_config: str
-    authorization: str
-    scheduler_config: str
-    kubeconfig: str | None
-    merges: bool
-    shows_dashboard: bool
-
-
-def run(wish: Wish) -> None:
-    launch = _launch(wish)
+def run(options: UpOptions) -> None:
+    launch = _launch(options)
     launching.check(launch)
     began = time.monotonic()
     say(f"Starting cluster {launch.state.name} ...")
@@ -89,9 +63,9 @@ def run(wish: Wish) -> None:
         if stage:
             say(f" {stage}" if stage.startswith(launching.WARNING) else f" ✓ {stage}")
         else:
-            say(_next(launch, time.monotonic() - began, stays=wish.detaches))
+            say(_next(launch, time.monotonic() - began, stays=options.detach))
 
-    if wish.detaches:
+    if options.detach:
         launching.detach(launch, tell)
         tell("")
         _go()
@@ -107,42 +81,42 @@ def _go() -> None:
     os._exit(0)
 
 
-def _launch(wish: Wish) -> Launch:
-    if not 0 <= wish.nodes <= NODES_MAX:
-        raise UsageError(f"--nodes {wish.nodes}: must be a number from 0 to {NODES_MAX}")
-    if not 0 <= wish.port <= 65535:
-        raise UsageError(f"--port {wish.port}: must be a number from 1 to 65535, or 0")
+def _launch(options: UpOptions) -> Launch:
+    if not 0 <= options.nodes <= NODES_MAX:
+        raise UsageError(f"--nodes {options.nodes}: must be a number from 0 to {NODES_MAX}")
+    if not 0 <= options.port <= 65535:
+        raise UsageError(f"--port {options.port}: must be a number from 1 to 65535, or 0")
     try:
-        state = state_of(wish.name)
-        without = _names(wish.without)
+        state = state_of(options.name)
+        without = _names(joined(options.without))
         if without:
             assemble_engines(EngineOptions(without=without))
     except (ClusterStateError, UnknownEngineError) as error:
         raise UsageError(str(error)) from None
-    catalogue = _catalogue(wish)
-    objects, described = _objects(wish.config)
+    catalogue = _catalogue(options)
+    objects, described = _objects(options.config)
     return Launch(
         state=state,
         address=listening_address(
-            wish.host,
-            wish.port,
-            exposes=wish.exposes,
+            options.host,
+            options.port,
+            expose=options.expose,
             risk="anyone with a certificate or a token of this cluster can use it",
         ),
-        nodes=wish.nodes,
+        nodes=options.nodes,
         objects=objects,
-        data_directory=data_directory_of(wish.data_directory) if wish.data_directory else None,
+        data_directory=data_directory_of(options.data_dir) if options.data_dir else None,
         without=without,
         catalogue=catalogue,
-        machine=catalogue.instance_types.get(wish.instance_type) if catalogue else None,
-        devices=_devices(wish, described),
-        allocator=_allocator(wish),
-        scheduling=_scheduling(wish.scheduler_config),
-        runtime_config=_runtime_config(wish.runtime_config),
-        authorization=_authorization(wish.authorization),
-        kubeconfig=_kubeconfig(wish),
-        merges=wish.merges,
-        dashboard=_dashboard() if wish.shows_dashboard else None,
+        machine=catalogue.instance_types.get(options.instance_type) if catalogue else None,
+        devices=_devices(options, described),
+        allocator=_allocator(options),
+        scheduling=_scheduling(options.scheduler_config),
+        runtime_config=_runtime_config(joined(options.runtime_config)),
+        authorization=_authorization(options.authorization),
+        kubeconfig=_kubeconfig(options),
+        merges=options.merge,
+        dashboard=None if options.no_dashboard else _dashboard(),
     )
 
 
@@ -170,35 +144,35 @@ def data_directory_of(text: str) -> Path:
     raise UsageError(f"--data-dir {text}: {why}; choose a directory that you can write to")
 
 
-def _catalogue(wish: Wish) -> Catalogue | None:
+def _catalogue(options: UpOptions) -> Catalogue | None:
     """Return the hardware catalog if an option needs it."""
-    if not (wish.catalogue or wish.catalogue_files or wish.instance_type):
+    if not (options.catalogue or options.catalogue_file or options.instance_type):
         return None
     from dryrack.cli.hardware import load, unknown_type
 
-    found = load(wish.catalogue_files)
-    if wish.instance_type and wish.instance_type not in found.instance_types:
-        said = f"--instance-type {wish.instance_type}"
-        raise UsageError(unknown_type(said, wish.instance_type, found))
-    if wish.instance_type and not wish.nodes:
+    found = load(options.catalogue_file)
+    if options.instance_type and options.instance_type not in found.instance_types:
+        said = f"--instance-type {options.instance_type}"
+        raise UsageError(unknown_type(said, options.instance_type, found))
+    if options.instance_type and not options.nodes:
         raise UsageError("--instance-type needs --nodes, for example: --nodes 3")
     return found
 
 
-def _devices(wish: Wish, described: Sequence[Document]) -> tuple[DeviceKind, ...]:
-    if not wish.devices and not described:
+def _devices(options: UpOptions, described: Sequence[Document]) -> tuple[DeviceKind, ...]:
+    if not options.devices and not described:
         return ()
     from dryrack.cli.hardware import load
     from dryrack.kubeletplugin import DevicesError, read_devices
 
     try:
         kinds = read_devices(
-            wish.devices, catalogue=lambda: load(wish.catalogue_files), documents=described
+            options.devices, catalogue=lambda: load(options.catalogue_file), documents=described
         )
     except DevicesError as error:
         raise UsageError(str(error)) from None
-    if wish.instance_type:
-        _check_once(wish.instance_type, kinds, load(wish.catalogue_files))
+    if options.instance_type:
+        _check_once(options.instance_type, kinds, load(options.catalogue_file))
     return kinds
 
 
@@ -216,14 +190,14 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _allocator(wish: Wish) -> MakeAllocator | None:
-    if wish.release == REFERENCE and not wish.feature_gates:
+def _allocator(options: UpOptions) -> MakeAllocator | None:
+    if options.release == REFERENCE and not options.feature_gates:
         return None
     from dryrack.allocation import LiveAllocator
     from dryrack.cli.allocate import Settings
 
-    asked = Settings.of(release=wish.release, feature_gates=wish.feature_gates, node=None)
-    return partial(LiveAllocator, features=asked.features, release=asked.release)
+    settings = Settings.of(options.release, joined(options.feature_gates))
+    return partial(LiveAllocator, features=settings.features, release=settings.release)
 
 
 def _scheduling(file: str) -> SchedulerSettings | None:
@@ -274,16 +248,16 @@ def _objects(config: Sequence[str]) -> tuple[Sequence[Document], Sequence[Docume
     return [each for each in documents if each not in described], described
 
 
-def _kubeconfig(wish: Wish) -> Path | None:
+def _kubeconfig(options: UpOptions) -> Path | None:
     """Return where to write the kubeconfig in addition; refuse a file that is not one."""
-    if wish.kubeconfig is None and not wish.merges:
+    if options.kubeconfig is None and not options.merge:
         return None
-    path = _own_kubeconfig() if wish.kubeconfig is None else Path(wish.kubeconfig).absolute()
-    if wish.merges:
+    path = _own_kubeconfig() if options.kubeconfig is None else Path(options.kubeconfig).absolute()
+    if options.merge:
         kubeconfig.read(path)
     elif path.exists():
         names = {each.get("name") for each in get(kubeconfig.read(path), "clusters", ())}
-        if names - {kubeconfig.entry_name(wish.name)}:
+        if names - {kubeconfig.entry_name(options.name)}:
             raise UsageError(f"--kubeconfig {path}: has other clusters; add --merge to keep them")
     return path
 

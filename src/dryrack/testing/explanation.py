@@ -21,9 +21,7 @@ def explained(world: World, kind: str, name: str, *, scheduler_config: str, now:
     from dryrack.cli.output import NamedFormat
     from dryrack.cli.views.explaining import Case
 
-    settings = Settings.of(
-        release="1.36", feature_gates="", node=None, scheduler_config=scheduler_config
-    )
+    settings = Settings.of(scheduler_config=scheduler_config)
     subject = Subject.of(kind, name, "default")
     words = io.StringIO()
     try:

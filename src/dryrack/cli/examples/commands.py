@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dryrack.cli.command import argument, option
+
 app = typer.Typer(
     help="List, print, and copy the examples that come with dryrack.",
     invoke_without_command=True,
@@ -33,8 +35,8 @@ def list_if_no_command(context: typer.Context) -> None:
 
 @app.command("list")
 def list_(
-    group: Annotated[str, typer.Option(help="Only this group, for example dra.")] = "",
-    output: Annotated[ListFormat, typer.Option("-o", "--output", help="Output format.")] = (
+    group: Annotated[str, option(help="Only this group, for example dra.")] = "",
+    output: Annotated[ListFormat, option("-o", "--output", help="Output format.")] = (
         ListFormat.TABLE
     ),
 ) -> None:
@@ -46,10 +48,10 @@ def list_(
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name from: dryrack examples list.")],
+    name: Annotated[str, argument(metavar="NAME", help="Name from: dryrack examples list.")],
     output: Annotated[
         ShowFormat,
-        typer.Option(
+        option(
             "-o", "--output", help="text is the page and all files; yaml is the first manifest."
         ),
     ] = ShowFormat.TEXT,
@@ -69,19 +71,15 @@ def show(
 
 @app.command()
 def copy(
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="Name from: dryrack examples list.")
-    ] = "",
+    name: Annotated[str, argument(metavar="[NAME]", help="Name from: dryrack examples list.")] = "",
     directory: Annotated[
         str,
-        typer.Argument(
-            metavar="[DIR]", help="Directory for the files. Default: NAME in this directory."
-        ),
+        argument(metavar="[DIR]", help="Directory for the files. Default: NAME in this directory."),
     ] = "",
     all_: Annotated[
-        bool, typer.Option("--all", help="Copy all examples, each into its own directory.")
+        bool, option("--all", help="Copy all examples, each into its own directory.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+    force: Annotated[bool, option("--force", help="Overwrite files that exist.")] = False,
 ) -> None:
     """
     Copy an example into a directory, and print the next two commands.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dryrack.cli.command import Context, Kubeconfig, Output, argument, option
 from dryrack.cli.durations import seconds_of
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, print_data, print_table, say, shown
@@ -28,19 +29,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Kubeconfig = Annotated[
-    str,
-    typer.Option(
-        metavar="FILE", help="Kubeconfig file. Default: as kubectl, or the Pod's ServiceAccount."
-    ),
-]
-Context = Annotated[
-    str, typer.Option(help="Context in the kubeconfig. Default: the current context.")
-]
-Output = Annotated[Format, typer.Option("-o", "--output", help="Output format.")]
 For = Annotated[
     str,
-    typer.Option("--for", metavar="30s", help="Duration of the fault. Default: until you end it."),
+    option("--for", metavar="30s", help="Duration of the fault. Default: until you end it."),
 ]
 
 
@@ -48,11 +39,11 @@ For = Annotated[
 def device(
     target: Annotated[
         str,
-        typer.Argument(metavar="NODE/DEVICE", help="Devices to change. Accepts shell patterns."),
+        argument(metavar="NODE/DEVICE", help="Devices to change. Accepts shell patterns."),
     ],
     words: Annotated[
         list[str],
-        typer.Argument(
+        argument(
             metavar="FAULT [share=0.1]",
             help="unhealthy[=MESSAGE], unknown, lost, taint=KEY[=VALUE]:EFFECT, or ok to end all "
             "faults. share=0.1 affects only this share of the matching devices.",
@@ -81,12 +72,10 @@ def device(
 
 @app.command()
 def node(
-    name: Annotated[
-        str, typer.Argument(metavar="NODE", help="Nodes to change. Accepts shell patterns.")
-    ],
+    name: Annotated[str, argument(metavar="NODE", help="Nodes to change. Accepts shell patterns.")],
     fault: Annotated[
         str,
-        typer.Argument(
+        argument(
             metavar="FAULT",
             help="prepare=fail[=MESSAGE], prepare=slow=5s, prepare=hang, driver=gone, "
             "ready=false, or reboot. prepare=ok, driver=ok or ready=ok ends one fault; ok ends "
@@ -122,11 +111,11 @@ def node(
 def pool(
     target: Annotated[
         str,
-        typer.Argument(
+        argument(
             metavar="NODE[/DRIVER]", help="Nodes and drivers of the pools. Accepts shell patterns."
         ),
     ],
-    fault: Annotated[str, typer.Argument(metavar="FAULT", help="The only value is half.")],
+    fault: Annotated[str, argument(metavar="FAULT", help="The only value is half.")],
     kubeconfig: Kubeconfig = "",
     context: Context = "",
 ) -> None:
@@ -142,8 +131,8 @@ def pool(
 
 @app.command()
 def claim(
-    target: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="Name of the new claim.")],
-    fault: Annotated[str, typer.Argument(metavar="FAULT", help="The only value is leaked.")],
+    target: Annotated[str, argument(metavar="NAMESPACE/NAME", help="Name of the new claim.")],
+    fault: Annotated[str, argument(metavar="FAULT", help="The only value is leaked.")],
     kubeconfig: Kubeconfig = "",
     context: Context = "",
 ) -> None:
@@ -160,7 +149,7 @@ def claim(
 def api(
     words: Annotated[
         list[str],
-        typer.Argument(
+        argument(
             metavar="FAULT...",
             help="conflicts=0.1, too-many=0.1, errors=0.1, lost-answers=0.1, latency=20ms, "
             "watch-latency=2s, engine=NAME, or ok to end the faults.",
@@ -181,11 +170,11 @@ def api(
 @app.command()
 def engine(
     name: Annotated[
-        str, typer.Argument(metavar="ENGINE", help="Component: scheduler, controllers or plugin.")
+        str, argument(metavar="ENGINE", help="Component: scheduler, controllers or plugin.")
     ],
     words: Annotated[
         list[str],
-        typer.Argument(
+        argument(
             metavar="FAULT...",
             help="crash, crash=before or crash=after with write=N, or ok to restart the component.",
         ),
@@ -206,7 +195,7 @@ def engine(
 def watches(
     end: Annotated[
         str,
-        typer.Argument(
+        argument(
             metavar="[END]", help="broken, or expired, after which components list all objects."
         ),
     ] = "broken",
@@ -238,7 +227,7 @@ def list_(
 def clear(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(
+        argument(
             metavar="[NODE|NODE/DEVICE]...",
             help="Nodes or devices. Default: all, and the control plane.",
         ),

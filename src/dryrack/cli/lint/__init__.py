@@ -26,14 +26,16 @@ from dryrack.linter import Finding, Severity, lint
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dryrack.cli.options import LintOptions
     from dryrack.kinds.documents import Document, Problem
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
-def run(names: Sequence[str], form: LintFormat) -> bool:
+def run(options: LintOptions) -> bool:
     """Print the findings; return whether none of them is an error."""
-    sources = read_sources(names)
+    form = options.output
+    sources = read_sources([*options.files, *options.more])
     with without_pauses():
         findings = lint([(each.name, each.content) for each in sources], _own_problems)
     if form is LintFormat.TABLE:

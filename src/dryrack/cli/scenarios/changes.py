@@ -26,7 +26,7 @@ class Changes:
     fleet: str = ""
     scheduler_config: str = ""
 
-    def made_to(self, loaded: LoadedScenario) -> LoadedScenario:
+    def apply(self, loaded: LoadedScenario) -> LoadedScenario:
         """Return the scenario with the replaced objects and nodes."""
         if self.replace:
             objects = self._objects()

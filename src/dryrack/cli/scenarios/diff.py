@@ -15,6 +15,7 @@ from dryrack.scenario import EmbeddedRun, PodPlacement, compare, run_in_virtual_
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dryrack.cli.scenarios.commands import DiffOptions
     from dryrack.scenario import Comparison, Outcome
 
 COLUMNS = ("POD", "CHANGE", "A", "B")
@@ -23,16 +24,18 @@ _NOWHERE = "-"
 _TOLD_MAX = 5
 
 
-def run(before: str, after: str, changes: Changes, *, seed: int, form: Format) -> bool:
+def run(options: DiffOptions) -> bool:
     """Print the differences; return whether there are none."""
-    if not after and not changes:
+    changes = Changes(options.replace, options.fleet, options.scheduler_config)
+    if not options.after and not changes:
         raise UsageError("diff: B is missing; name B, or a change, for example --replace FILE")
-    first = _placements(before, Changes(), seed)
-    comparison = compare(first, _placements(after or before, changes, seed))
-    if form is Format.TABLE:
+    before = _placements(options.before, Changes(), options.seed)
+    after = _placements(options.after or options.before, changes, options.seed)
+    comparison = compare(before, after)
+    if options.output is Format.TABLE:
         _print(comparison)
     else:
-        print_data(comparison.document(), form)
+        print_data(comparison.document(), options.output)
     return not comparison.differences
 
 
@@ -43,7 +46,7 @@ def _placements(name: str, changes: Changes, seed: int) -> Sequence[PodPlacement
             problem = "options cannot change the output of a finished run"
             raise UsageError(f"{name}: {problem}; name the scenario instead")
         return _of_document(name, document)
-    loaded = changes.made_to(load(name))
+    loaded = changes.apply(load(name))
     with quiet():
         how = EmbeddedRun(seed=seed, scheduling=changes.scheduling())
         outcome = run_in_virtual_time(loaded, how)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,52 +12,37 @@ from dryrack.cli.scenarios.running import quiet
 from dryrack.scenario import fuzz
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from dryrack.cli.scenarios.commands import FuzzOptions
     from dryrack.scenario import SeedOutcome
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """The values of the options."""
-
-    seeds: Sequence[int]
-    faults: int
-    jobs: int
-    folder: str
-    output: Format
-
-
-def run(wish: Wish) -> bool:
+def run(options: FuzzOptions) -> bool:
     """Run the scenarios; return whether all of them pass."""
-    folder = Path(wish.folder)
+    folder = Path(options.keep_in)
     if not folder.is_dir():
-        raise UsageError(f"--keep-in {wish.folder}: no such directory; create it first")
+        raise UsageError(f"--keep-in {options.keep_in}: no such directory; create it first")
+    seeds = range(options.first, options.first + options.seeds)
     outcomes: list[SeedOutcome] = []
     with quiet():
-        for each in fuzz(wish.seeds, wish.faults, jobs=wish.jobs):
+        for each in fuzz(seeds, options.faults, jobs=options.jobs):
             outcomes.append(each)
             if each.problem:
-                _keep(each, folder)
-            if wish.output is Format.TABLE:
-                _tell(each)
-    if wish.output is not Format.TABLE:
-        print_data({"seeds": [asdict(each) for each in outcomes]}, wish.output)
-    broken = [each for each in outcomes if each.problem]
-    faults = len(outcomes) * wish.faults
+                file = folder / f"seed-{each.seed}.yaml"
+                file.write_text(each.scenario)
+                say(f"seed {each.seed}: wrote the smallest scenario that fails to {file}")
+            if options.output is Format.TABLE:
+                _print(each)
+    if options.output is not Format.TABLE:
+        print_data({"seeds": [asdict(each) for each in outcomes]}, options.output)
+    failed_count = sum(bool(each.problem) for each in outcomes)
+    faults = len(outcomes) * options.faults
     writes = sum(each.writes for each in outcomes)
     count = many(len(outcomes), "scenario")
-    say(f"{count}, {faults} faults, {writes} writes: {len(broken)} failed")
-    return not broken
+    say(f"{count}, {faults} faults, {writes} writes: {failed_count} failed")
+    return not failed_count
 
 
-def _keep(each: SeedOutcome, folder: Path) -> None:
-    file = folder / f"seed-{each.seed}.yaml"
-    file.write_text(each.scenario)
-    say(f"seed {each.seed}: wrote the smallest scenario that fails to {file}")
-
-
-def _tell(each: SeedOutcome) -> None:
+def _print(each: SeedOutcome) -> None:
     seed = f"seed {each.seed}"
     if not each.problem:
         print_line(f"{paint(seed, 'green')}: {each.writes} writes, {each.seconds:.0f} s")

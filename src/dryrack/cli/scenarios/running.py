@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import gc
 import logging
+import shlex
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dryrack.base.errors import ContentError
 from dryrack.base.limits import GARBAGE_THRESHOLDS
 from dryrack.base.text import hint
+from dryrack.cli.command import joined
 from dryrack.cli.files import UsageError
-from dryrack.cli.output import Format, print_data
+from dryrack.cli.output import Format, print_data, say
 from dryrack.cli.scenarios.changes import Changes
+from dryrack.cli.scenarios.commands import DemoOptions, RunOptions
 from dryrack.cli.scenarios.junit import junit_xml
 from dryrack.cli.scenarios.showing import Narrator, print_summary, print_verdict
 from dryrack.cli.views.connecting import connection_to
 from dryrack.scenario import (
+    DEMOS,
     ENGINES,
     ClusterRun,
     EmbeddedRun,
@@ -32,87 +38,114 @@ from dryrack.scenario import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from dryrack.scenario import LoadedScenario, Observer, Outcome
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """The values of the options."""
-
-    seed: int = 0
-    real_time: bool = False
-    keep: bool = False
-    kubeconfig: str = ""
-    context: str = ""
-    without: str = ""
-    junit: str = ""
-    output: Format = Format.TABLE
-    changes: Changes = field(default_factory=Changes)
-
-    @property
-    def is_on_cluster(self) -> bool:
-        return bool(self.kubeconfig or self.context)
+CLUSTER = "scenario"
+_START_SECONDS_MAX = 60.0
 
 
-def run(names: Sequence[str], wish: Wish) -> bool:
-    """Run the scenarios; return whether all of them pass."""
-    _check(names, wish)
-    loaded = [wish.changes.made_to(load(name)) for name in names]
+def run(options: RunOptions) -> bool:
+    """Run the scenarios one after the other; return whether all of them pass."""
+    is_on_cluster = bool(options.kubeconfig or options.context)
+    if options.keep and len(options.names) > 1:
+        raise UsageError("--keep works with one scenario at a time; name only one scenario")
+    if options.keep and is_on_cluster:
+        fix = "leave out --kubeconfig and --context"
+        raise UsageError(f"--keep starts its own virtual cluster; {fix}")
+    if options.without and not is_on_cluster:
+        raise UsageError("--without needs --kubeconfig or --context; add one, or leave it out")
+    engines = _engines(options)
+    if options.scheduler_config and (is_on_cluster or options.keep):
+        fix = "leave out --kubeconfig, --context and --keep"
+        raise UsageError(f"--scheduler-config works only for a run in this process; {fix}")
+    if options.seed and (is_on_cluster or options.keep):
+        raise UsageError("--seed has no effect on a cluster; leave it out")
+    changes = Changes(options.replace, options.fleet, options.scheduler_config)
+    scenarios = [changes.apply(load(name)) for name in options.names]
+    is_table = options.output is Format.TABLE
+    outcomes: list[Outcome] = []
     with quiet():
-        outcomes = [_run(each, wish) for each in loaded]
-    if wish.output is not Format.TABLE:
-        print_data({"scenarios": [each.document() for each in outcomes]}, wish.output)
+        for loaded in scenarios:
+            observer: Observer = Narrator(loaded) if is_table else Nobody()
+            began = time.monotonic()
+            if options.keep:
+                outcome = _run_and_keep(loaded, observer)
+            elif is_on_cluster:
+                connection = connection_to(kubeconfig=options.kubeconfig, context=options.context)
+                cluster = ClusterRun(connection=connection, engines=engines, observer=observer)
+                outcome = run_on_cluster(loaded, cluster)
+            else:
+                run_embedded = run_in_real_time if options.real_time else run_in_virtual_time
+                settings = changes.scheduling()
+                embedded = EmbeddedRun(seed=options.seed, observer=observer, scheduling=settings)
+                outcome = run_embedded(loaded, embedded)
+            if is_table:
+                print_verdict(outcome, time.monotonic() - began)
+            outcomes.append(outcome)
+    if not is_table:
+        print_data({"scenarios": [each.document() for each in outcomes]}, options.output)
     elif len(outcomes) > 1:
         print_summary(outcomes)
-    if wish.junit:
-        _write(wish.junit, junit_xml(outcomes))
+    if options.junit:
+        try:
+            Path(options.junit).write_text(junit_xml(outcomes))
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise UsageError(f"--junit {options.junit}: {why}; name a writable file") from None
     return all(each.held for each in outcomes)
 
 
-def _check(names: Sequence[str], wish: Wish) -> None:
-    if wish.keep and len(names) > 1:
-        raise UsageError("--keep works with one scenario at a time; name only one scenario")
-    if wish.keep and wish.is_on_cluster:
-        fix = "leave out --kubeconfig and --context"
-        raise UsageError(f"--keep starts its own virtual cluster; {fix}")
-    if wish.without and not wish.is_on_cluster:
-        raise UsageError("--without needs --kubeconfig or --context; add one, or leave it out")
-    _engines(wish)
-    if wish.changes.scheduler_config and (wish.is_on_cluster or wish.keep):
-        fix = "leave out --kubeconfig, --context and --keep"
-        raise UsageError(f"--scheduler-config works only for a run in this process; {fix}")
-    if wish.seed and (wish.is_on_cluster or wish.keep):
-        raise UsageError("--seed has no effect on a cluster; leave it out")
+def run_demo(options: DemoOptions) -> bool:
+    """Run the named scenarios, or the whole demo; return whether all of them pass."""
+    return run(
+        RunOptions(
+            names=options.names or tuple(DEMOS),
+            keep=options.keep,
+            kubeconfig=options.kubeconfig,
+            context=options.context,
+            without=options.without,
+        )
+    )
 
 
-def _run(loaded: LoadedScenario, wish: Wish) -> Outcome:
-    tells = wish.output is Format.TABLE
-    observer: Observer = Narrator(loaded) if tells else Nobody()
-    began = time.monotonic()
-    outcome = _outcome(loaded, wish, observer)
-    if tells:
-        print_verdict(outcome, time.monotonic() - began)
+def _run_and_keep(loaded: LoadedScenario, observer: Observer) -> Outcome:
+    """
+    Start a virtual cluster, run a scenario there, and leave the cluster running.
+
+    The cluster is another process, as after `dryrack up --detach`, so the scenario runs in real
+    time and kubectl shows its results.
+    """
+    from dryrack.client.kubeconfig import load as load_kubeconfig
+    from dryrack.cluster import SystemClock
+    from dryrack.cluster.process import state_of
+
+    fleet = loaded.scenario.fleet
+    by_type = fleet.catalogue or any(group.profile for group in fleet.nodes)
+    devices = [word for each in fleet.devices for word in ("--devices", each)]
+    words = ["up", "--detach", "--name", CLUSTER, *(["--catalogue"] if by_type else []), *devices]
+    say(f"$ dryrack {' '.join(words)}")
+    command = [sys.executable, "-m", "dryrack", *words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=_START_SECONDS_MAX, check=False
+    )
+    if done.returncode != 0:
+        raise ContentError(done.stderr.strip().removeprefix("dryrack: "))
+    path = state_of(CLUSTER).kubeconfig
+    connection = load_kubeconfig([path], SystemClock())
+    outcome = run_on_cluster(
+        loaded, ClusterRun(connection=connection, stays=True, observer=observer)
+    )
+    say(f"the cluster keeps running; try: export KUBECONFIG={shlex.quote(str(path))}")
+    say("  kubectl get pods,resourceclaims -A -o wide")
+    say(f"to stop it, run: dryrack down --name {CLUSTER}")
     return outcome
 
 
-def _outcome(loaded: LoadedScenario, wish: Wish, observer: Observer) -> Outcome:
-    if wish.keep:
-        from dryrack.cli.scenarios.keeping import run_and_keep
-
-        return run_and_keep(loaded, observer)
-    if wish.is_on_cluster:
-        connection = connection_to(kubeconfig=wish.kubeconfig, context=wish.context)
-        there = ClusterRun(connection=connection, engines=_engines(wish), observer=observer)
-        return run_on_cluster(loaded, there)
-    run_embedded = run_in_real_time if wish.real_time else run_in_virtual_time
-    how = EmbeddedRun(seed=wish.seed, observer=observer, scheduling=wish.changes.scheduling())
-    return run_embedded(loaded, how)
-
-
-def _engines(wish: Wish) -> tuple[str, ...]:
-    without = [name.strip() for name in wish.without.split(",") if name.strip()]
+def _engines(options: RunOptions) -> tuple[str, ...]:
+    without = [name.strip() for name in joined(options.without).split(",") if name.strip()]
     unknown = [name for name in without if name not in ENGINES]
     if unknown:
         fix = f"use one of: {', '.join(ENGINES)}"
@@ -142,16 +175,5 @@ def load(name: str) -> LoadedScenario:
         return load_scenario(path)
     if name in packaged_names():
         return load_packaged(name)
-    raise UsageError(f"{name}: no file or packaged scenario has this name; {_near(name)}")
-
-
-def _near(name: str) -> str:
-    return hint(name, packaged_names())
-
-
-def _write(file: str, text: str) -> None:
-    try:
-        Path(file).write_text(text)
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise UsageError(f"--junit {file}: {why}; name a writable file") from None
+    near = hint(name, packaged_names())
+    raise UsageError(f"{name}: no file or packaged scenario has this name; {near}")

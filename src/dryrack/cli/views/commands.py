@@ -4,125 +4,73 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import WideFormat, print_data, print_line, print_table, say, shown
+from dryrack.cli.views.sources import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from dryrack.cli.options import ClaimsOptions, DevicesOptions, GangsOptions
     from dryrack.cli.views.sheets import Look, Sheet
-    from dryrack.cli.views.sources import Source
     from dryrack.client.endpoints import Endpoint
     from dryrack.kinds.meta import KubernetesObject
 
     _SheetOf = Callable[[Sequence[KubernetesObject], Look], Sheet]
 
-Files = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-f", "--filename", metavar="FILE", help="Read the objects from files, not from a cluster."
-    ),
-]
-Kubeconfig = Annotated[
-    str,
-    typer.Option(
-        metavar="FILE", help="Kubeconfig file. Default: as kubectl, or the Pod's ServiceAccount."
-    ),
-]
-Context = Annotated[
-    str, typer.Option(help="Context in the kubeconfig. Default: the current context.")
-]
-Namespace = Annotated[
-    str, typer.Option("-n", "--namespace", help="Namespace to show. Default: from the context.")
-]
-AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Show all namespaces.")]
-Output = Annotated[WideFormat, typer.Option("-o", "--output", help="Output format.")]
-Watch = Annotated[bool, typer.Option("-w", "--watch", help="Watch for changes and print them.")]
-Node = Annotated[str, typer.Option(help="Show only the devices of this node.")]
 
-
-def devices(
-    kubeconfig: Kubeconfig = "",
-    context: Context = "",
-    files: Files = None,
-    node: Node = "",
-    output: Output = WideFormat.TABLE,
-    watch: Watch = False,
-) -> None:
-    """Show all devices: node, model, state, holder, and free devices by model."""
+def devices(options: DevicesOptions) -> None:
     from dryrack.cli.views.sheets import device_sheet
-    from dryrack.cli.views.sources import Source
     from dryrack.client.endpoints import CLAIMS, NODES, SLICES, TAINT_RULES
 
     source = Source(
-        kubeconfig=kubeconfig, context=context, files=tuple(files or ()), all_namespaces=True
+        kubeconfig=options.kubeconfig,
+        context=options.context,
+        files=options.files,
+        all_namespaces=True,
     )
-    _run(source, (SLICES, CLAIMS, TAINT_RULES, NODES), device_sheet, output, watch=watch, node=node)
+    kinds = (SLICES, CLAIMS, TAINT_RULES, NODES)
+    _run(source, kinds, device_sheet, options, node=options.node)
 
 
-def claims(
-    kubeconfig: Kubeconfig = "",
-    context: Context = "",
-    namespace: Namespace = "",
-    all_namespaces: AllNamespaces = False,
-    files: Files = None,
-    output: Output = WideFormat.TABLE,
-    watch: Watch = False,
-) -> None:
-    """Show claims: state, devices, node and Pods."""
+def claims(options: ClaimsOptions) -> None:
     from dryrack.cli.views.sheets import claim_sheet
-    from dryrack.cli.views.sources import Source
     from dryrack.client.endpoints import CLAIMS, PODS
 
-    source = Source(
-        kubeconfig=kubeconfig,
-        context=context,
-        files=tuple(files or ()),
-        namespace=namespace,
-        all_namespaces=all_namespaces,
-    )
-    _run(source, (CLAIMS, PODS), claim_sheet, output, watch=watch)
+    _run(_source_of(options), (CLAIMS, PODS), claim_sheet, options)
 
 
-def gangs(
-    kubeconfig: Kubeconfig = "",
-    context: Context = "",
-    namespace: Namespace = "",
-    all_namespaces: AllNamespaces = False,
-    files: Files = None,
-    output: Output = WideFormat.TABLE,
-    watch: Watch = False,
-) -> None:
-    """Show gangs: required, bound and pending Pods, and why they are pending."""
+def gangs(options: GangsOptions) -> None:
     from dryrack.cli.views.sheets import gang_sheet
-    from dryrack.cli.views.sources import Source
     from dryrack.client.endpoints import PODS
     from dryrack.cluster import GROUP_KINDS
 
-    source = Source(
-        kubeconfig=kubeconfig,
-        context=context,
-        files=tuple(files or ()),
-        namespace=namespace,
-        all_namespaces=all_namespaces,
+    _run(_source_of(options), (PODS, *GROUP_KINDS), gang_sheet, options)
+
+
+def _source_of(options: ClaimsOptions) -> Source:
+    return Source(
+        kubeconfig=options.kubeconfig,
+        context=options.context,
+        files=options.files,
+        namespace=options.namespace,
+        all_namespaces=options.all_namespaces,
     )
-    _run(source, (PODS, *GROUP_KINDS), gang_sheet, output, watch=watch)
 
 
 def _run(
     source: Source,
     kinds: Sequence[Endpoint],
     sheet_of: _SheetOf,
-    output: WideFormat,
+    options: DevicesOptions | ClaimsOptions,
     *,
-    watch: bool,
     node: str = "",
 ) -> None:
     from dryrack.cli.views.sheets import Look
+
+    output = options.output
 
     def sheet(objects: Sequence[KubernetesObject]) -> Sheet:
         return sheet_of(
@@ -135,15 +83,15 @@ def _run(
             ),
         )
 
-    if not watch:
+    if not options.watch:
         _print(sheet(source.objects(kinds)), output)
         return
     if source.files or output not in (WideFormat.TABLE, WideFormat.WIDE):
         fix = "leave out -f and -o json, yaml or name"
         raise UsageError(f"-w works only for a table of a cluster; {fix}")
-    from dryrack.cli.views.watching import watch as follow
+    from dryrack.cli.views.watching import watch
 
-    follow(source, kinds, sheet)
+    watch(source, kinds, sheet)
 
 
 def _print(sheet: Sheet, output: WideFormat) -> None:

@@ -306,7 +306,7 @@ class Case:
         return claims_of(self.world.claims, self.world.pods)
 
 
-def run(
+def run_on_cluster(
     source: Source, subject: Subject, settings: Settings, form: NamedFormat, *, verbose: bool
 ) -> bool:
     """Read the cluster once, and print the case."""

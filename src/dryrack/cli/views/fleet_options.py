@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from dryrack.cli.cluster_options import panel
 from dryrack.cli.files import UsageError
 
 if TYPE_CHECKING:
@@ -18,27 +17,6 @@ if TYPE_CHECKING:
 
 # More nodes in one process are possible, but more likely a mistake.
 NODES_MAX = 10_000
-
-_option = panel("Nodes of an instance type")
-InstanceType = Annotated[
-    str,
-    _option(
-        "--instance-type",
-        metavar="TYPE",
-        help="Add nodes of this type with devices and classes. See: dryrack hardware list.",
-    ),
-]
-Nodes = Annotated[
-    int | None, _option("--nodes", help="Number of nodes of --instance-type. Default: 1.")
-]
-CatalogueFiles = Annotated[
-    list[str] | None,
-    _option(
-        "--catalogue-file",
-        metavar="FILE",
-        help="File with your own instance types. Repeatable.",
-    ),
-]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,683 @@
+"""
+The options of the commands: one dataclass per command, whose docstring is the help of the command.
+
+Only the classes and the help texts are here, so that `dryrack --help` loads no command. Commands
+with subcommands have their options in their own `commands.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from dryrack.cli.command import (
+    CONTEXT,
+    KUBECONFIG,
+    Context,
+    Kubeconfig,
+    Output,
+    argument,
+    option,
+    panel,
+)
+from dryrack.cli.output import Format, LintFormat, NamedFormat, WideFormat
+
+# Options of several commands.
+Files = Annotated[
+    tuple[str, ...],
+    option(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        help="YAML or JSON file, or a directory of files; - is standard input. Repeatable.",
+    ),
+]
+MoreFiles = Annotated[
+    tuple[str, ...], argument(metavar="[FILE]...", help="More files, as with -f.")
+]
+NamedOutput = Annotated[
+    NamedFormat, option("-o", "--output", help="Output format; name prints what gets its devices.")
+]
+Release = Annotated[
+    str, option("--release", help="Kubernetes release whose allocator to use: 1.36 or 1.37.")
+]
+SchedulerConfig = Annotated[
+    str, option(metavar="FILE", help="Scheduler configuration whose profiles to use.")
+]
+FeatureGates = Annotated[
+    tuple[str, ...],
+    option(
+        "--feature-gates",
+        metavar="GATE=true,...",
+        help="Feature gates of Kubernetes. Default: as in the release.",
+    ),
+]
+OnlyNode = Annotated[str | None, option("--node", help="Try only this node.")]
+ClusterName = Annotated[str, option("--name", help="Name of the cluster.")]
+
+# Options of commands on files that add nodes.
+_instance_type_option = panel("Nodes of an instance type")
+InstanceType = Annotated[
+    str,
+    _instance_type_option(
+        "--instance-type",
+        metavar="TYPE",
+        help="Add nodes of this type with devices and classes. See: dryrack hardware list.",
+    ),
+]
+NodeCount = Annotated[
+    int | None,
+    _instance_type_option("--nodes", help="Number of nodes of --instance-type. Default: 1."),
+]
+CatalogueFile = Annotated[
+    tuple[str, ...],
+    _instance_type_option(
+        "--catalogue-file",
+        metavar="FILE",
+        help="File with your own instance types. Repeatable.",
+    ),
+]
+
+# Options of commands that run until they are stopped.
+cluster_option = panel("Cluster")
+run_option = panel("Operation")
+instead_option = panel("Print and exit")
+ServedKubeconfig = Annotated[str, cluster_option(metavar="FILE", help=KUBECONFIG)]
+ServedContext = Annotated[str, cluster_option(help=CONTEXT)]
+MetricsAddress = Annotated[
+    str, run_option(metavar="HOST:PORT", help="Address of /metrics; 0 switches it off.")
+]
+HealthAddress = Annotated[
+    str, run_option(metavar="HOST:PORT", help="Address of /healthz and /readyz.")
+]
+LogFormat = Annotated[str, run_option(metavar="text|json", help="Format of log lines.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllocateOptions:
+    """
+    Show which devices the claims in files would get.
+
+    If the files contain no ResourceSlices, nodes with the label
+    node.kubernetes.io/instance-type get the devices of the hardware catalog.
+
+    Exit status 0: all claims get their devices.
+    Exit status 1: a claim does not fit, or a file has an error.
+    Exit status 2: wrong usage.
+    """
+
+    more: MoreFiles = ()
+    files: Files = ()
+    node: OnlyNode = None
+    output: NamedOutput = NamedFormat.TABLE
+    release: Release = "1.36"
+    feature_gates: FeatureGates = ()
+    scheduler_config: SchedulerConfig = ""
+    instance_type: InstanceType = ""
+    nodes: NodeCount = None
+    catalogue_file: CatalogueFile = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainOptions:
+    """
+    Explain why a claim, pod, gang, or workload gets no devices, and what would help.
+
+    With -f, the object is in the files. Without it, the object is in a cluster.
+    The command changes nothing.
+
+    Exit status 0: the object gets its devices or, in a cluster, has them.
+    Exit status 1: it does not, or a file has an error.
+    Exit status 2: wrong usage.
+    """
+
+    kind: Annotated[
+        str,
+        argument(
+            metavar="KIND", help="Kind of NAME: claim, pod, gang, or a workload. Also KIND/NAME."
+        ),
+    ]
+    name: Annotated[str, argument(metavar="NAME", help="Name, or NAMESPACE/NAME.")] = ""
+    more: MoreFiles = ()
+    files: Files = ()
+    kubeconfig: Kubeconfig = ""
+    context: Context = ""
+    namespace: Annotated[
+        str,
+        option(
+            "-n",
+            "--namespace",
+            help='Namespace of NAME. Default: from the context; with -f, "default".',
+        ),
+    ] = ""
+    node: OnlyNode = None
+    verbose: Annotated[
+        bool,
+        option("-v", "--verbose", help="Print the result of each scheduler plugin for each node."),
+    ] = False
+    output: NamedOutput = NamedFormat.TABLE
+    release: Release = "1.36"
+    feature_gates: FeatureGates = ()
+    scheduler_config: SchedulerConfig = ""
+    instance_type: InstanceType = ""
+    nodes: NodeCount = None
+    catalogue_file: CatalogueFile = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintOptions:
+    """
+    Find errors in manifests, with codes, lines, and fixes.
+
+    Exit status 0: no error; warnings and infos are possible.
+    Exit status 1: an error.
+    Exit status 2: wrong usage.
+
+    For custom kinds, only the claims of their pod templates are checked;
+    the info DR007 names these kinds.
+    """
+
+    more: MoreFiles = ()
+    files: Files = ()
+    output: Annotated[
+        LintFormat, option("-o", "--output", help="Output format; the last three are for CI.")
+    ] = LintFormat.TABLE
+
+
+# The groups of the options of `up` in the help.
+_inhabitants_option = panel("Nodes, devices, and objects")
+_place_option = panel("Name, address, and files")
+_behaviour_option = panel("Behavior")
+ENGINES = (
+    "kubelet, claims, garbage-collector, namespaces, serviceaccounts, nodes, taint-eviction, "
+    "deployments, replicasets, daemonsets, statefulsets, jobs, cronjobs, quotas, budgets, volumes, "
+    "slices, scheduler"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    """Start a virtual cluster: a Kubernetes control plane and virtual nodes."""
+
+    nodes: Annotated[int, _inhabitants_option(help="Number of virtual nodes.")] = 0
+    instance_type: Annotated[
+        str,
+        _inhabitants_option(
+            metavar="TYPE",
+            help="Instance type of these nodes, with its devices. List: dryrack hardware list.",
+        ),
+    ] = ""
+    catalogue: Annotated[
+        bool,
+        _inhabitants_option(
+            "--catalogue",
+            help="Also give nodes that are added later the devices of their instance types.",
+        ),
+    ] = False
+    catalogue_file: Annotated[
+        tuple[str, ...],
+        _inhabitants_option(
+            metavar="FILE", help="As --catalogue, with instance types from FILE. Repeatable."
+        ),
+    ] = ()
+    devices: Annotated[
+        tuple[str, ...],
+        _inhabitants_option(
+            metavar="KIND[:COUNT][,option=value...]",
+            help="Devices of each virtual node, for example gpu:8, fake:8, file. Repeatable.",
+        ),
+    ] = ()
+    config: Annotated[
+        tuple[str, ...],
+        _inhabitants_option(
+            metavar="FILE",
+            help="Objects to create; NodeDevices replace --devices. Repeatable; "
+            "- is standard input.",
+        ),
+    ] = ()
+    name: Annotated[str, _place_option("--name", help="Name of the cluster.")] = "default"
+    detach: Annotated[
+        bool,
+        _place_option("--detach", "-d", help="Run in the background. Stop it with: dryrack down"),
+    ] = False
+    data_dir: Annotated[
+        str | None,
+        _place_option(metavar="DIR", help="Directory for the objects. Default: in memory."),
+    ] = None
+    kubeconfig: Annotated[
+        str | None, _place_option(metavar="PATH", help="File for another copy of the kubeconfig.")
+    ] = None
+    merge: Annotated[
+        bool,
+        _place_option(
+            "--merge", help="Add the cluster to your kubeconfig, as the current context."
+        ),
+    ] = False
+    port: Annotated[int, _place_option(help="Port of the API server; 0 selects a free port.")] = 0
+    host: Annotated[str, _place_option(help="Address of the API server.")] = "127.0.0.1"
+    expose: Annotated[
+        bool, _place_option("--expose", help="Allow a --host that other computers can reach.")
+    ] = False
+    no_dashboard: Annotated[
+        bool, _place_option("--no-dashboard", help="Do not serve the dashboard.")
+    ] = False
+    release: Annotated[
+        str, _behaviour_option(help="Kubernetes release whose allocator to use: 1.36 or 1.37.")
+    ] = "1.36"
+    feature_gates: Annotated[
+        tuple[str, ...],
+        _behaviour_option(
+            metavar="GATE=true,...",
+            help="Feature gates of the allocator. Default: as in the release.",
+        ),
+    ] = ()
+    runtime_config: Annotated[
+        tuple[str, ...],
+        _behaviour_option(
+            metavar="KEY=true,...",
+            help="API versions to switch on or off, as for kube-apiserver: "
+            "resource.k8s.io/v1beta2=true, api/all=true.",
+        ),
+    ] = ()
+    authorization: Annotated[
+        str, _behaviour_option(metavar="MODE", help="Authorization mode: always-allow or rbac.")
+    ] = "always-allow"
+    scheduler_config: Annotated[
+        str,
+        _behaviour_option(
+            metavar="FILE", help="KubeSchedulerConfiguration with profiles, plugins, and weights."
+        ),
+    ] = ""
+    without: Annotated[
+        tuple[str, ...],
+        _behaviour_option(
+            metavar="ENGINE,...",
+            help=f"Components not to run, so that you can run your own: {ENGINES}.",
+        ),
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DownOptions:
+    """Stop a virtual cluster and delete its state, except the data directory."""
+
+    name: ClusterName = "default"
+    all_: Annotated[bool, option("--all", help="Stop all clusters.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusOptions:
+    """Show the virtual clusters, their addresses, and failed components."""
+
+    name: Annotated[
+        str | None, option("--name", help="Name of a cluster. Default: all clusters.")
+    ] = None
+    output: Output = Format.TABLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeconfigOptions:
+    """Print the kubeconfig of a virtual cluster."""
+
+    name: ClusterName = "default"
+    path: Annotated[
+        bool, option("--path", help="Print the path of the file, for the variable KUBECONFIG.")
+    ] = False
+
+
+# The groups of the options of `publish` in the help.
+_devices_option = panel("Devices")
+_nodes_option = panel("Nodes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishOptions:
+    """Publish ResourceSlices with simulated devices for the nodes of a cluster."""
+
+    kubeconfig: ServedKubeconfig = ""
+    context: ServedContext = ""
+    namespace: Annotated[
+        str, _devices_option("-n", "--namespace", help="Namespace of the ConfigMap.")
+    ] = "karpenter"
+    config_map: Annotated[str, _devices_option(help="ConfigMap with the device configuration.")] = (
+        "dra-kwok-configmap"
+    )
+    key: Annotated[
+        str,
+        _devices_option(help="Key in the ConfigMap. If it is missing, the only other key is used."),
+    ] = "config.yaml"
+    driver: Annotated[
+        str,
+        _devices_option(
+            help="Driver name for all devices. Default: from the device configuration."
+        ),
+    ] = ""
+    catalogue: Annotated[
+        bool,
+        _devices_option(
+            "--catalogue", help="Use the hardware catalog for nodes without a device configuration."
+        ),
+    ] = False
+    catalogue_file: Annotated[
+        tuple[str, ...],
+        _devices_option(
+            metavar="FILE", help="As --catalogue, with instance types from FILE. Repeatable."
+        ),
+    ] = ()
+    node_selector: Annotated[
+        str,
+        _nodes_option(
+            metavar="LABELS",
+            help="Label selector of the nodes. Default: nodes with the annotation of KWOK.",
+        ),
+    ] = ""
+    all_nodes: Annotated[bool, _nodes_option("--all-nodes", help="Publish for all nodes.")] = False
+    real_nodes: Annotated[
+        bool,
+        _nodes_option(
+            "--real-nodes", help="Also publish for nodes with a kubelet, which deletes the slices."
+        ),
+    ] = False
+    resync: Annotated[
+        str, run_option(metavar="DURATION", help="Interval between full comparisons.")
+    ] = "30s"
+    leader_elect: Annotated[
+        bool, run_option("--leader-elect/--no-leader-elect", help="Use leader election.")
+    ] = True
+    lease_namespace: Annotated[
+        str, run_option(help="Namespace of the lease. Default: that of the ConfigMap.")
+    ] = ""
+    lease_name: Annotated[str, run_option(help="Name of the lease.")] = "dryrack-publisher"
+    metrics_address: MetricsAddress = "127.0.0.1:8082"
+    health_address: HealthAddress = "127.0.0.1:8083"
+    log_format: LogFormat = "text"
+    once: Annotated[
+        bool,
+        instead_option(
+            "--once", help="Publish once and exit; status 0 if all slices are as configured."
+        ),
+    ] = False
+    dry_run: Annotated[
+        bool, instead_option("--dry-run", help="Print the slices and exit; write nothing.")
+    ] = False
+    files: Annotated[
+        tuple[str, ...],
+        instead_option(
+            "-f",
+            "--filename",
+            metavar="FILE",
+            help="With --dry-run: read FILE instead of a cluster.",
+        ),
+    ] = ()
+    output: Annotated[
+        Format, instead_option("-o", "--output", help="Output format of --dry-run.")
+    ] = Format.YAML
+    print_rbac: Annotated[
+        bool, instead_option("--print-rbac", help="Print the RBAC manifest and exit.")
+    ] = False
+    print_crds: Annotated[
+        bool, instead_option("--print-crds", help="Print the CustomResourceDefinitions and exit.")
+    ] = False
+
+
+_pods_option = panel("Pods and profiles")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleOptions:
+    """Schedule Pods, their devices and gangs as a second scheduler of a cluster."""
+
+    kubeconfig: ServedKubeconfig = ""
+    context: ServedContext = ""
+    name: Annotated[
+        tuple[str, ...],
+        _pods_option(
+            "--name",
+            metavar="NAME",
+            help="Schedule Pods with this schedulerName. Repeatable. Default: dryrack.",
+        ),
+    ] = ()
+    config: Annotated[
+        str,
+        _pods_option(
+            metavar="FILE", help="KubeSchedulerConfiguration with profiles, plugins and weights."
+        ),
+    ] = ""
+    namespace: Annotated[
+        str,
+        run_option(
+            "-n",
+            "--namespace",
+            help="Namespace of the lease and the ServiceAccount. Default: kube-system.",
+        ),
+    ] = ""
+    leader_elect: Annotated[
+        bool | None,
+        run_option(
+            "--leader-elect/--no-leader-elect",
+            help="Use leader election. Default: true, unless the --config file disables it.",
+        ),
+    ] = None
+    lease_name: Annotated[
+        str, run_option(help="Name of the lease. Default: derived from the first --name.")
+    ] = ""
+    metrics_address: MetricsAddress = "127.0.0.1:10251"
+    health_address: HealthAddress = "127.0.0.1:10251"
+    log_format: LogFormat = "text"
+    print_rbac: Annotated[
+        bool, instead_option("--print-rbac", help="Print the RBAC manifest and exit.")
+    ] = False
+    print_crds: Annotated[
+        bool,
+        instead_option(
+            "--print-crds", help="Print the CRD of scheduling.x-k8s.io PodGroup and exit."
+        ),
+    ] = False
+
+
+_node_option = panel("Node and devices")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginOptions:
+    """Publish simulated devices for this node and prepare them for its Pods."""
+
+    devices: Annotated[
+        tuple[str, ...],
+        _node_option(
+            "--devices",
+            metavar="KIND[:COUNT][,option=value...]",
+            help="Devices of the node, for example fake:8, gpu:8 or file. Repeatable.",
+        ),
+    ] = ()
+    config: Annotated[
+        tuple[str, ...],
+        _node_option(
+            metavar="FILE",
+            help="NodeDevices file with the devices. - is standard input. Repeatable.",
+        ),
+    ] = ()
+    node: Annotated[
+        str,
+        _node_option(
+            metavar="NAME", help="Name of the node. Default: $NODE_NAME, or the host name."
+        ),
+    ] = ""
+    kubelet_dir: Annotated[
+        str, _node_option("--kubelet-dir", help="Root directory of the kubelet (its --root-dir).")
+    ] = "/var/lib/kubelet"
+    cdi_dir: Annotated[
+        str,
+        _node_option("--cdi-dir", help="Directory where the container runtime reads CDI specs."),
+    ] = "/var/run/cdi"
+    kubeconfig: ServedKubeconfig = ""
+    context: ServedContext = ""
+    remove_slices: Annotated[
+        bool,
+        run_option("--remove-slices/--keep-slices", help="Delete the ResourceSlices on exit."),
+    ] = False
+    rolling_update_uid: Annotated[
+        str,
+        run_option(
+            metavar="UID",
+            envvar="ROLLING_UPDATE_UID",
+            help="UID of this Pod. Lets two plugins run on the node during a rolling update.",
+        ),
+    ] = ""
+    fault_file: Annotated[
+        str,
+        run_option(
+            metavar="FILE",
+            help="File with a line DEVICE FAULT for each fault, as in: dryrack fault device.",
+        ),
+    ] = ""
+    nas: Annotated[
+        bool, run_option("--nas/--no-nas", help="Write a NodeAllocationState for fake devices.")
+    ] = True
+    nas_namespace: Annotated[
+        str,
+        run_option("--nas-namespace", metavar="NAME", help="Namespace of NodeAllocationStates."),
+    ] = "fake-system"
+    device_metadata: Annotated[
+        bool,
+        run_option(
+            "--device-metadata/--no-device-metadata",
+            help="Mount a file that describes the devices into each container.",
+        ),
+    ] = False
+    metrics_address: Annotated[
+        str,
+        run_option(metavar="HOST:PORT", help="Address of /metrics and /healthz. 0 disables them."),
+    ] = "0"
+    grpc_health_address: Annotated[
+        str,
+        run_option(
+            "--grpc-health-address",
+            metavar="HOST:PORT",
+            help="Address of the gRPC health service. 0 disables it.",
+        ),
+    ] = "0"
+    log_format: LogFormat = "text"
+    print_rbac: Annotated[
+        bool,
+        instead_option("--print-rbac", help="Print the RBAC manifest for the devices and exit."),
+    ] = False
+    print_classes: Annotated[
+        bool,
+        instead_option("--print-classes", help="Print the DeviceClasses of the devices and exit."),
+    ] = False
+    print_crds: Annotated[
+        bool, instead_option("--print-crds", help="Print the CRD of NodeAllocationState and exit.")
+    ] = False
+
+
+ViewedFiles = Annotated[
+    tuple[str, ...],
+    option(
+        "-f", "--filename", metavar="FILE", help="Read the objects from files, not from a cluster."
+    ),
+]
+ViewedNamespace = Annotated[
+    str, option("-n", "--namespace", help="Namespace to show. Default: from the context.")
+]
+AllNamespaces = Annotated[bool, option("-A", "--all-namespaces", help="Show all namespaces.")]
+WideOutput = Annotated[WideFormat, option("-o", "--output", help="Output format.")]
+Watch = Annotated[bool, option("-w", "--watch", help="Watch for changes and print them.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicesOptions:
+    """Show all devices: node, model, state, holder, and free devices by model."""
+
+    kubeconfig: Kubeconfig = ""
+    context: Context = ""
+    files: ViewedFiles = ()
+    node: Annotated[str, option(help="Show only the devices of this node.")] = ""
+    output: WideOutput = WideFormat.TABLE
+    watch: Watch = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimsOptions:
+    """Show claims: state, devices, node and Pods."""
+
+    kubeconfig: Kubeconfig = ""
+    context: Context = ""
+    namespace: ViewedNamespace = ""
+    all_namespaces: AllNamespaces = False
+    files: ViewedFiles = ()
+    output: WideOutput = WideFormat.TABLE
+    watch: Watch = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangsOptions(ClaimsOptions):
+    """Show gangs: required, bound and pending Pods, and why they are pending."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardOptions:
+    """
+    Show the devices, claims, gangs and pending Pods of a cluster in the browser.
+
+    By default, the dashboard listens only on this machine. It never writes to the cluster.
+    Anyone who has the URL that the command prints can view the cluster: it contains a token.
+    """
+
+    kubeconfig: Kubeconfig = ""
+    context: Context = ""
+    port: Annotated[int, option(help="Port to listen on. 0 selects a free port.")] = 0
+    host: Annotated[str, option(help="IP address to listen on.")] = "127.0.0.1"
+    expose: Annotated[
+        bool, option("--expose", help="Allow a --host that other machines can reach.")
+    ] = False
+    allow_host: Annotated[
+        tuple[str, ...],
+        option(
+            metavar="NAME",
+            help="Additional host name that requests through a proxy may use. Repeatable.",
+        ),
+    ] = ()
+    scenario: Annotated[
+        str,
+        option(
+            metavar="NAME|FILE",
+            help="Run a scenario in virtual time and show it instead of a cluster.",
+        ),
+    ] = ""
+    seed: Annotated[int, option(help="Seed of the random numbers of --scenario.")] = 0
+    print_rbac: Annotated[
+        bool, option("--print-rbac", help="Print the RBAC manifest and exit.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOptions:
+    """
+    Record a cluster as a scenario.
+
+    You can then run it with other classes, nodes or scheduler settings. The scenario contains only
+    what the scheduler uses: no Secrets, environment variables, commands or annotations.
+
+    Exit status 0: recorded.
+    Exit status 1: dryrack cannot read the cluster, or it has nothing to record.
+    Exit status 2: wrong usage.
+    """
+
+    files: Annotated[
+        tuple[str, ...],
+        option(
+            "-f", "--file", metavar="FILE", help="Output of: kubectl get -A -o yaml. Repeatable."
+        ),
+    ] = ()
+    output: Annotated[
+        str, option("-o", "--output", metavar="FILE", help="Output file. - is standard output.")
+    ] = "-"
+    kubeconfig: Kubeconfig = ""
+    context: Context = ""
+    anonymize: Annotated[
+        bool,
+        option(
+            "--anonymize", help="Replace the names of namespaces, nodes, Pods, claims and labels."
+        ),
+    ] = False
