@@ -4,7 +4,8 @@ The cluster that tests run on: `dryrack.testing.AsyncCluster` in virtual time.
     @pytest.mark.stage(only=("scheduler",))
     async def test_a_pod_is_bound(stage: Stage) -> None:
         await stage.create(PODS, pod("a"))
-        await stage.until(lambda: stage.is_bound("a"))
+        await stage.advance(5)
+        assert await stage.bound() == ["a"]
 
 The `stage` fixture makes one for each test; the arguments of the marker are those of `Stage`. Tests
 that are asynchronous functions run by themselves (see tests/conftest.py).

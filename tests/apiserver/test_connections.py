@@ -120,24 +120,20 @@ def test_any_bytes_in_any_pieces_are_answered_or_end_the_connection(pieces: list
     assert written.count(b"HTTP/1.1 400") <= 1
 
 
-def test_the_last_answer_is_taken_before_the_connection_is_closed() -> None:
+async def test_the_last_answer_is_taken_before_the_connection_is_closed() -> None:
     """Closing starts a short time limit under TLS; a slow client is not held to it before."""
-
-    async def scenario() -> None:
-        connection = Connection(_read_and_answer, set())
-        wire = SlowWire(connection)
-        connection.connection_made(wire)
-        connection.data_received(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
-        for _ in range(5):
-            await asyncio.sleep(0)
-        assert wire.written.startswith(b"HTTP/1.1 200")
-        was_closed = wire.is_closed
-        connection.resume_writing()
-        await connection.ended()
-        assert (was_closed, wire.is_closed) == (False, True)
-        connection.connection_lost(None)
-
-    asyncio.run(scenario())
+    connection = Connection(_read_and_answer, set())
+    wire = SlowWire(connection)
+    connection.connection_made(wire)
+    connection.data_received(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert wire.written.startswith(b"HTTP/1.1 200")
+    was_closed = wire.is_closed
+    connection.resume_writing()
+    await connection.ended()
+    assert (was_closed, wire.is_closed) == (False, True)
+    connection.connection_lost(None)
 
 
 def test_answers_keep_their_order_whatever_the_pieces() -> None:

@@ -190,206 +190,171 @@ def scene(keys: Keys) -> Scene:
     return Scene(keys)
 
 
-def test_an_object_is_converted_on_its_way_in_and_out(scene: Scene) -> None:
+async def test_an_object_is_converted_on_its_way_in_and_out(scene: Scene) -> None:
     """What is written in one version is read in both, with the fields of each, and none is lost."""
-
-    async def play() -> None:
-        async with scene.webhook() as webhook:
-            assert (await scene.define(webhook.url)).warnings == ()
-            made = await scene.create(OLD, "q", cohort="team", weight=2)
-            assert (made.status, made.warnings) == (201, ())
-            assert made.body["spec"] == {"cohort": "team", "weight": 2}
-            assert made.body["apiVersion"] == "example.com/v1beta1"
-            new = (await scene.get(f"{NEW}/q")).body
-            assert new["spec"] == {"cohortName": "team", "weight": 2}
-            assert (await scene.get(f"{OLD}/q")).body == made.body
-            stored = scene.plane.plane.server.lookup.get("queues.example.com", "", "q")
-            assert stored is not None
-            assert stored["spec"] == {"cohortName": "team", "weight": 2}
-            assert stored["metadata"] == made.body["metadata"]
-
-    asyncio.run(play())
+    async with scene.webhook() as webhook:
+        assert (await scene.define(webhook.url)).warnings == ()
+        made = await scene.create(OLD, "q", cohort="team", weight=2)
+        assert (made.status, made.warnings) == (201, ())
+        assert made.body["spec"] == {"cohort": "team", "weight": 2}
+        assert made.body["apiVersion"] == "example.com/v1beta1"
+        new = (await scene.get(f"{NEW}/q")).body
+        assert new["spec"] == {"cohortName": "team", "weight": 2}
+        assert (await scene.get(f"{OLD}/q")).body == made.body
+        stored = scene.plane.plane.server.lookup.get("queues.example.com", "", "q")
+        assert stored is not None
+        assert stored["spec"] == {"cohortName": "team", "weight": 2}
+        assert stored["metadata"] == made.body["metadata"]
 
 
-def test_updates_patches_and_applies_go_through_the_webhook(scene: Scene) -> None:
+async def test_updates_patches_and_applies_go_through_the_webhook(scene: Scene) -> None:
     """All writes in another version change the field of the stored version."""
-
-    async def play() -> None:
-        async with scene.webhook() as webhook:
-            await scene.define(webhook.url)
-            made = (await scene.create(OLD, "q", cohort="a")).body
-            made["spec"]["cohort"] = "b"
-            replaced = await scene.plane.asked("PUT", f"{OLD}/q", made)
-            assert (replaced.status, replaced.body["spec"]) == (200, {"cohort": "b"})
-            patch = {"spec": {"cohort": "c"}}
-            patched = await scene.plane.asked("PATCH", f"{OLD}/q", patch, content_type=MERGE)
-            assert (patched.status, patched.body["spec"]) == (200, {"cohort": "c"})
-            wanted = {**queue(NEW, "q", cohortName="d"), "metadata": {"name": "q"}}
-            path = f"{NEW}/q?fieldManager=one&force=true"
-            applied = await scene.plane.asked("PATCH", path, wanted, content_type=APPLY)
-            assert (applied.status, applied.body["spec"]) == (200, {"cohortName": "d"})
-            owners = {
-                (each["manager"], each["apiVersion"])
-                for each in applied.body["metadata"]["managedFields"]
-                if "f:spec" in each["fieldsV1"]
-            }
-            assert ("one", "example.com/v1beta2") in owners
-            wanted = {**queue(OLD, "q", cohort="e"), "metadata": {"name": "q"}}
-            path = f"{OLD}/q?fieldManager=two"
-            refused = await scene.plane.asked("PATCH", path, wanted, content_type=APPLY)
-            assert (refused.status, refused.body["reason"]) == (409, "Conflict")
-            status = {"status": {"cohort": "s"}}
-            told = await scene.plane.asked("PATCH", f"{OLD}/q/status", status, content_type=MERGE)
-            assert (told.status, told.body["status"]) == (200, {"cohort": "s"})
-            assert (await scene.get(f"{NEW}/q")).body["status"] == {"cohortName": "s"}
-            scale = {"spec": {"replicas": 3}}
-            scaled = await scene.plane.asked("PATCH", f"{OLD}/q/scale", scale, content_type=MERGE)
-            assert (scaled.status, scaled.body["spec"]) == (200, {"replicas": 3})
-            found = (await scene.get(f"{OLD}/q")).body["spec"]
-            assert found == {"cohort": "d", "weight": 3}
-
-    asyncio.run(play())
+    async with scene.webhook() as webhook:
+        await scene.define(webhook.url)
+        made = (await scene.create(OLD, "q", cohort="a")).body
+        made["spec"]["cohort"] = "b"
+        replaced = await scene.plane.asked("PUT", f"{OLD}/q", made)
+        assert (replaced.status, replaced.body["spec"]) == (200, {"cohort": "b"})
+        patch = {"spec": {"cohort": "c"}}
+        patched = await scene.plane.asked("PATCH", f"{OLD}/q", patch, content_type=MERGE)
+        assert (patched.status, patched.body["spec"]) == (200, {"cohort": "c"})
+        wanted = {**queue(NEW, "q", cohortName="d"), "metadata": {"name": "q"}}
+        path = f"{NEW}/q?fieldManager=one&force=true"
+        applied = await scene.plane.asked("PATCH", path, wanted, content_type=APPLY)
+        assert (applied.status, applied.body["spec"]) == (200, {"cohortName": "d"})
+        owners = {
+            (each["manager"], each["apiVersion"])
+            for each in applied.body["metadata"]["managedFields"]
+            if "f:spec" in each["fieldsV1"]
+        }
+        assert ("one", "example.com/v1beta2") in owners
+        wanted = {**queue(OLD, "q", cohort="e"), "metadata": {"name": "q"}}
+        path = f"{OLD}/q?fieldManager=two"
+        refused = await scene.plane.asked("PATCH", path, wanted, content_type=APPLY)
+        assert (refused.status, refused.body["reason"]) == (409, "Conflict")
+        status = {"status": {"cohort": "s"}}
+        told = await scene.plane.asked("PATCH", f"{OLD}/q/status", status, content_type=MERGE)
+        assert (told.status, told.body["status"]) == (200, {"cohort": "s"})
+        assert (await scene.get(f"{NEW}/q")).body["status"] == {"cohortName": "s"}
+        scale = {"spec": {"replicas": 3}}
+        scaled = await scene.plane.asked("PATCH", f"{OLD}/q/scale", scale, content_type=MERGE)
+        assert (scaled.status, scaled.body["spec"]) == (200, {"replicas": 3})
+        found = (await scene.get(f"{OLD}/q")).body["spec"]
+        assert found == {"cohort": "d", "weight": 3}
 
 
-def test_a_dry_run_is_converted_both_ways_and_stores_nothing(scene: Scene) -> None:
+async def test_a_dry_run_is_converted_both_ways_and_stores_nothing(scene: Scene) -> None:
     """The answer has the fields of the request's version."""
-
-    async def play() -> None:
-        async with scene.webhook() as webhook:
-            await scene.define(webhook.url)
-            body = queue(OLD, "q", cohort="team")
-            made = await scene.plane.asked("POST", f"{OLD}?dryRun=All", body)
-            assert (made.status, made.body["spec"]) == (201, {"cohort": "team"})
-            assert (await scene.get(f"{NEW}/q")).status == 404
-
-    asyncio.run(play())
+    async with scene.webhook() as webhook:
+        await scene.define(webhook.url)
+        body = queue(OLD, "q", cohort="team")
+        made = await scene.plane.asked("POST", f"{OLD}?dryRun=All", body)
+        assert (made.status, made.body["spec"]) == (201, {"cohort": "team"})
+        assert (await scene.get(f"{NEW}/q")).status == 404
 
 
-def test_a_list_is_converted_in_one_review_and_only_once(scene: Scene) -> None:
+async def test_a_list_is_converted_in_one_review_and_only_once(scene: Scene) -> None:
     """A second list, a page and a get need no further call."""
-
-    async def play() -> None:
-        async with scene.webhook() as webhook:
-            await scene.define(webhook.url)
-            for index in range(5):
-                await scene.create(NEW, f"q-{index}", cohortName=str(index))
-            assert webhook.requests == []
-            listed = (await scene.get(OLD)).body
-            assert [each["spec"]["cohort"] for each in listed["items"]] == list("01234")
-            assert {each["apiVersion"] for each in listed["items"]} == {"example.com/v1beta1"}
-            [request] = webhook.requests
-            assert request["desiredAPIVersion"] == "example.com/v1beta1"
-            assert len(request["objects"]) == 5
-            selected = (await scene.get(f"{OLD}?labelSelector=name=q-3")).body
-            assert [each["spec"]["cohort"] for each in selected["items"]] == ["3"]
-            page = (await scene.get(f"{OLD}?limit=2")).body
-            assert [each["spec"]["cohort"] for each in page["items"]] == ["0", "1"]
-            assert (await scene.get(f"{OLD}/q-4")).body["spec"] == {"cohort": "4"}
-            assert len(webhook.requests) == 1
-
-    asyncio.run(play())
+    async with scene.webhook() as webhook:
+        await scene.define(webhook.url)
+        for index in range(5):
+            await scene.create(NEW, f"q-{index}", cohortName=str(index))
+        assert webhook.requests == []
+        listed = (await scene.get(OLD)).body
+        assert [each["spec"]["cohort"] for each in listed["items"]] == list("01234")
+        assert {each["apiVersion"] for each in listed["items"]} == {"example.com/v1beta1"}
+        [request] = webhook.requests
+        assert request["desiredAPIVersion"] == "example.com/v1beta1"
+        assert len(request["objects"]) == 5
+        selected = (await scene.get(f"{OLD}?labelSelector=name=q-3")).body
+        assert [each["spec"]["cohort"] for each in selected["items"]] == ["3"]
+        page = (await scene.get(f"{OLD}?limit=2")).body
+        assert [each["spec"]["cohort"] for each in page["items"]] == ["0", "1"]
+        assert (await scene.get(f"{OLD}/q-4")).body["spec"] == {"cohort": "4"}
+        assert len(webhook.requests) == 1
 
 
-def test_fields_of_another_version_select_converted_objects(scene: Scene) -> None:
+async def test_fields_of_another_version_select_converted_objects(scene: Scene) -> None:
     """A field selector names the field of the version in the path, in lists and watches."""
-
-    async def play() -> None:
-        async with scene.webhook() as webhook:
-            await scene.define(webhook.url, selectable="yes")
-            for name in ("a", "b"):
-                await scene.create(NEW, name, cohortName=name)
-            found = (await scene.get(f"{OLD}?fieldSelector=spec.cohort=b")).body
-            assert [each["metadata"]["name"] for each in found["items"]] == ["b"]
-            watching = await watch(scene.plane, f"{OLD}?fieldSelector=spec.cohort=b")
-            assert (await watching.event())["object"]["metadata"]["name"] == "b"
-            patch = {"spec": {"cohortName": "c"}}
-            await scene.plane.asked("PATCH", f"{NEW}/b", patch, content_type=MERGE)
-            event = await watching.event()
-            assert (event["type"], event["object"]["spec"]) == ("DELETED", {"cohort": "b"})
-
-    asyncio.run(play())
+    async with scene.webhook() as webhook:
+        await scene.define(webhook.url, selectable="yes")
+        for name in ("a", "b"):
+            await scene.create(NEW, name, cohortName=name)
+        found = (await scene.get(f"{OLD}?fieldSelector=spec.cohort=b")).body
+        assert [each["metadata"]["name"] for each in found["items"]] == ["b"]
+        watching = await watch(scene.plane, f"{OLD}?fieldSelector=spec.cohort=b")
+        assert (await watching.event())["object"]["metadata"]["name"] == "b"
+        patch = {"spec": {"cohortName": "c"}}
+        await scene.plane.asked("PATCH", f"{NEW}/b", patch, content_type=MERGE)
+        event = await watching.event()
+        assert (event["type"], event["object"]["spec"]) == ("DELETED", {"cohort": "b"})
 
 
-def test_a_watch_tells_events_in_its_version_and_in_order(scene: Scene) -> None:
+async def test_a_watch_tells_events_in_its_version_and_in_order(scene: Scene) -> None:
     """A watch that needs conversion has every event, and the bookmark does not overtake them."""
-
-    async def play() -> None:
-        async with scene.webhook() as webhook:
-            await scene.define(webhook.url)
-            await scene.create(NEW, "a", cohortName="1")
-            options = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
-            watching = await watch(scene.plane, f"{OLD}?{options}&allowWatchBookmarks=true")
-            await scene.create(NEW, "b", cohortName="2")
-            await scene.plane.asked("DELETE", f"{NEW}/a")
-            events = [await watching.event() for _ in range(4)]
-            assert [each["type"] for each in events] == ["ADDED", "BOOKMARK", "ADDED", "DELETED"]
-            shown = [each["object"].get("spec") for each in events]
-            assert shown == [{"cohort": "1"}, None, {"cohort": "2"}, {"cohort": "1"}]
-            versions = {each["object"]["apiVersion"] for each in events}
-            assert versions == {"example.com/v1beta1"}
-
-    asyncio.run(play())
+    async with scene.webhook() as webhook:
+        await scene.define(webhook.url)
+        await scene.create(NEW, "a", cohortName="1")
+        options = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+        watching = await watch(scene.plane, f"{OLD}?{options}&allowWatchBookmarks=true")
+        await scene.create(NEW, "b", cohortName="2")
+        await scene.plane.asked("DELETE", f"{NEW}/a")
+        events = [await watching.event() for _ in range(4)]
+        assert [each["type"] for each in events] == ["ADDED", "BOOKMARK", "ADDED", "DELETED"]
+        shown = [each["object"].get("spec") for each in events]
+        assert shown == [{"cohort": "1"}, None, {"cohort": "2"}, {"cohort": "1"}]
+        versions = {each["object"]["apiVersion"] for each in events}
+        assert versions == {"example.com/v1beta1"}
 
 
-def test_a_reader_of_a_watch_that_gives_up_waiting_loses_no_event(scene: Scene) -> None:
+async def test_a_reader_of_a_watch_that_gives_up_waiting_loses_no_event(scene: Scene) -> None:
     """An event whose conversion takes too long for one read is there for the next."""
-
-    async def play() -> None:
-        async with scene.webhook() as webhook:
-            await scene.define(webhook.url)
-            await scene.create(NEW, "a", cohortName="1")
-            webhook.delay = asyncio.Event()
-            webhook.is_asked.clear()
-            watching = await watch(scene.plane, OLD)
-            reading = asyncio.create_task(watching.event())
-            await webhook.is_asked.wait()
-            reading.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await reading
-            webhook.delay.set()
-            assert (await watching.event())["object"]["spec"] == {"cohort": "1"}
-
-    asyncio.run(play())
+    async with scene.webhook() as webhook:
+        await scene.define(webhook.url)
+        await scene.create(NEW, "a", cohortName="1")
+        webhook.delay = asyncio.Event()
+        webhook.is_asked.clear()
+        watching = await watch(scene.plane, OLD)
+        reading = asyncio.create_task(watching.event())
+        await webhook.is_asked.wait()
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        webhook.delay.set()
+        assert (await watching.event())["object"]["spec"] == {"cohort": "1"}
 
 
-def test_a_watch_ends_with_the_error_of_a_failed_conversion(scene: Scene) -> None:
+async def test_a_watch_ends_with_the_error_of_a_failed_conversion(scene: Scene) -> None:
     """The client is told why, and can watch again."""
 
-    async def play() -> None:
-        def failed(review: Raw) -> Raw:
-            return {**review, "response": {**review["response"], "result": {"status": "Failed"}}}
+    def failed(review: Raw) -> Raw:
+        return {**review, "response": {**review["response"], "result": {"status": "Failed"}}}
 
-        async with scene.webhook(failed) as webhook:
-            await scene.define(webhook.url)
-            await scene.create(NEW, "a", cohortName="1")
-            watching = await watch(scene.plane, OLD)
-            event = await watching.event()
-            assert (event["type"], event["object"]["code"]) == ("ERROR", 500)
-            told = "failed: response.result.status was 'Failed', not 'Success'"
-            assert event["object"]["message"].endswith(told)
-            with pytest.raises(StopAsyncIteration):
-                await anext(watching.stream)
-
-    asyncio.run(play())
+    async with scene.webhook(failed) as webhook:
+        await scene.define(webhook.url)
+        await scene.create(NEW, "a", cohortName="1")
+        watching = await watch(scene.plane, OLD)
+        event = await watching.event()
+        assert (event["type"], event["object"]["code"]) == ("ERROR", 500)
+        told = "failed: response.result.status was 'Failed', not 'Success'"
+        assert event["object"]["message"].endswith(told)
+        with pytest.raises(StopAsyncIteration):
+            await anext(watching.stream)
 
 
-def test_the_server_answers_others_while_a_webhook_is_slow(scene: Scene) -> None:
+async def test_the_server_answers_others_while_a_webhook_is_slow(scene: Scene) -> None:
     """A request that waits for a conversion keeps no other waiting."""
-
-    async def play() -> None:
-        async with scene.webhook() as webhook:
-            await scene.define(webhook.url)
-            await scene.create(NEW, "a", cohortName="1")
-            webhook.delay = asyncio.Event()
-            webhook.is_asked.clear()
-            waiting = asyncio.create_task(scene.get(f"{OLD}/a"))
-            await webhook.is_asked.wait()
-            assert (await scene.get(f"{NEW}/a")).status == 200
-            assert not waiting.done()
-            webhook.delay.set()
-            assert (await waiting).body["spec"] == {"cohort": "1"}
-
-    asyncio.run(play())
+    async with scene.webhook() as webhook:
+        await scene.define(webhook.url)
+        await scene.create(NEW, "a", cohortName="1")
+        webhook.delay = asyncio.Event()
+        webhook.is_asked.clear()
+        waiting = asyncio.create_task(scene.get(f"{OLD}/a"))
+        await webhook.is_asked.wait()
+        assert (await scene.get(f"{NEW}/a")).status == 200
+        assert not waiting.done()
+        webhook.delay.set()
+        assert (await waiting).body["spec"] == {"cohort": "1"}
 
 
 @pytest.mark.parametrize(
@@ -466,170 +431,139 @@ async def _refused(scene: Scene, change: Callable[[Raw], Raw]) -> Answer:
         return refused
 
 
-def test_a_webhook_changes_labels_and_annotations_and_no_other_metadata(scene: Scene) -> None:
+async def test_a_webhook_changes_labels_and_annotations_and_no_other_metadata(scene: Scene) -> None:
     """Finalizers, owners and the rest stay as they were, whatever the webhook returns."""
 
-    async def play() -> None:
-        def change(review: Raw) -> Raw:
-            meta = review["response"]["convertedObjects"][0]["metadata"]
-            meta |= {"finalizers": ["example.com/x"], "annotations": {"a": "b"}, "labels": None}
-            return review
+    def change(review: Raw) -> Raw:
+        meta = review["response"]["convertedObjects"][0]["metadata"]
+        meta |= {"finalizers": ["example.com/x"], "annotations": {"a": "b"}, "labels": None}
+        return review
 
-        async with scene.webhook(change) as webhook:
-            await scene.define(webhook.url)
-            await scene.create(OLD, "q", cohort="team")
-            meta = (await scene.get(f"{NEW}/q")).body["metadata"]
-            assert ("finalizers" in meta, "labels" in meta) == (False, False)
-            assert meta["annotations"] == {"a": "b"}
-
-    asyncio.run(play())
+    async with scene.webhook(change) as webhook:
+        await scene.define(webhook.url)
+        await scene.create(OLD, "q", cohort="team")
+        meta = (await scene.get(f"{NEW}/q")).body["metadata"]
+        assert ("finalizers" in meta, "labels" in meta) == (False, False)
+        assert meta["annotations"] == {"a": "b"}
 
 
-def test_a_webhook_that_does_not_answer_fails_the_request(scene: Scene) -> None:
+async def test_a_webhook_that_does_not_answer_fails_the_request(scene: Scene) -> None:
     """The message names the call."""
-
-    async def play() -> None:
-        async with scene.webhook() as webhook:
-            url = webhook.url
-        await scene.define(url)
-        refused = await scene.create(OLD, "q", cohort="team")
-        start = "conversion webhook for example.com/v1beta1, Kind=Queue failed: Post "
-        assert refused.message.startswith(f'{start}"{url}?timeout=30s": ')
-        assert refused.status == 500
-
-    asyncio.run(play())
+    async with scene.webhook() as webhook:
+        url = webhook.url
+    await scene.define(url)
+    refused = await scene.create(OLD, "q", cohort="team")
+    start = "conversion webhook for example.com/v1beta1, Kind=Queue failed: Post "
+    assert refused.message.startswith(f'{start}"{url}?timeout=30s": ')
+    assert refused.status == 500
 
 
-def test_a_service_with_an_address_stands_for_the_webhook(scene: Scene) -> None:
+async def test_a_service_with_an_address_stands_for_the_webhook(scene: Scene) -> None:
     """The annotation of the Service says where the program runs, as for admission webhooks."""
-
-    async def play() -> None:
-        async with scene.webhook() as webhook:
-            told = (await scene.define()).warnings
-            assert ["dryrack.dev/address" in each for each in told] == [True]
-            address = webhook.url.removeprefix("https://").partition("/")[0]
-            meta = {"name": "hook", "annotations": {"dryrack.dev/address": address}}
-            service = {"metadata": meta, "spec": {"ports": [{"port": 443}]}}
-            path = "/api/v1/namespaces/default/services"
-            assert (await scene.plane.asked("POST", path, service)).status == 201
-            made = await scene.create(OLD, "q", cohort="team")
-            assert (made.status, made.body["spec"]) == (201, {"cohort": "team"})
-            assert (await scene.get(f"{NEW}/q")).body["spec"] == {"cohortName": "team"}
-
-    asyncio.run(play())
+    async with scene.webhook() as webhook:
+        told = (await scene.define()).warnings
+        assert ["dryrack.dev/address" in each for each in told] == [True]
+        address = webhook.url.removeprefix("https://").partition("/")[0]
+        meta = {"name": "hook", "annotations": {"dryrack.dev/address": address}}
+        service = {"metadata": meta, "spec": {"ports": [{"port": 443}]}}
+        path = "/api/v1/namespaces/default/services"
+        assert (await scene.plane.asked("POST", path, service)).status == 201
+        made = await scene.create(OLD, "q", cohort="team")
+        assert (made.status, made.body["spec"]) == (201, {"cohort": "team"})
+        assert (await scene.get(f"{NEW}/q")).body["spec"] == {"cohortName": "team"}
 
 
-def test_without_a_webhook_no_field_is_lost(scene: Scene) -> None:
+async def test_without_a_webhook_no_field_is_lost(scene: Scene) -> None:
     """Writes and reads that would lose a field fail; all others are as without a webhook."""
-
-    async def play() -> None:
-        await scene.define()
-        refused = await scene.create(OLD, "q", cohort="team")
-        assert refused.status == 500
-        assert refused.message == (
-            "conversion webhook for example.com/v1beta1, Kind=Queue failed: Post "
-            '"https://hook.default.svc:443/convert?timeout=30s": service "hook" not found; run '
-            "the webhook and annotate the Service default/hook with dryrack.dev/address=HOST:PORT "
-            "(example.com/v1beta2 has no spec.cohort)"
-        )
-        assert (await scene.get(f"{NEW}/q")).status == 404
-        assert (await scene.create(OLD, "same", weight=2)).body["spec"] == {"weight": 2}
-        assert (await scene.create(NEW, "new", cohortName="team")).status == 201
-        assert (await scene.get(f"{OLD}/new")).status == 500
-        assert (await scene.get(OLD)).status == 500
-        assert (await scene.get(f"{OLD}/same")).status == 200
-
-    asyncio.run(play())
+    await scene.define()
+    refused = await scene.create(OLD, "q", cohort="team")
+    assert refused.status == 500
+    assert refused.message == (
+        "conversion webhook for example.com/v1beta1, Kind=Queue failed: Post "
+        '"https://hook.default.svc:443/convert?timeout=30s": service "hook" not found; run '
+        "the webhook and annotate the Service default/hook with dryrack.dev/address=HOST:PORT "
+        "(example.com/v1beta2 has no spec.cohort)"
+    )
+    assert (await scene.get(f"{NEW}/q")).status == 404
+    assert (await scene.create(OLD, "same", weight=2)).body["spec"] == {"weight": 2}
+    assert (await scene.create(NEW, "new", cohortName="team")).status == 201
+    assert (await scene.get(f"{OLD}/new")).status == 500
+    assert (await scene.get(OLD)).status == 500
+    assert (await scene.get(f"{OLD}/same")).status == 200
 
 
-def test_without_a_webhook_controllers_still_see_and_delete_objects(scene: Scene) -> None:
+async def test_without_a_webhook_controllers_still_see_and_delete_objects(scene: Scene) -> None:
     """The garbage collector reads metadata, and a deletion changes no field that could be lost."""
-
-    async def play() -> None:
-        await scene.define()
-        body = queue(NEW, "q", cohortName="team")
-        body["metadata"]["finalizers"] = ["example.com/hold"]
-        await scene.plane.asked("POST", NEW, body)
-        listed = (await scene.get(OLD, accept=METADATA)).body
-        assert [each["metadata"]["name"] for each in listed["items"]] == ["q"]
-        await scene.plane.asked("DELETE", f"{OLD}/q")
-        left = (await scene.get(f"{NEW}/q")).body
-        assert "deletionTimestamp" in left["metadata"]
-        assert left["spec"] == {"cohortName": "team"}
-
-    asyncio.run(play())
+    await scene.define()
+    body = queue(NEW, "q", cohortName="team")
+    body["metadata"]["finalizers"] = ["example.com/hold"]
+    await scene.plane.asked("POST", NEW, body)
+    listed = (await scene.get(OLD, accept=METADATA)).body
+    assert [each["metadata"]["name"] for each in listed["items"]] == ["q"]
+    await scene.plane.asked("DELETE", f"{OLD}/q")
+    left = (await scene.get(f"{NEW}/q")).body
+    assert "deletionTimestamp" in left["metadata"]
+    assert left["spec"] == {"cohortName": "team"}
 
 
-def test_deletions_in_another_version_answer_in_it(scene: Scene) -> None:
+async def test_deletions_in_another_version_answer_in_it(scene: Scene) -> None:
     """One object with a finalizer, and a collection with and without."""
-
-    async def play() -> None:
-        async with scene.webhook() as webhook:
-            await scene.define(webhook.url)
-            for name in ("a", "b", "c"):
-                body = queue(NEW, name, cohortName=name)
-                body["metadata"]["finalizers"] = ["example.com/hold"] if name != "b" else []
-                await scene.plane.asked("POST", NEW, body)
-            told = await scene.plane.asked("DELETE", f"{OLD}/a")
-            assert (told.body["spec"], "deletionTimestamp" in told.body["metadata"]) == (
-                {"cohort": "a"},
-                True,
-            )
-            told = await scene.plane.asked("DELETE", OLD)
-            assert [each["spec"]["cohort"] for each in told.body["items"]] == ["a", "b", "c"]
-            left = (await scene.get(OLD)).body["items"]
-            assert [each["metadata"]["name"] for each in left] == ["a", "c"]
-            assert [each["spec"]["cohort"] for each in left] == ["a", "c"]
-
-    asyncio.run(play())
+    async with scene.webhook() as webhook:
+        await scene.define(webhook.url)
+        for name in ("a", "b", "c"):
+            body = queue(NEW, name, cohortName=name)
+            body["metadata"]["finalizers"] = ["example.com/hold"] if name != "b" else []
+            await scene.plane.asked("POST", NEW, body)
+        told = await scene.plane.asked("DELETE", f"{OLD}/a")
+        assert (told.body["spec"], "deletionTimestamp" in told.body["metadata"]) == (
+            {"cohort": "a"},
+            True,
+        )
+        told = await scene.plane.asked("DELETE", OLD)
+        assert [each["spec"]["cohort"] for each in told.body["items"]] == ["a", "b", "c"]
+        left = (await scene.get(OLD)).body["items"]
+        assert [each["metadata"]["name"] for each in left] == ["a", "c"]
+        assert [each["spec"]["cohort"] for each in left] == ["a", "c"]
 
 
-def test_objects_of_a_former_storage_version_are_converted_when_they_are_read(
+async def test_objects_of_a_former_storage_version_are_converted_when_they_are_read(
     scene: Scene,
 ) -> None:
     """The definition lists both stored versions, and a write moves an object to the new one."""
-
-    async def play() -> None:
-        async with scene.webhook() as webhook:
-            made = (await scene.define(webhook.url, stored="v1beta1")).body
-            await scene.create(OLD, "q", cohort="team")
-            change = definition(scene.client_config(webhook.url))
-            change["metadata"]["resourceVersion"] = (
-                await scene.get(f"{DEFINITIONS}/queues.example.com")
-            ).body["metadata"]["resourceVersion"]
-            moved = await scene.plane.asked("PUT", f"{DEFINITIONS}/queues.example.com", change)
-            assert made["status"]["storedVersions"] == ["v1beta1"]
-            assert moved.body["status"]["storedVersions"] == ["v1beta1", "v1beta2"]
-            assert (await scene.get(f"{NEW}/q")).body["spec"] == {"cohortName": "team"}
-            assert (await scene.get(f"{OLD}/q")).body["spec"] == {"cohort": "team"}
-            lookup = scene.plane.plane.server.lookup
-            stored = lookup.get("queues.example.com", "", "q")
-            assert stored is not None
-            assert stored["apiVersion"] == "example.com/v1beta1"
-            found = (await scene.get(f"{NEW}/q")).body
-            assert (await scene.plane.asked("PUT", f"{NEW}/q", found)).status == 200
-            stored = lookup.get("queues.example.com", "", "q")
-            assert stored is not None
-            assert (stored["apiVersion"], stored["spec"]) == (
-                "example.com/v1beta2",
-                {"cohortName": "team"},
-            )
-
-    asyncio.run(play())
+    async with scene.webhook() as webhook:
+        made = (await scene.define(webhook.url, stored="v1beta1")).body
+        await scene.create(OLD, "q", cohort="team")
+        change = definition(scene.client_config(webhook.url))
+        change["metadata"]["resourceVersion"] = (
+            await scene.get(f"{DEFINITIONS}/queues.example.com")
+        ).body["metadata"]["resourceVersion"]
+        moved = await scene.plane.asked("PUT", f"{DEFINITIONS}/queues.example.com", change)
+        assert made["status"]["storedVersions"] == ["v1beta1"]
+        assert moved.body["status"]["storedVersions"] == ["v1beta1", "v1beta2"]
+        assert (await scene.get(f"{NEW}/q")).body["spec"] == {"cohortName": "team"}
+        assert (await scene.get(f"{OLD}/q")).body["spec"] == {"cohort": "team"}
+        lookup = scene.plane.plane.server.lookup
+        stored = lookup.get("queues.example.com", "", "q")
+        assert stored is not None
+        assert stored["apiVersion"] == "example.com/v1beta1"
+        found = (await scene.get(f"{NEW}/q")).body
+        assert (await scene.plane.asked("PUT", f"{NEW}/q", found)).status == 200
+        stored = lookup.get("queues.example.com", "", "q")
+        assert stored is not None
+        assert (stored["apiVersion"], stored["spec"]) == (
+            "example.com/v1beta2",
+            {"cohortName": "team"},
+        )
 
 
-def test_a_definition_is_deleted_with_its_objects_without_the_webhook(scene: Scene) -> None:
+async def test_a_definition_is_deleted_with_its_objects_without_the_webhook(scene: Scene) -> None:
     """The server deletes the objects by itself, and calls no webhook."""
-
-    async def play() -> None:
-        await scene.define()
-        await scene.create(NEW, "q", cohortName="team")
-        await scene.plane.asked("DELETE", f"{DEFINITIONS}/queues.example.com")
-        for _ in range(3):
-            await asyncio.sleep(0)
-        assert (await scene.get(f"{DEFINITIONS}/queues.example.com")).status == 404
-
-    asyncio.run(play())
+    await scene.define()
+    await scene.create(NEW, "q", cohortName="team")
+    await scene.plane.asked("DELETE", f"{DEFINITIONS}/queues.example.com")
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert (await scene.get(f"{DEFINITIONS}/queues.example.com")).status == 404
 
 
 @pytest.mark.parametrize(

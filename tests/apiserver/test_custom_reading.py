@@ -151,7 +151,7 @@ def test_an_object_is_read_in_the_version_that_is_asked_for(plane: ControlPlane)
 
 
 @pytest.mark.parametrize("change", ["redefined", "deleted"])
-def test_a_watch_ends_with_the_schema_that_it_began_with(change: str) -> None:
+async def test_a_watch_ends_with_the_schema_that_it_began_with(change: str) -> None:
     """Whoever watched reads everything again; a change of anything but the spec disturbs nobody."""
     transport = build_control_plane(ControlPlaneOptions(clock=VirtualClock())).transport
 
@@ -164,24 +164,21 @@ def test_a_watch_ends_with_the_schema_that_it_began_with(change: str) -> None:
         await asyncio.sleep(0)
         return answer
 
-    async def run() -> None:
-        names = {"plural": "gadgets", "kind": "Gadget"}
-        whole = {"group": "example.com", "scope": "Cluster", "names": names}
-        body = {"metadata": {"name": "gadgets.example.com"}}
-        await ask("POST", _DEFINITIONS, {**body, "spec": {**whole, "versions": [version()]}})
-        path = f"{_DEFINITIONS}/gadgets.example.com"
-        watch = await transport.send(Request("GET", "/apis/example.com/v1/gadgets", "watch=1"))
-        assert not isinstance(watch.body, bytes)
-        reading = asyncio.create_task(_whole(watch.body), name="watch")
-        await ask("PATCH", path, {"metadata": {"labels": {"a": "b"}}})
-        assert not reading.done()
-        if change == "redefined":
-            await ask("PATCH", path, {"spec": {"versions": [version(spec=spec())]}})
-        else:
-            await ask("DELETE", path, {})
-        assert await asyncio.wait_for(reading, 5) == b""
-
-    asyncio.run(run())
+    names = {"plural": "gadgets", "kind": "Gadget"}
+    whole = {"group": "example.com", "scope": "Cluster", "names": names}
+    body = {"metadata": {"name": "gadgets.example.com"}}
+    await ask("POST", _DEFINITIONS, {**body, "spec": {**whole, "versions": [version()]}})
+    path = f"{_DEFINITIONS}/gadgets.example.com"
+    watch = await transport.send(Request("GET", "/apis/example.com/v1/gadgets", "watch=1"))
+    assert not isinstance(watch.body, bytes)
+    reading = asyncio.create_task(_whole(watch.body), name="watch")
+    await ask("PATCH", path, {"metadata": {"labels": {"a": "b"}}})
+    assert not reading.done()
+    if change == "redefined":
+        await ask("PATCH", path, {"spec": {"versions": [version(spec=spec())]}})
+    else:
+        await ask("DELETE", path, {})
+    assert await asyncio.wait_for(reading, 5) == b""
 
 
 async def _whole(body: Stream) -> bytes:

@@ -232,7 +232,7 @@ class _Wire(asyncio.Transport):
 
 
 @pytest.mark.parametrize("kind", FLOODS)
-def test_what_is_no_content_is_refused_before_it_takes_memory(kind: str) -> None:
+async def test_what_is_no_content_is_refused_before_it_takes_memory(kind: str) -> None:
     """Headers, trailers and chunk extensions without end are refused with 431, and not kept."""
     begin, more = FLOODS[kind]
 
@@ -240,29 +240,26 @@ def test_what_is_no_content_is_refused_before_it_takes_memory(kind: str) -> None
         await incoming.body(1024)
         raise AssertionError
 
-    async def scenario() -> None:
-        connection = Connection(never_read, set())
-        wire = _Wire()
-        connection.connection_made(wire)
-        tracemalloc.start()
-        try:
-            sent = await _flood(connection, wire, begin, more)
-            for _ in range(3):
-                await asyncio.sleep(0)
-            kept, _ = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert wire.written.startswith(b"HTTP/1.1 431")
-        assert sent < 4 * HEADER_BYTES_MAX
-        # Each header may cost some 200 bytes beside its text.
-        assert kept < 3 * HEADER_BYTES_MAX + HEADERS_MAX * 300
-        connection.connection_lost(None)
-        await connection.ended()
-
-    asyncio.run(scenario())
+    connection = Connection(never_read, set())
+    wire = _Wire()
+    connection.connection_made(wire)
+    tracemalloc.start()
+    try:
+        sent = await _flood(connection, wire, begin, more)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert wire.written.startswith(b"HTTP/1.1 431")
+    assert sent < 4 * HEADER_BYTES_MAX
+    # Each header may cost some 200 bytes beside its text.
+    assert kept < 3 * HEADER_BYTES_MAX + HEADERS_MAX * 300
+    connection.connection_lost(None)
+    await connection.ended()
 
 
-def test_a_client_that_sends_many_requests_ahead_fills_no_memory() -> None:
+async def test_a_client_that_sends_many_requests_ahead_fills_no_memory() -> None:
     """Requests are parsed a few at a time; the rest waits as it was sent, or at the client."""
     gate = asyncio.Event()
     content = b"GET / HTTP/1.1\r\n\r\n" * 14_000
@@ -271,29 +268,26 @@ def test_a_client_that_sends_many_requests_ahead_fills_no_memory() -> None:
         await gate.wait()
         return OK
 
-    async def scenario() -> None:
-        connection = Connection(wait, set())
-        wire = _Wire()
-        connection.connection_made(wire)
-        tracemalloc.start()
-        try:
-            connection.data_received(content)
-            kept, _ = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        was_paused = wire.is_paused
-        assert was_paused
-        assert kept < 2 * len(content)
-        gate.set()
-        for _ in range(100_000):
-            await asyncio.sleep(0)
-            if not wire.is_paused:
-                break
-        assert wire.written.count(b"HTTP/1.1 200") == 14_000
-        connection.connection_lost(None)
-        await connection.ended()
-
-    asyncio.run(scenario())
+    connection = Connection(wait, set())
+    wire = _Wire()
+    connection.connection_made(wire)
+    tracemalloc.start()
+    try:
+        connection.data_received(content)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    was_paused = wire.is_paused
+    assert was_paused
+    assert kept < 2 * len(content)
+    gate.set()
+    for _ in range(100_000):
+        await asyncio.sleep(0)
+        if not wire.is_paused:
+            break
+    assert wire.written.count(b"HTTP/1.1 200") == 14_000
+    connection.connection_lost(None)
+    await connection.ended()
 
 
 def test_strangers_who_open_all_connections_lock_nobody_out(

@@ -7,7 +7,6 @@ developed against the cluster.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import ssl
@@ -124,266 +123,209 @@ def scene(keys: Keys) -> Scene:
     return Scene(keys)
 
 
-def test_a_mutating_webhook_changes_what_is_stored(scene: Scene) -> None:
+async def test_a_mutating_webhook_changes_what_is_stored(scene: Scene) -> None:
     """Its patch is applied, what no kind has is dropped, and the rest completed as ever."""
-
-    async def play() -> None:
-        container = {"name": "sidecar", "image": "s", "nonsense": 1}
-        added = patch({"op": "add", "path": "/spec/containers/-", "value": container})
-        async with scene.program(lambda _: added) as program:
-            await scene.register("mutating", program.url, rules=[rule("pods")])
-            pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-            made = await scene.plane.asked("POST", PODS, pod)
-        assert made.status == 201
-        sidecar = made.body["spec"]["containers"][1]
-        assert (sidecar["name"], sidecar["imagePullPolicy"]) == ("sidecar", "Always")
-        assert "nonsense" not in sidecar
-        assert made.body == (await scene.plane.asked("GET", f"{PODS}/p")).body
-
-    asyncio.run(play())
+    container = {"name": "sidecar", "image": "s", "nonsense": 1}
+    added = patch({"op": "add", "path": "/spec/containers/-", "value": container})
+    async with scene.program(lambda _: added) as program:
+        await scene.register("mutating", program.url, rules=[rule("pods")])
+        pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        made = await scene.plane.asked("POST", PODS, pod)
+    assert made.status == 201
+    sidecar = made.body["spec"]["containers"][1]
+    assert (sidecar["name"], sidecar["imagePullPolicy"]) == ("sidecar", "Always")
+    assert "nonsense" not in sidecar
+    assert made.body == (await scene.plane.asked("GET", f"{PODS}/p")).body
 
 
-def test_a_webhook_is_told_who_wants_to_do_what(scene: Scene) -> None:
+async def test_a_webhook_is_told_who_wants_to_do_what(scene: Scene) -> None:
     """The AdmissionRequest of a create: the object as it was admitted, and no old one."""
-
-    async def play() -> None:
-        async with scene.program(lambda _: ALLOWED) as program:
-            await scene.register("validating", program.url)
-            await scene.plane.asked("POST", MAPS, config_map())
-        [asked] = program.asked
-        kind = {"group": "", "version": "v1", "kind": "ConfigMap"}
-        assert asked["kind"] == asked["requestKind"] == kind
-        assert asked["resource"] == {"group": "", "version": "v1", "resource": "configmaps"}
-        assert (asked["operation"], asked["namespace"]) == ("CREATE", "default")
-        assert asked["name"] == "m"
-        assert "system:masters" in asked["userInfo"]["groups"]
-        assert (asked["object"]["kind"], asked["object"]["data"]) == ("ConfigMap", {"a": "1"})
-        assert (asked["oldObject"], asked["dryRun"]) == (None, False)
-
-    asyncio.run(play())
+    async with scene.program(lambda _: ALLOWED) as program:
+        await scene.register("validating", program.url)
+        await scene.plane.asked("POST", MAPS, config_map())
+    [asked] = program.asked
+    kind = {"group": "", "version": "v1", "kind": "ConfigMap"}
+    assert asked["kind"] == asked["requestKind"] == kind
+    assert asked["resource"] == {"group": "", "version": "v1", "resource": "configmaps"}
+    assert (asked["operation"], asked["namespace"]) == ("CREATE", "default")
+    assert asked["name"] == "m"
+    assert "system:masters" in asked["userInfo"]["groups"]
+    assert (asked["object"]["kind"], asked["object"]["data"]) == ("ConfigMap", {"a": "1"})
+    assert (asked["oldObject"], asked["dryRun"]) == (None, False)
 
 
-def test_what_is_made_up_for_an_object_is_what_webhooks_were_told(scene: Scene) -> None:
+async def test_what_is_made_up_for_an_object_is_what_webhooks_were_told(scene: Scene) -> None:
     """A write begins again after each answer, and yet has one name and one uid."""
-
-    async def play() -> None:
-        async with scene.program(lambda _: ALLOWED) as program:
-            await scene.register("mutating", program.url)
-            await scene.register("validating", program.url)
-            body = {"metadata": {"generateName": "m-"}}
-            made = (await scene.plane.asked("POST", MAPS, body)).body
-        mutating, validating = program.asked
-        assert "name" not in mutating["object"]["metadata"]
-        assert validating["object"]["metadata"]["name"] == made["metadata"]["name"]
-        assert validating["object"]["metadata"]["uid"] == made["metadata"]["uid"]
-
-    asyncio.run(play())
+    async with scene.program(lambda _: ALLOWED) as program:
+        await scene.register("mutating", program.url)
+        await scene.register("validating", program.url)
+        body = {"metadata": {"generateName": "m-"}}
+        made = (await scene.plane.asked("POST", MAPS, body)).body
+    mutating, validating = program.asked
+    assert "name" not in mutating["object"]["metadata"]
+    assert validating["object"]["metadata"]["name"] == made["metadata"]["name"]
+    assert validating["object"]["metadata"]["uid"] == made["metadata"]["uid"]
 
 
 @pytest.mark.parametrize("kind", ["mutating", "validating"])
-def test_a_webhook_denies_a_write(scene: Scene, kind: str) -> None:
+async def test_a_webhook_denies_a_write(scene: Scene, kind: str) -> None:
     """The code and the reason are its own, and nothing is stored."""
-
-    async def play() -> None:
-        status = {"code": 403, "reason": "Forbidden", "message": "not today"}
-        async with scene.program(lambda _: {"allowed": False, "status": status}) as program:
-            await scene.register(kind, program.url)
-            refused = await scene.plane.asked("POST", MAPS, config_map())
-        assert (refused.status, refused.body["reason"]) == (403, "Forbidden")
-        assert refused.message == (
-            f'admission webhook "{kind}.example.com" denied the request: not today'
-        )
-        assert (await scene.plane.asked("GET", f"{MAPS}/m")).status == 404
-
-    asyncio.run(play())
+    status = {"code": 403, "reason": "Forbidden", "message": "not today"}
+    async with scene.program(lambda _: {"allowed": False, "status": status}) as program:
+        await scene.register(kind, program.url)
+        refused = await scene.plane.asked("POST", MAPS, config_map())
+    assert (refused.status, refused.body["reason"]) == (403, "Forbidden")
+    assert refused.message == (
+        f'admission webhook "{kind}.example.com" denied the request: not today'
+    )
+    assert (await scene.plane.asked("GET", f"{MAPS}/m")).status == 404
 
 
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 
 
-def test_a_mutating_webhook_completes_a_binding(scene: Scene) -> None:
+async def test_a_mutating_webhook_completes_a_binding(scene: Scene) -> None:
     """Labels that it adds to the Binding are the pod's, as it gets its node."""
-
-    async def play() -> None:
-        await scene.plane.asked("POST", PODS, POD)
-        added = patch({"op": "add", "path": "/metadata/labels", "value": {"rack": "r1"}})
-        async with scene.program(lambda _: added) as program:
-            await scene.register("mutating", program.url, rules=[rule("pods/binding")])
-            binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
-            bound = await scene.plane.asked("POST", f"{PODS}/p/binding", binding)
-        [asked] = program.asked
-        assert bound.status == 201, bound.message
-        assert (asked["kind"]["kind"], asked["subResource"]) == ("Binding", "binding")
-        pod = (await scene.plane.asked("GET", f"{PODS}/p")).body
-        assert (pod["spec"]["nodeName"], pod["metadata"]["labels"]) == ("n", {"rack": "r1"})
-
-    asyncio.run(play())
+    await scene.plane.asked("POST", PODS, POD)
+    added = patch({"op": "add", "path": "/metadata/labels", "value": {"rack": "r1"}})
+    async with scene.program(lambda _: added) as program:
+        await scene.register("mutating", program.url, rules=[rule("pods/binding")])
+        binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+        bound = await scene.plane.asked("POST", f"{PODS}/p/binding", binding)
+    [asked] = program.asked
+    assert bound.status == 201, bound.message
+    assert (asked["kind"]["kind"], asked["subResource"]) == ("Binding", "binding")
+    pod = (await scene.plane.asked("GET", f"{PODS}/p")).body
+    assert (pod["spec"]["nodeName"], pod["metadata"]["labels"]) == ("n", {"rack": "r1"})
 
 
-def test_a_validating_webhook_denies_an_eviction_and_a_scale(scene: Scene) -> None:
+async def test_a_validating_webhook_denies_an_eviction_and_a_scale(scene: Scene) -> None:
     """It sees the Eviction and the Scale, and neither is carried out."""
-
-    async def play() -> None:
-        controllers = PODS.replace("pods", "replicationcontrollers")
-        await scene.plane.asked("POST", PODS, POD)
-        template = {"metadata": {"labels": {"app": "a"}}, "spec": POD["spec"]}
-        controller = {"metadata": {"name": "rc"}, "spec": {"replicas": 2, "template": template}}
-        await scene.plane.asked("POST", controllers, controller)
-        async with scene.program(lambda _: {"allowed": False}) as program:
-            parts = rule("pods/eviction", "replicationcontrollers/scale")
-            await scene.register("validating", program.url, rules=[parts])
-            evicted = await scene.plane.asked(
-                "POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}}
-            )
-            scale = {"metadata": {"name": "rc"}, "spec": {"replicas": 7}}
-            scaled = await scene.plane.asked("PUT", f"{controllers}/rc/scale", scale)
-        first, second = program.asked
-        assert (evicted.status, scaled.status) == (400, 400)
-        assert (first["kind"]["kind"], first["operation"]) == ("Eviction", "CREATE")
-        assert (second["kind"]["kind"], second["operation"]) == ("Scale", "UPDATE")
-        assert second["object"]["spec"] == {"replicas": 7}
-        assert second["oldObject"]["spec"] == {"replicas": 2}
-        assert (await scene.plane.asked("GET", f"{PODS}/p")).status == 200
-        found = (await scene.plane.asked("GET", f"{controllers}/rc")).body
-        assert found["spec"]["replicas"] == 2
-
-    asyncio.run(play())
+    controllers = PODS.replace("pods", "replicationcontrollers")
+    await scene.plane.asked("POST", PODS, POD)
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": POD["spec"]}
+    controller = {"metadata": {"name": "rc"}, "spec": {"replicas": 2, "template": template}}
+    await scene.plane.asked("POST", controllers, controller)
+    async with scene.program(lambda _: {"allowed": False}) as program:
+        parts = rule("pods/eviction", "replicationcontrollers/scale")
+        await scene.register("validating", program.url, rules=[parts])
+        evicted = await scene.plane.asked("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})
+        scale = {"metadata": {"name": "rc"}, "spec": {"replicas": 7}}
+        scaled = await scene.plane.asked("PUT", f"{controllers}/rc/scale", scale)
+    first, second = program.asked
+    assert (evicted.status, scaled.status) == (400, 400)
+    assert (first["kind"]["kind"], first["operation"]) == ("Eviction", "CREATE")
+    assert (second["kind"]["kind"], second["operation"]) == ("Scale", "UPDATE")
+    assert second["object"]["spec"] == {"replicas": 7}
+    assert second["oldObject"]["spec"] == {"replicas": 2}
+    assert (await scene.plane.asked("GET", f"{PODS}/p")).status == 200
+    found = (await scene.plane.asked("GET", f"{controllers}/rc")).body
+    assert found["spec"]["replicas"] == 2
 
 
-def test_a_service_may_say_where_its_program_is(tmp_path: Path) -> None:
+async def test_a_service_may_say_where_its_program_is(tmp_path: Path) -> None:
     """The webhook shows a certificate for the Service, as it would in the cluster."""
     own = certificates.ensure(tmp_path, ["hooks.operators.svc"], time.time(), lasts=False)
     scene = Scene(own)
 
-    async def play() -> None:
-        async with scene.program(lambda _: {"allowed": False}) as program:
-            address = program.url.removeprefix("https://").partition("/")[0]
-            await scene.plane.asked(
-                "POST", "/api/v1/namespaces", {"metadata": {"name": "operators"}}
-            )
-            service = {
-                "metadata": {"name": "hooks", "annotations": {"dryrack.dev/address": address}},
-                "spec": {"ports": [{"port": 443}]},
-            }
-            await scene.plane.asked("POST", "/api/v1/namespaces/operators/services", service)
-            named = {"name": "hooks", "namespace": "operators", "path": "/review"}
-            await scene.register("validating", "", service=named)
-            refused = await scene.plane.asked("POST", MAPS, config_map())
-        assert refused.message.endswith("denied the request without explanation")
-        assert len(program.asked) == 1
-
-    asyncio.run(play())
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1:94x", ":9443", "127.0.0.1:99999", "two words"])
-def test_an_address_that_is_none_is_told_to_who_writes(scene: Scene, address: str) -> None:
-    """A slip in the annotation of a Service is a webhook that cannot be called."""
-
-    async def play() -> None:
+    async with scene.program(lambda _: {"allowed": False}) as program:
+        address = program.url.removeprefix("https://").partition("/")[0]
+        await scene.plane.asked("POST", "/api/v1/namespaces", {"metadata": {"name": "operators"}})
         service = {
             "metadata": {"name": "hooks", "annotations": {"dryrack.dev/address": address}},
             "spec": {"ports": [{"port": 443}]},
         }
-        await scene.plane.asked("POST", "/api/v1/namespaces/default/services", service)
-        await scene.register("validating", "", service={"name": "hooks", "namespace": "default"})
+        await scene.plane.asked("POST", "/api/v1/namespaces/operators/services", service)
+        named = {"name": "hooks", "namespace": "operators", "path": "/review"}
+        await scene.register("validating", "", service=named)
         refused = await scene.plane.asked("POST", MAPS, config_map())
-        assert refused.status == 500
-        assert f'failed to call webhook: Post "https://{address}/' in refused.message
-
-    asyncio.run(play())
+    assert refused.message.endswith("denied the request without explanation")
+    assert len(program.asked) == 1
 
 
-def test_a_denial_without_a_word_is_a_bad_request(scene: Scene) -> None:
+@pytest.mark.parametrize("address", ["127.0.0.1:94x", ":9443", "127.0.0.1:99999", "two words"])
+async def test_an_address_that_is_none_is_told_to_who_writes(scene: Scene, address: str) -> None:
+    """A slip in the annotation of a Service is a webhook that cannot be called."""
+    service = {
+        "metadata": {"name": "hooks", "annotations": {"dryrack.dev/address": address}},
+        "spec": {"ports": [{"port": 443}]},
+    }
+    await scene.plane.asked("POST", "/api/v1/namespaces/default/services", service)
+    await scene.register("validating", "", service={"name": "hooks", "namespace": "default"})
+    refused = await scene.plane.asked("POST", MAPS, config_map())
+    assert refused.status == 500
+    assert f'failed to call webhook: Post "https://{address}/' in refused.message
+
+
+async def test_a_denial_without_a_word_is_a_bad_request(scene: Scene) -> None:
     """As the real server has it."""
-
-    async def play() -> None:
-        async with scene.program(lambda _: {"allowed": False}) as program:
-            await scene.register("validating", program.url)
-            refused = await scene.plane.asked("POST", MAPS, config_map())
-        assert refused.status == 400
-        assert refused.message.endswith("denied the request without explanation")
-
-    asyncio.run(play())
+    async with scene.program(lambda _: {"allowed": False}) as program:
+        await scene.register("validating", program.url)
+        refused = await scene.plane.asked("POST", MAPS, config_map())
+    assert refused.status == 400
+    assert refused.message.endswith("denied the request without explanation")
 
 
-def test_a_deletion_is_reviewed(scene: Scene) -> None:
+async def test_a_deletion_is_reviewed(scene: Scene) -> None:
     """With the old object alone; what is denied stays."""
-
-    async def play() -> None:
-        await scene.plane.asked("POST", MAPS, config_map())
-        async with scene.program(lambda _: {"allowed": False}) as program:
-            await scene.register("validating", program.url)
-            refused = await scene.plane.asked("DELETE", f"{MAPS}/m")
-        [asked] = program.asked
-        assert (asked["operation"], asked["object"]) == ("DELETE", None)
-        assert asked["oldObject"]["data"] == {"a": "1"}
-        assert refused.status == 400
-        assert (await scene.plane.asked("GET", f"{MAPS}/m")).status == 200
-
-    asyncio.run(play())
+    await scene.plane.asked("POST", MAPS, config_map())
+    async with scene.program(lambda _: {"allowed": False}) as program:
+        await scene.register("validating", program.url)
+        refused = await scene.plane.asked("DELETE", f"{MAPS}/m")
+    [asked] = program.asked
+    assert (asked["operation"], asked["object"]) == ("DELETE", None)
+    assert asked["oldObject"]["data"] == {"a": "1"}
+    assert refused.status == 400
+    assert (await scene.plane.asked("GET", f"{MAPS}/m")).status == 200
 
 
-def test_all_of_a_collection_are_reviewed_before_the_first_is_deleted(scene: Scene) -> None:
+async def test_all_of_a_collection_are_reviewed_before_the_first_is_deleted(scene: Scene) -> None:
     """The answer names all that were there, however often the request begins again."""
-
-    async def play() -> None:
-        names = [f"m{number:02}" for number in range(21)]
-        for name in names:
-            await scene.plane.asked("POST", MAPS, config_map(name=name))
-        async with scene.program(lambda _: ALLOWED) as program:
-            await scene.register("validating", program.url)
-            deleted = await scene.plane.asked("DELETE", MAPS)
-        assert sorted(each["name"] for each in program.asked) == names
-        assert [each["metadata"]["name"] for each in deleted.body["items"]] == names
-        assert (await scene.plane.asked("GET", MAPS)).body["items"] == []
-
-    asyncio.run(play())
+    names = [f"m{number:02}" for number in range(21)]
+    for name in names:
+        await scene.plane.asked("POST", MAPS, config_map(name=name))
+    async with scene.program(lambda _: ALLOWED) as program:
+        await scene.register("validating", program.url)
+        deleted = await scene.plane.asked("DELETE", MAPS)
+    assert sorted(each["name"] for each in program.asked) == names
+    assert [each["metadata"]["name"] for each in deleted.body["items"]] == names
+    assert (await scene.plane.asked("GET", MAPS)).body["items"] == []
 
 
-def test_a_webhook_is_asked_anew_if_the_object_changed_meanwhile(scene: Scene) -> None:
+async def test_a_webhook_is_asked_anew_if_the_object_changed_meanwhile(scene: Scene) -> None:
     """What is written was reviewed as it is: a patch of what another writer has left."""
+    await scene.plane.asked("POST", MAPS, config_map())
 
-    async def play() -> None:
-        await scene.plane.asked("POST", MAPS, config_map())
+    async def overtake(asked: Raw) -> Raw:
+        if asked["oldObject"]["data"] == {"a": "1"} and "b" in asked["object"]["data"]:
+            await scene.plane.asked("PATCH", f"{MAPS}/m", {"data": {"a": "2"}}, content_type=MERGE)
+        return ALLOWED
 
-        async def overtake(asked: Raw) -> Raw:
-            if asked["oldObject"]["data"] == {"a": "1"} and "b" in asked["object"]["data"]:
-                await scene.plane.asked(
-                    "PATCH", f"{MAPS}/m", {"data": {"a": "2"}}, content_type=MERGE
-                )
-            return ALLOWED
-
-        async with scene.program(overtake) as program:
-            await scene.register("validating", program.url)
-            made = await scene.plane.asked(
-                "PATCH", f"{MAPS}/m", {"data": {"b": "3"}}, content_type=MERGE
-            )
-        assert made.body["data"] == {"a": "2", "b": "3"}
-        assert program.asked[-1]["oldObject"]["data"] == {"a": "2"}
-        assert program.asked[-1]["object"]["data"] == {"a": "2", "b": "3"}
-
-    asyncio.run(play())
+    async with scene.program(overtake) as program:
+        await scene.register("validating", program.url)
+        made = await scene.plane.asked(
+            "PATCH", f"{MAPS}/m", {"data": {"b": "3"}}, content_type=MERGE
+        )
+    assert made.body["data"] == {"a": "2", "b": "3"}
+    assert program.asked[-1]["oldObject"]["data"] == {"a": "2"}
+    assert program.asked[-1]["object"]["data"] == {"a": "2", "b": "3"}
 
 
 @pytest.mark.parametrize(("policy", "code"), [("Fail", 500), ("Ignore", 201)])
-def test_a_webhook_that_is_not_there_fails_or_is_ignored(
+async def test_a_webhook_that_is_not_there_fails_or_is_ignored(
     scene: Scene, policy: str, code: int
 ) -> None:
     """Its failurePolicy decides; a refusal says which webhook, where, and what happened."""
-
-    async def play() -> None:
-        async with scene.program(lambda _: ALLOWED) as program:
-            pass
-        await scene.register("validating", program.url, failurePolicy=policy)
-        made = await scene.plane.asked("POST", MAPS, config_map())
-        assert made.status == code
-        if code != 201:
-            assert made.message == (
-                'Internal error occurred: failed calling webhook "validating.example.com": failed '
-                f'to call webhook: Post "{program.url}?timeout=10s": connection refused'
-            )
-
-    asyncio.run(play())
+    async with scene.program(lambda _: ALLOWED) as program:
+        pass
+    await scene.register("validating", program.url, failurePolicy=policy)
+    made = await scene.plane.asked("POST", MAPS, config_map())
+    assert made.status == code
+    if code != 201:
+        assert made.message == (
+            'Internal error occurred: failed calling webhook "validating.example.com": failed '
+            f'to call webhook: Post "{program.url}?timeout=10s": connection refused'
+        )
 
 
 @pytest.mark.parametrize(
@@ -395,69 +337,49 @@ def test_a_webhook_that_is_not_there_fails_or_is_ignored(
         {"matchConditions": [{"name": "c", "expression": "object.metadata.name == 'other'"}]},
     ],
 )
-def test_a_webhook_is_asked_about_nothing_else(scene: Scene, unmet: Raw) -> None:
+async def test_a_webhook_is_asked_about_nothing_else(scene: Scene, unmet: Raw) -> None:
     """By its rules, selectors and conditions; it need not even be there."""
-
-    async def play() -> None:
-        await scene.register("validating", "https://127.0.0.1:1/", **unmet)
-        assert (await scene.plane.asked("POST", MAPS, config_map())).status == 201
-
-    asyncio.run(play())
+    await scene.register("validating", "https://127.0.0.1:1/", **unmet)
+    assert (await scene.plane.asked("POST", MAPS, config_map())).status == 201
 
 
-def test_a_registration_is_never_reviewed(scene: Scene) -> None:
+async def test_a_registration_is_never_reviewed(scene: Scene) -> None:
     """A webhook that is not there could not be taken back otherwise."""
-
-    async def play() -> None:
-        everything = {**rule("*"), "apiGroups": ["*"], "apiVersions": ["*"]}
-        await scene.register("mutating", "https://127.0.0.1:1/", rules=[everything])
-        path = f"{REGISTRATIONS}/mutatingwebhookconfigurations/mutating"
-        assert (await scene.plane.asked("DELETE", path)).status == 200
-
-    asyncio.run(play())
+    everything = {**rule("*"), "apiGroups": ["*"], "apiVersions": ["*"]}
+    await scene.register("mutating", "https://127.0.0.1:1/", rules=[everything])
+    path = f"{REGISTRATIONS}/mutatingwebhookconfigurations/mutating"
+    assert (await scene.plane.asked("DELETE", path)).status == 200
 
 
-def test_a_dry_run_asks_only_who_says_that_it_does_nothing_else(scene: Scene) -> None:
+async def test_a_dry_run_asks_only_who_says_that_it_does_nothing_else(scene: Scene) -> None:
     """One with side effects is not asked, and the request refused."""
-
-    async def play() -> None:
-        await scene.register("validating", "https://127.0.0.1:1/", sideEffects="Some")
-        refused = await scene.plane.asked("POST", f"{MAPS}?dryRun=All", config_map())
-        assert refused.status == 400
-        assert refused.message == (
-            'admission webhook "validating.example.com" does not support dry run'
-        )
-
-    asyncio.run(play())
+    await scene.register("validating", "https://127.0.0.1:1/", sideEffects="Some")
+    refused = await scene.plane.asked("POST", f"{MAPS}?dryRun=All", config_map())
+    assert refused.status == 400
+    assert refused.message == (
+        'admission webhook "validating.example.com" does not support dry run'
+    )
 
 
-def test_warnings_of_webhooks_are_told_once(scene: Scene) -> None:
+async def test_warnings_of_webhooks_are_told_once(scene: Scene) -> None:
     """However often the write begins again."""
-
-    async def play() -> None:
-        warned = {"allowed": True, "warnings": ["mind the gap"]}
-        async with scene.program(lambda _: warned) as program:
-            await scene.register("mutating", program.url)
-            await scene.register("validating", program.url)
-            made = await scene.plane.asked("POST", MAPS, config_map())
-        assert len(program.asked) == 2
-        assert made.warnings == ("mind the gap",)
-
-    asyncio.run(play())
+    warned = {"allowed": True, "warnings": ["mind the gap"]}
+    async with scene.program(lambda _: warned) as program:
+        await scene.register("mutating", program.url)
+        await scene.register("validating", program.url)
+        made = await scene.plane.asked("POST", MAPS, config_map())
+    assert len(program.asked) == 2
+    assert made.warnings == ("mind the gap",)
 
 
-def test_long_warnings_are_cut(scene: Scene) -> None:
+async def test_long_warnings_are_cut(scene: Scene) -> None:
     """A client would refuse an answer with headers of any length, although the write succeeded."""
-
-    async def play() -> None:
-        long = [f"{number:03} {'x' * 10_000}" for number in range(50)]
-        warned = {"allowed": True, "warnings": long}
-        async with scene.program(lambda _: warned) as program:
-            await scene.register("mutating", program.url)
-            made = await scene.plane.asked("POST", MAPS, config_map())
-        assert made.warnings == tuple(each[:256] for each in long[:16])
-
-    asyncio.run(play())
+    long = [f"{number:03} {'x' * 10_000}" for number in range(50)]
+    warned = {"allowed": True, "warnings": long}
+    async with scene.program(lambda _: warned) as program:
+        await scene.register("mutating", program.url)
+        made = await scene.plane.asked("POST", MAPS, config_map())
+    assert made.warnings == tuple(each[:256] for each in long[:16])
 
 
 REVIEW = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}

@@ -175,18 +175,15 @@ def test_a_watch_that_ends_closes_the_websocket() -> None:
     assert asyncio.run(scenario()) == (aiohttp.WSMsgType.CLOSE, CloseCode.NORMAL)
 
 
-def test_a_refused_watch_is_a_status_over_http() -> None:
+async def test_a_refused_watch_is_a_status_over_http() -> None:
     """An error before the handshake, and whatever is no watch, is answered as without upgrade."""
     plane = WholePlane()
 
-    async def scenario() -> None:
-        async with plane_served(plane) as server, aiohttp.ClientSession(server) as session:
-            for path, status in (("/api/v1/nothing?watch=1", 404), (MAPS, 200)):
-                async with session.get(path, headers=HANDSHAKE) as answer:
-                    assert (answer.status, answer.headers["connection"]) == (status, "close")
-                    assert (await answer.json())["kind"] == "Status" if status > 200 else True
-
-    asyncio.run(scenario())
+    async with plane_served(plane) as server, aiohttp.ClientSession(server) as session:
+        for path, status in (("/api/v1/nothing?watch=1", 404), (MAPS, 200)):
+            async with session.get(path, headers=HANDSHAKE) as answer:
+                assert (answer.status, answer.headers["connection"]) == (status, "close")
+                assert (await answer.json())["kind"] == "Status" if status > 200 else True
 
 
 @pytest.mark.parametrize(
@@ -313,17 +310,14 @@ def test_a_client_that_breaks_the_protocol_is_told_why(content: bytes, code: Clo
     assert (opcode, int.from_bytes(payload[:2])) == (Opcode.CLOSE, code)
 
 
-def test_a_watch_ends_with_its_websocket_client() -> None:
+async def test_a_watch_ends_with_its_websocket_client() -> None:
     """A client that goes away without a close frame leaves no watch behind."""
     stream = SilentStream()
 
-    async def scenario() -> None:
-        async with serving(FakeServer(watching(stream))) as port:
-            async with opened(port) as (reader, _, _):
-                await received(reader)
-            await asyncio.wait_for(stream.closed.wait(), 5)
-
-    asyncio.run(scenario())
+    async with serving(FakeServer(watching(stream))) as port:
+        async with opened(port) as (reader, _, _):
+            await received(reader)
+        await asyncio.wait_for(stream.closed.wait(), 5)
 
 
 def test_stopping_the_server_closes_websockets() -> None:

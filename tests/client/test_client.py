@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,103 +48,80 @@ def test_a_line_without_end_is_refused() -> None:
         list(splitter.feed(chunk))
 
 
-def test_refusals_are_told_apart() -> None:
+async def test_refusals_are_told_apart() -> None:
     """Each refusal that engines treat differently has a class, and carries the whole Status."""
-
-    async def play() -> None:
-        client = site().client
+    client = site().client
+    await client.create(CONFIG_MAPS, config_map("a"))
+    with pytest.raises(AlreadyExistsError):
         await client.create(CONFIG_MAPS, config_map("a"))
-        with pytest.raises(AlreadyExistsError):
-            await client.create(CONFIG_MAPS, config_map("a"))
-        with pytest.raises(NotFoundError) as missing:
-            await client.get(CONFIG_MAPS, "b", "default")
-        assert missing.value.status["details"] == {"name": "b", "kind": "configmaps"}
-        with pytest.raises(InvalidError):
-            await client.create(CONFIG_MAPS, config_map("A B"))
-        stale = await client.get(CONFIG_MAPS, "a", "default")
-        await client.update(CONFIG_MAPS, stale | {"data": {"x": "1"}})
-        with pytest.raises(ConflictError) as conflict:
-            await client.update(CONFIG_MAPS, stale | {"data": {"x": "2"}})
-        assert not isinstance(conflict.value, AlreadyExistsError)
-        with pytest.raises(ConflictError):
-            await client.delete(CONFIG_MAPS, "a", namespace="default", uid="another")
-
-    asyncio.run(play())
+    with pytest.raises(NotFoundError) as missing:
+        await client.get(CONFIG_MAPS, "b", "default")
+    assert missing.value.status["details"] == {"name": "b", "kind": "configmaps"}
+    with pytest.raises(InvalidError):
+        await client.create(CONFIG_MAPS, config_map("A B"))
+    stale = await client.get(CONFIG_MAPS, "a", "default")
+    await client.update(CONFIG_MAPS, stale | {"data": {"x": "1"}})
+    with pytest.raises(ConflictError) as conflict:
+        await client.update(CONFIG_MAPS, stale | {"data": {"x": "2"}})
+    assert not isinstance(conflict.value, AlreadyExistsError)
+    with pytest.raises(ConflictError):
+        await client.delete(CONFIG_MAPS, "a", namespace="default", uid="another")
 
 
-def test_a_list_has_all_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_has_all_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages are one list, in order, each item with its kind."""
     monkeypatch.setattr(verbs, "PAGE_OBJECTS", 3)
 
-    async def play() -> None:
-        here = site()
-        names = [f"c{number:02}" for number in range(10)]
-        for name in names:
-            await here.client.create(CONFIG_MAPS, config_map(name))
-        listing = await here.client.list(CONFIG_MAPS, Selection(namespace="default"))
-        assert [each["metadata"]["name"] for each in listing.items] == names
-        assert {each["kind"] for each in listing.items} == {"ConfigMap"}
-        assert sum("limit=3" in each.query for each in here.road.asked) == 4
-
-    asyncio.run(play())
+    here = site()
+    names = [f"c{number:02}" for number in range(10)]
+    for name in names:
+        await here.client.create(CONFIG_MAPS, config_map(name))
+    listing = await here.client.list(CONFIG_MAPS, Selection(namespace="default"))
+    assert [each["metadata"]["name"] for each in listing.items] == names
+    assert {each["kind"] for each in listing.items} == {"ConfigMap"}
+    assert sum("limit=3" in each.query for each in here.road.asked) == 4
 
 
-def test_patches_and_applies_change_parts() -> None:
+async def test_patches_and_applies_change_parts() -> None:
     """A merge patch and an apply leave alone what they do not name."""
-
-    async def play() -> None:
-        client = site().client
-        await client.create(CONFIG_MAPS, config_map("a", x="1"))
-        patched = await client.patch(
-            CONFIG_MAPS, "a", {"data": {"y": "2"}}, namespace="default", media_type=MERGE_PATCH
-        )
-        assert patched["data"] == {"x": "1", "y": "2"}
-        applied = await client.apply(CONFIG_MAPS, config_map("a", z="3"), manager="tests")
-        assert applied["data"] == {"x": "1", "y": "2", "z": "3"}
-
-    asyncio.run(play())
+    client = site().client
+    await client.create(CONFIG_MAPS, config_map("a", x="1"))
+    patched = await client.patch(
+        CONFIG_MAPS, "a", {"data": {"y": "2"}}, namespace="default", media_type=MERGE_PATCH
+    )
+    assert patched["data"] == {"x": "1", "y": "2"}
+    applied = await client.apply(CONFIG_MAPS, config_map("a", z="3"), manager="tests")
+    assert applied["data"] == {"x": "1", "y": "2", "z": "3"}
 
 
-def test_a_watch_tells_changes_in_order() -> None:
+async def test_a_watch_tells_changes_in_order() -> None:
     """Everything after the revision, nothing before."""
-
-    async def play() -> None:
-        client = site().client
-        await client.create(CONFIG_MAPS, config_map("before"))
-        start = (await client.list(CONFIG_MAPS)).revision
-        async with client.watch(CONFIG_MAPS, revision=start) as events:
-            await client.create(CONFIG_MAPS, config_map("a"))
-            await client.delete(CONFIG_MAPS, "a", namespace="default")
-            seen = [await anext(events), await anext(events)]
-        told = [(each.type, each.object["metadata"]["name"]) for each in seen]
-        assert told == [("ADDED", "a"), ("DELETED", "a")]
-
-    asyncio.run(play())
+    client = site().client
+    await client.create(CONFIG_MAPS, config_map("before"))
+    start = (await client.list(CONFIG_MAPS)).revision
+    async with client.watch(CONFIG_MAPS, revision=start) as events:
+        await client.create(CONFIG_MAPS, config_map("a"))
+        await client.delete(CONFIG_MAPS, "a", namespace="default")
+        seen = [await anext(events), await anext(events)]
+    told = [(each.type, each.object["metadata"]["name"]) for each in seen]
+    assert told == [("ADDED", "a"), ("DELETED", "a")]
 
 
-def test_a_watch_of_nothing_is_refused() -> None:
+async def test_a_watch_of_nothing_is_refused() -> None:
     """A kind that is not served is an error of the call, not an empty stream."""
-
-    async def play() -> None:
-        nothing = Endpoint("example.com", "v1", "things", "Thing")
-        with pytest.raises(ApiError):
-            async with site().client.watch(nothing):
-                raise AssertionError("unreachable")
-
-    asyncio.run(play())
+    nothing = Endpoint("example.com", "v1", "things", "Thing")
+    with pytest.raises(ApiError):
+        async with site().client.watch(nothing):
+            raise AssertionError("unreachable")
 
 
-def test_discovery_names_each_kind_once() -> None:
+async def test_discovery_names_each_kind_once() -> None:
     """What the client knows by name is what the server prefers."""
-
-    async def play() -> None:
-        served = await discover(site().client)
-        endpoints = [each.endpoint for each in served]
-        assert PODS in endpoints
-        assert NAMESPACES in endpoints
-        assert len({each.resource for each in endpoints}) == len(endpoints)
-
-    asyncio.run(play())
+    served = await discover(site().client)
+    endpoints = [each.endpoint for each in served]
+    assert PODS in endpoints
+    assert NAMESPACES in endpoints
+    assert len({each.resource for each in endpoints}) == len(endpoints)
 
 
 def test_paths_are_encoded() -> None:

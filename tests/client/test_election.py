@@ -74,27 +74,23 @@ def test_the_second_waits_for_the_first(caplog: pytest.LogCaptureFixture) -> Non
     assert caplog.text.count("lease default/engine: held by a; waiting") == 1
 
 
-def test_who_cannot_renew_stops_before_another_begins() -> None:
+async def test_who_cannot_renew_stops_before_another_begins() -> None:
     """A leader that is cut off ends its work within the lease; then another takes over."""
-
-    async def play() -> None:
-        here = site()
-        leaders = list[str]()
-        road = Road(here.road)
-        async with asyncio.TaskGroup() as group:
-            first = group.create_task(self_ending(candidate(here, "a", road), here, leaders))
-            await here.clock.advance(5)
-            second = group.create_task(candidate(here, "b").lead(working(here, leaders, "b")))
-            await here.clock.advance(5)
-            road.refuse = lambda _: refusal(503, "ServiceUnavailable")
-            for _ in range(60):
-                await here.clock.advance(0.5)
-                assert leaders in (["a"], [], ["b"])
-            assert leaders == ["b"]
-            assert first.done()
-            second.cancel()
-
-    asyncio.run(play())
+    here = site()
+    leaders = list[str]()
+    road = Road(here.road)
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(self_ending(candidate(here, "a", road), here, leaders))
+        await here.clock.advance(5)
+        second = group.create_task(candidate(here, "b").lead(working(here, leaders, "b")))
+        await here.clock.advance(5)
+        road.refuse = lambda _: refusal(503, "ServiceUnavailable")
+        for _ in range(60):
+            await here.clock.advance(0.5)
+            assert leaders in (["a"], [], ["b"])
+        assert leaders == ["b"]
+        assert first.done()
+        second.cancel()
 
 
 async def self_ending(election: LeaderElection, here: Site, leaders: list[str]) -> None:
@@ -102,66 +98,54 @@ async def self_ending(election: LeaderElection, here: Site, leaders: list[str]) 
         await election.lead(working(here, leaders, "a"))
 
 
-def test_a_server_that_does_not_answer_moves_no_deadline() -> None:
+async def test_a_server_that_does_not_answer_moves_no_deadline() -> None:
     """A leader whose renewal hangs stops before the lease is over, and another takes over."""
-
-    async def play() -> None:
-        here = site()
-        leaders = list[str]()
-        road = Road(here.road)
-        silent = Silent(road)
-        async with asyncio.TaskGroup() as group:
-            first = group.create_task(self_ending(candidate(here, "a", silent), here, leaders))
-            await here.clock.advance(5)
-            second = group.create_task(candidate(here, "b").lead(working(here, leaders, "b")))
-            await here.clock.advance(5)
-            silent.is_silent = True
-            for _ in range(60):
-                await here.clock.advance(0.5)
-                assert leaders in (["a"], [], ["b"])
-            assert leaders == ["b"]
-            assert first.done()
-            second.cancel()
-
-    asyncio.run(play())
+    here = site()
+    leaders = list[str]()
+    road = Road(here.road)
+    silent = Silent(road)
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(self_ending(candidate(here, "a", silent), here, leaders))
+        await here.clock.advance(5)
+        second = group.create_task(candidate(here, "b").lead(working(here, leaders, "b")))
+        await here.clock.advance(5)
+        silent.is_silent = True
+        for _ in range(60):
+            await here.clock.advance(0.5)
+            assert leaders in (["a"], [], ["b"])
+        assert leaders == ["b"]
+        assert first.done()
+        second.cancel()
 
 
-def test_who_finds_another_in_his_place_stops_at_once() -> None:
+async def test_who_finds_another_in_his_place_stops_at_once() -> None:
     """A lease that somebody took by force ends the work at the next renewal."""
-
-    async def play() -> None:
-        here = site()
-        leaders = list[str]()
-        async with asyncio.TaskGroup() as group:
-            first = group.create_task(self_ending(candidate(here, "a"), here, leaders))
-            await here.clock.advance(5)
-            lease = await here.client.get(LEASES, LEASE.name, LEASE.namespace)
-            stolen = lease | {"spec": lease["spec"] | {"holderIdentity": "thief"}}
-            await here.client.update(LEASES, stolen)
-            await here.clock.advance(2)
-            assert leaders == []
-            assert first.done()
-
-    asyncio.run(play())
+    here = site()
+    leaders = list[str]()
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(self_ending(candidate(here, "a"), here, leaders))
+        await here.clock.advance(5)
+        lease = await here.client.get(LEASES, LEASE.name, LEASE.namespace)
+        stolen = lease | {"spec": lease["spec"] | {"holderIdentity": "thief"}}
+        await here.client.update(LEASES, stolen)
+        await here.clock.advance(2)
+        assert leaders == []
+        assert first.done()
 
 
-def test_what_fails_under_a_lease_gives_it_back() -> None:
+async def test_what_fails_under_a_lease_gives_it_back() -> None:
     """The error of the work comes out, and the next candidate need not wait."""
+    here = site()
+    leaders = list[str]()
 
-    async def play() -> None:
-        here = site()
-        leaders = list[str]()
+    async def failing() -> None:
+        raise ZeroDivisionError
 
-        async def failing() -> None:
-            raise ZeroDivisionError
-
-        with pytest.raises(ExceptionGroup) as failure:
-            await candidate(here, "a").lead(failing)
-        assert failure.group_contains(ZeroDivisionError)
-        async with asyncio.TaskGroup() as group:
-            second = group.create_task(candidate(here, "b").lead(working(here, leaders, "b")))
-            await here.clock.advance(0.1)
-            assert leaders == ["b"]
-            second.cancel()
-
-    asyncio.run(play())
+    with pytest.raises(ExceptionGroup) as failure:
+        await candidate(here, "a").lead(failing)
+    assert failure.group_contains(ZeroDivisionError)
+    async with asyncio.TaskGroup() as group:
+        second = group.create_task(candidate(here, "b").lead(working(here, leaders, "b")))
+        await here.clock.advance(0.1)
+        assert leaders == ["b"]
+        second.cancel()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pytest
 from tests.client.planes import CountedChance, config_map
 
 from dryrack.client.client import Client, Selection, WatchEvent, ends_initial_events
@@ -100,29 +101,26 @@ def stored(here: ControlPlane, name: str) -> Stored:
     return found
 
 
-def test_caches_and_the_store_have_one_object() -> None:
+@pytest.mark.virtual_time
+async def test_caches_and_the_store_have_one_object() -> None:
     """A value is there once for all informers of a process, and for the store."""
-
-    async def story() -> None:
-        here = plane()
-        clock = here.options.clock
-        chance = here.options.chance
-        client = here.client()
-        caches = [Informer(client, CONFIG_MAPS, clock=clock, chance=chance) for _ in range(2)]
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(each.run()) for each in caches]
-            made = await client.create(CONFIG_MAPS, config_map("c", k="v"))
-            for each in caches:
-                await each.synced.wait()
-                await each.reached(made["metadata"]["resourceVersion"])
-            for task in tasks:
-                task.cancel()
-        kept = [each.objects[Name("default", "c")] for each in caches]
-        assert all(each["data"] is stored(here, "c").object["data"] for each in kept)
-        assert not any("managedFields" in each["metadata"] for each in kept)
-        assert "managedFields" in stored(here, "c").object["metadata"]
-
-    run_virtual(story())
+    here = plane()
+    clock = here.options.clock
+    chance = here.options.chance
+    client = here.client()
+    caches = [Informer(client, CONFIG_MAPS, clock=clock, chance=chance) for _ in range(2)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(each.run()) for each in caches]
+        made = await client.create(CONFIG_MAPS, config_map("c", k="v"))
+        for each in caches:
+            await each.synced.wait()
+            await each.reached(made["metadata"]["resourceVersion"])
+        for task in tasks:
+            task.cancel()
+    kept = [each.objects[Name("default", "c")] for each in caches]
+    assert all(each["data"] is stored(here, "c").object["data"] for each in kept)
+    assert not any("managedFields" in each["metadata"] for each in kept)
+    assert "managedFields" in stored(here, "c").object["metadata"]
 
 
 def test_what_is_compact_or_large_is_told_as_text() -> None:

@@ -108,33 +108,26 @@ def test_a_watch_that_breaks_is_a_transport_error() -> None:
     assert asyncio.run(play()) == ["a"]
 
 
-def test_an_answer_that_is_no_status_is_still_an_error() -> None:
+async def test_an_answer_that_is_no_status_is_still_an_error() -> None:
     """A proxy's page becomes an error with its code and the beginning of its text."""
 
     async def handle(_: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=502, text="<html>bad gateway</html>")
 
-    async def play() -> None:
-        async with way_to(handle) as transport:
-            with pytest.raises(ApiError, match="bad gateway") as found:
-                await Client(transport).get(CONFIG_MAPS, "a", "default")
-        assert found.value.code == 502
-
-    asyncio.run(play())
+    async with way_to(handle) as transport:
+        with pytest.raises(ApiError, match="bad gateway") as found:
+            await Client(transport).get(CONFIG_MAPS, "a", "default")
+    assert found.value.code == 502
 
 
-def test_nobody_there_is_a_transport_error() -> None:
+async def test_nobody_there_is_a_transport_error() -> None:
     """A refused connection names the request and the server."""
-
-    async def play() -> None:
-        async with connected(Connection("http://127.0.0.1:1", Fixed())) as transport:
-            with pytest.raises(TransportError, match=r"GET http://127\.0\.0\.1:1/api"):
-                await transport.send(Request("GET", "/api"))
-
-    asyncio.run(play())
+    async with connected(Connection("http://127.0.0.1:1", Fixed())) as transport:
+        with pytest.raises(TransportError, match=r"GET http://127\.0\.0\.1:1/api"):
+            await transport.send(Request("GET", "/api"))
 
 
-def test_an_answer_has_a_limit() -> None:
+async def test_an_answer_has_a_limit() -> None:
     """A server that sends more than the limit is given up, compressed or not."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
@@ -142,18 +135,15 @@ def test_an_answer_has_a_limit() -> None:
             return web.Response(body=b"x" * 1001)
         return web.Response(body=gzip.compress(b"x" * 1001), headers={"content-encoding": "gzip"})
 
-    async def play() -> None:
-        async with serving(handle) as server:
-            connection = Connection(server, Fixed())
-            async with connected(connection, answer_bytes_max=1000) as transport:
-                for path in ("/plain", "/gzip"):
-                    with pytest.raises(TransportError, match="is larger than 1000 bytes"):
-                        await transport.send(Request("GET", path))
-            async with connected(connection, answer_bytes_max=1001) as transport:
-                for path in ("/plain", "/gzip"):
-                    assert (await transport.send(Request("GET", path))).body == b"x" * 1001
-
-    asyncio.run(play())
+    async with serving(handle) as server:
+        connection = Connection(server, Fixed())
+        async with connected(connection, answer_bytes_max=1000) as transport:
+            for path in ("/plain", "/gzip"):
+                with pytest.raises(TransportError, match="is larger than 1000 bytes"):
+                    await transport.send(Request("GET", path))
+        async with connected(connection, answer_bytes_max=1001) as transport:
+            for path in ("/plain", "/gzip"):
+                assert (await transport.send(Request("GET", path))).body == b"x" * 1001
 
 
 def test_a_redirect_is_not_followed() -> None:

@@ -104,88 +104,69 @@ def test_the_cache_is_right_in_the_end(script: list[tuple[str, int]]) -> None:
     asyncio.run(play())
 
 
-def test_a_server_without_initial_events_is_listed() -> None:
+async def test_a_server_without_initial_events_is_listed() -> None:
     """Where a server refuses to stream what is there, it is listed, and watched from there."""
 
     def refuse(request: Request) -> Response | None:
         return refusal(422, "Invalid") if "sendInitialEvents" in request.query else None
 
-    async def play() -> None:
-        here = site()
-        here.road.refuse = refuse
-        await here.client.create(CONFIG_MAPS, config_map("a"))
-        async with informed(here) as informer:
-            await informer.synced.wait()
-            await here.client.create(CONFIG_MAPS, config_map("b"))
-            await settle()
-            assert known(informer) == await truth(here)
-
-    asyncio.run(play())
+    here = site()
+    here.road.refuse = refuse
+    await here.client.create(CONFIG_MAPS, config_map("a"))
+    async with informed(here) as informer:
+        await informer.synced.wait()
+        await here.client.create(CONFIG_MAPS, config_map("b"))
+        await settle()
+        assert known(informer) == await truth(here)
 
 
-def test_an_unreachable_server_is_asked_less_and_less() -> None:
+async def test_an_unreachable_server_is_asked_less_and_less() -> None:
     """Attempts spread out: few in the first minute, and not given up."""
-
-    async def play() -> None:
-        here = site()
-        here.road.refuse = lambda _: refusal(503, "ServiceUnavailable")
-        async with informed(here) as informer:
-            await here.clock.advance(60)
-            assert 4 <= len(here.road.asked) <= 10
-            here.road.refuse = lambda _: None
-            await here.clock.advance(31)
-            assert informer.synced.is_set()
-
-    asyncio.run(play())
+    here = site()
+    here.road.refuse = lambda _: refusal(503, "ServiceUnavailable")
+    async with informed(here) as informer:
+        await here.clock.advance(60)
+        assert 4 <= len(here.road.asked) <= 10
+        here.road.refuse = lambda _: None
+        await here.clock.advance(31)
+        assert informer.synced.is_set()
 
 
-def test_an_index_follows_the_objects() -> None:
+async def test_an_index_follows_the_objects() -> None:
     """What is found under a key is what has it now."""
-
-    async def play() -> None:
-        here = site()
-        async with informed(here) as informer:
-            index = informer.index("x", lambda obj: (obj.get("data") or {}).values())
-            await informer.synced.wait()
-            await here.client.create(CONFIG_MAPS, config_map("a", k="one"))
-            await settle()
-            assert [each["metadata"]["name"] for each in index.get("one")] == ["a"]
-            patch = {"data": {"k": "two"}}
-            await here.client.patch(CONFIG_MAPS, "a", patch, namespace="default")
-            await settle()
-            assert index.get("one") == ()
-            assert len(index.get("two")) == 1
-
-    asyncio.run(play())
+    here = site()
+    async with informed(here) as informer:
+        index = informer.index("x", lambda obj: (obj.get("data") or {}).values())
+        await informer.synced.wait()
+        await here.client.create(CONFIG_MAPS, config_map("a", k="one"))
+        await settle()
+        assert [each["metadata"]["name"] for each in index.get("one")] == ["a"]
+        patch = {"data": {"k": "two"}}
+        await here.client.patch(CONFIG_MAPS, "a", patch, namespace="default")
+        await settle()
+        assert index.get("one") == ()
+        assert len(index.get("two")) == 1
 
 
-def test_an_index_takes_an_object_that_has_a_key_twice() -> None:
+async def test_an_index_takes_an_object_that_has_a_key_twice() -> None:
     """A pod that names one claim template twice is one entry, which goes with the pod."""
-
-    async def play() -> None:
-        here = site()
-        async with informed(here) as informer:
-            index = informer.index("x", lambda obj: (obj.get("data") or {}).values())
-            await informer.synced.wait()
-            await here.client.create(CONFIG_MAPS, config_map("a", k="one", l="one"))
-            await settle()
-            assert index.count("one") == 1
-            await here.client.delete(CONFIG_MAPS, "a", namespace="default")
-            await settle()
-            assert index.get("one") == ()
-
-    asyncio.run(play())
+    here = site()
+    async with informed(here) as informer:
+        index = informer.index("x", lambda obj: (obj.get("data") or {}).values())
+        await informer.synced.wait()
+        await here.client.create(CONFIG_MAPS, config_map("a", k="one", l="one"))
+        await settle()
+        assert index.count("one") == 1
+        await here.client.delete(CONFIG_MAPS, "a", namespace="default")
+        await settle()
+        assert index.get("one") == ()
 
 
-def test_a_revision_can_be_waited_for() -> None:
+async def test_a_revision_can_be_waited_for() -> None:
     """`reached` returns when the cache has seen a write, and not before."""
-
-    async def play() -> None:
-        here = site()
-        async with informed(here) as informer:
-            await informer.synced.wait()
-            made = await here.client.create(CONFIG_MAPS, config_map("a"))
-            await informer.reached(made["metadata"]["resourceVersion"])
-            assert informer.get("default", "a") is not None
-
-    asyncio.run(play())
+    here = site()
+    async with informed(here) as informer:
+        await informer.synced.wait()
+        made = await here.client.create(CONFIG_MAPS, config_map("a"))
+        await informer.reached(made["metadata"]["resourceVersion"])
+        assert informer.get("default", "a") is not None

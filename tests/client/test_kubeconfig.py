@@ -126,7 +126,7 @@ def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, text: str) -> Non
         load([path], VirtualClock())
 
 
-def test_a_token_file_is_read_again(tmp_path: Path) -> None:
+async def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     """Once a minute, and at once after a refusal."""
     token = tmp_path / "token"
     token.write_text("one\n")
@@ -134,18 +134,15 @@ def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     clock = VirtualClock()
     credentials = load([path], clock).credentials
 
-    async def play() -> None:
-        assert await credentials.headers() == {"authorization": "Bearer one"}
-        assert not credentials.renew()
-        token.write_text("two")
-        assert await credentials.headers() == {"authorization": "Bearer one"}
-        assert credentials.renew()
-        assert await credentials.headers() == {"authorization": "Bearer two"}
-        token.write_text("three")
-        await clock.advance(61)
-        assert await credentials.headers() == {"authorization": "Bearer three"}
-
-    asyncio.run(play())
+    assert await credentials.headers() == {"authorization": "Bearer one"}
+    assert not credentials.renew()
+    token.write_text("two")
+    assert await credentials.headers() == {"authorization": "Bearer one"}
+    assert credentials.renew()
+    assert await credentials.headers() == {"authorization": "Bearer two"}
+    token.write_text("three")
+    await clock.advance(61)
+    assert await credentials.headers() == {"authorization": "Bearer three"}
 
 
 def plugin(tmp_path: Path, answer: Raw, version: str = "v1") -> Path:
@@ -173,24 +170,21 @@ def credential(version: str = "v1", **status: str) -> Raw:
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-def test_a_command_gives_a_token_until_it_expires(tmp_path: Path, version: str) -> None:
+async def test_a_command_gives_a_token_until_it_expires(tmp_path: Path, version: str) -> None:
     """It is asked once, again when its answer is over, and again after a refusal."""
     answer = credential(version, token="t", expirationTimestamp="2027-01-15T08:10:00Z")
     clock = VirtualClock(1_800_000_000.0)
     credentials = load([plugin(tmp_path, answer, version)], clock).credentials
 
-    async def play() -> None:
-        for _ in range(3):
-            assert await credentials.headers() == {"authorization": "Bearer t"}
-        assert (tmp_path / "calls").read_text() == "x"
-        await clock.advance(580)
-        await credentials.headers()
-        assert (tmp_path / "calls").read_text() == "xx"
-        assert credentials.renew()
-        await credentials.headers()
-        assert (tmp_path / "calls").read_text() == "xxx"
-
-    asyncio.run(play())
+    for _ in range(3):
+        assert await credentials.headers() == {"authorization": "Bearer t"}
+    assert (tmp_path / "calls").read_text() == "x"
+    await clock.advance(580)
+    await credentials.headers()
+    assert (tmp_path / "calls").read_text() == "xx"
+    assert credentials.renew()
+    await credentials.headers()
+    assert (tmp_path / "calls").read_text() == "xxx"
 
 
 @pytest.mark.parametrize(

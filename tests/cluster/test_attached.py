@@ -73,55 +73,47 @@ def attached(
     )
 
 
-def test_a_follower_is_ready_and_works_when_the_leader_has_gone() -> None:
+async def test_a_follower_is_ready_and_works_when_the_leader_has_gone() -> None:
     """Its shared caches are enough while it waits; a lease that is given back is taken at once."""
-
-    async def play() -> None:
-        here = site()
-        working = list[str]()
-        one = attached(here, working, "a")
-        other = attached(here, working, "b")
-        stop_one = asyncio.Event()
-        stop_other = asyncio.Event()
-        assert one.lacking() == ("nodes: not synced yet",)
-        async with asyncio.TaskGroup() as group:
-            first = group.create_task(one.run(stop_one))
-            await here.clock.advance(1)
-            group.create_task(other.run(stop_other))
-            await here.clock.advance(60)
-            assert working == ["a"]
-            assert one.lacking() == ("overlays: not synced yet",)
-            assert other.lacking() == ()
-            stop_one.set()
-            await here.clock.advance(3)
-            assert first.done()
-            assert working == ["b"]
-            stop_other.set()
-        lease = await here.client.get(LEASES, LEASE.name, LEASE.namespace)
-        assert lease["spec"]["holderIdentity"] == ""
-
-    asyncio.run(play())
+    here = site()
+    working = list[str]()
+    one = attached(here, working, "a")
+    other = attached(here, working, "b")
+    stop_one = asyncio.Event()
+    stop_other = asyncio.Event()
+    assert one.lacking() == ("nodes: not synced yet",)
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(one.run(stop_one))
+        await here.clock.advance(1)
+        group.create_task(other.run(stop_other))
+        await here.clock.advance(60)
+        assert working == ["a"]
+        assert one.lacking() == ("overlays: not synced yet",)
+        assert other.lacking() == ()
+        stop_one.set()
+        await here.clock.advance(3)
+        assert first.done()
+        assert working == ["b"]
+        stop_other.set()
+    lease = await here.client.get(LEASES, LEASE.name, LEASE.namespace)
+    assert lease["spec"]["holderIdentity"] == ""
 
 
-def test_who_loses_the_lease_stops_and_ends() -> None:
+async def test_who_loses_the_lease_stops_and_ends() -> None:
     """Nothing is done from that moment on, and whoever started it is told why."""
-
-    async def play() -> None:
-        here = site()
-        working = list[str]()
-        road = Road(here.road)
-        async with asyncio.TaskGroup() as group:
-            running = group.create_task(ending(attached(here, working, "a", road)))
-            await here.clock.advance(5)
-            assert working == ["a"]
-            road.refuse = lambda request: (
-                refusal(500, "InternalError") if "leases" in request.path else None
-            )
-            await here.clock.advance(11)
-            assert working == []
-            assert "not renewed in time; start again" in await running
-
-    asyncio.run(play())
+    here = site()
+    working = list[str]()
+    road = Road(here.road)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(ending(attached(here, working, "a", road)))
+        await here.clock.advance(5)
+        assert working == ["a"]
+        road.refuse = lambda request: (
+            refusal(500, "InternalError") if "leases" in request.path else None
+        )
+        await here.clock.advance(11)
+        assert working == []
+        assert "not renewed in time; start again" in await running
 
 
 async def ending(run: Attached) -> str:
@@ -130,7 +122,7 @@ async def ending(run: Attached) -> str:
     return str(lost.value)
 
 
-def test_an_engine_that_fails_ends_it_with_its_own_error() -> None:
+async def test_an_engine_that_fails_ends_it_with_its_own_error() -> None:
     """The error is the engine's, not a group of groups."""
 
     class Failing:
@@ -140,35 +132,28 @@ def test_an_engine_that_fails_ends_it_with_its_own_error() -> None:
         def lacking(self) -> tuple[str, ...]:
             return ()
 
-    async def play() -> None:
-        here = site()
-        attachment = Attachment(clock=here.clock, chance=here.chance)
-        with pytest.raises(ZeroDivisionError):
-            await Attached(here.road, lambda _: Failing(), attachment).run(asyncio.Event())
-
-    asyncio.run(play())
+    here = site()
+    attachment = Attachment(clock=here.clock, chance=here.chance)
+    with pytest.raises(ZeroDivisionError):
+        await Attached(here.road, lambda _: Failing(), attachment).run(asyncio.Event())
 
 
-def test_probes_say_what_is_lacking_and_numbers_are_text() -> None:
+async def test_probes_say_what_is_lacking_and_numbers_are_text() -> None:
     """500 with a line for each thing that is lacking, then 200; all pages may share a port."""
-
-    async def play() -> None:
-        lacking = ["nodes: not synced yet"]
-        pages = (
-            Pages(ANYWHERE, health_pages(lambda: lacking)),
-            Pages(ANYWHERE, metrics_page(lambda: "up 1\n")),
-        )
-        sites = merged(pages)
-        assert len(sites) == 1
-        async with serving(sites) as (url,), aiohttp.ClientSession() as session:
-            assert await fetched(session, url + "/healthz") == (200, "ok")
-            assert await fetched(session, url + "/readyz") == (500, "nodes: not synced yet")
-            lacking.clear()
-            assert await fetched(session, url + "/readyz") == (200, "ok")
-            assert await fetched(session, url + "/metrics") == (200, "up 1\n")
-            assert (await fetched(session, url + "/elsewhere"))[0] == 404
-
-    asyncio.run(play())
+    lacking = ["nodes: not synced yet"]
+    pages = (
+        Pages(ANYWHERE, health_pages(lambda: lacking)),
+        Pages(ANYWHERE, metrics_page(lambda: "up 1\n")),
+    )
+    sites = merged(pages)
+    assert len(sites) == 1
+    async with serving(sites) as (url,), aiohttp.ClientSession() as session:
+        assert await fetched(session, url + "/healthz") == (200, "ok")
+        assert await fetched(session, url + "/readyz") == (500, "nodes: not synced yet")
+        lacking.clear()
+        assert await fetched(session, url + "/readyz") == (200, "ok")
+        assert await fetched(session, url + "/metrics") == (200, "up 1\n")
+        assert (await fetched(session, url + "/elsewhere"))[0] == 404
 
 
 def test_what_is_no_http_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -193,17 +178,13 @@ async def fetched(session: aiohttp.ClientSession, url: str) -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
-def test_a_port_that_is_taken_is_told_with_a_remedy() -> None:
+async def test_a_port_that_is_taken_is_told_with_a_remedy() -> None:
     """One line that names the address, and what else there is to do."""
-
-    async def play() -> None:
-        async with serving([Pages(ANYWHERE, {})]) as (url,):
-            taken = Address("127.0.0.1", int(url.rpartition(":")[2]))
-            with pytest.raises(AddressError, match="already in use; choose another port, or 0"):
-                async with serving([Pages(taken, {})]):
-                    pass
-
-    asyncio.run(play())
+    async with serving([Pages(ANYWHERE, {})]) as (url,):
+        taken = Address("127.0.0.1", int(url.rpartition(":")[2]))
+        with pytest.raises(AddressError, match="already in use; choose another port, or 0"):
+            async with serving([Pages(taken, {})]):
+                pass
 
 
 def test_which_cluster_is_meant(tmp_path: Path) -> None:
@@ -227,19 +208,15 @@ def test_which_cluster_is_meant(tmp_path: Path) -> None:
         (lambda _: refusal(503, "ServiceUnavailable"), "try again"),
     ],
 )
-def test_what_stops_it_comes_with_a_remedy(
+async def test_what_stops_it_comes_with_a_remedy(
     refuse: Callable[[Request], Response | None], words: str
 ) -> None:
     """What the cluster said, and what to do about it, in one line."""
-
-    async def play() -> None:
-        here = site()
-        here.road.refuse = refuse
-        with pytest.raises(AttachError, match=words) as told:
-            await check_needs(here.client, (Need(SLICES),))
-        assert "\n" not in str(told.value)
-
-    asyncio.run(play())
+    here = site()
+    here.road.refuse = refuse
+    with pytest.raises(AttachError, match=words) as told:
+        await check_needs(here.client, (Need(SLICES),))
+    assert "\n" not in str(told.value)
 
 
 def test_a_cluster_that_is_not_there_comes_with_a_remedy() -> None:

@@ -33,18 +33,14 @@ def test_a_cluster_has_what_every_cluster_has() -> None:
     assert asyncio.run(scenario()) == ["default", "kube-node-lease", "kube-public", "kube-system"]
 
 
-def test_two_clusters_never_meet() -> None:
+async def test_two_clusters_never_meet() -> None:
     """What is written into one is not in the other, and their revisions are their own."""
-
-    async def scenario() -> None:
-        async with embedded(engines=()) as one, embedded(engines=()) as other:
-            before = other.plane.store.revision
-            meta = {"name": "a", "namespace": "default"}
-            await one.client.create(CONFIG_MAPS, {"metadata": meta})
-            assert (await other.client.list(CONFIG_MAPS)).items == ()
-            assert other.plane.store.revision == before
-
-    asyncio.run(scenario())
+    async with embedded(engines=()) as one, embedded(engines=()) as other:
+        before = other.plane.store.revision
+        meta = {"name": "a", "namespace": "default"}
+        await one.client.create(CONFIG_MAPS, {"metadata": meta})
+        assert (await other.client.list(CONFIG_MAPS)).items == ()
+        assert other.plane.store.revision == before
 
 
 def test_time_is_what_the_clock_says() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import os
 import ssl
@@ -152,21 +151,18 @@ def test_a_damaged_key_is_named(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).read_text() == "damaged"
 
 
-def test_an_expired_data_directory_serves_again(tmp_path: Path) -> None:
+async def test_an_expired_data_directory_serves_again(tmp_path: Path) -> None:
     """After more than a year a start hands out a kubeconfig with which clients connect."""
     now = SystemClock().now()
     certificates.ensure(tmp_path, [LOOPBACK], now - 400 * DAY, lasts=False)
 
-    async def play() -> None:
-        options, keys = with_keys(ControlPlaneOptions(), tmp_path)
-        plane = build_control_plane(options)
-        async with serving_on_loopback(plane, keys, "old") as path:
-            connection = load([path], SystemClock())
-            async with connected(connection) as transport:
-                assert (await transport.send(Request("GET", "/api/v1/namespaces"))).status == 200
-        plane.expiry.stop()
-
-    asyncio.run(play())
+    options, keys = with_keys(ControlPlaneOptions(), tmp_path)
+    plane = build_control_plane(options)
+    async with serving_on_loopback(plane, keys, "old") as path:
+        connection = load([path], SystemClock())
+        async with connected(connection) as transport:
+            assert (await transport.send(Request("GET", "/api/v1/namespaces"))).status == 200
+    plane.expiry.stop()
 
 
 def test_certificates_say_who_they_are_for(tmp_path: Path) -> None:

@@ -44,58 +44,46 @@ async def durable(directory: Path) -> AsyncIterator[EmbeddedCluster]:
         await journal.close()
 
 
-def test_a_restart_continues_where_it_ended(tmp_path: Path) -> None:
+async def test_a_restart_continues_where_it_ended(tmp_path: Path) -> None:
     """Objects, uids and revisions are the same; the next write gets the next revision."""
-
-    async def scenario() -> None:
-        async with durable(tmp_path) as cluster:
-            kept = await cluster.client.create(CONFIG_MAPS, config_map("kept"))
-            await cluster.client.create(CONFIG_MAPS, config_map("gone"))
-            await cluster.client.delete(CONFIG_MAPS, "gone", namespace="default")
-            revision = cluster.plane.store.revision
-            namespace = await cluster.client.get(NAMESPACES, "default")
-        async with durable(tmp_path) as cluster:
-            assert await cluster.client.get(CONFIG_MAPS, "kept", "default") == kept
-            assert await cluster.client.get(NAMESPACES, "default") == namespace
-            listed = await cluster.client.list(CONFIG_MAPS)
-            assert [each["metadata"]["name"] for each in listed.items] == ["kept"]
-            assert cluster.plane.store.revision == revision
-            made = await cluster.client.create(CONFIG_MAPS, config_map("new"))
-            assert made["metadata"]["resourceVersion"] == str(revision + 1)
-
-    asyncio.run(scenario())
+    async with durable(tmp_path) as cluster:
+        kept = await cluster.client.create(CONFIG_MAPS, config_map("kept"))
+        await cluster.client.create(CONFIG_MAPS, config_map("gone"))
+        await cluster.client.delete(CONFIG_MAPS, "gone", namespace="default")
+        revision = cluster.plane.store.revision
+        namespace = await cluster.client.get(NAMESPACES, "default")
+    async with durable(tmp_path) as cluster:
+        assert await cluster.client.get(CONFIG_MAPS, "kept", "default") == kept
+        assert await cluster.client.get(NAMESPACES, "default") == namespace
+        listed = await cluster.client.list(CONFIG_MAPS)
+        assert [each["metadata"]["name"] for each in listed.items] == ["kept"]
+        assert cluster.plane.store.revision == revision
+        made = await cluster.client.create(CONFIG_MAPS, config_map("new"))
+        assert made["metadata"]["resourceVersion"] == str(revision + 1)
 
 
-def test_watches_from_before_a_restart_are_gone(tmp_path: Path) -> None:
+async def test_watches_from_before_a_restart_are_gone(tmp_path: Path) -> None:
     """History does not survive: a client that asks for it lists again, and misses nothing."""
-
-    async def scenario() -> None:
-        async with durable(tmp_path) as cluster:
-            before = cluster.plane.store.revision
-            await cluster.client.create(CONFIG_MAPS, config_map("a"))
-        async with durable(tmp_path) as cluster:
-            query = f"watch=true&resourceVersion={before}"
-            answer = await cluster.transport.send(
-                Request("GET", "/api/v1/configmaps", query, {"accept": "application/json"})
-            )
-            content = answer.body if isinstance(answer.body, bytes) else await anext(answer.body)
-            assert isinstance(content, bytes)
-            assert b'"code":410' in content
-            if not isinstance(answer.body, bytes):
-                await answer.body.aclose()
-
-    asyncio.run(scenario())
+    async with durable(tmp_path) as cluster:
+        before = cluster.plane.store.revision
+        await cluster.client.create(CONFIG_MAPS, config_map("a"))
+    async with durable(tmp_path) as cluster:
+        query = f"watch=true&resourceVersion={before}"
+        answer = await cluster.transport.send(
+            Request("GET", "/api/v1/configmaps", query, {"accept": "application/json"})
+        )
+        content = answer.body if isinstance(answer.body, bytes) else await anext(answer.body)
+        assert isinstance(content, bytes)
+        assert b'"code":410' in content
+        if not isinstance(answer.body, bytes):
+            await answer.body.aclose()
 
 
-def test_an_answer_waits_for_the_disk(tmp_path: Path) -> None:
+async def test_an_answer_waits_for_the_disk(tmp_path: Path) -> None:
     """When a write is answered, another process that opens the files finds it."""
-
-    async def scenario() -> None:
-        async with durable(tmp_path) as cluster:
-            await cluster.client.create(CONFIG_MAPS, config_map("told"))
-            assert "told" in _names(_copied(tmp_path))
-
-    asyncio.run(scenario())
+    async with durable(tmp_path) as cluster:
+        await cluster.client.create(CONFIG_MAPS, config_map("told"))
+        assert "told" in _names(_copied(tmp_path))
 
 
 def _copied(directory: Path) -> Path:
@@ -152,17 +140,13 @@ def test_a_disk_that_refuses_breaks_the_journal_for_good(tmp_path: Path) -> None
     assert failures == ["told"]
 
 
-def test_one_process_at_a_time(tmp_path: Path) -> None:
+async def test_one_process_at_a_time(tmp_path: Path) -> None:
     """A second one is refused, and told who is there; when the first ends, the next may come."""
-
-    async def scenario() -> None:
-        journal = SqliteJournal(tmp_path)
-        with pytest.raises(HeldError, match=r"in use by process \d+"):
-            SqliteJournal(tmp_path)
-        await journal.close()
-        await SqliteJournal(tmp_path).close()
-
-    asyncio.run(scenario())
+    journal = SqliteJournal(tmp_path)
+    with pytest.raises(HeldError, match=r"in use by process \d+"):
+        SqliteJournal(tmp_path)
+    await journal.close()
+    await SqliteJournal(tmp_path).close()
 
 
 def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path) -> None:
@@ -240,25 +224,21 @@ def _names(directory: Path) -> dict[str, str]:
         database.close()
 
 
-def test_many_writes_at_once_end_as_one_after_the_other_would(tmp_path: Path) -> None:
+async def test_many_writes_at_once_end_as_one_after_the_other_would(tmp_path: Path) -> None:
     """What was written, deleted and written again is there as it was last, however many."""
-
-    async def scenario() -> None:
-        journal = SqliteJournal(tmp_path)
-        keys = [Key("configmaps", "n", f"{number:03}") for number in range(250)]
-        revision = 1
-        for content in (b"{}", None, b'{"a":1}'):
-            for key in keys if content != b'{"a":1}' else keys[:200]:
-                revision += 1
-                journal.append(Record(key, revision, content))
-        await journal.close()
-        journal = SqliteJournal(tmp_path)
-        found = [(each.key, each.json) for each in journal.records()]
-        assert found == [(key, b'{"a":1}') for key in keys[:200]]
-        assert journal.revision() == revision
-        await journal.close()
-
-    asyncio.run(scenario())
+    journal = SqliteJournal(tmp_path)
+    keys = [Key("configmaps", "n", f"{number:03}") for number in range(250)]
+    revision = 1
+    for content in (b"{}", None, b'{"a":1}'):
+        for key in keys if content != b'{"a":1}' else keys[:200]:
+            revision += 1
+            journal.append(Record(key, revision, content))
+    await journal.close()
+    journal = SqliteJournal(tmp_path)
+    found = [(each.key, each.json) for each in journal.records()]
+    assert found == [(key, b'{"a":1}') for key in keys[:200]]
+    assert journal.revision() == revision
+    await journal.close()
 
 
 OBJECTS = 120

@@ -131,59 +131,53 @@ def _deployment() -> Raw:
     ("module", "function", "component"),
     [(running, "undelivered", "kubelet/VirtualKubelet"), (cycle, "demands", "scheduler")],
 )
-def test_an_object_that_cannot_be_handled_does_not_stop_the_component(
+async def test_an_object_that_cannot_be_handled_does_not_stop_the_component(
     module: Any, function: str, component: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other objects are handled, the failure names the object, and it ends with the object."""
     original = getattr(module, function)
     monkeypatch.setattr(module, function, _fails_for("poison", original))
 
-    async def play() -> None:
-        async with _supervised() as (cluster, clock):
-            await cluster.client.create(PODS, _pod("poison"))
-            await cluster.client.create(PODS, _pod("healthy"))
-            await clock.advance(10)
-            assert await _phase(cluster, "healthy") == "Running"
-            assert await _phase(cluster, "poison") == "Pending"
-            [failure] = await _failures(cluster)
-            assert failure["component"] == component
-            assert failure["object"].endswith("default/poison")
-            assert failure["object"] in (await _events(cluster))[0]
-            if component == "scheduler":
-                pod = await cluster.client.get(PODS, "poison", "default")
-                [condition] = pod["status"]["conditions"]
-                assert condition["reason"] == "SchedulerError"
+    async with _supervised() as (cluster, clock):
+        await cluster.client.create(PODS, _pod("poison"))
+        await cluster.client.create(PODS, _pod("healthy"))
+        await clock.advance(10)
+        assert await _phase(cluster, "healthy") == "Running"
+        assert await _phase(cluster, "poison") == "Pending"
+        [failure] = await _failures(cluster)
+        assert failure["component"] == component
+        assert failure["object"].endswith("default/poison")
+        assert failure["object"] in (await _events(cluster))[0]
+        if component == "scheduler":
+            pod = await cluster.client.get(PODS, "poison", "default")
+            [condition] = pod["status"]["conditions"]
+            assert condition["reason"] == "SchedulerError"
 
-            monkeypatch.setattr(module, function, original)
-            await clock.advance(120)
-            assert await _phase(cluster, "poison") == "Running"
-            assert await _failures(cluster) == ()
-
-    asyncio.run(play())
+        monkeypatch.setattr(module, function, original)
+        await clock.advance(120)
+        assert await _phase(cluster, "poison") == "Running"
+        assert await _failures(cluster) == ()
 
 
-def test_an_index_that_raises_ends_only_the_components_that_read_it(
+async def test_an_index_that_raises_ends_only_the_components_that_read_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """They build it anew when they start again."""
     original = configuration.referred
     monkeypatch.setattr(running, "referred", _fails_for("poison", original))
 
-    async def play() -> None:
-        async with _supervised() as (cluster, clock):
-            await clock.advance(5)
-            await cluster.client.create(PODS, _pod("poison"))
-            await clock.advance(10)
-            assert (await cluster.client.get(PODS, "poison", "default"))["spec"]["nodeName"] == "n1"
-            [failure] = await _failures(cluster)
-            assert failure["component"] == "kubelet/VirtualKubelet"
-            await cluster.client.delete(PODS, "poison", namespace="default", grace_seconds=0)
-            await clock.advance(120)
-            await cluster.client.create(PODS, _pod("healthy"))
-            await clock.advance(10)
-            assert await _phase(cluster, "healthy") == "Running"
-
-    asyncio.run(play())
+    async with _supervised() as (cluster, clock):
+        await clock.advance(5)
+        await cluster.client.create(PODS, _pod("poison"))
+        await clock.advance(10)
+        assert (await cluster.client.get(PODS, "poison", "default"))["spec"]["nodeName"] == "n1"
+        [failure] = await _failures(cluster)
+        assert failure["component"] == "kubelet/VirtualKubelet"
+        await cluster.client.delete(PODS, "poison", namespace="default", grace_seconds=0)
+        await clock.advance(120)
+        await cluster.client.create(PODS, _pod("healthy"))
+        await clock.advance(10)
+        assert await _phase(cluster, "healthy") == "Running"
 
 
 def test_what_fails_in_a_test_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,27 +197,23 @@ def test_what_fails_in_a_test_is_raised(monkeypatch: pytest.MonkeyPatch) -> None
     assert raised.group_contains(BugError)
 
 
-def test_a_timer_that_raises_ends_its_component() -> None:
+async def test_a_timer_that_raises_ends_its_component() -> None:
     """It is not only written to the log, while the component waits for it in vain."""
+    clock = SystemClock()
+    failed = asyncio.Event()
+    supervisor = Supervisor(clock, failed.set)
 
-    async def play() -> None:
-        clock = SystemClock()
-        failed = asyncio.Event()
-        supervisor = Supervisor(clock, failed.set)
+    async def start() -> None:
+        def fire() -> None:
+            raise BugError("timer")
 
-        async def start() -> None:
-            def fire() -> None:
-                raise BugError("timer")
+        clock.call_at(clock.now(), fire)
+        await asyncio.Event().wait()
 
-            clock.call_at(clock.now(), fire)
-            await asyncio.Event().wait()
-
-        task = asyncio.create_task(supervisor.run("clockwork", start))
-        await failed.wait()
-        [failure] = supervisor.failures
-        assert failure.component == "clockwork"
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(play())
+    task = asyncio.create_task(supervisor.run("clockwork", start))
+    await failed.wait()
+    [failure] = supervisor.failures
+    assert failure.component == "clockwork"
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -131,37 +130,33 @@ async def evicted(client: Client, name: str) -> int:
     return 201
 
 
-def test_a_drained_deployment_keeps_what_its_budget_asks_for() -> None:
+async def test_a_drained_deployment_keeps_what_its_budget_asks_for() -> None:
     """Evictions go on as replacements come, one at a time, until all pods were replaced."""
+    clock = VirtualClock()
+    async with embedded(ControlPlaneOptions(clock=clock)) as cluster:
+        client = cluster.client
+        for node in ("node-a", "node-b"):
+            await scenes.make_node(client, node)
+        name = Name("default", "web")
+        await client.create(DEPLOYMENTS, scenes.deployment(name, replicas=3))
+        selector = scenes.deployment(name, replicas=3)["spec"]["selector"]
+        metadata = {"name": "web", "namespace": "default"}
+        spec = {"selector": selector, "maxUnavailable": 1}
+        await client.create(POD_DISRUPTION_BUDGETS, {"metadata": metadata, "spec": spec})
+        await clock.advance(10)
+        first = {each["metadata"]["name"] for each in (await client.list(PODS)).items}
+        assert len(first) == 3
+        codes: list[int] = []
+        for _ in range(20):
+            living = {each["metadata"]["name"] for each in (await client.list(PODS)).items}
+            codes += [await evicted(client, pod) for pod in sorted(first & living)]
+            await settle()
+            await clock.advance(5)
+        left = (await client.list(PODS)).items
+        status = (await client.get(POD_DISRUPTION_BUDGETS, "web", "default"))["status"]
 
-    async def play() -> None:
-        clock = VirtualClock()
-        async with embedded(ControlPlaneOptions(clock=clock)) as cluster:
-            client = cluster.client
-            for node in ("node-a", "node-b"):
-                await scenes.make_node(client, node)
-            name = Name("default", "web")
-            await client.create(DEPLOYMENTS, scenes.deployment(name, replicas=3))
-            selector = scenes.deployment(name, replicas=3)["spec"]["selector"]
-            metadata = {"name": "web", "namespace": "default"}
-            spec = {"selector": selector, "maxUnavailable": 1}
-            await client.create(POD_DISRUPTION_BUDGETS, {"metadata": metadata, "spec": spec})
-            await clock.advance(10)
-            first = {each["metadata"]["name"] for each in (await client.list(PODS)).items}
-            assert len(first) == 3
-            codes: list[int] = []
-            for _ in range(20):
-                living = {each["metadata"]["name"] for each in (await client.list(PODS)).items}
-                codes += [await evicted(client, pod) for pod in sorted(first & living)]
-                await settle()
-                await clock.advance(5)
-            left = (await client.list(PODS)).items
-            status = (await client.get(POD_DISRUPTION_BUDGETS, "web", "default"))["status"]
-
-            assert codes.count(201) == 3
-            assert 429 in codes
-            assert not first & {each["metadata"]["name"] for each in left}
-            assert status["disruptionsAllowed"] == 1
-            assert status["currentHealthy"] == status["expectedPods"] == 3
-
-    asyncio.run(play())
+        assert codes.count(201) == 3
+        assert 429 in codes
+        assert not first & {each["metadata"]["name"] for each in left}
+        assert status["disruptionsAllowed"] == 1
+        assert status["currentHealthy"] == status["expectedPods"] == 3

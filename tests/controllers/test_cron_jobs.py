@@ -426,47 +426,41 @@ def test_a_name_that_another_job_has_is_left_to_it() -> None:
 
 
 @pytest.mark.parametrize(("away_minutes", "is_told"), [(30, False), (499, False), (520, True)])
-def test_a_controller_that_was_away_makes_up_for_the_latest_time(
+@pytest.mark.virtual_time
+async def test_a_controller_that_was_away_makes_up_for_the_latest_time(
     away_minutes: int, is_told: bool
 ) -> None:
     """One job, however many were missed; if there were more than a hundred, it says so."""
-
-    async def run() -> None:
-        clock = VirtualClock(START)
-        async with embedded(ControlPlaneOptions(clock=clock), engines=()) as cluster:
-            scene = Scene(cluster, clock)
-            await scene.make()
-            await clock.advance(away_minutes * MINUTE + 1)
-            async with running_engines(only(("cronjobs",)), cluster.plane.wiring):
-                await clock.advance(1)
-                latest = away_minutes // 5 * 5
-                assert await scene.minutes() == await scene.active() == [latest]
-                told = await scene.told("TooManyMissedTimes")
-                assert len(told) == is_told
-                await clock.advance(5 * MINUTE)
-                assert await scene.minutes() == [latest, latest + 5]
-
-    run_virtual(run())
+    clock = VirtualClock(START)
+    async with embedded(ControlPlaneOptions(clock=clock), engines=()) as cluster:
+        scene = Scene(cluster, clock)
+        await scene.make()
+        await clock.advance(away_minutes * MINUTE + 1)
+        async with running_engines(only(("cronjobs",)), cluster.plane.wiring):
+            await clock.advance(1)
+            latest = away_minutes // 5 * 5
+            assert await scene.minutes() == await scene.active() == [latest]
+            told = await scene.told("TooManyMissedTimes")
+            assert len(told) == is_told
+            await clock.advance(5 * MINUTE)
+            assert await scene.minutes() == [latest, latest + 5]
 
 
-def test_a_controller_that_dies_before_it_writes_the_status_goes_on() -> None:
+@pytest.mark.virtual_time
+async def test_a_controller_that_dies_before_it_writes_the_status_goes_on() -> None:
     """The job is found by its name, written down, and not made twice."""
-
-    async def run() -> None:
-        clock = VirtualClock(START)
-        async with embedded(ControlPlaneOptions(clock=clock), engines=()) as cluster:
-            scene = Scene(cluster, clock)
-            await scene.make()
-            await clock.advance(6 * MINUTE)
-            found = await cluster.client.get(CRON_JOBS, "tick", "default")
-            (write, *_) = plan(found, (), clock.now(), existing={}).writes
-            await cluster.client.create(JOBS, write.object)  # type: ignore[union-attr]
-            async with running_engines(only(("cronjobs",)), cluster.plane.wiring):
-                await clock.advance(1)
-                assert await scene.minutes() == await scene.active() == [5]
-                assert await scene.told("UnexpectedJob") == []
-
-    run_virtual(run())
+    clock = VirtualClock(START)
+    async with embedded(ControlPlaneOptions(clock=clock), engines=()) as cluster:
+        scene = Scene(cluster, clock)
+        await scene.make()
+        await clock.advance(6 * MINUTE)
+        found = await cluster.client.get(CRON_JOBS, "tick", "default")
+        (write, *_) = plan(found, (), clock.now(), existing={}).writes
+        await cluster.client.create(JOBS, write.object)  # type: ignore[union-attr]
+        async with running_engines(only(("cronjobs",)), cluster.plane.wiring):
+            await clock.advance(1)
+            assert await scene.minutes() == await scene.active() == [5]
+            assert await scene.told("UnexpectedJob") == []
 
 
 BAD_SPECS = [

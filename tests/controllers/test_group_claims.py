@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from hypothesis import given
@@ -145,41 +144,37 @@ def test_a_claim_is_free_when_its_group_is_gone() -> None:
     assert "allocation" not in status_of(freed.object)
 
 
-def test_a_group_that_is_gone_frees_claims_that_its_status_does_not_name() -> None:
+async def test_a_group_that_is_gone_frees_claims_that_its_status_does_not_name() -> None:
     """The status is written after the claim, and that write can fail."""
+    clock = VirtualClock()
+    served = runtime_config.parse("scheduling.k8s.io/v1alpha2=true")
+    options = ControlPlaneOptions(clock=clock, chance=CountingChance(), runtime_config=served)
+    async with embedded(options) as cluster:
+        client = cluster.client
+        policy = {"schedulingPolicy": {"gang": {"minCount": 1}}}
+        metadata = {"name": GROUP.name, "namespace": GROUP.namespace}
+        group = await client.create(POD_GROUPS, {"metadata": metadata, "spec": policy})
+        request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+        claim = await client.create(
+            CLAIMS,
+            {
+                "metadata": {"name": "c", "namespace": "default"},
+                "spec": {"devices": {"requests": [request]}},
+            },
+        )
+        claim["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
+        claim = await client.update(CLAIMS, claim)
+        device = {"request": "gpu", "driver": "d.example.com", "pool": "p", "device": "d"}
+        consumer = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups"}
+        consumer |= {"name": GROUP.name, "uid": uid_of(group)}
+        claim["status"] = {
+            "allocation": {"devices": {"results": [device]}},
+            "reservedFor": [consumer],
+        }
+        await client.update(CLAIMS, claim, subresource="status")
+        await clock.advance(10)
+        assert status_of(await client.get(CLAIMS, "c", "default"))["reservedFor"]
 
-    async def play() -> None:
-        clock = VirtualClock()
-        served = runtime_config.parse("scheduling.k8s.io/v1alpha2=true")
-        options = ControlPlaneOptions(clock=clock, chance=CountingChance(), runtime_config=served)
-        async with embedded(options) as cluster:
-            client = cluster.client
-            policy = {"schedulingPolicy": {"gang": {"minCount": 1}}}
-            metadata = {"name": GROUP.name, "namespace": GROUP.namespace}
-            group = await client.create(POD_GROUPS, {"metadata": metadata, "spec": policy})
-            request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
-            claim = await client.create(
-                CLAIMS,
-                {
-                    "metadata": {"name": "c", "namespace": "default"},
-                    "spec": {"devices": {"requests": [request]}},
-                },
-            )
-            claim["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
-            claim = await client.update(CLAIMS, claim)
-            device = {"request": "gpu", "driver": "d.example.com", "pool": "p", "device": "d"}
-            consumer = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups"}
-            consumer |= {"name": GROUP.name, "uid": uid_of(group)}
-            claim["status"] = {
-                "allocation": {"devices": {"results": [device]}},
-                "reservedFor": [consumer],
-            }
-            await client.update(CLAIMS, claim, subresource="status")
-            await clock.advance(10)
-            assert status_of(await client.get(CLAIMS, "c", "default"))["reservedFor"]
-
-            await client.delete(POD_GROUPS, GROUP.name, namespace=GROUP.namespace)
-            await clock.advance(10)
-            assert "allocation" not in status_of(await client.get(CLAIMS, "c", "default"))
-
-    asyncio.run(play())
+        await client.delete(POD_GROUPS, GROUP.name, namespace=GROUP.namespace)
+        await clock.advance(10)
+        assert "allocation" not in status_of(await client.get(CLAIMS, "c", "default"))

@@ -59,42 +59,36 @@ def test_an_empty_namespace_is_released() -> None:
     assert freed.object["spec"]["finalizers"] == []
 
 
-def test_a_namespace_that_is_held_is_looked_at_less_and_less() -> None:
+async def test_a_namespace_that_is_held_is_looked_at_less_and_less() -> None:
     """It ends soon after its last object is let go, and costs little while it is not."""
+    clock = VirtualClock()
+    metrics = Registry()
+    plane = build_control_plane(ControlPlaneOptions(clock=clock))
+    client = plane.client()
+    chance = plane.options.chance
+    informers = Informers(client, clock=clock, chance=chance)
+    context = EngineContext(client, informers, clock, chance, metrics=metrics)
+    await client.create(NAMESPACES, {"metadata": {"name": "play"}})
+    held = {"name": "x", "namespace": "play", "finalizers": ["example.com/hold"]}
+    await client.create(CONFIG_MAPS, {"metadata": held})
+    await client.delete(NAMESPACES, "play")
 
-    async def play() -> None:
-        clock = VirtualClock()
-        metrics = Registry()
-        plane = build_control_plane(ControlPlaneOptions(clock=clock))
-        client = plane.client()
-        chance = plane.options.chance
-        informers = Informers(client, clock=clock, chance=chance)
-        context = EngineContext(client, informers, clock, chance, metrics=metrics)
-        await client.create(NAMESPACES, {"metadata": {"name": "play"}})
-        held = {"name": "x", "namespace": "play", "finalizers": ["example.com/hold"]}
-        await client.create(CONFIG_MAPS, {"metadata": held})
-        await client.delete(NAMESPACES, "play")
+    def decisions() -> float:
+        names = {"controller": "namespace-controller", "result": "requeue_after"}
+        return value(metrics.render(), "controller_runtime_reconcile_total", **names)
 
-        def decisions() -> float:
-            names = {"controller": "namespace-controller", "result": "requeue_after"}
-            return value(metrics.render(), "controller_runtime_reconcile_total", **names)
-
-        async with asyncio.TaskGroup() as group:
-            tasks = (
-                group.create_task(informers.run(), name="informers"),
-                group.create_task(NamespaceController(context).run(), name="deletion"),
-            )
-            await clock.advance(600)
-            before = decisions()
-            await clock.advance(600)
-            assert decisions() - before <= 600 / LOOK_SECONDS_MAX + 1
-            await client.patch(
-                CONFIG_MAPS, "x", {"metadata": {"finalizers": None}}, namespace="play"
-            )
-            await clock.advance(LOOK_SECONDS_MAX + 1)
-            names = [each["metadata"]["name"] for each in (await client.list(NAMESPACES)).items]
-            assert "play" not in names
-            for task in tasks:
-                task.cancel()
-
-    asyncio.run(play())
+    async with asyncio.TaskGroup() as group:
+        tasks = (
+            group.create_task(informers.run(), name="informers"),
+            group.create_task(NamespaceController(context).run(), name="deletion"),
+        )
+        await clock.advance(600)
+        before = decisions()
+        await clock.advance(600)
+        assert decisions() - before <= 600 / LOOK_SECONDS_MAX + 1
+        await client.patch(CONFIG_MAPS, "x", {"metadata": {"finalizers": None}}, namespace="play")
+        await clock.advance(LOOK_SECONDS_MAX + 1)
+        names = [each["metadata"]["name"] for each in (await client.list(NAMESPACES)).items]
+        assert "play" not in names
+        for task in tasks:
+            task.cancel()

@@ -17,7 +17,7 @@ from dryrack.client.endpoints import (
     VOLUMES,
 )
 from dryrack.client.errors import NotFoundError
-from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster.assembly import EngineOptions
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
@@ -222,20 +222,17 @@ def test_which_pods_keep_a_claim(pod: Raw, expected: bool) -> None:
     assert uses(user, owned) is expected
 
 
-def test_claims_and_volumes_can_be_deleted_without_the_engine_of_volumes() -> None:
+@pytest.mark.virtual_time
+async def test_claims_and_volumes_can_be_deleted_without_the_engine_of_volumes() -> None:
     """Who runs controllers of volumes of their own need not have those that protect."""
+    clock = VirtualClock()
+    engines = EngineOptions(without=("volumes",))
+    async with embedded(ControlPlaneOptions(clock=clock), engines=engines) as cluster:
+        await cluster.client.create(NODES, virtual_node("node-1"))
+        scene = Scene(cluster, clock)
+        await scene.make(volume("disk", "5Gi"), claim("data"))
+        await scene.delete("data")
+        await cluster.client.delete(VOLUMES, "disk")
+        await clock.advance(1)
 
-    async def run() -> None:
-        clock = VirtualClock()
-        engines = EngineOptions(without=("volumes",))
-        async with embedded(ControlPlaneOptions(clock=clock), engines=engines) as cluster:
-            await cluster.client.create(NODES, virtual_node("node-1"))
-            scene = Scene(cluster, clock)
-            await scene.make(volume("disk", "5Gi"), claim("data"))
-            await scene.delete("data")
-            await cluster.client.delete(VOLUMES, "disk")
-            await clock.advance(1)
-
-            assert await names(scene, VOLUME_CLAIMS) == await names(scene, VOLUMES) == []
-
-    run_virtual(run())
+        assert await names(scene, VOLUME_CLAIMS) == await names(scene, VOLUMES) == []

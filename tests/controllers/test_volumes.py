@@ -581,24 +581,21 @@ def test_a_volume_of_a_pod_comes_and_goes_with_it() -> None:
     play(story)
 
 
-def test_a_controller_that_starts_again_makes_no_second_volume() -> None:
+@pytest.mark.virtual_time
+async def test_a_controller_that_starts_again_makes_no_second_volume() -> None:
     """Nor does it forget what went while it was away."""
+    clock = VirtualClock()
+    async with embedded(ControlPlaneOptions(clock=clock), engines=()) as cluster:
+        scene = Scene(cluster, clock)
+        async with running_engines(assemble_engines(), cluster.plane.wiring):
+            await scene.make(claim("kept"), claim("left"))
+            before = await scene.bound()
+        await scene.delete("left")
+        async with running_engines(assemble_engines(), cluster.plane.wiring):
+            await clock.advance(5)
 
-    async def run() -> None:
-        clock = VirtualClock()
-        async with embedded(ControlPlaneOptions(clock=clock), engines=()) as cluster:
-            scene = Scene(cluster, clock)
-            async with running_engines(assemble_engines(), cluster.plane.wiring):
-                await scene.make(claim("kept"), claim("left"))
-                before = await scene.bound()
-            await scene.delete("left")
-            async with running_engines(assemble_engines(), cluster.plane.wiring):
-                await clock.advance(5)
-
-            assert await scene.bound() == {"kept": before["kept"]}
-            assert await scene.phases() == {before["kept"]: "Bound"}
-
-    run_virtual(run())
+        assert await scene.bound() == {"kept": before["kept"]}
+        assert await scene.phases() == {before["kept"]: "Bound"}
 
 
 def test_a_claim_that_makes_no_sense_is_refused() -> None:

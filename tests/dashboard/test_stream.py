@@ -251,14 +251,10 @@ def test_a_reader_that_does_not_read_has_to_begin_anew(count: int, size: int) ->
     assert asyncio.run(slow.next()) is None
 
 
-def test_a_reader_that_reads_is_told_everything() -> None:
+async def test_a_reader_that_reads_is_told_everything() -> None:
     """What it has read does not count any more."""
-
-    async def play() -> None:
-        quick = Subscription()
-        for number in range(300):
-            update = Update(number, "", b"x" * 1_000_000)
-            quick.tell(update)
-            assert await quick.next() is update
-
-    asyncio.run(play())
+    quick = Subscription()
+    for number in range(300):
+        update = Update(number, "", b"x" * 1_000_000)
+        quick.tell(update)
+        assert await quick.next() is update

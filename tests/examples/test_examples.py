@@ -16,7 +16,7 @@ from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, TAINT_RULES
 from dryrack.client.errors import NotFoundError
-from dryrack.client.timekeeping import VirtualClock, run_virtual
+from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN, Request
 from dryrack.cluster.assembly import EngineOptions, node_plugins
 from dryrack.cluster.catalogue import load_catalogue
@@ -94,7 +94,8 @@ def test_what_is_not_as_an_example_says_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_holds_on_the_embedded_plane(name: str) -> None:
+@pytest.mark.virtual_time
+async def test_an_example_holds_on_the_embedded_plane(name: str) -> None:
     """Step by step: pods, what their containers have, who shares with whom, and who waits."""
     example = expectations.read(name)
     catalogue = load_catalogue()
@@ -109,26 +110,23 @@ def test_an_example_holds_on_the_embedded_plane(name: str) -> None:
         runtime_config=RuntimeConfig(example.runtime_config),
     )
 
-    async def run() -> None:
-        engines = EngineOptions(
-            catalogue=catalogue if machine else None,
-            drivers=drivers,
-            plugins=node_plugins(drivers),
-        )
-        async with embedded(options, engines=engines) as cluster:
-            classes = catalogue.device_classes.values() if machine else device_classes(kinds)
-            await add_device_classes(cluster.client, classes)
-            await add_nodes(cluster.client, example.nodes, machine)
-            if example.definitions:
-                text = DEFINED_BY[example.definitions]()
-                await add_objects(cluster.plane, documents.read(text, "definitions").documents)
-            await clock.advance(2)
-            for step in example.steps:
-                await _do(example, step, cluster)
-                await clock.advance(60)
-                assert problems(step, await _look(example, step, cluster)) == []
-
-    run_virtual(run())
+    engines = EngineOptions(
+        catalogue=catalogue if machine else None,
+        drivers=drivers,
+        plugins=node_plugins(drivers),
+    )
+    async with embedded(options, engines=engines) as cluster:
+        classes = catalogue.device_classes.values() if machine else device_classes(kinds)
+        await add_device_classes(cluster.client, classes)
+        await add_nodes(cluster.client, example.nodes, machine)
+        if example.definitions:
+            text = DEFINED_BY[example.definitions]()
+            await add_objects(cluster.plane, documents.read(text, "definitions").documents)
+        await clock.advance(2)
+        for step in example.steps:
+            await _do(example, step, cluster)
+            await clock.advance(60)
+            assert problems(step, await _look(example, step, cluster)) == []
 
 
 async def _do(example: Example, step: Step, cluster: EmbeddedCluster) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -39,80 +38,66 @@ def mount_of(world: Bench, claim: ClaimReference) -> Raw:
     return found
 
 
-def test_a_container_can_read_which_devices_a_request_was_given(tmp_path: Path) -> None:
+async def test_a_container_can_read_which_devices_a_request_was_given(tmp_path: Path) -> None:
     """The file has names and attributes; its CDI device comes with the first device alone."""
+    world, plugin = described(tmp_path)
+    claim = await world.claim("mine", ["fake-0", "fake-1"])
+    answer = (await plugin.prepare([claim]))[claim.uid]
+    assert isinstance(answer, tuple)
+    mount = mount_of(world, claim)
+    document = json.loads((world.plugin_directory.parent.parent / mount["hostPath"]).read_text())
+    [request] = document["requests"]
 
-    async def scenario() -> None:
-        world, plugin = described(tmp_path)
-        claim = await world.claim("mine", ["fake-0", "fake-1"])
-        answer = (await plugin.prepare([claim]))[claim.uid]
-        assert isinstance(answer, tuple)
-        mount = mount_of(world, claim)
-        document = json.loads(
-            (world.plugin_directory.parent.parent / mount["hostPath"]).read_text()
-        )
-        [request] = document["requests"]
-
-        assert [len(device.cdi_ids) for device in answer] == [2, 1]
-        assert answer[0].cdi_ids[1] == f"{DRIVER}/metadata={claim.uid}_req"
-        assert mount["hostPath"] == str(
-            world.plugin_directory / "dra-device-metadata/default_mine/req/metadata.json"
-        )
-        assert mount["containerPath"] == f"{INSIDE}/resourceclaims/mine/req/{DRIVER}-metadata.json"
-        assert mount["options"] == ["ro", "bind"]
-        assert (document["apiVersion"], document["kind"]) == (
-            "metadata.resource.k8s.io/v1alpha1",
-            "DeviceMetadata",
-        )
-        assert document["metadata"]["uid"] == claim.uid
-        assert request["name"] == "req"
-        assert [(each["pool"], each["name"]) for each in request["devices"]] == [
-            (NODE, "fake-0"),
-            (NODE, "fake-1"),
-        ]
-        assert request["devices"][0]["attributes"]["uuid"] == {"string": uuid_of(NODE, "fake-0")}
-
-    asyncio.run(scenario())
+    assert [len(device.cdi_ids) for device in answer] == [2, 1]
+    assert answer[0].cdi_ids[1] == f"{DRIVER}/metadata={claim.uid}_req"
+    assert mount["hostPath"] == str(
+        world.plugin_directory / "dra-device-metadata/default_mine/req/metadata.json"
+    )
+    assert mount["containerPath"] == f"{INSIDE}/resourceclaims/mine/req/{DRIVER}-metadata.json"
+    assert mount["options"] == ["ro", "bind"]
+    assert (document["apiVersion"], document["kind"]) == (
+        "metadata.resource.k8s.io/v1alpha1",
+        "DeviceMetadata",
+    )
+    assert document["metadata"]["uid"] == claim.uid
+    assert request["name"] == "req"
+    assert [(each["pool"], each["name"]) for each in request["devices"]] == [
+        (NODE, "fake-0"),
+        (NODE, "fake-1"),
+    ]
+    assert request["devices"][0]["attributes"]["uuid"] == {"string": uuid_of(NODE, "fake-0")}
 
 
-def test_a_claim_from_a_template_is_found_by_its_name_in_the_pod(tmp_path: Path) -> None:
+async def test_a_claim_from_a_template_is_found_by_its_name_in_the_pod(tmp_path: Path) -> None:
     """And a name that is none, which anybody may annotate, leads nowhere else."""
+    world, plugin = described(tmp_path)
+    key = "resource.kubernetes.io/pod-claim-name"
+    of_pod = await world.claim("pod0-one-x7c2", ["fake-0"], annotations={key: "one"})
+    hostile = await world.claim("two", ["fake-1"], annotations={key: "../../../../etc"})
+    await plugin.prepare([of_pod, hostile])
 
-    async def scenario() -> None:
-        world, plugin = described(tmp_path)
-        key = "resource.kubernetes.io/pod-claim-name"
-        of_pod = await world.claim("pod0-one-x7c2", ["fake-0"], annotations={key: "one"})
-        hostile = await world.claim("two", ["fake-1"], annotations={key: "../../../../etc"})
-        await plugin.prepare([of_pod, hostile])
-
-        assert mount_of(world, of_pod)["containerPath"] == (
-            f"{INSIDE}/resourceclaimtemplates/one/req/{DRIVER}-metadata.json"
-        )
-        assert mount_of(world, hostile)["containerPath"] == (
-            f"{INSIDE}/resourceclaims/two/req/{DRIVER}-metadata.json"
-        )
-
-    asyncio.run(scenario())
+    assert mount_of(world, of_pod)["containerPath"] == (
+        f"{INSIDE}/resourceclaimtemplates/one/req/{DRIVER}-metadata.json"
+    )
+    assert mount_of(world, hostile)["containerPath"] == (
+        f"{INSIDE}/resourceclaims/two/req/{DRIVER}-metadata.json"
+    )
 
 
-def test_without_the_option_there_are_no_such_files(tmp_path: Path) -> None:
+async def test_without_the_option_there_are_no_such_files(tmp_path: Path) -> None:
     """And those of an earlier process that had it stay until their claims end."""
+    world, plugin = described(tmp_path)
+    old = await world.claim("old", ["fake-0"])
+    new = await world.claim("new", ["fake-1"])
+    await plugin.prepare([old])
+    world.writes_metadata = False
+    again = world.plugin()
+    again.recover()
+    await again.prepare([old, new])
+    names = {path.name for path in world.cdi.iterdir()}
+    await again.unprepare([old, new])
 
-    async def scenario() -> None:
-        world, plugin = described(tmp_path)
-        old = await world.claim("old", ["fake-0"])
-        new = await world.claim("new", ["fake-1"])
-        await plugin.prepare([old])
-        world.writes_metadata = False
-        again = world.plugin()
-        again.recover()
-        await again.prepare([old, new])
-        names = {path.name for path in world.cdi.iterdir()}
-        await again.unprepare([old, new])
-
-        assert f"{DRIVER}_metadata_{old.uid}_req.json" in names
-        assert f"{DRIVER}_metadata_{new.uid}_req.json" not in names
-        assert list(world.cdi.iterdir()) == []
-        assert list((world.plugin_directory / "dra-device-metadata").iterdir()) == []
-
-    asyncio.run(scenario())
+    assert f"{DRIVER}_metadata_{old.uid}_req.json" in names
+    assert f"{DRIVER}_metadata_{new.uid}_req.json" not in names
+    assert list(world.cdi.iterdir()) == []
+    assert list((world.plugin_directory / "dra-device-metadata").iterdir()) == []

@@ -220,28 +220,26 @@ def test_a_disk_that_fails_once_is_told_and_the_next_attempt_succeeds(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_the_kubelet_was_told_outlives_a_power_failure(tmp_path: Path, name: str) -> None:
+async def test_what_the_kubelet_was_told_outlives_a_power_failure(
+    tmp_path: Path, name: str
+) -> None:
     """Only the checkpoint waits for the disk; everything else is made again from it."""
+    world = made(tmp_path, name)
+    stays, comes = await claims(world)
+    files = VolatileFileSystem()
+    etc = tmp_path / "etc"
+    etc.mkdir()
 
-    async def scenario() -> None:
-        world = made(tmp_path, name)
-        stays, comes = await claims(world)
-        files = VolatileFileSystem()
-        etc = tmp_path / "etc"
-        etc.mkdir()
+    def restarted() -> NodePlugin:
+        files.lose_power(world.directory / "plugins", world.cdi, etc)
+        plugin = world.plugin(files)
+        assert plugin.recover() == ()
+        return plugin
 
-        def restarted() -> NodePlugin:
-            files.lose_power(world.directory / "plugins", world.cdi, etc)
-            plugin = world.plugin(files)
-            assert plugin.recover() == ()
-            return plugin
-
-        first = world.plugin(files)
-        first.recover()
-        await first.prepare([stays, comes])
-        second = restarted()
-        check_whole(world, second, {stays.uid, comes.uid})
-        await second.unprepare([comes])
-        check_whole(world, restarted(), {stays.uid})
-
-    asyncio.run(scenario())
+    first = world.plugin(files)
+    first.recover()
+    await first.prepare([stays, comes])
+    second = restarted()
+    check_whole(world, second, {stays.uid, comes.uid})
+    await second.unprepare([comes])
+    check_whole(world, restarted(), {stays.uid})

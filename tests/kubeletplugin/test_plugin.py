@@ -67,24 +67,20 @@ def test_a_container_learns_its_devices_node_and_driver(tmp_path: Path) -> None:
     assert uuid_of("node-2", "fake-2") != published["fake-2"] == uuid_of(NODE, "fake-2")
 
 
-def test_asking_again_changes_nothing(tmp_path: Path) -> None:
+async def test_asking_again_changes_nothing(tmp_path: Path) -> None:
     """Prepare and unprepare may be repeated, also by another process, and without the API."""
+    world = bench(tmp_path)
+    claim = await world.claim("mine", ["fake-0"])
+    plugin = started(world)
+    first = await plugin.prepare([claim])
+    await world.site.client.delete(CLAIMS, "mine", namespace="default")
+    again = [await plugin.prepare([claim]), await started(world).prepare([claim])]
+    plugin = started(world)
+    gone = [await plugin.unprepare([claim]) for _ in range(3)]
 
-    async def scenario() -> None:
-        world = bench(tmp_path)
-        claim = await world.claim("mine", ["fake-0"])
-        plugin = started(world)
-        first = await plugin.prepare([claim])
-        await world.site.client.delete(CLAIMS, "mine", namespace="default")
-        again = [await plugin.prepare([claim]), await started(world).prepare([claim])]
-        plugin = started(world)
-        gone = [await plugin.unprepare([claim]) for _ in range(3)]
-
-        assert isinstance(first[claim.uid], tuple)
-        assert again == [first, first]
-        assert gone == [{claim.uid: None}] * 3
-
-    asyncio.run(scenario())
+    assert isinstance(first[claim.uid], tuple)
+    assert again == [first, first]
+    assert gone == [{claim.uid: None}] * 3
 
 
 def test_two_claims_in_a_container_never_share_a_number(tmp_path: Path) -> None:
@@ -268,26 +264,22 @@ def test_specs_that_a_reboot_took_are_written_again(tmp_path: Path) -> None:
     "damage",
     [b"", b"{", b"\xff\xfe", b'{"version":1,"checksum":1,"record":{}}', b'{"version":2}'],
 )
-def test_a_damaged_checkpoint_is_set_aside_and_rebuilt(tmp_path: Path, damage: bytes) -> None:
+async def test_a_damaged_checkpoint_is_set_aside_and_rebuilt(tmp_path: Path, damage: bytes) -> None:
     """The plugin starts, keeps the damaged file, and learns from the API what was in it."""
-
-    async def scenario() -> None:
-        world = bench(tmp_path)
-        claim = await world.claim("mine", ["fake-0"])
-        other = await world.claim("other", ["fake-1"])
-        await started(world).prepare([claim, other])
-        path = world.plugin_directory / "checkpoints" / f"{claim.uid}.json"
-        path.write_bytes(damage)
-        plugin = world.plugin()
-        [told] = plugin.recover()
-        assert (told.uid, told.set_aside.read_bytes()) == (claim.uid, damage)
-        assert [record.uid for record in plugin.records] == [other.uid]
-        await plugin.reconcile()
-        assert {record.uid for record in plugin.records} == {claim.uid, other.uid}
-        assert devices(environment(world, claim.uid))
-        assert started(world).records == plugin.records
-
-    asyncio.run(scenario())
+    world = bench(tmp_path)
+    claim = await world.claim("mine", ["fake-0"])
+    other = await world.claim("other", ["fake-1"])
+    await started(world).prepare([claim, other])
+    path = world.plugin_directory / "checkpoints" / f"{claim.uid}.json"
+    path.write_bytes(damage)
+    plugin = world.plugin()
+    [told] = plugin.recover()
+    assert (told.uid, told.set_aside.read_bytes()) == (claim.uid, damage)
+    assert [record.uid for record in plugin.records] == [other.uid]
+    await plugin.reconcile()
+    assert {record.uid for record in plugin.records} == {claim.uid, other.uid}
+    assert devices(environment(world, claim.uid))
+    assert started(world).records == plugin.records
 
 
 def test_a_spec_that_no_claim_has_is_removed_and_others_files_are_not(tmp_path: Path) -> None:

@@ -43,50 +43,44 @@ def started(world: Bench, files: MortalFileSystem | None = None) -> NodePlugin:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_either_instance_gives_back_what_the_other_prepared(tmp_path: Path, name: str) -> None:
+async def test_either_instance_gives_back_what_the_other_prepared(
+    tmp_path: Path, name: str
+) -> None:
     """Numbers, refusals and lines of files go by the claims of both."""
+    world = made(tmp_path, name)
+    world.is_shared = True
+    stays, comes = await claims(world)
+    old = started(world)
+    new = started(world)
+    await old.prepare([stays])
+    await new.prepare([comes])
+    again = await old.prepare([stays, comes])
+    check_whole(world, old, {stays.uid, comes.uid})
+    await old.unprepare([comes])
+    check_whole(world, old, {stays.uid})
+    await new.unprepare([stays])
+    check_whole(world, new, set())
+    await old.prepare([comes])
+    check_whole(world, old, {comes.uid})
 
-    async def scenario() -> None:
-        world = made(tmp_path, name)
-        world.is_shared = True
-        stays, comes = await claims(world)
-        old = started(world)
-        new = started(world)
-        await old.prepare([stays])
-        await new.prepare([comes])
-        again = await old.prepare([stays, comes])
-        check_whole(world, old, {stays.uid, comes.uid})
-        await old.unprepare([comes])
-        check_whole(world, old, {stays.uid})
-        await new.unprepare([stays])
-        check_whole(world, new, set())
-        await old.prepare([comes])
-        check_whole(world, old, {comes.uid})
-
-        assert all(isinstance(each, tuple) for each in again.values())
-
-    asyncio.run(scenario())
+    assert all(isinstance(each, tuple) for each in again.values())
 
 
-def test_a_device_that_the_other_instance_prepared_is_refused(tmp_path: Path) -> None:
+async def test_a_device_that_the_other_instance_prepared_is_refused(tmp_path: Path) -> None:
     """Until the claim is given back, to either of them."""
+    world = bench(tmp_path)
+    world.is_shared = True
+    first = await world.claim("first", ["fake-0"])
+    second = await world.claim("second", ["fake-0"])
+    old = started(world)
+    new = started(world)
+    await old.prepare([first])
+    refused = (await new.prepare([second]))[second.uid]
+    await new.unprepare([first])
+    given = (await old.prepare([second]))[second.uid]
 
-    async def scenario() -> None:
-        world = bench(tmp_path)
-        world.is_shared = True
-        first = await world.claim("first", ["fake-0"])
-        second = await world.claim("second", ["fake-0"])
-        old = started(world)
-        new = started(world)
-        await old.prepare([first])
-        refused = (await new.prepare([second]))[second.uid]
-        await new.unprepare([first])
-        given = (await old.prepare([second]))[second.uid]
-
-        assert "is prepared for claim default/first" in str(refused)
-        assert isinstance(given, tuple)
-
-    asyncio.run(scenario())
+    assert "is prepared for claim default/first" in str(refused)
+    assert isinstance(given, tuple)
 
 
 @pytest.mark.parametrize("verb", ["prepare", "unprepare"])
@@ -164,26 +158,22 @@ def test_no_history_of_two_instances_loses_a_claim_or_leaks_one(tmp_path: Path) 
     assert asyncio.run(scenario()) > STEPS // 20
 
 
-def test_calls_over_the_sockets_of_either_instance_are_answered(short_path: Path) -> None:
+async def test_calls_over_the_sockets_of_either_instance_are_answered(short_path: Path) -> None:
     """Each has its own; the end of one leaves those of the other, and what is prepared."""
+    world = bench(short_path)
+    world.is_shared = True
+    claim = await world.claim("mine", ["fake-0"])
+    first, second = [Sockets.of(world.directory, DRIVER, uid) for uid in UIDS]
+    async with serving_kubelet(started(world), second):
+        async with serving_kubelet(started(world), first):
+            prepared = await dra(first, DRA_V1, "NodePrepareResources", [claim])
+        left = sorted(path.name for path in world.directory.rglob("*.sock"))
+        again = await dra(second, DRA_V1, "NodePrepareResources", [claim])
+        await dra(second, DRA_V1, "NodeUnprepareResources", [claim])
 
-    async def scenario() -> None:
-        world = bench(short_path)
-        world.is_shared = True
-        claim = await world.claim("mine", ["fake-0"])
-        first, second = [Sockets.of(world.directory, DRIVER, uid) for uid in UIDS]
-        async with serving_kubelet(started(world), second):
-            async with serving_kubelet(started(world), first):
-                prepared = await dra(first, DRA_V1, "NodePrepareResources", [claim])
-            left = sorted(path.name for path in world.directory.rglob("*.sock"))
-            again = await dra(second, DRA_V1, "NodePrepareResources", [claim])
-            await dra(second, DRA_V1, "NodeUnprepareResources", [claim])
-
-        assert prepared.claims[claim.uid].devices == again.claims[claim.uid].devices
-        assert left == [second.dra.name, second.registration.name]
-        assert list(world.cdi.iterdir()) == []
-
-    asyncio.run(scenario())
+    assert prepared.claims[claim.uid].devices == again.claims[claim.uid].devices
+    assert left == [second.dra.name, second.registration.name]
+    assert list(world.cdi.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -320,69 +320,63 @@ def test_claims_of_virtual_nodes_say_what_is_prepared_and_come_to_rest() -> None
     "annotations",
     [{}, {node_annotation("prepare"): "fail=no power"}, {device_annotation("fake-0"): "lost"}],
 )
-def test_a_kubelet_that_starts_again_prepares_what_its_pods_have(annotations: Raw) -> None:
+@pytest.mark.virtual_time
+async def test_a_kubelet_that_starts_again_prepares_what_its_pods_have(annotations: Raw) -> None:
     """Pods that run go on, whatever fails by now; what they have is refused to others."""
     clock = VirtualClock()
     first = VirtualDrivers(KINDS)
     second = VirtualDrivers(KINDS)
     options = ControlPlaneOptions(clock=clock, chance=CountedChance())
 
-    async def run() -> None:
-        async with embedded(options, engines=()) as cluster:
-            async with running_engines(engines_with(first), cluster.plane.wiring):
-                for each in device_classes(KINDS):
-                    await cluster.client.create(CLASSES, to_builtins(each))
-                await cluster.client.create(NODES, virtual_node("node-1"))
-                asked = {"requests": [request("r", "fake.3-shake.com")]}
-                await make(
-                    cluster.client, "test", {"one": asked}, [container("c", {"name": "one"})]
-                )
-                await clock.advance(30)
-            marks = {"metadata": {"annotations": annotations}}
-            await cluster.client.patch(NODES, "node-1", marks)
-            async with running_engines(engines_with(second), cluster.plane.wiring):
-                await clock.advance(30)
-                known = second.records(DRIVER, "node-1")
-                await cluster.client.delete(PODS, "pod0", namespace="test")
-                await clock.advance(60)
+    async with embedded(options, engines=()) as cluster:
+        async with running_engines(engines_with(first), cluster.plane.wiring):
+            for each in device_classes(KINDS):
+                await cluster.client.create(CLASSES, to_builtins(each))
+            await cluster.client.create(NODES, virtual_node("node-1"))
+            asked = {"requests": [request("r", "fake.3-shake.com")]}
+            await make(cluster.client, "test", {"one": asked}, [container("c", {"name": "one"})])
+            await clock.advance(30)
+        marks = {"metadata": {"annotations": annotations}}
+        await cluster.client.patch(NODES, "node-1", marks)
+        async with running_engines(engines_with(second), cluster.plane.wiring):
+            await clock.advance(30)
+            known = second.records(DRIVER, "node-1")
+            await cluster.client.delete(PODS, "pod0", namespace="test")
+            await clock.advance(60)
 
-        assert [each.devices for each in known] == [
-            each.devices for each in first.records(DRIVER, "node-1")
-        ]
-        assert second.records(DRIVER) == ()
-
-    run_virtual(run())
+    assert [each.devices for each in known] == [
+        each.devices for each in first.records(DRIVER, "node-1")
+    ]
+    assert second.records(DRIVER) == ()
 
 
-def test_a_kubelet_that_starts_again_gives_back_what_went_meanwhile() -> None:
+@pytest.mark.virtual_time
+async def test_a_kubelet_that_starts_again_gives_back_what_went_meanwhile() -> None:
     """Nobody tells it of a claim that was deleted while it was away."""
     clock = VirtualClock()
     drivers = VirtualDrivers(KINDS)
     options = ControlPlaneOptions(clock=clock, chance=CountedChance())
 
-    async def run() -> None:
-        async with embedded(options, engines=()) as cluster:
-            client = cluster.client
-            async with running_engines(engines_with(drivers), cluster.plane.wiring):
-                for each in device_classes(KINDS):
-                    await client.create(CLASSES, to_builtins(each))
-                await client.create(NODES, virtual_node("node-1"))
-                asked = {"requests": [request("r", "fake.3-shake.com")]}
-                await make(client, "test", {"one": asked}, [container("c", {"name": "one"})])
-                await clock.advance(30)
-            [claim] = (await client.list(CLAIMS, Selection(namespace="test"))).items
-            before = drivers.prepared() == {claim["metadata"]["uid"]}
-            await client.delete(PODS, "pod0", namespace="test", grace_seconds=0)
-            claim["metadata"].pop("finalizers")
-            await client.update(CLAIMS, claim)
-            await client.delete(CLAIMS, claim["metadata"]["name"], namespace="test")
-            async with running_engines(engines_with(drivers), cluster.plane.wiring):
-                await clock.advance(1)
+    async with embedded(options, engines=()) as cluster:
+        client = cluster.client
+        async with running_engines(engines_with(drivers), cluster.plane.wiring):
+            for each in device_classes(KINDS):
+                await client.create(CLASSES, to_builtins(each))
+            await client.create(NODES, virtual_node("node-1"))
+            asked = {"requests": [request("r", "fake.3-shake.com")]}
+            await make(client, "test", {"one": asked}, [container("c", {"name": "one"})])
+            await clock.advance(30)
+        [claim] = (await client.list(CLAIMS, Selection(namespace="test"))).items
+        before = drivers.prepared() == {claim["metadata"]["uid"]}
+        await client.delete(PODS, "pod0", namespace="test", grace_seconds=0)
+        claim["metadata"].pop("finalizers")
+        await client.update(CLAIMS, claim)
+        await client.delete(CLAIMS, claim["metadata"]["name"], namespace="test")
+        async with running_engines(engines_with(drivers), cluster.plane.wiring):
+            await clock.advance(1)
 
-        assert before
-        assert drivers.records(DRIVER) == ()
-
-    run_virtual(run())
+    assert before
+    assert drivers.records(DRIVER) == ()
 
 
 @pytest.mark.parametrize(

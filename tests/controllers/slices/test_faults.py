@@ -127,116 +127,102 @@ async def stirred(at: Stage, seed: int) -> list[str]:
 
 @pytest.mark.parametrize("weather", WEATHERS)
 @pytest.mark.parametrize("seed", range(4))
-def test_the_cluster_becomes_what_is_wanted_whatever_gets_lost(weather: str, seed: int) -> None:
+async def test_the_cluster_becomes_what_is_wanted_whatever_gets_lost(
+    weather: str, seed: int
+) -> None:
     """Errors, timeouts with and without effect, conflicts, watches that break, lag and lose."""
-
-    async def scene() -> None:
-        where = site()
-        observer = Observer()
-        server = where.road.to
-        storm = Storm(server, FAIR, seed, clock=where.clock)
-        where.road.to = storm
-        async with asyncio.TaskGroup() as group:
-            watching = group.create_task(observer.watch(Client(server)))
-            async with stage(where=where) as at:
-                at.client = Client(server)
-                at.current.replace(VERSIONS[0])
-                storm.weather = WEATHERS[weather]
-                nodes = await stirred(at, seed)
-                at.current.replace(VERSIONS[2])
-                storm.weather = FAIR
-                await where.clock.advance(200)
-                await assert_as_wanted(at.client, nodes, VERSIONS[2])
-                assert at.publishing.unsettled() == ()
-            watching.cancel()
-        assert_no_halves(observer, *VERSIONS)
-
-    asyncio.run(scene())
+    where = site()
+    observer = Observer()
+    server = where.road.to
+    storm = Storm(server, FAIR, seed, clock=where.clock)
+    where.road.to = storm
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(observer.watch(Client(server)))
+        async with stage(where=where) as at:
+            at.client = Client(server)
+            at.current.replace(VERSIONS[0])
+            storm.weather = WEATHERS[weather]
+            nodes = await stirred(at, seed)
+            at.current.replace(VERSIONS[2])
+            storm.weather = FAIR
+            await where.clock.advance(200)
+            await assert_as_wanted(at.client, nodes, VERSIONS[2])
+            assert at.publishing.unsettled() == ()
+        watching.cancel()
+    assert_no_halves(observer, *VERSIONS)
 
 
 @pytest.mark.parametrize("weather", [FAIR, Weather(lost_after=1.0)], ids=["fair", "lossy"])
-def test_a_cache_that_lags_is_not_taken_for_the_truth(weather: Weather) -> None:
+async def test_a_cache_that_lags_is_not_taken_for_the_truth(weather: Weather) -> None:
     """While nothing is heard of slices, it is asked what became of them; nobody sees a mixture."""
-
-    async def scene() -> None:
-        where = site()
-        observer = Observer()
-        server = where.road.to
-        storm = Storm(server, FAIR)
-        where.road.to = storm
-        async with asyncio.TaskGroup() as group:
-            watching = group.create_task(observer.watch(Client(server)))
-            async with stage(wanted=VERSIONS[0], where=where) as at:
-                at.client = Client(server)
-                storm.slices_pass.clear()
-                storm.weather = weather
-                await at.node("node-a", gpu="yes")
-                await where.clock.advance(1)
-                storm.weather = FAIR
-                await where.clock.advance(14)
-                for version in (3, 0, 1, 2):
-                    at.current.replace(VERSIONS[version])
-                    await where.clock.advance(15)
-                    await assert_as_wanted(Client(server), ["node-a"], VERSIONS[version])
-                storm.slices_pass.set()
-                await where.clock.advance(40)
-                assert at.publishing.unsettled() == ()
-            watching.cancel()
-        assert_no_halves(observer, *VERSIONS)
-
-    asyncio.run(scene())
+    where = site()
+    observer = Observer()
+    server = where.road.to
+    storm = Storm(server, FAIR)
+    where.road.to = storm
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(observer.watch(Client(server)))
+        async with stage(wanted=VERSIONS[0], where=where) as at:
+            at.client = Client(server)
+            storm.slices_pass.clear()
+            storm.weather = weather
+            await at.node("node-a", gpu="yes")
+            await where.clock.advance(1)
+            storm.weather = FAIR
+            await where.clock.advance(14)
+            for version in (3, 0, 1, 2):
+                at.current.replace(VERSIONS[version])
+                await where.clock.advance(15)
+                await assert_as_wanted(Client(server), ["node-a"], VERSIONS[version])
+            storm.slices_pass.set()
+            await where.clock.advance(40)
+            assert at.publishing.unsettled() == ()
+        watching.cancel()
+    assert_no_halves(observer, *VERSIONS)
 
 
-def test_devices_are_never_offered_under_two_names() -> None:
+async def test_devices_are_never_offered_under_two_names() -> None:
     """A pool that gets another name is gone under the first before it is there under the second."""
-
-    async def scene() -> None:
-        where = site()
-        observer = Observer()
-        async with asyncio.TaskGroup() as group:
-            watching = group.create_task(observer.watch(Client(where.road.to)))
-            async with stage(mapping("gpu", "gpu", devices("t4", 1), pool="a"), where=where) as at:
-                await at.node("node-a", gpu="yes")
-                await at.rest()
-                at.current.replace(inventory(mapping("gpu", "gpu", devices("t4", 1), pool="b")))
-                await at.rest()
-            watching.cancel()
-        told = [repr((each.name, each.attributes)) for each in devices("t4", 1)]
-        assert observer.story == [
-            ("node-a/a", tuple(told)),
-            ("node-a/a", ()),
-            ("node-a/b", tuple(told)),
-        ]
-
-    asyncio.run(scene())
+    where = site()
+    observer = Observer()
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(observer.watch(Client(where.road.to)))
+        async with stage(mapping("gpu", "gpu", devices("t4", 1), pool="a"), where=where) as at:
+            await at.node("node-a", gpu="yes")
+            await at.rest()
+            at.current.replace(inventory(mapping("gpu", "gpu", devices("t4", 1), pool="b")))
+            await at.rest()
+        watching.cancel()
+    told = [repr((each.name, each.attributes)) for each in devices("t4", 1)]
+    assert observer.story == [
+        ("node-a/a", tuple(told)),
+        ("node-a/a", ()),
+        ("node-a/b", tuple(told)),
+    ]
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_healthy_slice_is_deleted_on_the_way(seed: int) -> None:
+async def test_no_healthy_slice_is_deleted_on_the_way(seed: int) -> None:
     """While nodes and inventory stay as they are, nothing the weather does deletes a slice."""
-
-    async def scene() -> None:
-        where = site()
-        observer = Observer()
-        server = where.road.to
-        storm = Storm(server, FAIR, seed)
-        async with asyncio.TaskGroup() as group:
-            watching = group.create_task(observer.watch(Client(server)))
-            for weather in (FAIR, BAD, LOSSY, FORGETFUL):
-                where.road.to = storm
-                storm.weather = weather
-                async with stage(wanted=VERSIONS[1], where=where) as at:
-                    at.client = Client(server)
-                    if weather is FAIR:
-                        for number in range(4):
-                            await at.node(f"node-{number}", gpu="yes")
-                    await where.clock.advance(70)
-            await settle()
-            watching.cancel()
-        assert observer.deleted == []
-        assert_no_halves(observer, VERSIONS[1])
-
-    asyncio.run(scene())
+    where = site()
+    observer = Observer()
+    server = where.road.to
+    storm = Storm(server, FAIR, seed)
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(observer.watch(Client(server)))
+        for weather in (FAIR, BAD, LOSSY, FORGETFUL):
+            where.road.to = storm
+            storm.weather = weather
+            async with stage(wanted=VERSIONS[1], where=where) as at:
+                at.client = Client(server)
+                if weather is FAIR:
+                    for number in range(4):
+                        await at.node(f"node-{number}", gpu="yes")
+                await where.clock.advance(70)
+        await settle()
+        watching.cancel()
+    assert observer.deleted == []
+    assert_no_halves(observer, VERSIONS[1])
 
 
 class Mortal:
@@ -258,7 +244,7 @@ class Mortal:
 
 @pytest.mark.parametrize("old", range(3))
 @pytest.mark.parametrize("new", range(3))
-def test_a_publisher_may_be_killed_between_any_two_writes(old: int, new: int) -> None:
+async def test_a_publisher_may_be_killed_between_any_two_writes(old: int, new: int) -> None:
     """The next one goes on from there, and nobody ever sees half a pool."""
 
     async def life(where: Site, server: Transport, wanted: Inventory, writes: int) -> bool:
@@ -269,23 +255,20 @@ def test_a_publisher_may_be_killed_between_any_two_writes(old: int, new: int) ->
             await where.clock.advance(3)
         return mortal.death.is_set()
 
-    async def scene() -> None:
-        where = site()
-        observer = Observer()
-        server = where.road.to
-        await Client(server).create(NODES, node_named("node-a"))
-        async with asyncio.TaskGroup() as group:
-            watching = group.create_task(observer.watch(Client(server)))
-            writes = 0
-            while await life(where, server, VERSIONS[new], writes):
-                await life(where, server, VERSIONS[new], 100)
-                await assert_as_wanted(Client(server), ["node-a"], VERSIONS[new])
-                await life(where, server, VERSIONS[old], 100)
-                writes += 1
-            await settle()
-            watching.cancel()
-        assert writes > 0 or old == new
-        await assert_as_wanted(Client(server), ["node-a"], VERSIONS[new])
-        assert_no_halves(observer, VERSIONS[old], VERSIONS[new])
-
-    asyncio.run(scene())
+    where = site()
+    observer = Observer()
+    server = where.road.to
+    await Client(server).create(NODES, node_named("node-a"))
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(observer.watch(Client(server)))
+        writes = 0
+        while await life(where, server, VERSIONS[new], writes):
+            await life(where, server, VERSIONS[new], 100)
+            await assert_as_wanted(Client(server), ["node-a"], VERSIONS[new])
+            await life(where, server, VERSIONS[old], 100)
+            writes += 1
+        await settle()
+        watching.cancel()
+    assert writes > 0 or old == new
+    await assert_as_wanted(Client(server), ["node-a"], VERSIONS[new])
+    assert_no_halves(observer, VERSIONS[old], VERSIONS[new])

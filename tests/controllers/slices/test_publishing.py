@@ -210,66 +210,54 @@ def test_the_slices_of_a_node_go_with_it() -> None:
     play(scene)
 
 
-def test_a_node_that_only_the_cache_does_not_know_keeps_its_slices() -> None:
+async def test_a_node_that_only_the_cache_does_not_know_keeps_its_slices() -> None:
     """A watch that lost a node is no reason to delete anything; the loss is found, and mended."""
+    where = site()
+    async with stage(GPUS, where=where) as at:
+        await at.node("node-a", gpu="yes")
+        await at.rest()
+        before = await at.slices()
+    storm = Storm(where.road.to, FAIR)
+    storm.lose = lambda line: b'"kind":"Node"' in line
+    where.road.to = storm
+    async with stage(GPUS, where=where) as at:
+        await where.clock.advance(100)
+        assert await at.slices() == before
 
-    async def scene() -> None:
-        where = site()
-        async with stage(GPUS, where=where) as at:
-            await at.node("node-a", gpu="yes")
-            await at.rest()
-            before = await at.slices()
-        storm = Storm(where.road.to, FAIR)
-        storm.lose = lambda line: b'"kind":"Node"' in line
-        where.road.to = storm
-        async with stage(GPUS, where=where) as at:
-            await where.clock.advance(100)
-            assert await at.slices() == before
-
-            storm.lose = lambda _: False
-            await where.clock.advance(40)
-            await at.label("node-a", gpu=None)
-            await at.rest()
-            assert await at.slices() == []
-
-    asyncio.run(scene())
+        storm.lose = lambda _: False
+        await where.clock.advance(40)
+        await at.label("node-a", gpu=None)
+        await at.rest()
+        assert await at.slices() == []
 
 
-def test_nothing_is_deleted_before_the_inventory_is_known() -> None:
+async def test_nothing_is_deleted_before_the_inventory_is_known() -> None:
     """Slices of a former run stay until it is known what there should be; then orphans go."""
-
-    async def scene() -> None:
-        where = site()
-        async with stage(GPUS, where=where) as at:
-            await at.node("node-a", gpu="yes")
-            await at.node("node-b", gpu="yes")
-            await at.rest()
-        await at.client.delete(NODES, "node-b")
-        async with stage(where=where) as at:
-            await where.clock.advance(600)
-            assert len(await at.slices()) == 2
-            at.current.replace(inventory(GPUS))
-            await at.rest()
-            assert [each["spec"]["nodeName"] for each in await at.slices()] == ["node-a"]
-
-    asyncio.run(scene())
+    where = site()
+    async with stage(GPUS, where=where) as at:
+        await at.node("node-a", gpu="yes")
+        await at.node("node-b", gpu="yes")
+        await at.rest()
+    await at.client.delete(NODES, "node-b")
+    async with stage(where=where) as at:
+        await where.clock.advance(600)
+        assert len(await at.slices()) == 2
+        at.current.replace(inventory(GPUS))
+        await at.rest()
+        assert [each["spec"]["nodeName"] for each in await at.slices()] == ["node-a"]
 
 
-def test_a_new_publisher_finds_everything_in_order() -> None:
+async def test_a_new_publisher_finds_everything_in_order() -> None:
     """A start on what a former run has made writes nothing."""
-
-    async def scene() -> None:
-        where = site()
-        async with stage(GPUS, SAN, where=where) as at:
-            await at.node("node-a", gpu="yes", san="yes")
-            await at.rest()
-        where.road.asked.clear()
-        async with stage(GPUS, SAN, where=where) as at:
-            await where.clock.advance(100)
-            assert at.writes() == []
-            assert at.publishing.is_idle
-
-    asyncio.run(scene())
+    where = site()
+    async with stage(GPUS, SAN, where=where) as at:
+        await at.node("node-a", gpu="yes", san="yes")
+        await at.rest()
+    where.road.asked.clear()
+    async with stage(GPUS, SAN, where=where) as at:
+        await where.clock.advance(100)
+        assert at.writes() == []
+        assert at.publishing.is_idle
 
 
 def test_slices_of_others_are_left_alone() -> None:
@@ -551,19 +539,15 @@ def test_longest_names_are_published_too() -> None:
     play(scene)
 
 
-def test_two_who_want_different_things_do_not_drive_each_other() -> None:
+async def test_two_who_want_different_things_do_not_drive_each_other() -> None:
     """After a short burst each node is written once a second by each, until one gives in."""
+    where = site()
+    other = mapping("gpu", "gpu", devices("l4", 1))
+    async with stage(GPUS, where=where) as at, stage(other, where=where):
+        await at.node("node-a", gpu="yes")
+        await where.clock.advance(100)
 
-    async def scene() -> None:
-        where = site()
-        other = mapping("gpu", "gpu", devices("l4", 1))
-        async with stage(GPUS, where=where) as at, stage(other, where=where):
-            await at.node("node-a", gpu="yes")
-            await where.clock.advance(100)
-
-            assert 100 < len(at.writes()) < 250
-
-    asyncio.run(scene())
+        assert 100 < len(at.writes()) < 250
 
 
 def test_a_fleet_is_published_before_anybody_is_told() -> None:

@@ -134,12 +134,9 @@ async def status_is_true(client: Client) -> None:
     assert event["message"].startswith("spec.pools[0].resourceSlices[0].devices[0].name: ")
 
 
-def test_documents_come_and_go_on_a_real_server(start_cluster: StartCluster) -> None:
+async def test_documents_come_and_go_on_a_real_server(start_cluster: StartCluster) -> None:
     """What the embedded server shows is so on a real one, definitions included."""
     cluster = start_cluster(Options())
 
-    async def play() -> None:
-        async with publishing(cluster.plane.kubeconfig) as client:
-            await whole_play(client)
-
-    asyncio.run(play())
+    async with publishing(cluster.plane.kubeconfig) as client:
+        await whole_play(client)

@@ -146,21 +146,17 @@ def test_a_bad_version_is_told_once_with_line_field_and_fix() -> None:
     play(scene)
 
 
-def test_another_process_does_not_tell_again() -> None:
+async def test_another_process_does_not_tell_again() -> None:
     """After a start, or when another leads, the same version makes no second event."""
-
-    async def scene() -> None:
-        at = await prepared(site())
-        first = await begin(at)
-        await first.put(config())
-        await first.put(BAD)
-        await first.stop()
-        second = await begin(at)
-        assert len(await second.events("InvalidConfig")) == 1
-        assert len(await second.events("ConfigAccepted")) == 1
-        await second.stop()
-
-    asyncio.run(scene())
+    at = await prepared(site())
+    first = await begin(at)
+    await first.put(config())
+    await first.put(BAD)
+    await first.stop()
+    second = await begin(at)
+    assert len(await second.events("InvalidConfig")) == 1
+    assert len(await second.events("ConfigAccepted")) == 1
+    await second.stop()
 
 
 def test_loose_writing_is_taken_and_told() -> None:
@@ -576,29 +572,25 @@ def test_many_problems_are_told_in_an_events_length() -> None:
     play(scene)
 
 
-def test_whoever_waits_for_its_turn_knows_all_already() -> None:
+async def test_whoever_waits_for_its_turn_knows_all_already() -> None:
     """Caches are whole before it may work, and nothing is on the current until it does."""
-
-    async def run() -> None:
-        at = await prepared(site())
-        informers = Informers(at.client, clock=at.clock, chance=at.chance)
-        context = EngineContext(at.client, informers, at.clock, at.chance)
-        current = CurrentInventory()
-        sources = Sources(context, PublisherSettings(), current=current, ledger=Ledger())
-        kinds = {"configmaps", "nodeoverlays.karpenter.sh", "draconfigs.test.karpenter.sh"}
-        assert set(informers.unsynced()) == set(sources.lacking()) == kinds
-        caching = asyncio.create_task(informers.run(), name="informers")
-        await settle()
-        assert informers.unsynced() == sources.lacking() == ()
-        assert not current.known.is_set()
-        working = asyncio.create_task(sources.run(), name="sources")
-        await settle()
-        assert current.known.is_set()
-        for task in (working, caching):
-            task.cancel()
-        await asyncio.wait([working, caching])
-
-    asyncio.run(run())
+    at = await prepared(site())
+    informers = Informers(at.client, clock=at.clock, chance=at.chance)
+    context = EngineContext(at.client, informers, at.clock, at.chance)
+    current = CurrentInventory()
+    sources = Sources(context, PublisherSettings(), current=current, ledger=Ledger())
+    kinds = {"configmaps", "nodeoverlays.karpenter.sh", "draconfigs.test.karpenter.sh"}
+    assert set(informers.unsynced()) == set(sources.lacking()) == kinds
+    caching = asyncio.create_task(informers.run(), name="informers")
+    await settle()
+    assert informers.unsynced() == sources.lacking() == ()
+    assert not current.known.is_set()
+    working = asyncio.create_task(sources.run(), name="sources")
+    await settle()
+    assert current.known.is_set()
+    for task in (working, caching):
+        task.cancel()
+    await asyncio.wait([working, caching])
 
 
 def test_the_longest_names_are_told_of() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from hypothesis import given
@@ -121,27 +120,23 @@ def test_a_bad_version_is_shown_and_the_last_valid_one_named() -> None:
     play(scene)
 
 
-def test_a_status_is_written_only_if_it_says_anything_new() -> None:
+async def test_a_status_is_written_only_if_it_says_anything_new() -> None:
     """Neither time, nor a restart, nor the status's own echo makes another write."""
-
-    async def scene() -> None:
-        at = await prepared(site())
-        first = await begin(at)
-        await first.define()
-        await first.create(DRA_CONFIGS, dra_config("a"))
-        await at.clock.advance(3)
-        written = len(writes(first))
-        assert written == 1
-        await at.clock.advance(600)
-        await first.stop()
-        second = await begin(at)
-        await at.clock.advance(600)
-        await second.put(config("other"))
-        assert len(writes(second)) == written
-        assert len(await second.events("ConfigAccepted")) == 2
-        await second.stop()
-
-    asyncio.run(scene())
+    at = await prepared(site())
+    first = await begin(at)
+    await first.define()
+    await first.create(DRA_CONFIGS, dra_config("a"))
+    await at.clock.advance(3)
+    written = len(writes(first))
+    assert written == 1
+    await at.clock.advance(600)
+    await first.stop()
+    second = await begin(at)
+    await at.clock.advance(600)
+    await second.put(config("other"))
+    assert len(writes(second)) == written
+    assert len(await second.events("ConfigAccepted")) == 2
+    await second.stop()
 
 
 def test_a_fleet_that_comes_up_is_counted_once_a_second() -> None:

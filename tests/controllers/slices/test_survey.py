@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from tests.cli.command import documents
@@ -49,71 +48,53 @@ def deeds(found: Survey) -> list[type]:
     return [type(write) for change in found.changes for write in change.writes]
 
 
-def test_what_it_says_is_what_comes_of_it() -> None:
+async def test_what_it_says_is_what_comes_of_it() -> None:
     """When its writes are carried out, the slices are those it showed, and it has no others."""
-
-    async def play() -> None:
-        files = ("karpenter-multi/config.yaml", "karpenter-multi/nodes.yaml")
-        at = await ground(*files)
-        before = await look(at)
-        await carry_out(at, before)
-        there = (await at.client.list(SLICES)).items
-        shown = [each for change in before.changes for each in change.slices]
-        assert [each["spec"] for each in there] == [each["spec"] for each in shown]
-        assert deeds(before) == [Create, Create]
-        assert deeds(await look(at)) == []
-
-    asyncio.run(play())
+    files = ("karpenter-multi/config.yaml", "karpenter-multi/nodes.yaml")
+    at = await ground(*files)
+    before = await look(at)
+    await carry_out(at, before)
+    there = (await at.client.list(SLICES)).items
+    shown = [each for change in before.changes for each in change.slices]
+    assert [each["spec"] for each in there] == [each["spec"] for each in shown]
+    assert deeds(before) == [Create, Create]
+    assert deeds(await look(at)) == []
 
 
-def test_it_tells_changes_and_ends() -> None:
+async def test_it_tells_changes_and_ends() -> None:
     """A changed configuration changes slices; one that is gone, or a node, ends them."""
-
-    async def play() -> None:
-        at = await ground("karpenter-gpu/config.yaml", "karpenter-gpu/nodes.yaml")
-        await carry_out(at, await look(at))
-        data = documents("karpenter-gpu/config-changed.yaml")[0]["data"]
-        name = {"name": "dra-kwok-configmap", "namespace": "karpenter"}
-        await at.client.patch(CONFIG_MAPS, name["name"], {"data": data}, namespace="karpenter")
-        assert deeds(await look(at)) == [Update, Update]
-        await at.client.delete(NODES, "kwok-2")
-        assert deeds(await look(at)) == [Update, Delete]
-        await at.client.delete(CONFIG_MAPS, name["name"], namespace="karpenter")
-        assert deeds(await look(at)) == [Delete, Delete]
-
-    asyncio.run(play())
+    at = await ground("karpenter-gpu/config.yaml", "karpenter-gpu/nodes.yaml")
+    await carry_out(at, await look(at))
+    data = documents("karpenter-gpu/config-changed.yaml")[0]["data"]
+    name = {"name": "dra-kwok-configmap", "namespace": "karpenter"}
+    await at.client.patch(CONFIG_MAPS, name["name"], {"data": data}, namespace="karpenter")
+    assert deeds(await look(at)) == [Update, Update]
+    await at.client.delete(NODES, "kwok-2")
+    assert deeds(await look(at)) == [Update, Delete]
+    await at.client.delete(CONFIG_MAPS, name["name"], namespace="karpenter")
+    assert deeds(await look(at)) == [Delete, Delete]
 
 
-def test_what_is_there_stays_when_a_document_cannot_be_read() -> None:
+async def test_what_is_there_stays_when_a_document_cannot_be_read() -> None:
     """Only what is on a node that is gone goes all the same; what is wrong is told."""
-
-    async def play() -> None:
-        at = await ground("karpenter-gpu/config.yaml", "karpenter-gpu/nodes.yaml")
-        await carry_out(at, await look(at))
-        data = documents("karpenter-gpu/config-wrong.yaml")[0]["data"]
-        await at.client.patch(
-            CONFIG_MAPS, "dra-kwok-configmap", {"data": data}, namespace="karpenter"
-        )
-        found = await look(at)
-        assert deeds(found) == []
-        assert [problem.line for problem in found.problems] == [25]
-        assert sum(len(change.slices) for change in found.changes) == 2
-        await at.client.delete(NODES, "kwok-2")
-        assert deeds(await look(at)) == [Delete]
-
-    asyncio.run(play())
+    at = await ground("karpenter-gpu/config.yaml", "karpenter-gpu/nodes.yaml")
+    await carry_out(at, await look(at))
+    data = documents("karpenter-gpu/config-wrong.yaml")[0]["data"]
+    await at.client.patch(CONFIG_MAPS, "dra-kwok-configmap", {"data": data}, namespace="karpenter")
+    found = await look(at)
+    assert deeds(found) == []
+    assert [problem.line for problem in found.problems] == [25]
+    assert sum(len(change.slices) for change in found.changes) == 2
+    await at.client.delete(NODES, "kwok-2")
+    assert deeds(await look(at)) == [Delete]
 
 
-def test_slices_of_others_are_none_of_its_business() -> None:
+async def test_slices_of_others_are_none_of_its_business() -> None:
     """A slice without our label is neither shown nor written."""
-
-    async def play() -> None:
-        at = await ground("karpenter-gpu/nodes.yaml")
-        pool = {"name": "theirs", "generation": 1, "resourceSliceCount": 1}
-        spec = {"driver": "theirs.example.com", "pool": pool, "nodeName": "kwok-1", "devices": []}
-        await at.client.create(SLICES, {"metadata": {"name": "theirs"}, "spec": spec})
-        found = await look(at)
-        assert [change.slices for change in found.changes] == [(), (), ()]
-        assert deeds(found) == []
-
-    asyncio.run(play())
+    at = await ground("karpenter-gpu/nodes.yaml")
+    pool = {"name": "theirs", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "theirs.example.com", "pool": pool, "nodeName": "kwok-1", "devices": []}
+    await at.client.create(SLICES, {"metadata": {"name": "theirs"}, "spec": spec})
+    found = await look(at)
+    assert [change.slices for change in found.changes] == [(), (), ()]
+    assert deeds(found) == []

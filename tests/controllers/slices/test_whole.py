@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from tests.client.planes import refusal
@@ -28,45 +27,37 @@ Raw = dict[str, Any]
 BAD = config().replace("operator: In", "operator: Inn")
 
 
-def test_slices_survive_a_start_with_a_bad_configuration() -> None:
+async def test_slices_survive_a_start_with_a_bad_configuration() -> None:
     """Whoever starts and cannot read the ConfigMap deletes nothing of what it has caused."""
-
-    async def run() -> None:
-        at = await ground()
-        async with at_work(at) as cluster:
-            await cluster.put(config("gpu-0"))
-            (before,) = await cluster.slices()
-        found = await at.client.get(CONFIG_MAPS, CONFIG_MAP, NAMESPACE)
-        await at.client.update(CONFIG_MAPS, found | {"data": {"config.yaml": BAD}})
-        async with at_work(at) as cluster:
-            await at.clock.advance(100)
-            assert await cluster.slices() == [before]
-            await at.client.delete(CONFIG_MAPS, CONFIG_MAP, namespace=NAMESPACE)
-            assert await cluster.slices() == []
-
-    asyncio.run(run())
+    at = await ground()
+    async with at_work(at) as cluster:
+        await cluster.put(config("gpu-0"))
+        (before,) = await cluster.slices()
+    found = await at.client.get(CONFIG_MAPS, CONFIG_MAP, NAMESPACE)
+    await at.client.update(CONFIG_MAPS, found | {"data": {"config.yaml": BAD}})
+    async with at_work(at) as cluster:
+        await at.clock.advance(100)
+        assert await cluster.slices() == [before]
+        await at.client.delete(CONFIG_MAPS, CONFIG_MAP, namespace=NAMESPACE)
+        assert await cluster.slices() == []
 
 
-def test_slices_survive_a_start_while_kinds_cannot_be_asked_for() -> None:
+async def test_slices_survive_a_start_while_kinds_cannot_be_asked_for() -> None:
     """Until it is known whether there are overlays, nothing is deleted, and then nothing either."""
-
-    async def run() -> None:
-        at = await ground()
-        async with at_work(at) as cluster:
-            await cluster.define()
-            await cluster.create(NODE_OVERLAYS, overlay("a", 2))
-            before = await cluster.slices()
-            assert await cluster.devices() == ["gpu-0", "gpu-1"]
-        closed = {"/apis/karpenter.sh/v1alpha1"}
-        at.road.refuse = lambda request: refusal(503, "No") if request.path in closed else None
-        async with at_work(at) as cluster:
-            await at.clock.advance(100)
-            assert await cluster.slices() == before
-            closed.clear()
-            await at.clock.advance(100)
-            assert await cluster.slices() == before
-
-    asyncio.run(run())
+    at = await ground()
+    async with at_work(at) as cluster:
+        await cluster.define()
+        await cluster.create(NODE_OVERLAYS, overlay("a", 2))
+        before = await cluster.slices()
+        assert await cluster.devices() == ["gpu-0", "gpu-1"]
+    closed = {"/apis/karpenter.sh/v1alpha1"}
+    at.road.refuse = lambda request: refusal(503, "No") if request.path in closed else None
+    async with at_work(at) as cluster:
+        await at.clock.advance(100)
+        assert await cluster.slices() == before
+        closed.clear()
+        await at.clock.advance(100)
+        assert await cluster.slices() == before
 
 
 def test_configs_of_one_driver_make_one_whole_pool() -> None:
