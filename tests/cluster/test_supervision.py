@@ -129,7 +129,7 @@ def _deployment() -> Raw:
 
 @pytest.mark.parametrize(
     ("module", "function", "component"),
-    [(running, "undelivered", "kubelet/VirtualKubelet"), (cycle, "demands", "scheduler")],
+    [(running, "undelivered", "kubelet/VirtualKubelet"), (cycle, "collect_demands", "scheduler")],
 )
 async def test_an_object_that_cannot_be_handled_does_not_stop_the_component(
     module: Any, function: str, component: str, monkeypatch: pytest.MonkeyPatch

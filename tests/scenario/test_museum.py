@@ -33,9 +33,9 @@ from dryrack.placement.gangs.members import Member, PartialPlacement
 from dryrack.placement.outcomes import Unplaced
 from dryrack.scenario import EmbeddedRun, load_scenario, run_in_virtual_time
 from dryrack.scheduler import Scheduler
-from dryrack.scheduler.cluster_view import View
 from dryrack.scheduler.demands import Demands
 from dryrack.scheduler.queue import SchedulingQueue
+from dryrack.scheduler.scheduler_cache import SchedulerCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,9 +50,11 @@ MUSEUM = Path(__file__).parent / "museum"
 
 def gives_without_noting(patch: Patch) -> None:
     """What was decided counts when the watch tells of it, and not before."""
-    promise = View.promise
+    assume = SchedulerCache.assume
     patch.setattr(
-        View, "promise", lambda self, pod, node, occupant, _: promise(self, pod, node, occupant, {})
+        SchedulerCache,
+        "assume",
+        lambda self, pod, node, occupant, _: assume(self, pod, node, occupant, {}),
     )
 
 
@@ -76,16 +78,16 @@ def places_pod_by_pod(patch: Patch) -> None:
 
 def restores_what_was_before(patch: Patch) -> None:
     """The claim of a group is remembered as it was before it was written to for the first pod."""
-    claim = View.claim
+    claim = SchedulerCache.claim
 
-    def stale(self: View, namespace: str, name: str) -> Any:
+    def stale(self: SchedulerCache, namespace: str, name: str) -> Any:
         found = claim(self, namespace, name)
         users = () if found is None else found.status.reserved_for
         if found is None or all(each.resource != "podgroups" for each in users):
             return found
         return changed(found, status=changed(found.status, allocation=None))
 
-    patch.setattr(View, "claim", stale)
+    patch.setattr(SchedulerCache, "claim", stale)
 
 
 def takes_all_there_are(patch: Patch) -> None:
@@ -129,7 +131,7 @@ def never_wakes(patch: Patch) -> None:
 
 def counts_one_by_one(patch: Patch) -> None:
     """Each device that is asked for takes a microsecond, in which nobody else is decided."""
-    decision = Scheduler._decision
+    decision = Scheduler._decide
 
     async def thorough(self: Scheduler, name: Any) -> Any:
         decided = await decision(self, name)
@@ -138,7 +140,7 @@ def counts_one_by_one(patch: Patch) -> None:
         await sleep(self._clock, sum(ask.count for ask in asks if ask) / 1e6)
         return decided
 
-    patch.setattr(Scheduler, "_decision", thorough)
+    patch.setattr(Scheduler, "_decide", thorough)
 
 
 def trusts_what_it_wrote(patch: Patch) -> None:

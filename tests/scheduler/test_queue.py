@@ -78,8 +78,8 @@ def test_parked_units_come_back_when_woken_and_not_before() -> None:
     """Any change wakes those who wait for anything; a claim wakes those who wait for it."""
     queue = SchedulingQueue[str](VirtualClock(START), lambda _: Rank(0, ""))
     queue.park("anything")
-    queue.park_for("claim", "ns/a")
-    queue.park_for("other", "ns/b")
+    queue.park_until_claim("claim", "ns/a")
+    queue.park_until_claim("other", "ns/b")
     queue.park("gone")
     queue.drop("gone")
     assert taken(queue) == []
@@ -87,12 +87,12 @@ def test_parked_units_come_back_when_woken_and_not_before() -> None:
     queue.wake()
     assert taken(queue) == ["anything"]
     queue.wake()
-    queue.wake_for("ns/a")
+    queue.wake_for_claim("ns/a")
     assert taken(queue) == ["claim"]
-    queue.park_for("other", "ns/c")
-    queue.wake_for("ns/b")
+    queue.park_until_claim("other", "ns/c")
+    queue.wake_for_claim("ns/b")
     assert taken(queue) == []
-    queue.wake_for("ns/c")
+    queue.wake_for_claim("ns/c")
     assert taken(queue) == ["other"]
 
 
@@ -159,7 +159,7 @@ def test_what_nothing_helps_comes_back_after_five_minutes_with_nothing_remembere
         queue.on_flush = lambda: flushes.append(clock.now())
         queue.park("pod")
         queue.park_backed_off("gang")
-        queue.park_for("claimant", "ns/claim")
+        queue.park_until_claim("claimant", "ns/claim")
         queue.park("gone")
         queue.drop("gone")
         await clock.advance(UNSCHEDULABLE_SECONDS_MAX - 1)

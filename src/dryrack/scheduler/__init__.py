@@ -1,4 +1,4 @@
-"""The cycle: take a pod from the queue, place it, reserve its claims, bind it; or say why not."""
+"""The scheduler: find a node for each pod, reserve its claims, and bind it; or report why not."""
 
 from dryrack.scheduler.cycle import Scheduler
 from dryrack.scheduler.reporting import DEFAULT_NAME

@@ -1,24 +1,23 @@
 """
-Binding: a decision made so by writes to the cluster, and unmade if one of them fails.
+Binding: write a decision to the cluster, and undo it if one of the writes fails.
 
-The writes are those of kube-scheduler: the finalizer that keeps an allocated claim from vanishing,
-the status with the allocation and the consumers that reserve it, and last the bindings. A plan may
-be about many pods: all claims of all of them are reserved before the first pod is bound. A claim
-that somebody else allocated or deleted meanwhile ends the attempt.
+The writes are those of kube-scheduler: the finalizer that protects an allocated claim, the status
+with the allocation and its consumers, and last the bindings. For a plan with many pods, all claims
+of all pods are reserved before the first pod is bound. The attempt ends if another client allocated
+or deleted a claim meanwhile.
 
-Promise: `reserve` reserves all or, if it raises, nothing; `bind` binds at least one pod or, if it
-raises, none, and then no reservation and no allocation stays behind. Only what was written here is
-taken back: what another scheduler wrote for the same pod stays. Where the server does not answer
-even to that, reservations stay for pods that are not bound; they are found when those pods are
-tried again.
+Promise: `reserve` reserves all claims or, if it raises, none; `bind` binds at least one pod or, if
+it raises, none, and then no reservation and no allocation stays behind. Only writes of this
+scheduler are undone: those of another scheduler for the same pod stay. If the server does not
+answer while writes are undone, reservations stay for pods that are not bound; the next attempt for
+those pods finds them.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
 from dryrack.client.endpoints import CLAIMS, PODS
@@ -39,7 +38,7 @@ from dryrack.scheduler.claims.binding_conditions import BindingConditionsError
 from dryrack.scheduler.claims.extended_resources import ExtendedResourceClaims
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from dryrack.base.ports import Clock
     from dryrack.client.client import Client
@@ -47,29 +46,27 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import AllocationResult
     from dryrack.scheduler.claims.extended_resources import ExtendedClaim
 
-_Item = TypeVar("_Item")
-
-# Somebody else writes to the same claim now and then; nobody does so all the time.
+# Other clients write to the same claim now and then, but not all the time.
 _TRIES_MAX = 5
-# Writes of one plan in flight: a large gang need not wait for each of its members in turn.
-_AT_ONCE_MAX = 16
+# The number of concurrent writes for one plan: a large gang need not wait for each of its members.
+_CONCURRENT_MAX = 16
 _SERVER_ERROR = 500
-# What a server says to what it will not take, however often it is tried.
+# Errors that a server answers each time that the same request is sent.
 REFUSALS = (BadRequestError, ForbiddenError, InvalidError)
 
 
 class OvertakenError(DryrackError):
-    """The cluster has changed since the decision; decide anew."""
+    """The cluster has changed since the decision; decide again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A pod, the node where it is to run, and by claim ("ns/name") who reserves it for the pod."""
+    """A pod and its node, with the consumer that reserves each claim ("ns/name") for the pod."""
 
     pod: Raw
     node: str
     consumers: Mapping[str, Raw]
-    # The claim that is made for it, or was, if it asks for extended resources of devices.
+    # The claim that the scheduler creates, or has created, for extended resources of the pod.
     extended: ExtendedClaim | None = None
 
 
@@ -78,15 +75,15 @@ class Plan:
     """Pods that are bound together."""
 
     assignments: tuple[Assignment, ...]
-    # Every claim that one of the pods uses, as it was last known.
+    # Every claim that one of the pods uses, as it was last read.
     claims: Mapping[str, Raw]
-    # What is allocated to those that have nothing yet.
+    # The allocations of those claims that had none.
     given: Mapping[str, AllocationResult]
 
 
 @dataclass(slots=True)
-class _Use:
-    """A claim and all who reserve it by one plan, by their uid, with the pods for which they do."""
+class _ClaimUse:
+    """A claim with its consumers in one plan, by uid, and the uids of the pods of each consumer."""
 
     name: str
     claim: Raw
@@ -96,38 +93,39 @@ class _Use:
 
 
 @dataclass(slots=True)
-class _Written:
-    """What was written to a claim, or may have been if the answer was lost."""
+class _ClaimWrite:
+    """A write to a claim; if the answer was lost, it may have been carried out."""
 
-    use: _Use
+    use: _ClaimUse
+    # The uids of the consumers that this write adds.
     added: tuple[str, ...]
-    # The claim as the server answered with it.
+    # The claim as the server returned it.
     answer: Raw | None = None
 
 
 @dataclass(slots=True)
 class Reserved:
-    """The claims of a plan, all reserved."""
+    """A plan whose claims are all reserved."""
 
     plan: Plan
-    written: dict[str, _Written] = field(default_factory=dict)
+    writes: dict[str, _ClaimWrite] = field(default_factory=dict)
 
     def claim(self, name: str) -> Raw | None:
-        """The claim as it was written; None where that has to be asked."""
-        written = self.written.get(name)
-        return None if written is None else written.answer
+        """Return the claim as it was written; None if it has to be read."""
+        write = self.writes.get(name)
+        return None if write is None else write.answer
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The pods that were bound, and the others, each with what was in the way."""
+    """The pods that were bound, and the others, each with its error."""
 
     assignments: tuple[Assignment, ...]
     failures: tuple[tuple[Assignment, Exception], ...] = ()
 
 
 class Binder:
-    """Writes for one client."""
+    """Writes and undoes plans for one client."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -135,30 +133,47 @@ class Binder:
         self.extended = ExtendedResourceClaims(client)
 
     async def reserve(self, plan: Plan) -> Reserved:
-        """All claims of all pods, or none."""
+        """Reserve all claims of all pods, or none."""
         reserved = Reserved(plan)
+        uses: dict[str, _ClaimUse] = {}
+        for assignment in plan.assignments:
+            for name, consumer in assignment.consumers.items():
+                use = uses.get(name)
+                if use is None:
+                    use = uses[name] = _ClaimUse(name, plan.claims[name], plan.given.get(name))
+                use.consumers[consumer["uid"]] = consumer
+                use.pods.setdefault(consumer["uid"], []).append(assignment.pod["metadata"]["uid"])
+        # Of two plans with the same claims, the order by name lets one fail at its first claim.
+        ordered = [uses[name] for name in sorted(uses)]
         try:
-            for uses in _batches(_uses(plan)):
-                await _all(self._reserve(use, reserved) for use in uses)
+            for start in range(0, len(ordered), _CONCURRENT_MAX):
+                batch = ordered[start : start + _CONCURRENT_MAX]
+                # An error is raised once no write is in flight any more.
+                answers = await asyncio.gather(
+                    *(self._reserve_claim(use, reserved) for use in batch), return_exceptions=True
+                )
+                for answer in answers:
+                    if isinstance(answer, BaseException):
+                        raise answer
         except BaseException:
             await self._undo(reserved)
             raise
         return reserved
 
     async def prepare(
-        self, reserved: Reserved, ready: Callable[[Sequence[Raw]], Awaitable[None]]
+        self, reserved: Reserved, wait_until_ready: Callable[[Sequence[Raw]], Awaitable[None]]
     ) -> None:
         """
-        Tells pods of claims made for them, and waits until the devices of all can be used.
+        Report claims for extended resources to their pods, and wait until all devices are ready.
 
-        Whoever is stopped in it leaves all reserved: the next one waits on.
+        If the scheduler is stopped meanwhile, all claims stay reserved for the next scheduler.
         """
-        written = [each.answer for each in reserved.written.values() if each.answer is not None]
+        claims = [each.answer for each in reserved.writes.values() if each.answer is not None]
         try:
             for each in reserved.plan.assignments:
                 if each.extended is not None:
-                    await self.extended.tell(each.pod, each.extended)
-            await ready(written)
+                    await self.extended.write_status(each.pod, each.extended)
+            await wait_until_ready(claims)
         except Exception as failure:
             useless = failure.claim if isinstance(failure, BindingConditionsError) else ""
             await self._undo(reserved, useless)
@@ -167,22 +182,22 @@ class Binder:
     async def bind(
         self,
         reserved: Reserved,
-        obstacle: Callable[[Raw, str], str],
+        find_obstacle: Callable[[Raw, str], str],
         annotations: Mapping[str, str],
     ) -> Bound:
         """
-        All pods; if the first cannot be bound, none is and nothing stays reserved.
+        Bind all pods; if the first cannot be bound, bind none and release all claims.
 
-        Once one is bound, others that fail keep what is reserved for them. `obstacle` says what
-        is known to be in the way of a pod on a node: then nothing is begun that cannot be finished.
-        The pods get the annotations by being bound, which costs no further write.
+        Once one pod is bound, others that fail keep their reservations. `find_obstacle` returns
+        what is known to prevent the binding of a pod to a node, so that no plan is begun that
+        cannot be completed. The binding itself adds the annotations, without a further write.
         """
         first, *others = reserved.plan.assignments
         try:
             for each in others:
-                if obstacle(each.pod, each.node):
-                    raise OvertakenError(obstacle(each.pod, each.node))
-            failure = await self._bound(first, obstacle, annotations)
+                if obstacle := find_obstacle(each.pod, each.node):
+                    raise OvertakenError(obstacle)
+            failure = await self._bind_pod(first, find_obstacle, annotations)
             if failure is not None:
                 raise failure
         except BaseException:
@@ -190,9 +205,10 @@ class Binder:
             raise
         bound = [first]
         failures = []
-        for batch in _batches(others):
+        for start in range(0, len(others), _CONCURRENT_MAX):
+            batch = others[start : start + _CONCURRENT_MAX]
             answers = await asyncio.gather(
-                *(self._bound(each, obstacle, annotations) for each in batch)
+                *(self._bind_pod(each, find_obstacle, annotations) for each in batch)
             )
             for assignment, answer in zip(batch, answers, strict=True):
                 if answer is None:
@@ -202,48 +218,56 @@ class Binder:
         return Bound(tuple(bound), tuple(failures))
 
     async def release(self, claim: Raw, uids: Iterable[str]) -> None:
-        """Takes consumers out, and the allocation with the last of them."""
-        gone = frozenset(uids)
-        await self._change(claim, lambda status: _emptied(_unreserved(status, gone)))
+        """Remove consumers, and the allocation with the last of them."""
+        removed = frozenset(uids)
+
+        def change(status: Raw) -> Raw:
+            status = _remove_consumers(status, removed)
+            dropped = () if status.get("reservedFor") else ("allocation", "devices")
+            return {key: value for key, value in status.items() if key not in dropped}
+
+        await self._update_status(claim, change)
 
     async def is_unbound(self, pod: Raw) -> bool:
-        """Whether the pod is certainly on no node; what is known of it may be old."""
-        return await self._node_of(pod) == ""
+        """Return whether the server says that the pod is on no node; caches may be behind."""
+        return await self._read_node(pod) == ""
 
-    async def now(self, claim: Raw) -> Raw | None:
-        """The claim as it is, None if it is gone."""
+    async def read_claim(self, claim: Raw) -> Raw | None:
+        """Return the claim as it is in the API, None if it was deleted."""
         metadata = claim["metadata"]
         try:
             return await self._client.get(CLAIMS, metadata["name"], metadata["namespace"])
         except NotFoundError:
             return None
 
-    async def _change(self, claim: Raw, changed: Callable[[Raw], Raw]) -> None:
-        """Writes another status, whoever else writes; nothing if the claim is gone."""
-        known: Raw | None = claim
+    async def _update_status(self, claim: Raw, change: Callable[[Raw], Raw]) -> None:
+        """Change the status of a claim, also while others write to it; skip a deleted claim."""
+        current: Raw | None = claim
         for _ in range(_TRIES_MAX):
-            if known is None or known["metadata"]["uid"] != claim["metadata"]["uid"]:
+            if current is None or current["metadata"]["uid"] != claim["metadata"]["uid"]:
                 return
-            before = known.get("status", {})
-            status = changed(before)
+            before = current.get("status", {})
+            status = change(before)
             if status == before:
                 return
             try:
-                await self._client.update(CLAIMS, {**known, "status": status}, subresource="status")
+                await self._client.update(
+                    CLAIMS, {**current, "status": status}, subresource="status"
+                )
             except NotFoundError:
                 return
             except ConflictError:
-                known = await self.now(claim)
+                current = await self.read_claim(claim)
             else:
                 return
         raise OvertakenError(f"claim {full_name(claim)}: changes faster than it can be written")
 
-    async def _node_of(self, pod: Raw) -> str | None:
+    async def _read_node(self, pod: Raw) -> str | None:
         """
-        Where the pod is bound to, "" if it is not; None if nobody can say.
+        Return the node of a pod, "" if it has none; None if the server does not answer.
 
-        A pod that may be bound keeps its claims: they are reserved for it, so they are not lost,
-        and it will find them when it is tried again.
+        A pod that may be bound keeps its claims: they are reserved for it, so the next attempt
+        finds them.
         """
         metadata = pod["metadata"]
         try:
@@ -256,192 +280,147 @@ class Binder:
             return ""
         return str(current["spec"].get("nodeName", ""))
 
-    async def _reserve(self, use: _Use, reserved: Reserved) -> None:
-        known = use.claim
+    async def _reserve_claim(self, use: _ClaimUse, reserved: Reserved) -> None:
+        """Write the consumers of a claim; read the claim again if it changed meanwhile."""
+        metadata = use.claim["metadata"]
+        claim = use.claim
         for attempt in range(_TRIES_MAX + 1):
             try:
-                await self._write(known, use, reserved)
+                await self._write_reservation(claim, use, reserved)
             except (ConflictError, OvertakenError) as error:
-                # What was known of it may be no longer so.
+                # The first attempt may have been made with an old state of the claim.
                 if attempt and isinstance(error, OvertakenError):
                     raise
             else:
                 return
-            known = await self._current(use.claim)
+            claim = await self._client.get(CLAIMS, metadata["name"], metadata["namespace"])
+            if claim["metadata"]["uid"] != metadata["uid"]:
+                raise OvertakenError(f"claim {full_name(claim)}: was replaced")
         raise OvertakenError(f"claim {use.name}: changes faster than it can be written")
 
-    async def _current(self, claim: Raw) -> Raw:
-        metadata = claim["metadata"]
-        current = await self._client.get(CLAIMS, metadata["name"], metadata["namespace"])
-        if current["metadata"]["uid"] != metadata["uid"]:
-            raise OvertakenError(f"claim {full_name(claim)}: was replaced")
-        return current
-
-    async def _write(self, claim: Raw, use: _Use, reserved: Reserved) -> None:
+    async def _write_reservation(self, claim: Raw, use: _ClaimUse, reserved: Reserved) -> None:
         if "deletionTimestamp" in claim["metadata"]:
             raise OvertakenError(f"claim {use.name}: is being deleted")
-        status, added = _reserving(claim, use, now=timestamp(self._clock.now()))
+        status, added = _add_consumers(claim, use, now=timestamp(self._clock.now()))
         if status == claim.get("status"):
-            # It is reserved already, for the pod by an attempt before, or for its group.
-            reserved.written[use.name] = _Written(use, (), claim)
+            # An attempt before has reserved it for the pod, or another pod for their group.
+            reserved.writes[use.name] = _ClaimWrite(use, (), claim)
             return
-        if use.allocation is not None:
-            claim = await self._protected(claim)
+        finalizers = claim["metadata"].get("finalizers", [])
+        if use.allocation is not None and DELETE_PROTECTION not in finalizers:
+            metadata = {**claim["metadata"], "finalizers": [*finalizers, DELETE_PROTECTION]}
+            claim = await self._client.update(CLAIMS, {**claim, "metadata": metadata})
         # Noted first: a write whose answer is lost may have been carried out.
-        written = reserved.written[use.name] = _Written(use, added)
+        write = reserved.writes[use.name] = _ClaimWrite(use, added)
         try:
-            written.answer = await self._client.update(
+            write.answer = await self._client.update(
                 CLAIMS, {**claim, "status": status}, subresource="status"
             )
         except ApiError as refusal:
             if refusal.code < _SERVER_ERROR:
-                del reserved.written[use.name]
+                del reserved.writes[use.name]
             raise
 
-    async def _protected(self, claim: Raw) -> Raw:
-        finalizers = claim["metadata"].get("finalizers", [])
-        if DELETE_PROTECTION in finalizers:
-            return claim
-        metadata = {**claim["metadata"], "finalizers": [*finalizers, DELETE_PROTECTION]}
-        return await self._client.update(CLAIMS, {**claim, "metadata": metadata})
-
-    async def _bound(
+    async def _bind_pod(
         self,
         assignment: Assignment,
-        obstacle: Callable[[Raw, str], str],
+        find_obstacle: Callable[[Raw, str], str],
         annotations: Mapping[str, str],
     ) -> Exception | None:
-        """Binds one pod; what was in the way, if it is not bound there now."""
+        """Bind one pod; return the error if the pod is not on its node now."""
         pod = assignment.pod
         node = assignment.node
-        if obstacle(pod, node):
-            return OvertakenError(obstacle(pod, node))
-        try:
-            await self._bind(pod, node, annotations)
-        except (ApiError, TransportError) as failure:
-            # Perhaps only the answer was lost.
-            return None if await self._node_of(pod) == node else failure
-        return None
-
-    async def _bind(self, pod: Raw, node: str, annotations: Mapping[str, str]) -> None:
-        metadata = pod["metadata"]
-        identity: Raw = {key: metadata[key] for key in ("name", "namespace", "uid")}
+        if obstacle := find_obstacle(pod, node):
+            return OvertakenError(obstacle)
+        identity: Raw = {key: pod["metadata"][key] for key in ("name", "namespace", "uid")}
         if annotations:
             identity["annotations"] = dict(annotations)
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": identity, "target": target}
-        await self._client.create(PODS, binding, subresource="binding")
+        try:
+            await self._client.create(PODS, binding, subresource="binding")
+        except (ApiError, TransportError) as failure:
+            # Perhaps only the answer was lost.
+            return None if await self._read_node(pod) == node else failure
+        return None
 
     async def _undo(self, reserved: Reserved, useless: str = "") -> None:
         """
-        Takes back what was written for pods that are certainly not bound.
+        Undo what was written for pods that are certainly not bound.
 
-        The allocation of a useless claim goes as well, whoever has made it.
+        A useless claim loses its allocation, too, even if an earlier attempt wrote that.
         """
-        of_pods = [each for each in reserved.plan.assignments if each.extended is not None]
-        if not reserved.written and not of_pods:
+        extended = [each for each in reserved.plan.assignments if each.extended is not None]
+        if not reserved.writes and not extended:
             return
-        kept = set()
+        perhaps_bound = set()
         for assignment in reserved.plan.assignments:
-            if await self._node_of(assignment.pod) != "":
-                kept.add(assignment.pod["metadata"]["uid"])
-        for written in reversed(tuple(reserved.written.values())):
+            if await self._read_node(assignment.pod) != "":
+                perhaps_bound.add(assignment.pod["metadata"]["uid"])
+        for write in reversed(tuple(reserved.writes.values())):
             try:
-                await self._take_back(written, kept, is_useless=written.use.name == useless)
+                await self._undo_write(write, perhaps_bound, is_useless=write.use.name == useless)
             except (ApiError, TransportError, OvertakenError):
-                # It stays reserved for the pod, which will find it when it is tried again.
+                # The claim stays reserved for the pod; the next attempt for the pod finds it.
                 continue
             finally:
-                written.answer = None
-        for each in of_pods:
-            if each.extended is not None and each.pod["metadata"]["uid"] not in kept:
+                write.answer = None
+        for each in extended:
+            if each.extended is not None and each.pod["metadata"]["uid"] not in perhaps_bound:
                 await self.extended.discard(reserved.plan.claims[each.extended.name])
 
-    async def _take_back(self, written: _Written, kept: set[str], *, is_useless: bool) -> None:
-        use = written.use
-        current = written.answer
+    async def _undo_write(
+        self, write: _ClaimWrite, perhaps_bound: set[str], *, is_useless: bool
+    ) -> None:
+        use = write.use
+        current = write.answer
         if current is None:
-            current = await self.now(use.claim)
-            if current is None or not _is_as_written(current, use):
+            current = await self.read_claim(use.claim)
+            if current is None or not _is_written(current, use):
                 return
-        ours = use.consumers if is_useless else written.added
-        gone = frozenset(uid for uid in ours if not kept.intersection(use.pods[uid]))
+        uids = use.consumers if is_useless else write.added
+        removed = frozenset(uid for uid in uids if not perhaps_bound.intersection(use.pods[uid]))
         if is_useless or use.allocation is not None:
-            await self.release(current, gone)
+            await self.release(current, removed)
         else:
-            await self._change(current, lambda status: _unreserved(status, gone))
+            await self._update_status(current, lambda status: _remove_consumers(status, removed))
 
 
 def full_name(claim: Raw) -> str:
     return f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"
 
 
-def _uses(plan: Plan) -> list[_Use]:
-    """By the names of the claims: two who want the same meet at the first, not in the middle."""
-    uses: dict[str, _Use] = {}
-    for assignment in plan.assignments:
-        for name, consumer in assignment.consumers.items():
-            use = uses.get(name)
-            if use is None:
-                use = uses[name] = _Use(name, plan.claims[name], plan.given.get(name))
-            use.consumers[consumer["uid"]] = consumer
-            use.pods.setdefault(consumer["uid"], []).append(assignment.pod["metadata"]["uid"])
-    return [uses[name] for name in sorted(uses)]
-
-
-def _reserving(claim: Raw, use: _Use, *, now: str) -> tuple[Raw, tuple[str, ...]]:
-    """The status with all users, and the allocation if there is to be one; who is new."""
+def _add_consumers(claim: Raw, use: _ClaimUse, *, now: str) -> tuple[Raw, tuple[str, ...]]:
+    """Return the status with all consumers and the new allocation, and the uids that are new."""
     status = claim.get("status", {})
     if use.allocation is not None and status.get("allocation"):
         raise OvertakenError(f"claim {use.name}: got allocated elsewhere in the meantime")
     if use.allocation is None and not status.get("allocation"):
         raise OvertakenError(f"claim {use.name}: got deallocated in the meantime")
-    users = [*status.get("reservedFor", [])]
-    known = {user["uid"] for user in users}
-    added = tuple(uid for uid in use.consumers if uid not in known)
-    users += [use.consumers[uid] for uid in added]
-    if len(users) > RESERVATIONS_MAX:
+    consumers = [*status.get("reservedFor", [])]
+    uids = {consumer["uid"] for consumer in consumers}
+    added = tuple(uid for uid in use.consumers if uid not in uids)
+    consumers += [use.consumers[uid] for uid in added]
+    if len(consumers) > RESERVATIONS_MAX:
         raise OvertakenError(f"claim {use.name}: {RESERVATIONS_MAX} pods use it already")
     if use.allocation is None:
-        return {**status, "reservedFor": users}, added
-    # As Kubernetes: whoever allocates says when. It cannot be said of one that is there.
+        return {**status, "reservedFor": consumers}, added
+    # As in Kubernetes, the client that allocates sets the time; it cannot be set later.
     allocation = {"allocationTimestamp": now, **to_builtins(use.allocation)}
-    return {**status, "allocation": allocation, "reservedFor": users}, added
+    return {**status, "allocation": allocation, "reservedFor": consumers}, added
 
 
-def _is_as_written(claim: Raw, use: _Use) -> bool:
-    """Whether a claim has the allocation that was to be written to it."""
+def _is_written(claim: Raw, use: _ClaimUse) -> bool:
+    """Return whether a claim has the allocation that was to be written to it."""
     if claim["metadata"]["uid"] != use.claim["metadata"]["uid"]:
         return False
     if use.allocation is None:
         return True
-    found = claim.get("status", {}).get("allocation", {})
-    wanted = to_builtins(use.allocation)
-    return {key: found.get(key) for key in wanted} == wanted
+    stored = claim.get("status", {}).get("allocation", {})
+    return all(stored.get(key) == value for key, value in to_builtins(use.allocation).items())
 
 
-def _unreserved(status: Raw, gone: frozenset[str]) -> Raw:
-    users = [user for user in status.get("reservedFor", []) if user["uid"] not in gone]
-    without = {key: value for key, value in status.items() if key != "reservedFor"}
-    return {**without, "reservedFor": users} if users else without
-
-
-def _emptied(status: Raw) -> Raw:
-    """Without devices, if nobody uses them."""
-    if status.get("reservedFor"):
-        return status
-    return {key: value for key, value in status.items() if key not in ("allocation", "devices")}
-
-
-def _batches(each: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
-    left = iter(each)
-    while batch := tuple(islice(left, _AT_ONCE_MAX)):
-        yield batch
-
-
-async def _all(writes: Iterable[Awaitable[None]]) -> None:
-    """Makes all of them, and raises the first failure when none is in flight any more."""
-    answers = await asyncio.gather(*writes, return_exceptions=True)
-    for answer in answers:
-        if isinstance(answer, BaseException):
-            raise answer
+def _remove_consumers(status: Raw, removed: frozenset[str]) -> Raw:
+    consumers = [each for each in status.get("reservedFor", []) if each["uid"] not in removed]
+    others = {key: value for key, value in status.items() if key != "reservedFor"}
+    return {**others, "reservedFor": consumers} if consumers else others

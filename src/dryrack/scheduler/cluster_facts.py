@@ -1,8 +1,8 @@
 """
-What the scheduler knows of a cluster besides nodes, pods and devices, from the informers.
+Further objects that affect scheduling, from the informers.
 
-Labels of namespaces, which affinity between pods selects; what Services and workloads select, whose
-pods are spread; volumes and their claims, which tie pods to nodes.
+Namespaces, whose labels pod affinity selects; Services and workloads, whose pods are spread by
+default; volumes and PersistentVolumeClaims, which tie pods to nodes.
 """
 
 from __future__ import annotations
@@ -29,47 +29,39 @@ from dryrack.placement import SELECTED_NODE, WaitingClass
 from dryrack.scheduler.demands import volume_claim_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from dryrack.client.endpoints import Endpoint
-    from dryrack.client.informer import Informer, Informers
+    from dryrack.client.informer import Informer, Informers, Listener
     from dryrack.kinds.raw import Raw
     from dryrack.placement import Fleet
-    from dryrack.scheduler.cluster_view import WaitingPods
+    from dryrack.scheduler.scheduler_cache import WaitingPods
 
-# Their selectors are labels, and not the selector of other kinds.
+# Kinds whose selectors are a map of labels instead of a LabelSelector.
 _BY_LABELS = (SERVICES, REPLICATION_CONTROLLERS)
 _ON_FIRST_USE = "WaitForFirstConsumer"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 class ClusterFacts:
-    """Tells a fleet what the informers show, and wakes whom it may help."""
+    """Stores in a fleet what the informers show, and retries pods that a change may help."""
 
-    def __init__(self, informers: Informers, fleet: Fleet, sleepers: WaitingPods) -> None:
+    def __init__(self, informers: Informers, fleet: Fleet, waiting: WaitingPods) -> None:
         self._fleet = fleet
-        self._sleepers = sleepers
-        self.reads = [self._listen(informers, *each) for each in self._listeners()]
+        self._waiting = waiting
+        self.informers: list[Informer] = []
+        owners = (SERVICES, REPLICATION_CONTROLLERS, REPLICA_SETS, STATEFUL_SETS)
+        listeners: dict[Endpoint, Listener] = {
+            NAMESPACES: self._on_namespace,
+            VOLUME_CLAIMS: self._on_volume_claim,
+            VOLUMES: self._on_volume,
+            STORAGE_CLASSES: self._on_storage_class,
+            **{endpoint: partial(self._on_owner, endpoint) for endpoint in owners},
+        }
+        for endpoint, listener in listeners.items():
+            informer = informers.of(endpoint)
+            informer.listen(listener)
+            self.informers.append(informer)
 
-    def _listeners(self) -> Iterator[tuple[Endpoint, Callable[[Raw | None, Raw | None], None]]]:
-        yield NAMESPACES, self._namespace
-        yield VOLUME_CLAIMS, self._volume_claim
-        yield VOLUMES, self._volume
-        yield STORAGE_CLASSES, self._storage_class
-        for endpoint in (SERVICES, REPLICATION_CONTROLLERS, REPLICA_SETS, STATEFUL_SETS):
-            yield endpoint, partial(self._owner, endpoint)
-
-    @staticmethod
-    def _listen(
-        informers: Informers,
-        endpoint: Endpoint,
-        listener: Callable[[Raw | None, Raw | None], None],
-    ) -> Informer:
-        informer = informers.of(endpoint)
-        informer.listen(listener)
-        return informer
-
-    def _namespace(self, old: Raw | None, new: Raw | None) -> None:
+    def _on_namespace(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {}).name
         labels = None if new is None else new["metadata"].get("labels", {})
         if self._fleet.namespaces.get(name) == labels:
@@ -78,19 +70,19 @@ class ClusterFacts:
             del self._fleet.namespaces[name]
         else:
             self._fleet.namespaces[name] = labels
-            self._sleepers.wake()
+            self._waiting.wake()
 
-    def _volume_claim(self, old: Raw | None, new: Raw | None) -> None:
+    def _on_volume_claim(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {})
         before = self._fleet.volumes.claims.pop(name, None)
         after = None if new is None else decode(new, PersistentVolumeClaim)
         if after is not None:
             self._fleet.volumes.claims[name] = after
-        self._sleepers.wake_for(volume_claim_key(*name))
-        if before is not None and after is not None and _is_released(before, after):
-            self._sleepers.wake()
+        self._waiting.wake_for_claim(volume_claim_key(*name))
+        if before is not None and after is not None and _frees_other_nodes(before, after):
+            self._waiting.wake()
 
-    def _volume(self, old: Raw | None, new: Raw | None) -> None:
+    def _on_volume(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {}).name
         before = self._fleet.volumes.volumes.pop(name, None)
         if new is None:
@@ -98,14 +90,14 @@ class ClusterFacts:
         volume = self._fleet.volumes.volumes[name] = decode(new, PersistentVolume)
         claim = volume.spec.claim_ref
         if claim is not None:
-            self._sleepers.wake_for(volume_claim_key(claim.namespace, claim.name))
-        if before is not None and _reach(before) != _reach(volume):
-            self._sleepers.wake()
+            self._waiting.wake_for_claim(volume_claim_key(claim.namespace, claim.name))
+        if before is not None and _node_fields(before) != _node_fields(volume):
+            self._waiting.wake()
         kind = volume.spec.storage_class_name or ""
         if claim is None and before != volume and kind in self._fleet.volumes.waiting_classes:
             self._wake_unbound(kind)
 
-    def _storage_class(self, old: Raw | None, new: Raw | None) -> None:
+    def _on_storage_class(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {}).name
         volumes = self._fleet.volumes
         before = volumes.waiting_classes.pop(name, None)
@@ -115,12 +107,12 @@ class ClusterFacts:
             self._wake_unbound(name)
 
     def _wake_unbound(self, storage_class: str) -> None:
-        self._sleepers.wake()
+        self._waiting.wake()
         for key in self._fleet.volumes.unbound(storage_class):
-            self._sleepers.wake_for(volume_claim_key(*key))
+            self._waiting.wake_for_claim(volume_claim_key(*key))
 
-    def _owner(self, endpoint: Endpoint, old: Raw | None, new: Raw | None) -> None:
-        """How pods are spread by default is a matter of scores: nobody waits for it."""
+    def _on_owner(self, endpoint: Endpoint, old: Raw | None, new: Raw | None) -> None:
+        """Store a selector. It affects only scores, so that no pod waits for a change of it."""
         namespace, name = name_of(new or old or {})
         if new is None:
             self._fleet.owners.drop(endpoint.kind, namespace, name)
@@ -133,7 +125,7 @@ class ClusterFacts:
 
 
 def waiting_class(storage_class: Raw) -> WaitingClass:
-    """What a StorageClass says of claims that are bound when a pod uses them."""
+    """Return a StorageClass whose claims are bound when a pod uses them."""
     terms = [
         tuple((each["key"], frozenset(each["values"])) for each in term)
         for term in (
@@ -144,12 +136,13 @@ def waiting_class(storage_class: Raw) -> WaitingClass:
     return WaitingClass(storage_class.get("provisioner") != _NO_PROVISIONER, tuple(terms))
 
 
-def _reach(volume: PersistentVolume) -> tuple[object, ...]:
+def _node_fields(volume: PersistentVolume) -> tuple[object, ...]:
+    """Return the fields of a volume that decide from which nodes it can be used."""
     return volume.metadata.labels, volume.spec.node_affinity
 
 
-def _is_released(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> bool:
-    """Whether pods for other nodes no longer have to wait for a volume that is being made."""
+def _frees_other_nodes(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> bool:
+    """Return whether pods for other nodes need not wait for a volume any longer."""
     is_bound = bool(after.spec.volume_name) and not before.spec.volume_name
     chosen = before.metadata.annotations.get(SELECTED_NODE)
     annotations = after.metadata.annotations

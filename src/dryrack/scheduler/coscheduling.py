@@ -1,8 +1,8 @@
 """
 The status of the coscheduling plugin's PodGroups: a phase, and counts of their pods.
 
-It is kept as the controller of that plugin keeps it, so that whoever looks at a PodGroup sees the
-same with this scheduler alone. Whoever runs that controller too finds nothing left to write.
+The status is the one that the controller of the plugin writes, so that a PodGroup looks the same
+without that controller. If the controller runs, too, it finds nothing to write.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-# Pods of a group change together; one write is enough for all of them.
-_TOGETHER_SECONDS = 0.5
+# Pods of a group change at about the same time; one write is enough for all of them.
+_BATCH_SECONDS = 0.5
 
 
 class CoschedulingStatuses:
-    """Watches pods that name such a group; `run` writes."""
+    """Watches pods that name such a group; `run` writes the statuses."""
 
     def __init__(self, client: Client, clock: Timekeeper, pods: Informer) -> None:
         self._client = client
@@ -44,16 +44,18 @@ class CoschedulingStatuses:
         self._members = pods.index("coscheduling pod group", _group_keys)
         pods.listen(self._on_pod)
 
-    def seen(self, key: GangKey) -> None:
-        """The group is there, or has changed."""
+    def on_group(self, key: GangKey) -> None:
+        """Queue a group that was added or changed."""
         if key.dialect is Dialect.COSCHEDULING:
-            self._queue.add_after(Name(key.namespace, key.name), _TOGETHER_SECONDS)
+            self._queue.add_after(Name(key.namespace, key.name), _BATCH_SECONDS)
 
     async def run(self, groups: GroupObjects) -> None:
         while True:
             name = await self._queue.take()
             try:
-                await self._write(groups.object(GangKey(Dialect.COSCHEDULING, *name)))
+                group = groups.find_object(GangKey(Dialect.COSCHEDULING, *name))
+                if group is not None:
+                    await self._write(group)
             except (ApiError, TransportError) as error:
                 _logger.info("status of podgroup %s: %s", "/".join(name), error)
                 self._queue.retry(name)
@@ -62,9 +64,7 @@ class CoschedulingStatuses:
             finally:
                 self._queue.done(name)
 
-    async def _write(self, group: Raw | None) -> None:
-        if group is None:
-            return
+    async def _write(self, group: Raw) -> None:
         pods = self._members.get("/".join(name_of(group)))
         status = coscheduling_status(group, pods, now=timestamp(self._clock.now()))
         if status != group.get("status", {}):
@@ -77,11 +77,11 @@ class CoschedulingStatuses:
             return
         for pod in (old, new):
             for key in _group_keys(pod) if pod is not None else ():
-                self._queue.add_after(Name(*key.split("/")), _TOGETHER_SECONDS)
+                self._queue.add_after(Name(*key.split("/")), _BATCH_SECONDS)
 
 
 def coscheduling_status(group: Raw, pods: Sequence[Raw], *, now: str) -> Raw:
-    """The status of a group with these pods."""
+    """Return the status of a group with these pods."""
     minimum = group["spec"].get("minMember", 0)
     before = group.get("status", {})
     phases = [_phase(pod) for pod in pods]
@@ -105,17 +105,16 @@ def coscheduling_status(group: Raw, pods: Sequence[Raw], *, now: str) -> Raw:
     began = before.get("scheduleStartTime") or (now if phase != "Pending" else None)
     if began:
         status["scheduleStartTime"] = began
-    occupied = before.get("occupiedBy") or _owners(pods)
-    if occupied and phase != "Pending":
-        status["occupiedBy"] = occupied
+    occupied_by = before.get("occupiedBy")
+    if not occupied_by and pods:
+        # The owners of the first pod.
+        metadata = pods[0]["metadata"]
+        references = metadata.get("ownerReferences", ())
+        namespace = metadata["namespace"]
+        occupied_by = ",".join(sorted(f"{namespace}/{each['name']}" for each in references))
+    if occupied_by and phase != "Pending":
+        status["occupiedBy"] = occupied_by
     return status
-
-
-def _owners(pods: Sequence[Raw]) -> str:
-    """Who made the pods, by the first of them."""
-    references = pods[0]["metadata"].get("ownerReferences", ()) if pods else ()
-    namespace = pods[0]["metadata"]["namespace"] if pods else ""
-    return ",".join(sorted(f"{namespace}/{each['name']}" for each in references))
 
 
 def _group_keys(pod: Raw) -> Sequence[str]:

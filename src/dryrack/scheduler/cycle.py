@@ -1,10 +1,10 @@
 """
-The cycle of the plain scheduler: one pod at a time is decided, many are written at once.
+The scheduling cycle: decide about one pod or gang at a time, and write many decisions at once.
 
-A decision is made on one state of the cluster, and its promises are in the books before the next
-one begins. What it takes to come to one may be long: that is done in turns, between other work,
-each of which begins with the cluster as it is (see `placement.decide`); for a long search the pod
-steps aside (see `searches`). What cannot be placed waits until something changes that could help.
+Each decision is made on one state of the cache, which shows the decision before the next one
+begins. A decision that takes long is made in steps, with other work in between; each step begins
+with the cluster as it is then (see `placement.decide`). For a long search for devices the pod lets
+other pods go first (see `searches`). A pod that fits nowhere waits until a change could help it.
 """
 
 from __future__ import annotations
@@ -35,23 +35,27 @@ from dryrack.placement import (
     place_on,
 )
 from dryrack.scheduler.binding import REFUSALS, Binder, OvertakenError
+from dryrack.scheduler.binding_cycle import BindingCycle, Decision
 from dryrack.scheduler.claims import UnusableClaimError
 from dryrack.scheduler.claims.binding_conditions import BindingConditions
-from dryrack.scheduler.claims.stale_claims import free, in_the_way, let_go
+from dryrack.scheduler.claims.stale_claims import (
+    find_stale_claim,
+    release_claim,
+    release_stale_claim,
+)
 from dryrack.scheduler.claims.volume_binding import VolumeBinding
-from dryrack.scheduler.cluster_view import View, helped_by_changes
-from dryrack.scheduler.commits import Commits, Decided
 from dryrack.scheduler.coscheduling import CoschedulingStatuses
-from dryrack.scheduler.demands import Demands, Waiting, demands
+from dryrack.scheduler.demands import Demands, Waiting, collect_demands
 from dryrack.scheduler.gang_cycle import GangCycle
 from dryrack.scheduler.gang_table import GangTable
 from dryrack.scheduler.group_objects import GroupObjects
 from dryrack.scheduler.metering import GangMeter, Result, SchedulingMeter
 from dryrack.scheduler.plan_watermark import PlanWatermark
-from dryrack.scheduler.post_filter import Help, PostFilter
+from dryrack.scheduler.post_filter import PostFilter, PostFilterResult
 from dryrack.scheduler.preemption import Evictions
 from dryrack.scheduler.queue import Rank, SchedulingQueue, Unit
-from dryrack.scheduler.reporting import Reporter, UntoldError, scheduler_of
+from dryrack.scheduler.reporting import Reporter, ReportError, scheduler_of
+from dryrack.scheduler.scheduler_cache import SchedulerCache, find_helpful_changes
 from dryrack.scheduler.searches import LongSearches
 from dryrack.scheduler.settings import SchedulerSettings
 
@@ -64,17 +68,18 @@ if TYPE_CHECKING:
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.placement import Profile
 
-_Decision = tuple[Raw, Demands | Waiting, Placed | Unplaced | None]
+_Attempt = tuple[Raw, Demands | Waiting, Placed | Unplaced | None]
 
 _logger = logging.getLogger(__name__)
 
-_ASK_AGAIN_SECONDS = 1.0
-# Writes in flight: enough to hide the time each of them waits, few enough to be undone quickly.
+_RETRY_SECONDS = 1.0
+# The number of decisions that are written at a time: enough to hide the latency of each write, few
+# enough to be undone quickly.
 BINDINGS_MAX = 32
 
 
 class Scheduler:
-    """An engine: built, then run until it is cancelled."""
+    """Schedules pods and gangs until `run` is cancelled."""
 
     def __init__(
         self,
@@ -88,74 +93,76 @@ class Scheduler:
         metrics: Registry | None = None,
     ) -> None:
         """
-        `informers` are somebody else's, who runs them; else it has its own.
+        Build it, with its own informers unless the caller shares and runs some.
 
-        `allocator` hands devices out, if not as the reference release does. What is done is
-        counted in `metrics`.
+        `allocator` replaces the one of the reference release.
         """
         settings = settings or SchedulerSettings()
         self._client = client
         self._clock = clock
-        self._meter, self._gang_meter = SchedulingMeter(clock, metrics), GangMeter(clock, metrics)
+        self._meter = SchedulingMeter(clock, metrics)
+        self._gang_meter = GangMeter(clock, metrics)
         self._profiles = settings.profiles
         self._reporter = Reporter(client, clock, chance, names=self._profiles, meter=self._meter)
         binder = self._binder = Binder(client, clock)
-        self._own = None if informers else Informers(client, clock=clock, chance=chance)
         self._queue: SchedulingQueue[Unit] = SchedulingQueue(
             clock, self._rank_of, settings.backoff_seconds
         )
-        self._meter.read_queue(self._pending)
+        self._meter.read_queue(self._count_pending)
         self._slots = asyncio.Semaphore(BINDINGS_MAX)
         self._deciding = asyncio.Lock()
-        self._buggy: set[Unit] = set()
+        self._failing: set[Unit] = set()
         """Pods and gangs whose last attempt ended in an unexpected exception."""
         self._searches = LongSearches(self._queue.add)
-        reading = informers or self._own
-        assert reading is not None, "without shared readings, the scheduler has its own"
-        self._view = View(reading, allocator or LiveAllocator(chance=chance), self._queue)
-        self._queue.on_flush = self._view.refresh
-        self._view.cluster.fleet.volumes.are_stored = True
-        self._commits = Commits(
-            self._view,
+        self._own_informers = None if informers else Informers(client, clock=clock, chance=chance)
+        informers = informers or self._own_informers
+        assert informers is not None, "a scheduler without shared informers has its own"
+        self._cache = SchedulerCache(
+            informers, allocator or LiveAllocator(chance=chance), self._queue
+        )
+        self._queue.on_flush = self._cache.forget_refusals
+        self._cache.cluster.fleet.volumes.are_stored = True
+        self._binding_cycle = BindingCycle(
+            self._cache,
             binder,
             clock=clock,
             reporter=self._reporter,
-            conditions=BindingConditions(self._view.claims, clock),
-            volumes=VolumeBinding(client, reading, self._view.cluster.fleet, clock),
+            conditions=BindingConditions(self._cache.claims, clock),
+            volumes=VolumeBinding(client, informers, self._cache.cluster.fleet, clock),
             slots=self._slots,
-            group_of=lambda pod: self._groups.of_pod(pod),
+            group_of=lambda pod: self._groups.find_for_pod(pod),
             binding_timeout_of=lambda pod: settings.binding_timeout_seconds(scheduler_of(pod)),
         )
-        self._build_gangs(reading, settings)
-        self._view.pods.listen(self._pod_changed)
+        self._build_gangs(informers, settings)
+        self._cache.pods.listen(self._on_pod)
 
     def _build_gangs(self, informers: Informers, settings: SchedulerSettings) -> None:
-        """All that has to do with gangs, and with those who make way."""
+        """Build the parts for gangs and for preemption."""
         client = self._client
         clock = self._clock
-        self._table = GangTable(clock, self._reads_gang)
-        self._coscheduling = CoschedulingStatuses(client, clock, self._view.pods)
+        self._table = GangTable(clock, self._is_gang_enabled)
+        self._coscheduling = CoschedulingStatuses(client, clock, self._cache.pods)
         self._groups = GroupObjects(
             client,
             clock=clock,
             informers=informers,
-            changed=self._definition_changed,
-            seen=self._coscheduling.seen,
+            on_definition=self._on_definition,
+            on_object=self._coscheduling.on_group,
         )
         self._table.definitions = self._groups.definitions
         self._watermark = PlanWatermark(
-            client, clock, settings.plans_lease, self._table.oldest_open
+            client, clock, settings.plans_lease, self._table.oldest_open_plan
         )
-        evictions = Evictions(client, clock, self._view, self._reporter)
-        self._post_filter = PostFilter(self._view, self._table, evictions, clock)
+        evictions = Evictions(client, clock, self._cache, self._reporter)
+        self._post_filter = PostFilter(self._cache, self._table, evictions, clock)
         self._gangs = GangCycle(
             self._table,
-            self._view,
+            self._cache,
             groups=self._groups,
             client=client,
             clock=clock,
             binder=self._binder,
-            commits=self._commits,
+            binding_cycle=self._binding_cycle,
             queue=self._queue,
             searches=self._searches,
             reporter=self._reporter,
@@ -168,27 +175,30 @@ class Scheduler:
 
     async def run(self) -> None:
         if await self._serves_taint_rules():
-            self._view.follow_taint_rules()
+            self._cache.watch_taint_rules()
         async with asyncio.TaskGroup() as group:
-            if self._own is not None:
-                group.create_task(self._own.run(), name="scheduler informers")
-            for informer in self._view.reads:
+            if self._own_informers is not None:
+                group.create_task(self._own_informers.run(), name="scheduler informers")
+            for informer in self._cache.informers:
                 await informer.synced.wait()
-            await self._groups.known()
+            await self._groups.wait_until_known()
             group.create_task(self._searches.run(), name="scheduler searches")
             group.create_task(self._watermark.run(), name="gang plans")
             group.create_task(self._coscheduling.run(self._groups), name="podgroup statuses")
-            await self._serve(group)
+            while True:
+                unit = await self._queue.take()
+                await self._slots.acquire()
+                group.create_task(self._attempt(unit), name=f"schedule {_describe(unit)}")
 
     def lacking(self) -> tuple[str, ...]:
-        """What it reads is in the shared caches, all of it."""
+        """Return no kinds: everything that the scheduler reads is in the shared informers."""
         return ()
 
     async def _serves_taint_rules(self) -> bool:
         """
-        Where they are no part of the API, no device has a taint by one.
+        Return whether the API serves DeviceTaintRules; retry until the server answers.
 
-        Who waits for a kind that there is not waits for ever, so it is asked until that is known.
+        An informer for a kind that is not served would never be synced.
         """
         while True:
             try:
@@ -199,150 +209,118 @@ class Scheduler:
                 _logger.warning("taint rules: %s; assumed to be served", error)
             except (ApiError, TransportError) as error:
                 _logger.info("taint rules: %s; asked again", error)
-                await sleep(self._clock, _ASK_AGAIN_SECONDS)
+                await sleep(self._clock, _RETRY_SECONDS)
                 continue
             return True
 
-    async def _serve(self, group: asyncio.TaskGroup) -> None:
-        while True:
-            unit = await self._queue.take()
-            await self._slots.acquire()
-            group.create_task(self._attempt(unit), name=f"schedule {_shown(unit)}")
-
     async def _attempt(self, unit: Unit) -> None:
-        pods = self._table.pending(unit) if isinstance(unit, GangKey) else (unit,)
+        """Make one attempt for a unit from the queue; return the unit to it if that fails."""
+        pods = self._table.pending_members(unit) if isinstance(unit, GangKey) else (unit,)
         for pod in pods:
-            self._meter.began(pod)
+            self._meter.start_attempt(pod)
         try:
             if isinstance(unit, GangKey):
                 await self._gangs.schedule(unit)
             else:
-                await self._schedule(unit)
+                await self._schedule_pod(unit)
         except (ApiError, TransportError, OvertakenError, UnusableClaimError) as error:
-            _logger.info("%s: %s; retrying", _shown(unit), error)
+            _logger.info("%s: %s; retrying", _describe(unit), error)
             for pod in pods:
-                self._meter.ended(pod, Result.ERROR)
+                self._meter.finish_attempt(pod, Result.ERROR)
             if isinstance(unit, GangKey):
-                self._gang_meter.ended(unit, Result.ERROR)
+                self._gang_meter.finish_attempt(unit, Result.ERROR)
             if isinstance(error, REFUSALS):
-                await self._failed(pods, f"{_shown(unit)} could not be bound: {error}")
+                message = f"{_describe(unit)} could not be bound: {error}"
+                await self._report_error(pods, message)
             self._queue.retry(unit)
-        except UntoldError as error:
-            _logger.info("%s: the condition or event was not written: %s", _shown(unit), error)
+        except ReportError as error:
+            _logger.info("%s: the condition or event was not written: %s", _describe(unit), error)
             self._queue.retry_backed_off(unit)
         except Exception as error:
             component = current_component()
             if component is None:
                 raise
             # One pod that cannot be decided must not stop the scheduler for all the others.
-            component.fail_for(_shown(unit), error)
-            self._buggy.add(unit)
+            component.fail_for(_describe(unit), error)
+            self._failing.add(unit)
             for pod in pods:
-                self._meter.ended(pod, Result.ERROR)
-            await self._failed(pods, f"internal error of the scheduler: {type(error).__name__}")
+                self._meter.finish_attempt(pod, Result.ERROR)
+            message = f"internal error of the scheduler: {type(error).__name__}"
+            await self._report_error(pods, message)
             self._queue.retry_backed_off(unit)
         else:
             self._queue.forget(unit)
-            if unit in self._buggy and (component := current_component()) is not None:
-                self._buggy.discard(unit)
-                component.recover(_shown(unit))
+            if unit in self._failing and (component := current_component()) is not None:
+                self._failing.discard(unit)
+                component.recover(_describe(unit))
         finally:
             for pod in pods:
-                self._meter.left(pod)
+                self._meter.end_attempt(pod)
             self._queue.done(unit)
             self._slots.release()
 
-    async def _failed(self, pods: Sequence[Name], message: str) -> None:
+    async def _report_error(self, pods: Sequence[Name], message: str) -> None:
         """Report an error of the scheduler or the server to pods, if the server accepts that."""
         try:
-            for raw in (self._view.pods.get(*name) for name in pods):
-                if raw is not None and self._is_ours(raw):
-                    await self._reporter.failed(raw, message)
-        except UntoldError as error:
+            for raw in (self._cache.pods.get(*name) for name in pods):
+                if raw is not None and self._is_schedulable(raw):
+                    await self._reporter.report_error(raw, message)
+        except ReportError as error:
             _logger.info("%s; the condition or event was not written: %s", message, error)
 
-    async def _schedule(self, name: Name) -> None:
+    async def _schedule_pod(self, name: Name) -> None:
+        """Decide about a pod, then assume, reserve, and bind, or report why the pod waits."""
         async with self._deciding:
-            decision = await self._decision(name)
-        if decision is None:
+            attempt = await self._decide(name)
+        if attempt is None:
             return
-        # Whatever stands in the books because of it does so before anything is awaited.
-        raw, wanted, outcome = decision
+        # The cache shows the decision before anything is awaited: see the steps of `BindingCycle`.
+        raw, wanted, outcome = attempt
         if isinstance(wanted, Waiting):
             if wanted.claim:
-                self._queue.park_for(name, wanted.claim)
-            # One that has yet to be made is told by a change of the pod.
+                self._queue.park_until_claim(name, wanted.claim)
+            # If a claim has yet to be created, the pod changes once that is done.
             if wanted.message:
-                await self._let_go(raw)
+                await self._release_claims(raw)
                 if not wanted.is_gated:
-                    await self._refuse(raw, wanted.message)
+                    await self._report_unschedulable(raw, wanted.message)
         elif isinstance(outcome, Placed):
+            occupant = Occupant.of(wanted.pod, amounts=outcome.amounts)
+            decision = Decision(raw, wanted, outcome.node, occupant, outcome.given)
             try:
-                await self._commits.carry_out([_decided(raw, wanted, outcome)])
-                self._post_filter.done(name)
+                await self._binding_cycle.run([decision])
+                self._post_filter.forget(name)
             except UnusableClaimError as error:
-                await self._reporter.failed(raw, error.report)
+                await self._reporter.report_error(raw, error.report)
                 raise
         elif outcome is not None:
-            await self._unplaced(raw, wanted, outcome)
+            await self._handle_refusal(raw, wanted, outcome)
 
-    async def _unplaced(self, raw: Raw, wanted: Demands, outcome: Unplaced) -> None:
-        """A pod that fits nowhere waits; others may have to go for it."""
-        name = name_of(raw)
-        stale = in_the_way(wanted, outcome)
-        profile = self._profiles[scheduler_of(raw)]
-        rank = self._rank_of(name)
-        found = Help()
-        if not stale:
-            found = self._post_filter.for_pod(name, wanted, rank, profile=profile, refused=outcome)
-        self._queue.park(name, helped_by_changes([raw], outcome))
-        self._view.hope(name, [raw])
-        if stale:
-            await free(stale, wanted.pod, view=self._view, binder=self._binder)
-        if found.preemption is not None:
-            await self._post_filter.evict(name, found.preemption, (raw,))
-        if outcome.is_error:
-            await self._reporter.failed(raw, outcome.message)
-        else:
-            await self._refuse(raw, found.beside(outcome.message))
-
-    async def _let_go(self, raw: Raw) -> None:
-        """
-        What an attempt that ended in the middle has left reserved for a pod that cannot be placed.
-
-        A claim that is being deleted waits for the pod, which waits for it to go.
-        """
-        uid = raw["metadata"]["uid"]
-        held = self._view.held_for(decode(raw, Pod), uid)
-        if held and await self._binder.is_unbound(raw):
-            for claim in held:
-                await let_go(claim, [uid], view=self._view, binder=self._binder)
-
-    async def _decision(self, name: Name) -> _Decision | None:
-        """What is to become of the pod; nothing yet, if that takes a long search."""
+    async def _decide(self, name: Name) -> _Attempt | None:
+        """Return the pod with its claims and its node; None if there is nothing to do yet."""
         while True:
-            raw = self._view.pods.get(*name)
-            if raw is None or not self._is_ours(raw) or name in self._commits.in_hand:
+            raw = self._cache.pods.get(*name)
+            if raw is None or not self._is_schedulable(raw) or name in self._binding_cycle.pods:
                 return None
-            gang = self._table.of(name)
+            gang = self._table.find_gang(name)
             if isinstance(gang, Flaw):
                 return raw, Waiting(message=gang.message), None
-            if gang is not None and gang not in self._table.whole:
+            if gang is not None and gang not in self._table.complete:
                 self._queue.add(gang)
                 return None
-            wanted = demands(decode(raw, Pod), self._view)
+            wanted = collect_demands(decode(raw, Pod), self._cache)
             if isinstance(wanted, Waiting):
                 return raw, wanted, None
             profile = self._profiles[scheduler_of(raw)]
-            self._post_filter.begin(name, self._rank_of(name), (raw,), profile)
-            outcome = self._on_nominated_node(name, wanted, profile) or decide(
+            self._post_filter.begin_attempt(name, self._rank_of(name), (raw,), profile)
+            outcome = self._place_on_nominated_node(name, wanted, profile) or decide(
                 wanted.pod,
                 wanted.unallocated,
                 wanted.allocated,
-                self._view.cluster,
+                self._cache.cluster,
                 extended=wanted.extended,
                 profile=profile,
-                searches_left=self._searches.left(name),
+                searches_left=self._searches.searches_left(name),
             )
             if not isinstance(outcome, Unfinished):
                 self._searches.forget(name)
@@ -352,97 +330,127 @@ class Scheduler:
                 return None
             await asyncio.sleep(0)
 
-    def _on_nominated_node(self, name: Name, wanted: Demands, profile: Profile) -> Placed | None:
-        """Return the pod on the node where others made way for it, if it fits there by now."""
-        node = self._post_filter.nominated(name).get(name)
-        if node is None or self._view.cluster.fleet.get(node) is None:
+    def _place_on_nominated_node(
+        self, name: Name, wanted: Demands, profile: Profile
+    ) -> Placed | None:
+        """Return the pod on the node that preemption freed for it, if it fits there by now."""
+        node = self._post_filter.nominated_nodes(name).get(name)
+        if node is None or self._cache.cluster.fleet.get(node) is None:
             return None
         outcome = place_on(
             node,
             wanted.pod,
             wanted.unallocated,
             wanted.allocated,
-            self._view.cluster,
+            self._cache.cluster,
             extended=wanted.extended,
             profile=profile,
         )
         return outcome if isinstance(outcome, Placed) else None
 
-    async def _refuse(self, pod: Raw, message: str) -> None:
+    async def _handle_refusal(self, raw: Raw, wanted: Demands, outcome: Unplaced) -> None:
+        """Park a pod that fits nowhere, after it freed its stale claim or preempted others."""
+        name = name_of(raw)
+        stale = find_stale_claim(wanted, outcome)
+        profile = self._profiles[scheduler_of(raw)]
+        rank = self._rank_of(name)
+        result = PostFilterResult()
+        if not stale:
+            result = self._post_filter.run_for_pod(
+                name, wanted, rank, profile=profile, refused=outcome
+            )
+        self._queue.park(name, find_helpful_changes([raw], outcome))
+        self._cache.park_until_pod(name, [raw])
+        if stale:
+            await release_stale_claim(stale, wanted.pod, cache=self._cache, binder=self._binder)
+        if result.preemption is not None:
+            await self._post_filter.evict(name, result.preemption, (raw,))
+        if outcome.is_error:
+            await self._reporter.report_error(raw, outcome.message)
+        else:
+            await self._report_unschedulable(raw, result.add_to(outcome.message))
+
+    async def _release_claims(self, raw: Raw) -> None:
+        """
+        Release claims that an interrupted attempt has reserved for a pod that is not placed now.
+
+        Otherwise a claim that is being deleted and the pod would wait for each other.
+        """
+        uid = raw["metadata"]["uid"]
+        reserved = self._cache.claims_reserved_for(decode(raw, Pod), uid)
+        if reserved and await self._binder.is_unbound(raw):
+            for claim in reserved:
+                await release_claim(claim, [uid], cache=self._cache, binder=self._binder)
+
+    async def _report_unschedulable(self, pod: Raw, message: str) -> None:
         name = name_of(pod)
-        nominated = self._post_filter.nominated(name).get(name, "")
-        await self._reporter.refused(pod, message, nominated)
+        node = self._post_filter.nominated_nodes(name).get(name, "")
+        await self._reporter.report_unschedulable(pod, message, node)
 
-    def _is_ours(self, pod: Raw) -> bool:
-        return self._reporter.speaks_for(pod) and _is_schedulable(pod)
+    def _is_schedulable(self, pod: Raw) -> bool:
+        """Return whether this scheduler has to find a node for the pod now."""
+        spec = pod["spec"]
+        is_placed = spec.get("nodeName") or "deletionTimestamp" in pod["metadata"]
+        is_ready = not (is_placed or spec.get("schedulingGates"))
+        return is_ready and self._reporter.is_responsible_for(pod)
 
-    def _pending(self) -> dict[str, int]:
-        """How many wait, by queue; a pod with gates is in none."""
-        pods = filter(self._reporter.speaks_for, self._view.pods.all())
+    def _count_pending(self) -> dict[str, int]:
+        """Return the number of waiting pods by queue; a pod with gates is in none of the queues."""
+        pods = filter(self._reporter.is_responsible_for, self._cache.pods.all())
         gated = sum("schedulingGates" in pod["spec"] for pod in pods)
-        return {**self._queue.counts(self._size), "gated": gated}
 
-    def _size(self, unit: Unit) -> int:
-        return len(self._table.pending(unit)) if isinstance(unit, GangKey) else 1
+        def count_pods(unit: Unit) -> int:
+            return len(self._table.pending_members(unit)) if isinstance(unit, GangKey) else 1
 
-    def _pod_changed(self, old: Raw | None, new: Raw | None) -> None:
+        return {**self._queue.counts(count_pods), "gated": gated}
+
+    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {})
-        gangs = self._table.change(old, new)
-        if new is None or not self._is_ours(new):
+        gangs = self._table.update(old, new)
+        if new is None or not self._is_schedulable(new):
             self._queue.drop(name)
             self._searches.forget(name)
-            self._meter.gone(name)
-            self._post_filter.done(name)
-        elif old is None or _asks(old) != _asks(new):
-            self._meter.queued(name, scheduler_of(new))
-            if self._table.is_alone(name):
+            self._meter.remove(name)
+            self._post_filter.forget(name)
+        elif old is None or _scheduling_fields(old) != _scheduling_fields(new):
+            self._meter.add(name, scheduler_of(new))
+            if self._table.is_scheduled_alone(name):
                 self._queue.add(name)
-        if old is None or new is None or _counts(old) != _counts(new):
+        if old is None or new is None or _gang_fields(old) != _gang_fields(new):
             for gang in gangs:
-                self._gangs.changed(gang)
+                self._gangs.on_change(gang)
 
-    def _reads_gang(self, pod: Raw, said: Membership | Flaw) -> bool:
-        """Whether what a pod says about its gang counts, as its profile has it."""
+    def _is_gang_enabled(self, pod: Raw, membership: Membership | Flaw) -> bool:
+        """Return whether the profile of a pod has the plugin that schedules its gang."""
         profile = self._profiles.get(scheduler_of(pod))
-        is_native = isinstance(said, Membership) and said.key.dialect in NATIVE_DIALECTS
+        is_native = isinstance(membership, Membership) and membership.key.dialect in NATIVE_DIALECTS
         plugin = "GangScheduling" if is_native else "Coscheduling"
         return profile is None or profile.has(plugin)
 
-    def _definition_changed(self, definition: GangKey) -> None:
-        for key in self._table.keys(definition):
-            self._gangs.changed(key)
+    def _on_definition(self, definition: GangKey) -> None:
+        for key in self._table.find_gangs(definition):
+            self._gangs.on_change(key)
 
     def _rank_of(self, unit: Unit) -> Rank:
         if isinstance(unit, GangKey):
             return self._table.rank(unit)
-        pod = self._view.pods.get(*unit)
+        pod = self._cache.pods.get(*unit)
         if pod is None:
             return Rank(0, "")
         return Rank(pod["spec"].get("priority", 0), pod["metadata"]["creationTimestamp"])
 
 
-def _shown(unit: Unit) -> str:
+def _describe(unit: Unit) -> str:
     return str(unit) if isinstance(unit, GangKey) else f"pod {'/'.join(unit)}"
 
 
-def _decided(raw: Raw, wanted: Demands, placed: Placed) -> Decided:
-    occupant = Occupant.of(wanted.pod, amounts=placed.amounts)
-    return Decided(raw, wanted, placed.node, occupant, placed.given)
-
-
-def _is_schedulable(pod: Raw) -> bool:
-    spec = pod["spec"]
-    is_placed = spec.get("nodeName") or "deletionTimestamp" in pod["metadata"]
-    return not (is_placed or spec.get("schedulingGates"))
-
-
-def _asks(pod: Raw) -> tuple[Any, ...]:
-    """What about a pod decides where it goes; its other changes are our own refusals."""
+def _scheduling_fields(pod: Raw) -> tuple[Any, ...]:
+    """Return the fields of a pod that decide its node; other changes are our own reports."""
     status = pod.get("status", {})
     return pod["spec"], pod["metadata"].get("labels"), status.get("resourceClaimStatuses")
 
 
-def _counts(pod: Raw) -> tuple[Any, ...]:
-    """What about a pod matters to the others of its gang."""
+def _gang_fields(pod: Raw) -> tuple[Any, ...]:
+    """Return the fields of a pod that matter to the other members of its gang."""
     has_failed = pod.get("status", {}).get("phase") == "Failed"
-    return *_asks(pod), "deletionTimestamp" in pod["metadata"], has_failed
+    return *_scheduling_fields(pod), "deletionTimestamp" in pod["metadata"], has_failed

@@ -1,4 +1,4 @@
-"""What a pod brings to the scheduler: its claims as they are now, or what it still waits for."""
+"""The demands of a pod: its claims as they are now, or the object that it still waits for."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from dryrack.placement import VolumeProblem
 
 
-class Finds(Protocol):
-    """Knows what is in the cluster."""
+class ClaimSource(Protocol):
+    """The part of `SchedulerCache` that is read for the demands of a pod."""
 
     def claim(self, namespace: str, name: str) -> ResourceClaim | None: ...
 
@@ -26,11 +26,11 @@ class Finds(Protocol):
 
     def refusal_by_claim(self, problem: str) -> str: ...
 
-    def is_promised(self, claim: str) -> bool: ...
+    def is_assumed(self, claim: str) -> bool: ...
 
     def extended_resources(self) -> Mapping[str, DeviceClass]: ...
 
-    def made_for(self, pod: str) -> dict[str, Any] | None: ...
+    def find_extended_claim(self, pod: str) -> dict[str, Any] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,61 +40,72 @@ class Demands:
     pod: Pod
     unallocated: tuple[ResourceClaim, ...]
     allocated: tuple[ResourceClaim, ...]
-    # What it asks for beside them by extended resources.
+    # The extended resources that DeviceClasses serve.
     extended: ExtendedResources | None
 
     @property
     def names(self) -> tuple[tuple[str, str], ...]:
-        """Namespace and name of every claim."""
+        """The namespace and name of every claim."""
         claims = (*self.unallocated, *self.allocated)
         return tuple((claim.metadata.namespace, claim.metadata.name) for claim in claims)
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A claim is not to be had; without a name it only has to be made, and that is a moment."""
+    """A claim cannot be used yet; without a name it has yet to be created, within moments."""
 
     claim: str = ""
-    """Namespace and name; see `volume_claim_key` for one of another kind."""
+    """The namespace and name; for a PersistentVolumeClaim see `volume_claim_key`."""
     message: str = ""
     is_gated: bool = False
     """Whether kube-scheduler's PreEnqueue holds the pod back: then nothing is reported."""
 
 
 def volume_claim_key(namespace: str, name: str) -> str:
-    """What stands for a PersistentVolumeClaim among the claims that pods wait for."""
+    """Return the key of a PersistentVolumeClaim among the claims that pods wait for."""
     return f"persistentvolumeclaims/{namespace}/{name}"
 
 
-def demands(pod: Pod, cluster: Finds) -> Demands | Waiting:
-    """The pod's claims, each found; or the first that is not to be had."""
+def collect_demands(pod: Pod, cluster: ClaimSource) -> Demands | Waiting:
+    """Return the pod's claims, or the first claim that cannot be used yet."""
     problem = cluster.volume_problem(pod)
     if problem is not None:
         return Waiting(volume_claim_key(*problem.claim), problem.message)
-    asks_for_extended = bool(asked_for(pod))
-    made = _made_for(pod, cluster) if asks_for_extended else None
     names = [named_claim(pod, reference) for reference in pod.spec.resource_claims]
-    found: dict[str, ResourceClaim] = {}
-    for name in (*names, *(() if made is None else (made,))):
+    needs_extended = bool(asked_for(pod))
+    # An attempt before may have created the claim for extended resources.
+    own = cluster.find_extended_claim(pod.metadata.uid) if needs_extended else None
+    own_name = "" if own is None else str(own["metadata"]["name"])
+    if own_name:
+        names.append(own_name)
+    claims: dict[str, ResourceClaim] = {}
+    for name in names:
         if name is None:
             return Waiting()
         if not name:
             continue
-        claim = _usable(pod, name, cluster)
+        claim = _find_usable_claim(pod, name, cluster)
         if isinstance(claim, Waiting):
             return claim
-        found[name] = claim
-    claims = tuple(found.values())
+        claims[name] = claim
+    extended = None
+    if needs_extended:
+        new_name = f"{pod.metadata.name}-extended-resources"
+        if cluster.claim(pod.metadata.namespace, new_name) is not None:
+            # Another claim has this name; no claim can have a name that ends in a hyphen.
+            new_name = f"{new_name}-"
+        classes = cluster.extended_resources()
+        extended = ExtendedResources.of(pod, classes, name=new_name, made=claims.get(own_name))
     return Demands(
         pod,
-        tuple(claim for claim in claims if claim.status.allocation is None),
-        tuple(claim for claim in claims if claim.status.allocation is not None),
-        _extended(pod, cluster, found.get(made or "")) if asks_for_extended else None,
+        tuple(claim for claim in claims.values() if claim.status.allocation is None),
+        tuple(claim for claim in claims.values() if claim.status.allocation is not None),
+        extended,
     )
 
 
-def _usable(pod: Pod, name: str, cluster: Finds) -> ResourceClaim | Waiting:
-    """Return the claim of that name, or what keeps the pod from using it."""
+def _find_usable_claim(pod: Pod, name: str, cluster: ClaimSource) -> ResourceClaim | Waiting:
+    """Return the claim of that name, or the reason why the pod cannot use it."""
     claim = cluster.claim(pod.metadata.namespace, name)
     full = f"{pod.metadata.namespace}/{name}"
     if claim is None:
@@ -103,21 +114,7 @@ def _usable(pod: Pod, name: str, cluster: Finds) -> ResourceClaim | Waiting:
     if problem:
         is_gated = claim.metadata.deletion_timestamp is not None
         return Waiting(full, problem if is_gated else cluster.refusal_by_claim(problem), is_gated)
-    if cluster.is_promised(full):
-        # Another pod is about to have it allocated, which is known in a moment.
+    if cluster.is_assumed(full):
+        # The decision for another pod allocates the claim; the result is known in a moment.
         return Waiting(full)
     return claim
-
-
-def _made_for(pod: Pod, cluster: Finds) -> str | None:
-    """The claim for extended resources that an attempt before this one has made."""
-    made = cluster.made_for(pod.metadata.uid)
-    return None if made is None else str(made["metadata"]["name"])
-
-
-def _extended(pod: Pod, cluster: Finds, made: ResourceClaim | None) -> ExtendedResources | None:
-    name = f"{pod.metadata.name}-extended-resources"
-    if cluster.claim(pod.metadata.namespace, name) is not None:
-        # Somebody has called a claim so; none can have a name that ends in a hyphen.
-        name = f"{name}-"
-    return ExtendedResources.of(pod, cluster.extended_resources(), name=name, made=made)

@@ -1,12 +1,12 @@
 """
-Gangs as the scheduler knows them: which pods are in which, and how far each has come.
+The members of each gang, and the progress of the gang.
 
-A gang is *whole* from the moment when as many of its members are bound as it needs. From then on
-its other members are pods like any others: they come late, alone, and if bound ones are deleted the
-rest runs on. It is *unfinished* while some members are bound and never enough of them were: that
-is so in the middle of a plan only, and has to end. Both are known from what this scheduler did
-itself, or, after a restart, from the time of the plan by which its pods were bound (see
-`plan_watermark`).
+A gang is *complete* from the moment when as many of its members are bound as it needs. From then on
+its other members are scheduled like any other pods, and it continues to run if bound members are
+deleted. It is *unfinished* while some members are bound and never enough of them were: a plan is
+being written, or was interrupted, and the gang has to be completed or dissolved. The scheduler
+knows both from its own writes, or, after a restart, from the time of the plan by which the pods
+were bound (see `plan_watermark`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _FIELDS = ("schedulingGroup", "workloadRef")
 
 @dataclass(frozen=True, slots=True)
 class GangState:
-    """A gang with its members: those that wait for a node, and those that have one."""
+    """A gang with its pending and its bound members."""
 
     gang: Gang | Flaw
     pending: tuple[Raw, ...]
@@ -58,100 +58,101 @@ class GangState:
 
 @dataclass(slots=True)
 class _Group:
-    """The members of one gang, and what matters about them at every change."""
+    """The members of one gang, with the facts that are updated at every change."""
 
     members: dict[Name, Raw] = field(default_factory=dict)
     bound: set[Name] = field(default_factory=set)
-    # Those that wait for a claim which has yet to be made.
+    # Members that wait for a claim which has yet to be created.
     unready: set[Name] = field(default_factory=set)
-    # As the pods say it.
+    # From the labels of the pods.
     min_count: int | None = None
     grown_at: float = 0.0
-    # Whether it was looked at when none was bound, and how many were at most since.
+    # Whether an attempt was made while no member was bound.
     was_waiting: bool = False
+    # The largest number of bound members so far.
     bound_max: int = 0
 
 
 class GangTable:
-    """Members by gang, kept as pods change."""
+    """The members of each gang, updated as pods change."""
 
     def __init__(
         self,
         clock: Clock,
-        reads: Callable[[Raw, Membership | Flaw], bool],
+        is_enabled: Callable[[Raw, Membership | Flaw], bool],
     ) -> None:
-        """`reads` tells if what a pod says about its gang counts."""
-        self._reads = reads
+        """Build an empty table; `is_enabled` returns whether a pod's profile schedules gangs."""
+        self._is_enabled = is_enabled
         self.definitions: Mapping[GangKey, Definition] = {}
-        self.whole: set[GangKey] = set()
-        # The last of those by which members were bound.
+        self.complete: set[GangKey] = set()
+        # The time of the newest plan by which members were bound.
         self.newest_plan = ""
-        # Since when.
+        # The gangs that are unfinished, with the time since when.
         self.unfinished: dict[GangKey, float] = {}
         self._clock = clock
         self._gang_of: dict[Name, GangKey | Flaw] = {}
         self._groups: dict[GangKey, _Group] = {}
         self._decoded: dict[Name, tuple[Raw, Pod]] = {}
-        # Those that were bound here, until the caches show it.
-        self._arrived: dict[Name, str] = {}
+        # Uids of pods that this scheduler has bound, until the informer shows it.
+        self._newly_bound: dict[Name, str] = {}
 
-    def of(self, name: Name) -> GangKey | Flaw | None:
-        """The gang of a pod, or what is wrong with how the pod says it."""
+    def find_gang(self, name: Name) -> GangKey | Flaw | None:
+        """Return the gang of a pod, or the flaw in the fields that name its gang."""
         return self._gang_of.get(name)
 
-    def is_alone(self, name: Name) -> bool:
-        """Whether a pod is decided by itself: in no gang, or in one that is whole already."""
+    def is_scheduled_alone(self, name: Name) -> bool:
+        """Return whether a pod is in no gang, or in one that is complete already."""
         gang = self._gang_of.get(name)
-        return gang is None or isinstance(gang, Flaw) or gang in self.whole
+        return gang is None or isinstance(gang, Flaw) or gang in self.complete
 
-    def change(self, old: Raw | None, new: Raw | None) -> tuple[GangKey, ...]:
-        """A pod changed; the gangs that this is about."""
+    def update(self, old: Raw | None, new: Raw | None) -> tuple[GangKey, ...]:
+        """Store a change of a pod; return the gangs whose member it was or is."""
         name = name_of(new or old or {})
         before = self._gang_of.get(name)
         if before is None and (new is None or not _may_be_member(new)):
             return ()
-        said = None
-        if new is not None and not _has_left(new):
-            said = membership(self._pod(name, new))
-            if said is not None and not self._reads(new, said):
-                said = None
-        now = said.key if isinstance(said, Membership) else said
-        if now != before or said is None:
+        member_of = None
+        if new is not None and not _has_failed(new):
+            member_of = membership(self._decode(name, new))
+            if member_of is not None and not self._is_enabled(new, member_of):
+                member_of = None
+        now = member_of.key if isinstance(member_of, Membership) else member_of
+        if now != before or member_of is None:
             self._forget(name)
         if now is not None and new is not None:
             self._gang_of[name] = now
-        if isinstance(said, Membership) and new is not None:
-            self._join(name, new, said)
+        if isinstance(member_of, Membership) and new is not None:
+            self._add(name, new, member_of)
         gangs = [each for each in (before, now) if each is not None and not isinstance(each, Flaw)]
         return tuple(dict.fromkeys(gangs))
 
-    def _join(self, name: Name, raw: Raw, said: Membership) -> None:
-        group = self._groups.setdefault(said.key, _Group())
+    def _add(self, name: Name, raw: Raw, member_of: Membership) -> None:
+        group = self._groups.setdefault(member_of.key, _Group())
         if name not in group.members:
             group.grown_at = self._clock.now()
         group.members[name] = raw
-        group.min_count = said.min_count
+        group.min_count = member_of.min_count
         if raw["spec"].get("nodeName"):
-            self._arrived.pop(name, None)
+            self._newly_bound.pop(name, None)
             group.bound.add(name)
             group.bound_max = max(group.bound_max, len(group.bound))
             self.newest_plan = max(self.newest_plan, plan_of(raw))
-        pod = self._pod(name, raw)
+        pod = self._decode(name, raw)
         if any(named_claim(pod, each) is None for each in pod.spec.resource_claims):
             group.unready.add(name)
         else:
             group.unready.discard(name)
 
-    def arrived(self, pod: Raw) -> None:
-        """The pod is bound, whatever the caches show."""
+    def mark_bound(self, pod: Raw) -> None:
+        """Count a pod as bound, before the informer shows it."""
         name = name_of(pod)
         key = self._gang_of.get(name)
         if key is not None and not isinstance(key, Flaw):
-            self._arrived[name] = pod["metadata"]["uid"]
+            self._newly_bound[name] = pod["metadata"]["uid"]
             self._groups[key].bound.add(name)
 
-    def is_complete(self, key: GangKey) -> bool:
-        """Whether as many members are there as the gang needs, and have their claims."""
+    def has_enough_members(self, key: GangKey) -> bool:
+        """Return whether as many members exist as the gang needs, each with its claims."""
         group = self._groups.get(key)
         definition = self.definitions.get(key.definition)
         if group is None:
@@ -160,51 +161,54 @@ class GangTable:
         return minimum is not None and len(group.members) - len(group.unready) >= minimum
 
     def grown_at(self, key: GangKey) -> float:
-        """When the last member came."""
+        """Return when the last member was created."""
         group = self._groups.get(key)
         return 0.0 if group is None else group.grown_at
 
-    def state(self, key: GangKey, leaving: Set[Name] = frozenset()) -> GangState | None:
-        """The gang as it is, where pods that are `leaving` count as gone; None without a member."""
+    def state(self, key: GangKey, victims: Set[Name] = frozenset()) -> GangState | None:
+        """Return the gang, without pods that are preemption victims; None without a member."""
         group = self._groups.get(key)
-        if group is None or group.members.keys() <= leaving:
+        if group is None or group.members.keys() <= victims:
             return None
         pending = []
         bound = []
         for raw in sorted(group.members.values(), key=_age):
-            if name_of(raw) in leaving:
+            name = name_of(raw)
+            if name in victims:
                 continue
-            if self._is_bound(raw):
+            if raw["spec"].get("nodeName") or (
+                self._newly_bound.get(name) == raw["metadata"]["uid"]
+            ):
                 bound.append(raw)
             elif not raw["spec"].get("schedulingGates"):
                 pending.append(raw)
-        pods = {name_of(raw): self._pod(name_of(raw), raw) for raw in (*bound, *pending)}
+        pods = {name_of(raw): self._decode(name_of(raw), raw) for raw in (*bound, *pending)}
         gang = gang_of(key, tuple(pods.values()), self.definitions)
         return GangState(gang, tuple(pending), tuple(bound), pods)
 
-    def pending(self, key: GangKey) -> tuple[Name, ...]:
-        """The members that are on no node."""
+    def pending_members(self, key: GangKey) -> tuple[Name, ...]:
+        """Return the members that are on no node."""
         group = self._groups.get(key)
         return () if group is None else tuple(group.members.keys() - group.bound)
 
     def disruption_group(
-        self, pod: Hashable, leaving: Set[Name] = frozenset()
+        self, pod: Hashable, victims: Set[Name] = frozenset()
     ) -> DisruptionGroup | None:
         """
-        Who goes with a pod that makes way; nobody, if it may go by itself.
+        Return the pods that are preempted together with a pod; None if it may go by itself.
 
-        A native group says so itself. Pods that are `leaving` count as gone.
+        Pods that are victims already do not count.
         """
         key = self._gang_of.get(pod) if isinstance(pod, Name) else None
-        if key is None or isinstance(key, Flaw) or pod in leaving:
+        if key is None or isinstance(key, Flaw) or pod in victims:
             return None
         group = self._groups[key]
         definition = self.definitions.get(key.definition)
-        members = group.members.keys() - leaving if leaving else group.members
+        members = group.members.keys() - victims if victims else group.members
         return disruption_group(key, members, group.min_count, definition)
 
     def rank(self, key: GangKey) -> Rank:
-        """As a gang comes in the queue; see `placement.Gang` for its priority and age."""
+        """Return the rank of a gang in the queue; see `placement.Gang` for priority and age."""
         members = self._groups.get(key, _Group()).members.values()
         definition = self.definitions.get(key.definition)
         priority = min((raw["spec"].get("priority", 0) for raw in members), default=0)
@@ -215,58 +219,55 @@ class GangTable:
         starves_at = seconds_of(created) + STARVATION_SECONDS if created else None
         return Rank(priority, created, starves_at)
 
-    def keys(self, definition: GangKey) -> tuple[GangKey, ...]:
-        """The gangs that have a definition: one, or its replicas."""
+    def find_gangs(self, definition: GangKey) -> tuple[GangKey, ...]:
+        """Return the gangs that have a definition: one, or its replicas."""
         if not definition.group:
             return (definition,)
         return tuple(key for key in self._groups if key.definition == definition)
 
-    def oldest_open(self) -> str | None:
-        """The first plan of those whose gangs are half bound, as far as that is known."""
+    def oldest_open_plan(self) -> str | None:
+        """Return the time of the oldest plan whose gang is bound only in part, if it is known."""
         plans = [
             plan_of(group.members[name])
             for key, group in self._groups.items()
-            if key not in self.whole
+            if key not in self.complete
             for name in group.bound
         ]
         return min(filter(None, plans), default=None)
 
-    def judge(self, key: GangKey, state: GangState, is_open: Callable[[str], bool]) -> None:
+    def update_progress(
+        self, key: GangKey, state: GangState, is_open: Callable[[str], bool]
+    ) -> None:
         """
-        Finds out, once some members are bound, whether the gang is whole or unfinished.
+        Mark the gang as complete or unfinished once some members are bound.
 
-        After a restart nobody remembers; `is_open` tells if a plan was left in the middle. Where
-        nothing says so, bound members are taken for the rest of a whole gang, and left alone.
+        After a restart `is_open` returns whether a plan was interrupted. If it was not, the bound
+        members are the rest of a complete gang, and are not dissolved.
         """
         gang = state.gang
         group = self._groups[key]
         if not state.bound:
             group.was_waiting = True
-        if isinstance(gang, Flaw) or not state.bound or key in self.whole:
+        if isinstance(gang, Flaw) or not state.bound or key in self.complete:
             return
         if max(len(state.bound), group.bound_max) >= gang.min_count:
-            self.whole.add(key)
+            self.complete.add(key)
             self.unfinished.pop(key, None)
         elif key not in self.unfinished:
             if group.was_waiting or any(is_open(plan_of(raw)) for raw in state.bound):
                 self.unfinished[key] = self._clock.now()
             else:
-                self.whole.add(key)
+                self.complete.add(key)
 
-    def _is_bound(self, raw: Raw) -> bool:
-        return bool(raw["spec"].get("nodeName")) or (
-            self._arrived.get(name_of(raw)) == raw["metadata"]["uid"]
-        )
-
-    def _pod(self, name: Name, raw: Raw) -> Pod:
-        known = self._decoded.get(name)
-        if known is None or known[0] is not raw:
-            known = self._decoded[name] = (raw, decode(raw, Pod))
-        return known[1]
+    def _decode(self, name: Name, raw: Raw) -> Pod:
+        entry = self._decoded.get(name)
+        if entry is None or entry[0] is not raw:
+            entry = self._decoded[name] = (raw, decode(raw, Pod))
+        return entry[1]
 
     def _forget(self, name: Name) -> None:
         key = self._gang_of.pop(name, None)
-        self._arrived.pop(name, None)
+        self._newly_bound.pop(name, None)
         self._decoded.pop(name, None)
         if key is None or isinstance(key, Flaw):
             return
@@ -277,20 +278,20 @@ class GangTable:
         if not group.members:
             del self._groups[key]
         if not group.bound:
-            # It begins anew.
+            # Without a bound member the gang starts again.
             group.bound_max = 0
-            self.whole.discard(key)
+            self.complete.discard(key)
             self.unfinished.pop(key, None)
 
 
 def _may_be_member(pod: Raw) -> bool:
-    """Whether it is worth reading what the pod says about gangs."""
+    """Return whether a pod has a field or a label that can name a gang; most pods have none."""
     labels = get(pod["metadata"], "labels", {})
     return any(each in labels for each in _LABELS) or any(pod["spec"].get(it) for it in _FIELDS)
 
 
-def _has_left(pod: Raw) -> bool:
-    """One that has done its work still counts: nobody has to come in its place."""
+def _has_failed(pod: Raw) -> bool:
+    """Return whether another pod has to replace this one; a pod that succeeded still counts."""
     return "deletionTimestamp" in pod["metadata"] or pod.get("status", {}).get("phase") == "Failed"
 
 

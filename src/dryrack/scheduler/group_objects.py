@@ -1,12 +1,13 @@
 """
-PodGroups and Workloads: the objects that say what a gang is, and are told what became of it.
+PodGroups and Workloads: the objects that define gangs, and their statuses.
 
-A cluster serves some of them: `scheduling.k8s.io` in the version of its release, where it is
-switched on, and the `scheduling.x-k8s.io` PodGroup of the coscheduling plugin, where somebody has
-defined it. Each is followed from when it is served. Gangs by labels have no object.
+A cluster serves some of these kinds: `scheduling.k8s.io` in the version of its release, if it is
+enabled, and the `scheduling.x-k8s.io` PodGroup of the coscheduling plugin, if its
+CustomResourceDefinition exists. Each kind is watched as soon as it is served. Gangs that are
+defined by labels have no object.
 
-A native PodGroup is told by the condition `PodGroupScheduled` (from 1.37 on
-`PodGroupInitiallyScheduled`), which once true stays so. For that of the coscheduling plugin see
+The status of a native PodGroup is the condition `PodGroupScheduled` (from 1.37 on
+`PodGroupInitiallyScheduled`), which stays true once it is. For that of the coscheduling plugin see
 `coscheduling`.
 """
 
@@ -57,12 +58,12 @@ CONDITIONS = {
     POD_GROUPS: "PodGroupScheduled",
     POD_GROUPS_V1BETA1: "PodGroupInitiallyScheduled",
 }
-# A server that does not say in this time what it serves keeps nobody else waiting.
+# Pods without a group do not wait longer for a server that does not answer which kinds it serves.
 _KNOWN_SECONDS_MAX = 10.0
 
 
 class GroupObjects:
-    """Definitions by gang, and the writing of statuses."""
+    """Reads the definitions of gangs, and writes their statuses."""
 
     def __init__(
         self,
@@ -70,19 +71,20 @@ class GroupObjects:
         *,
         clock: Timekeeper,
         informers: Informers,
-        changed: Callable[[GangKey], None],
-        seen: Callable[[GangKey], None],
+        on_definition: Callable[[GangKey], None],
+        on_object: Callable[[GangKey], None],
     ) -> None:
         """
-        `changed` is told of each definition that comes, changes or goes.
+        Watch each kind once it is served.
 
-        `seen` is told of its object, whatever about it changes.
+        `on_definition` is called for each definition that is added, changed, or deleted,
+        `on_object` for each added or changed object, even if its definition stays the same.
         """
         self.definitions: dict[GangKey, Definition] = {}
         self._client = client
         self._clock = clock
-        self._changed = changed
-        self._seen = seen
+        self._on_definition = on_definition
+        self._on_group = on_object
         self._objects: dict[GangKey, tuple[Endpoint, Raw]] = {}
         self._is_news = asyncio.Event()
         self._kinds = [
@@ -100,8 +102,8 @@ class GroupObjects:
         for each in self._kinds:
             informers.tend(each)
 
-    async def known(self) -> None:
-        """Waits until it is known what there is, but not for ever."""
+    async def wait_until_known(self) -> None:
+        """Wait until it is known which kinds are served, for a limited time."""
         deadline = self._clock.now() + _KNOWN_SECONDS_MAX
         while not all(each.is_known for each in self._kinds) and self._clock.now() < deadline:
             self._is_news.clear()
@@ -111,50 +113,51 @@ class GroupObjects:
             finally:
                 timer.cancel()
 
-    def object(self, key: GangKey) -> Raw | None:
-        """The object that defines the gang."""
-        found = self._objects.get(key.definition)
-        return None if found is None else found[1]
+    def find_object(self, key: GangKey) -> Raw | None:
+        """Return the object that defines the gang."""
+        _, obj = self._objects.get(key.definition, (None, None))
+        return obj
 
-    def of_pod(self, pod: Raw) -> Raw | None:
-        """The native PodGroup of a pod."""
+    def find_for_pod(self, pod: Raw) -> Raw | None:
+        """Return the native PodGroup of a pod."""
         name = group_of(pod)
         if not name:
             return None
-        return self.object(GangKey(Dialect.POD_GROUP, pod["metadata"]["namespace"], name))
+        return self.find_object(GangKey(Dialect.POD_GROUP, pod["metadata"]["namespace"], name))
 
     def was_scheduled(self, key: GangKey) -> bool:
-        """Whether the object says that the gang was whole once."""
+        """Return whether the status of the object says that the gang was complete once."""
         endpoint, raw = self._objects.get(key.definition, (None, {}))
         if endpoint is COSCHEDULING_POD_GROUPS:
             return raw.get("status", {}).get("phase") in ("Running", "Finished", "Failed")
         condition = _condition(raw, CONDITIONS.get(endpoint, "")) if endpoint else None
         return condition is not None and condition["status"] == "True"
 
-    async def scheduled(self, key: GangKey) -> None:
-        """As many of its pods as it needs are bound."""
-        await self._tell(key, "True", "Scheduled", "")
+    async def report_scheduled(self, key: GangKey) -> None:
+        """Report that as many pods are bound as the gang needs."""
+        await self._report(key, "True", "Scheduled", "")
 
-    async def refused(self, key: GangKey, message: str) -> None:
-        """It does not fit, or lacks something."""
-        await self._tell(key, "False", "Unschedulable", message)
+    async def report_unschedulable(self, key: GangKey, message: str) -> None:
+        """Report that the gang does not fit, or lacks something."""
+        await self._report(key, "False", "Unschedulable", message)
 
-    async def failed(self, key: GangKey, message: str) -> None:
-        """It was to be bound, and could not be."""
-        await self._tell(key, "False", "SchedulerError", message)
+    async def report_error(self, key: GangKey, message: str) -> None:
+        """Report that the pods of the gang could not be bound."""
+        await self._report(key, "False", "SchedulerError", message)
 
-    async def _tell(self, key: GangKey, status: str, reason: str, message: str) -> None:
+    async def _report(self, key: GangKey, status: str, reason: str, message: str) -> None:
         endpoint, raw = self._objects.get(key.definition, (None, {}))
         if endpoint is None or endpoint not in CONDITIONS:
             return
         before = _condition(raw, CONDITIONS[endpoint])
-        told = (status, reason, message)
-        # One that was scheduled stays so.
-        if before is not None and (before["status"] == "True" or _says(before) == told):
-            return
         since = timestamp(self._clock.now())
-        if before is not None and before["status"] == status:
-            since = before["lastTransitionTime"]
+        if before is not None:
+            reported = (before["status"], before.get("reason", ""), before.get("message", ""))
+            # The condition stays true once it is.
+            if before["status"] == "True" or reported == (status, reason, message):
+                return
+            if before["status"] == status:
+                since = before["lastTransitionTime"]
         metadata = raw["metadata"]
         condition = {
             "type": CONDITIONS[endpoint],
@@ -175,7 +178,7 @@ class GroupObjects:
                 media_type=STRATEGIC_PATCH,
             )
         except (NotFoundError, ConflictError):
-            # It is gone, or another of that name.
+            # The object was deleted, or another one has its name.
             return
 
     def _on_object(self, endpoint: Endpoint, old: Raw | None, new: Raw | None) -> None:
@@ -185,21 +188,17 @@ class GroupObjects:
         for key in before.keys() - after.keys():
             self.definitions.pop(key, None)
             self._objects.pop(key, None)
-            self._changed(key)
+            self._on_definition(key)
         for key, definition in after.items():
             assert new is not None, "an added or changed object exists"
             self._objects[key] = (endpoint, new)
-            self._seen(key)
-            # Its status is what is written here.
+            self._on_group(key)
+            # Statuses, which the scheduler writes itself, do not change the definition.
             if self.definitions.get(key) != definition:
                 self.definitions[key] = definition
-                self._changed(key)
+                self._on_definition(key)
 
 
 def _condition(obj: Raw, kind: str) -> Raw | None:
     conditions = obj.get("status", {}).get("conditions", ())
     return next((each for each in conditions if each["type"] == kind), None)
-
-
-def _says(condition: Raw) -> tuple[str, str, str]:
-    return condition["status"], condition.get("reason", ""), condition.get("message", "")

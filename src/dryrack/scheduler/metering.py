@@ -1,9 +1,9 @@
 """
-What the scheduler has done, in the names that kube-scheduler uses.
+The metrics of the scheduler, with the names of kube-scheduler.
 
-People have dashboards for schedulers; a measure that means the same has the same name, labels and
-bounds; what kubenexus alone has of gangs has its names. A pod is known here from the moment it is
-queued until it is scheduled or gone, a gang from its first attempt.
+A metric that means the same has the same name, labels, and bounds, so that dashboards for
+kube-scheduler work. Metrics of gangs that only kubenexus has keep its names. A pod is counted from
+the moment when it is queued until it is scheduled or deleted, a gang from its first attempt.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ LATENCY_BOUNDS = tuple(0.01 * 2**power for power in range(20))
 ATTEMPTS_BOUNDS = tuple(float(2**power) for power in range(5))
 VICTIM_BOUNDS = tuple(float(2**power) for power in range(7))
 SIZE_BOUNDS = tuple(float(2**power) for power in range(11))
-# As kube-scheduler: pods with more are told together.
+# As in kube-scheduler, pods with more attempts share one label value.
 _ATTEMPTS_SHOWN_MAX = 15
 
 
 class Result(StrEnum):
-    """What came of one attempt."""
+    """The result of one attempt."""
 
     SCHEDULED = "scheduled"
     UNSCHEDULABLE = "unschedulable"
@@ -41,7 +41,7 @@ class Result(StrEnum):
 
 @dataclass(slots=True)
 class _Life:
-    """One pod that waits."""
+    """A pending pod or gang."""
 
     profile: str
     queued_at: float
@@ -51,7 +51,7 @@ class _Life:
 
 
 class SchedulingMeter:
-    """Counts for one scheduler; without a registry nobody asks for the numbers."""
+    """Counts pods for one scheduler; without a registry the numbers are not exposed."""
 
     def __init__(self, clock: Clock, registry: Registry | None) -> None:
         registry = registry or Registry()
@@ -92,27 +92,26 @@ class SchedulingMeter:
         )
 
     def read_queue(self, counts: Callable[[], Mapping[str, int]]) -> None:
-        """Who waits is asked for when the numbers are."""
+        """Count pending pods when the metrics are read."""
         self._pending.read_from(lambda: {(name,): float(n) for name, n in counts().items()})
 
-    def preempted(self, victims: int) -> None:
-        """So many pods make way."""
+    def count_preemption(self, victims: int) -> None:
+        """Count one preemption with its victims."""
         self._preemptions.add()
         self._victims.observe(victims)
 
-    def queued(self, pod: Name, profile: str) -> None:
-        """It is to be scheduled from now on, under the name of this scheduler."""
+    def add(self, pod: Name, profile: str) -> None:
+        """Count a pod as pending from now on, for the profile of this name."""
         if pod not in self._lives:
             self._lives[pod] = _Life(profile, self._clock.now())
 
-    def began(self, pod: Name) -> None:
-        """It is tried."""
+    def start_attempt(self, pod: Name) -> None:
         life = self._lives.get(pod)
         if life is not None:
             life.began_at = self._clock.now()
 
-    def ended(self, pod: Name, result: Result) -> None:
-        """What came of the attempt."""
+    def finish_attempt(self, pod: Name, result: Result) -> None:
+        """Count the attempt with its result."""
         life = self._lives.get(pod)
         if life is None or life.began_at is None:
             return
@@ -122,20 +121,22 @@ class SchedulingMeter:
         self._attempt_seconds.of(result, life.profile).observe(now - life.began_at)
         if result is Result.SCHEDULED:
             self._attempts_needed.observe(life.attempts)
-            self._latency.of(_shown(life.attempts)).observe(now - life.queued_at)
+            is_many = life.attempts >= _ATTEMPTS_SHOWN_MAX
+            attempts = f"{_ATTEMPTS_SHOWN_MAX}+" if is_many else str(life.attempts)
+            self._latency.of(attempts).observe(now - life.queued_at)
             life.is_over = True
-        self.left(pod)
+        self.end_attempt(pod)
 
-    def left(self, pod: Name) -> None:
-        """Nobody works on it now; if nothing was said of the attempt, nothing came of it."""
+    def end_attempt(self, pod: Name) -> None:
+        """End an attempt; if it has no result by now, it is not counted."""
         life = self._lives.get(pod)
         if life is not None:
             life.began_at = None
             if life.is_over:
                 del self._lives[pod]
 
-    def gone(self, pod: Name) -> None:
-        """It need not be scheduled any more; that is seen before an attempt ends that bound it."""
+    def remove(self, pod: Name) -> None:
+        """Forget a pod that is bound or deleted, once the attempt that bound it has ended."""
         life = self._lives.get(pod)
         if life is not None:
             life.is_over = True
@@ -144,7 +145,7 @@ class SchedulingMeter:
 
 
 class GangMeter:
-    """Counts for the gangs of one scheduler."""
+    """Counts gangs for one scheduler."""
 
     def __init__(self, clock: Clock, registry: Registry | None) -> None:
         registry = registry or Registry()
@@ -173,13 +174,13 @@ class GangMeter:
             "kubenexus_waiting_gangs", "Gangs that had an attempt and are not bound."
         ).read_from(lambda: {(): float(len(self._lives))})
 
-    def began(self, gang: GangKey, profile: str) -> None:
-        """It is tried, for the pods of this scheduler."""
+    def start_attempt(self, gang: GangKey, profile: str) -> None:
+        """Start an attempt for the profile of this name."""
         now = self._clock.now()
         self._lives.setdefault(gang, _Life(profile, now)).began_at = now
 
-    def ended(self, gang: GangKey, result: Result, size: int = 0) -> None:
-        """What came of the attempt; of how many pods, if they were bound."""
+    def finish_attempt(self, gang: GangKey, result: Result, size: int = 0) -> None:
+        """Count the attempt with its result, and with the number of pods that were bound."""
         life = self._lives.get(gang)
         if life is None or life.began_at is None:
             return
@@ -192,10 +193,6 @@ class GangMeter:
             self._size.observe(size)
             del self._lives[gang]
 
-    def gone(self, gang: GangKey) -> None:
-        """It has no members, or needs no scheduling any more."""
+    def remove(self, gang: GangKey) -> None:
+        """Forget a gang that has no members, or needs no scheduling any more."""
         self._lives.pop(gang, None)
-
-
-def _shown(attempts: int) -> str:
-    return str(attempts) if attempts < _ATTEMPTS_SHOWN_MAX else f"{_ATTEMPTS_SHOWN_MAX}+"

@@ -1,16 +1,16 @@
 """
-The low-water mark of plans: which gangs were bound whole, and which were left in the middle.
+The low-water mark of plans, by which a new scheduler recognizes gangs that were bound only in part.
 
 A pod that is bound with its gang gets the time of the plan as an annotation, by the binding itself.
-A lease has the time up to which all plans are settled: each gang whole, or dissolved. Whoever
-starts anew reads both: half a gang with a later time was left in the middle, and one with an
-earlier time was whole once and has lost members since.
+A lease has the time until which all plans are settled: each gang is complete, or dissolved. A new
+scheduler reads both: a gang with too few bound members and a later time was interrupted, and one
+with an earlier time was complete once and has lost members since.
 
-The lease is for all gangs, and written once a second at most, so that no pod costs a further write.
-It is behind by as much: of a gang that became whole in the last second of a scheduler, and lost a
-member before the next one started, nobody can say that it was whole.
+One lease serves all gangs and is written once a second at most, so that no pod costs a further
+write. Therefore it lags: if a gang became complete in the last second of a scheduler, and lost a
+member before the next one started, the new scheduler takes it for interrupted.
 
-Invariant: the mark never passes a plan that is being written, nor a gang that is half bound.
+Invariant: the mark never passes a plan that is being written, nor a gang that is bound in part.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 PLAN = "dryrack.dev/gang-plan"
-# Plans that are settled in this time share one write; longer than any cache is behind.
+# Plans that are settled in this time share one write; informers lag less than this.
 SETTLING_SECONDS = 1.0
 _MICROSECOND = 1e-6
 _HOLDER = "dryrack"
 
 
 class PlanWatermark:
-    """Marks plans, and keeps the lease."""
+    """Marks the pods of plans with their time, and writes the lease."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class PlanWatermark:
         lease: Name,
         oldest_open: Callable[[], str | None],
     ) -> None:
-        """`oldest_open` tells the first plan of those whose gangs are half bound."""
+        """`oldest_open` returns the oldest plan whose gang is bound only in part."""
         self._client = client
         self._clock = clock
         self._name = lease
@@ -72,18 +72,18 @@ class PlanWatermark:
         self._is_news = asyncio.Event()
 
     @property
-    def settled(self) -> str | None:
-        """Up to when all plans are settled; None if nobody can say."""
-        said = (self._lease or {}).get("spec", {}).get("renewTime")
-        return None if said is None else str(said)
+    def settled_until(self) -> str | None:
+        """The time until which all plans are settled; None without a lease."""
+        renew_time = (self._lease or {}).get("spec", {}).get("renewTime")
+        return None if renew_time is None else str(renew_time)
 
-    async def known(self) -> None:
-        """Reads the lease, or makes it; a scheduler without a right to it works without marks."""
+    async def load(self) -> None:
+        """Read or create the lease; without permission for it the scheduler marks no plans."""
         async with self._reading:
             if self._lease is not None or self._is_forbidden:
                 return
             try:
-                self._lease = await self._read() or await self._made()
+                self._lease = await self._read() or await self._create()
                 # Plans may have been seen before.
                 self._is_news.set()
             except (ForbiddenError, NotFoundError) as error:
@@ -91,36 +91,36 @@ class PlanWatermark:
                 _logger.warning("gangs are not marked: lease %s: %s", "/".join(self._name), error)
 
     def is_open(self, plan: str) -> bool:
-        """Whether it is known that the plan was not settled."""
-        settled = self.settled
+        """Return whether the plan is known not to be settled."""
+        settled = self.settled_until
         return bool(plan and settled) and plan > str(settled)
 
-    def seen(self, plan: str) -> None:
-        """Pods of this plan are bound, whoever has made it."""
+    def note_plan(self, plan: str) -> None:
+        """Note that pods of this plan are bound; another scheduler may have made it."""
         if plan > self._newest:
             self._newest = plan
             self._is_news.set()
 
     @contextmanager
-    def plan(self) -> Iterator[Mapping[str, str]]:
-        """What pods are annotated with that are bound now; no two plans have the same time."""
-        settled = self.settled
+    def mark_plan(self) -> Iterator[Mapping[str, str]]:
+        """Yield the annotations of pods that are bound now; no two plans have the same time."""
+        settled = self.settled_until
         if settled is None:
             yield {}
             return
         last = seconds_of(max(settled, self._newest))
         plan = micro_timestamp(max(self._clock.now(), last + _MICROSECOND))
         self._in_flight.add(plan)
-        self.seen(plan)
+        self.note_plan(plan)
         try:
             yield {PLAN: plan}
         finally:
-            # The caches show in a moment what came of it.
+            # The informers show the result in a moment.
             forget = partial(self._in_flight.discard, plan)
             self._clock.call_at(self._clock.now() + SETTLING_SECONDS, forget)
 
     async def run(self) -> None:
-        """Keeps the lease up to date, and writes nothing as long as there is no other plan."""
+        """Keep the lease up to date; write nothing as long as there is no newer plan."""
         while True:
             await self._is_news.wait()
             await sleep(self._clock, 2 * SETTLING_SECONDS)
@@ -141,7 +141,7 @@ class PlanWatermark:
         moments += [seconds_of(each) - _MICROSECOND for each in open_plans]
         reached = micro_timestamp(min(moments))
         lease = self._lease
-        settled = self.settled
+        settled = self.settled_until
         if lease is None or settled is None or reached <= settled:
             return
         spec = {**lease["spec"], "renewTime": reached}
@@ -156,7 +156,7 @@ class PlanWatermark:
         except NotFoundError:
             return None
 
-    async def _made(self) -> Raw | None:
+    async def _create(self) -> Raw | None:
         metadata = {"name": self._name.name, "namespace": self._name.namespace}
         spec = {"holderIdentity": _HOLDER, "renewTime": micro_timestamp(self._clock.now())}
         try:
@@ -166,5 +166,5 @@ class PlanWatermark:
 
 
 def plan_of(pod: Raw) -> str:
-    """The time of the plan by which the pod was bound with its gang, if there was one."""
+    """Return the time of the plan by which the pod was bound with its gang, or ""."""
     return str(get(pod["metadata"], "annotations", {}).get(PLAN, ""))

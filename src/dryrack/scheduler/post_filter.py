@@ -1,10 +1,11 @@
 """
-PostFilter: what is done for pods and gangs that fit nowhere.
+PostFilter: preemption and reservations for pods and gangs that fit nowhere.
 
-If pods of lower priority are in the way, as few and as little of them as possible go. Room is kept
-for those in whose favour that is, and, where the profile has ResourceReservation, for a gang that
-waits: what fits of it now is not given to those who come later. A gang that would not even fit into
-an empty cluster is kept nothing, and whoever is kept something loses it after a while for good.
+If pods of lower priority use the capacity, as few and as unimportant ones as possible are
+preempted. What they release is reserved for the preemptor. If the profile has ResourceReservation,
+the members of a waiting gang that fit now get a reservation, too, so that later pods cannot take
+their place. A gang that would not fit into an empty cluster gets none. A reservation expires after
+some time, and is not renewed.
 """
 
 from __future__ import annotations
@@ -46,124 +47,130 @@ if TYPE_CHECKING:
         Profile,
         Unplaced,
     )
-    from dryrack.scheduler.cluster_view import View
     from dryrack.scheduler.demands import Demands
     from dryrack.scheduler.gang_table import GangTable
     from dryrack.scheduler.preemption import Evictions
     from dryrack.scheduler.queue import Rank
+    from dryrack.scheduler.scheduler_cache import SchedulerCache
 
-# As long as kubenexus keeps a reservation, unless its arguments say otherwise (ttlSeconds).
+# The default of kubenexus (argument ttlSeconds).
 RESERVATION_SECONDS = 1800.0
 # Victims have their grace period, and their claims have to be released.
 _NOMINATION_SECONDS = 300.0
 NEVER = "not eligible due to preemptionPolicy=Never."
-_LEAVING = "not eligible due to a terminating pod on the nominated node."
-# What DynamicResources says where it deallocates no claim: there is none, or it would be in vain.
+_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+# The messages of DynamicResources if it deallocates no claim: because the pod has none, and because
+# that would not help.
 _CLAIMS = ("no new claims to deallocate", "still not schedulable")
 
 
 @dataclass(frozen=True, slots=True)
-class Help:
-    """Who goes, if anybody, and what is said beside the refusal."""
+class PostFilterResult:
+    """The pods to preempt, if there are any, and a message for the report."""
 
     message: str = ""
     preemption: Preemption | None = None
-    # For how long room is kept for it, if it is: then it has to be decided again.
-    keeps_seconds: float | None = None
+    # How long capacity stays reserved for the unit, if it is; then the unit is decided again.
+    reserved_seconds: float | None = None
 
-    def beside(self, refusal: str) -> str:
-        """The refusal with what is said about preemption."""
-        told = self.message
+    def add_to(self, refusal: str) -> str:
+        """Return the message of a refusal, followed by the result of preemption."""
+        message = self.message
         if self.preemption is not None:
             names = ["/".join(victim.occupant.name) for victim in self.preemption.victims]
-            told = f"preemption: the scheduler deletes pods of lower priority: {listed(names)}"
-        return f"{refusal.rstrip('.')}. {told}" if told else refusal
+            message = f"preemption: the scheduler deletes pods of lower priority: {listed(names)}"
+        return f"{refusal.rstrip('.')}. {message}" if message else refusal
 
 
 class PostFilter:
-    """Decides about victims and reservations on the scheduler's books."""
+    """Chooses victims and makes reservations on the scheduler's cache."""
 
     def __init__(
-        self, view: View, table: GangTable, evictions: Evictions, clock: Timekeeper
+        self, cache: SchedulerCache, table: GangTable, evictions: Evictions, clock: Timekeeper
     ) -> None:
-        self._view = view
+        self._cache = cache
         self._table = table
         self._clock = clock
         self._evictions = evictions
-        # Those whose reservation has run out: they get no other.
+        # Units whose reservation has expired: they get no other.
         self._spent: set[Hashable] = set()
 
-    def begin(self, unit: Hashable, rank: Rank, pods: Sequence[Raw], profile: Profile) -> None:
-        """A decision about these pods begins: the books show what is kept from them."""
-        kept = self._view.reservations
-        if not len(kept):
+    def begin_attempt(
+        self, unit: Hashable, rank: Rank, pods: Sequence[Raw], profile: Profile
+    ) -> None:
+        """Before a decision about these pods, hide the capacity that is reserved for others."""
+        reservations = self._cache.reservations
+        if not len(reservations):
             return
-        expired = kept.expire(self._clock.now())
+        expired = reservations.expire(self._clock.now())
         self._spent.update(expired)
         may_go_again = profile.has("Backfill") and all(map(_is_backfill, pods))
-        kept.bind(unit, self._order(rank), may_go_again=may_go_again)
+        reservations.bind(unit, self._order(rank), may_go_again=may_go_again)
         if expired:
-            self._view.wake()
+            self._cache.wake()
 
-    def done(self, unit: Hashable) -> None:
-        """It is placed, or gone: nothing is kept for it."""
+    def forget(self, unit: Hashable) -> None:
+        """Drop the reservation of a unit that is placed or deleted."""
         self._evictions.forget(unit)
         self._spent.discard(unit)
-        if self._view.reservations.drop(unit):
-            self._view.wake()
+        if self._cache.reservations.drop(unit):
+            self._cache.wake()
 
-    def nominated(self, unit: Hashable) -> Mapping[tuple[str, str], str]:
-        """The node where room is kept, for each pod of the unit for which it is."""
-        kept = self._view.reservations.of(unit)
-        return {} if kept is None else {each.occupant.name: each.node for each in kept.plan}
+    def nominated_nodes(self, unit: Hashable) -> Mapping[tuple[str, str], str]:
+        """Return the node on which capacity is reserved for each pod of the unit."""
+        reservation = self._cache.reservations.of(unit)
+        if reservation is None:
+            return {}
+        return {each.occupant.name: each.node for each in reservation.plan}
 
-    def leaving(self) -> frozenset[Name]:
-        """Pods that were sent away; caches may not show it yet."""
-        return self._evictions.leaving()
+    def victims(self) -> frozenset[Name]:
+        """Return pods that were preempted and still exist; informers may not show it yet."""
+        return self._evictions.victims()
 
     async def evict(self, unit: Hashable, preemption: Preemption, pods: Sequence[Raw]) -> None:
-        """Sends the victims away in favour of these pods."""
+        """Delete the victims in favour of these pods."""
         await self._evictions.evict(unit, preemption, pods)
 
-    def for_pod(
+    def run_for_pod(
         self, name: Name, wanted: Demands, rank: Rank, *, profile: Profile, refused: Unplaced
-    ) -> Help:
-        """A pod that fits nowhere; what is said is what kube-scheduler's plugins say."""
+    ) -> PostFilterResult:
+        """Look for a preemption for a pod; the messages are those of kube-scheduler's plugins."""
         if not profile.has("DefaultPreemption") or refused.unresolvable is None:
-            return Help()
-        found = self._pod_preemption(name, wanted, rank, profile, refused.unresolvable)
-        if found.preemption is not None or not profile.has("DynamicResources"):
-            return found
+            return PostFilterResult()
+        result = self._preempt_for_pod(name, wanted, rank, profile, refused.unresolvable)
+        if result.preemption is not None or not profile.has("DynamicResources"):
+            return result
         has_claims = bool(wanted.names or wanted.extended)
-        return replace(found, message=f"{_CLAIMS[has_claims]}, {found.message}")
+        return replace(result, message=f"{_CLAIMS[has_claims]}, {result.message}")
 
-    def _pod_preemption(
+    def _preempt_for_pod(
         self, name: Name, wanted: Demands, rank: Rank, profile: Profile, unresolvable: int
-    ) -> Help:
+    ) -> PostFilterResult:
         priority = wanted.pod.spec.priority or 0
-        refusal = self._ineligible(name, wanted.pod.spec.preemption_policy)
-        if refusal:
-            return Help(f"preemption: {refusal}")
-        if not self._has_below(priority):
-            return self._unhelpful(name, no_victims(self._view.cluster, unresolvable))
-        preemptor = Preemptor(priority, group_of=self._group_of(), started=self._started)
+        obstacle = self._find_ineligibility(name, wanted.pod.spec.preemption_policy)
+        if obstacle:
+            return PostFilterResult(f"preemption: {obstacle}")
+        if not self._has_pods_below(priority):
+            failure = no_victims(self._cache.cluster, unresolvable)
+            return self._clear_nomination(name, failure)
+        preemptor = Preemptor(priority, group_of=self._group_of(), started=self._start_time)
         member = Member(wanted.pod, wanted.unallocated, wanted.allocated, wanted.extended)
-        budgets = disruption_budgets(self._view.budgets.all())
-        found = preempt_for_pod(member, self._view.cluster, preemptor, profile, budgets)
-        if isinstance(found, NoPreemption):
-            return self._unhelpful(name, found)
-        preemption, placed = found
-        kept = MemberPlaced(member, placed.node, placed.amounts, placed.given)
-        self._keep(name, rank, (kept,), _NOMINATION_SECONDS)
-        return Help(preemption=preemption)
+        budgets = disruption_budgets(self._cache.budgets.all())
+        result = preempt_for_pod(member, self._cache.cluster, preemptor, profile, budgets)
+        if isinstance(result, NoPreemption):
+            return self._clear_nomination(name, result)
+        preemption, placed = result
+        placement = MemberPlaced(member, placed.node, placed.amounts, placed.given)
+        self._put_reservation(name, rank, (placement,), _NOMINATION_SECONDS)
+        return PostFilterResult(preemption=preemption)
 
-    def _unhelpful(self, name: Name, found: NoPreemption) -> Help:
+    def _clear_nomination(self, name: Name, failure: NoPreemption) -> PostFilterResult:
         """Clear the nominated node of a pod that no preemption helps, as kube-scheduler does."""
-        if self._view.reservations.drop(name):
-            self._view.wake()
-        return Help(found.message)
+        if self._cache.reservations.drop(name):
+            self._cache.wake()
+        return PostFilterResult(failure.message)
 
-    def for_gang(
+    def run_for_gang(
         self,
         gang: Gang,
         members: Sequence[Member],
@@ -172,19 +179,20 @@ class PostFilter:
         *,
         profile: Profile,
         refused: GangRefused,
-    ) -> Help:
-        """A gang that does not fit."""
+    ) -> PostFilterResult:
+        """Look for a preemption for a gang, or else reserve the capacity that fits of it now."""
         place = partial(
-            place_gang_now, gang, members, self._view.cluster, profile=profile, bound=len(bound)
+            place_gang_now, gang, members, self._cache.cluster, profile=profile, bound=len(bound)
         )
-        found = self._gang_preemption(gang, members, bound, place, rank, profile)
-        if found.preemption is None and not self._evictions.is_waiting(gang.key):
+        result = self._preempt_for_gang(gang, members, bound, place, rank, profile)
+        if result.preemption is None and not self._evictions.is_waiting(gang.key):
             self._reserve(gang, place, rank, profile, refused)
-        kept = self._view.reservations.of(gang.key)
-        left = None if kept is None else kept.expires - self._clock.now()
-        return replace(found, keeps_seconds=left)
+        reservation = self._cache.reservations.of(gang.key)
+        if reservation is None:
+            return result
+        return replace(result, reserved_seconds=reservation.expires - self._clock.now())
 
-    def _gang_preemption(
+    def _preempt_for_gang(
         self,
         gang: Gang,
         members: Sequence[Member],
@@ -192,39 +200,38 @@ class PostFilter:
         place: Callable[[], object],
         rank: Rank,
         profile: Profile,
-    ) -> Help:
-        yields = self._yielding(gang, profile)
+    ) -> PostFilterResult:
+        # Backfill pods use what is reserved for a gang, and are deleted when the gang can start.
+        has_reservation = self._cache.reservations.of(gang.key) is not None
+        preempts_backfill = has_reservation and profile.has("Backfill")
         if not profile.has("GangPreemption") or not (
-            self._has_below(gang.priority) or yields is not _nobody
+            self._has_pods_below(gang.priority) or preempts_backfill
         ):
-            return Help()
+            return PostFilterResult()
         policies = {member.pod.spec.preemption_policy for member in members}
-        refusal = self._ineligible(gang.key, "Never" if "Never" in policies else None)
-        if refusal:
-            return Help(f"preemption: {refusal}")
+        obstacle = self._find_ineligibility(gang.key, "Never" if "Never" in policies else None)
+        if obstacle:
+            return PostFilterResult(f"preemption: {obstacle}")
+
+        def yields(pod: Occupant) -> bool:
+            return preempts_backfill and is_backfill(pod.labels, pod.priority)
+
         preemptor = Preemptor(
-            gang.priority, frozenset(bound), self._group_of(), yields, self._started
+            gang.priority, frozenset(bound), self._group_of(), yields, self._start_time
         )
-        budgets = disruption_budgets(self._view.budgets.all())
-        found = preempt_anywhere(
-            self._view.cluster, preemptor, lambda: isinstance(place(), GangPlaced), budgets
+        budgets = disruption_budgets(self._cache.budgets.all())
+        preemption = preempt_anywhere(
+            self._cache.cluster, preemptor, lambda: isinstance(place(), GangPlaced), budgets
         )
-        if isinstance(found, NoPreemption):
-            return Help(found.message)
-        with Simulation(self._view.cluster) as simulation:
-            for victim in found.victims:
+        if isinstance(preemption, NoPreemption):
+            return PostFilterResult(preemption.message)
+        with Simulation(self._cache.cluster) as simulation:
+            for victim in preemption.victims:
                 simulation.remove_pod(victim.key)
             outcome = place()
-        assert isinstance(outcome, GangPlaced), "it was found to fit"
-        self._keep(gang.key, rank, outcome.placements, _NOMINATION_SECONDS)
-        return Help(preemption=found)
-
-    def _yielding(self, gang: Gang, profile: Profile) -> Callable[[Occupant], bool]:
-        """Backfill uses what is kept for a gang, and goes when the gang can come."""
-        is_kept = self._view.reservations.of(gang.key) is not None
-        if is_kept and profile.has("Backfill"):
-            return _may_be_sent_away
-        return _nobody
+        assert isinstance(outcome, GangPlaced), "the gang fits without the victims"
+        self._put_reservation(gang.key, rank, outcome.placements, _NOMINATION_SECONDS)
+        return PostFilterResult(preemption=preemption)
 
     def _reserve(
         self,
@@ -234,60 +241,53 @@ class PostFilter:
         profile: Profile,
         refused: GangRefused,
     ) -> None:
-        """Keeps for a gang what fits of it now."""
+        """Reserve the capacity for those members of a gang that fit now."""
         if not profile.has("ResourceReservation") or gang.key in self._spent:
             return
-        kept = self._view.reservations.of(gang.key)
-        if kept is None and not self._fits_when_empty(place):
+        reservation = self._cache.reservations.of(gang.key)
+        if reservation is None and not self._fits_into_empty_cluster(place):
             return
-        seconds = profile.args.get("ResourceReservation", {}).get("ttlSeconds")
-        until = RESERVATION_SECONDS if seconds is None else float(seconds)
-        left = until if kept is None else kept.expires - self._clock.now()
-        self._keep(gang.key, rank, refused.fitting, left)
+        ttl_seconds = profile.args.get("ResourceReservation", {}).get("ttlSeconds")
+        seconds = RESERVATION_SECONDS if ttl_seconds is None else float(ttl_seconds)
+        if reservation is not None:
+            seconds = reservation.expires - self._clock.now()
+        self._put_reservation(gang.key, rank, refused.fitting, seconds)
 
-    def _fits_when_empty(self, place: Callable[[], object]) -> bool:
-        fleet = self._view.cluster.fleet
-        with Simulation(self._view.cluster) as simulation:
+    def _fits_into_empty_cluster(self, place: Callable[[], object]) -> bool:
+        fleet = self._cache.cluster.fleet
+        with Simulation(self._cache.cluster) as simulation:
             for state in fleet.states():
                 for key in list(state.occupants):
                     simulation.remove_pod(key)
             return isinstance(place(), GangPlaced)
 
-    def _keep(
+    def _put_reservation(
         self, unit: Hashable, rank: Rank, plan: Sequence[MemberPlaced], seconds: float
     ) -> None:
         until = self._clock.now() + seconds
-        self._view.reservations.put(Reservation(unit, self._order(rank), tuple(plan), until))
+        self._cache.reservations.put(Reservation(unit, self._order(rank), tuple(plan), until))
 
     def _order(self, rank: Rank) -> tuple[int, str]:
-        """Those that starve come first, as in the queue."""
+        """Return the sort key of a unit; starving gangs come first, as in the queue."""
         starves = rank.starves_at is not None and rank.starves_at <= self._clock.now()
         return (-(2**31) if starves else -rank.priority, rank.created)
 
-    def _has_below(self, priority: int) -> bool:
-        """Whether any pod is on a node, or about to be, that may have to go."""
-        numbers = self._view.cluster.fleet.priorities
-        return any(count and each < priority for each, count in numbers.items())
+    def _has_pods_below(self, priority: int) -> bool:
+        """Return whether a pod of a lower priority is on a node, or about to be bound."""
+        counts = self._cache.cluster.fleet.priorities
+        return any(count and each < priority for each, count in counts.items())
 
-    def _ineligible(self, unit: Hashable, policy: str | None) -> str:
+    def _find_ineligibility(self, unit: Hashable, policy: str | None) -> str:
         if policy == "Never":
             return NEVER
-        return _LEAVING if self._evictions.is_waiting(unit) else ""
+        return _TERMINATING if self._evictions.is_waiting(unit) else ""
 
     def _group_of(self) -> Callable[[Hashable], DisruptionGroup | None]:
-        return partial(self._table.disruption_group, leaving=self._evictions.leaving())
+        return partial(self._table.disruption_group, victims=self._evictions.victims())
 
-    def _started(self, pod: Occupant) -> str | None:
-        found = self._view.pods.get(*pod.name)
-        return None if found is None else found.get("status", {}).get("startTime")
-
-
-def _nobody(_: Occupant) -> bool:
-    return False
-
-
-def _may_be_sent_away(pod: Occupant) -> bool:
-    return is_backfill(pod.labels, pod.priority)
+    def _start_time(self, pod: Occupant) -> str | None:
+        raw = self._cache.pods.get(*pod.name)
+        return None if raw is None else raw.get("status", {}).get("startTime")
 
 
 def _is_backfill(pod: Raw) -> bool:

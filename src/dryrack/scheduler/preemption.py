@@ -1,10 +1,10 @@
 """
-Preemption, carried out: victims are told, deleted, and waited for.
+The eviction of preemption victims: report, delete, and wait for them.
 
-What is decided is in `placement.preemption`. The writes are those of kube-scheduler: a victim gets
-the condition DisruptionTarget, an event, and is deleted with its own grace period. Until the
-victims are gone nothing more is preempted for the pod in whose favour that is; where room is kept
-for it is told with its refusal (`nominatedNodeName`).
+`placement.preemption` chooses the victims. The writes are those of kube-scheduler: a victim gets
+the condition DisruptionTarget and an event, and is deleted with its own grace period. Until the
+victims are gone, no other pods are preempted for the same preemptor; `nominatedNodeName` of the
+preemptor is written together with its refusal.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.raw import Raw
     from dryrack.placement import Preemption
-    from dryrack.scheduler.cluster_view import View
     from dryrack.scheduler.reporting import Reporter
+    from dryrack.scheduler.scheduler_cache import SchedulerCache
 
 _REASON = "PreemptionByScheduler"
-# Devices of victims become free after them; a claim that keeps them longer will not let go.
+# The devices of victims are released after them; a claim that takes longer is not waited for.
 RELEASE_SECONDS_MAX = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaving:
-    """Victims by name, with their uids; their claims, and until when these are waited for."""
+class _Eviction:
+    """The uids of victims by name, and until when the release of their claims is waited for."""
 
     victims: Mapping[Name, str]
     claims: tuple[str, ...]
@@ -48,69 +48,71 @@ class _Leaving:
 
 
 class Evictions:
-    """Victims that were sent away, by whom they make way for."""
+    """Preempted pods that still exist, by their preemptor."""
 
-    def __init__(self, client: Client, clock: Timekeeper, view: View, reporter: Reporter) -> None:
+    def __init__(
+        self, client: Client, clock: Timekeeper, cache: SchedulerCache, reporter: Reporter
+    ) -> None:
         self._client = client
         self._clock = clock
-        self._view = view
+        self._cache = cache
         self._reporter = reporter
-        self._leaving: dict[Hashable, _Leaving] = {}
+        self._evictions: dict[Hashable, _Eviction] = {}
 
     def is_waiting(self, unit: Hashable) -> bool:
-        """Whether victims of this one, or the devices that they had, have yet to go."""
-        leaving = self._leaving.get(unit)
-        if leaving is None:
+        """Return whether the victims of a unit still exist, or their devices are in use."""
+        eviction = self._evictions.get(unit)
+        if eviction is None:
             return False
-        are_there = any(self._is_there(*each) for each in leaving.victims.items())
-        is_early = self._clock.now() < leaving.until
-        if are_there or (is_early and any(map(self._view.is_left_over, leaving.claims))):
+        has_victims = any(self._exists(*each) for each in eviction.victims.items())
+        is_early = self._clock.now() < eviction.until
+        if has_victims or (is_early and any(map(self._cache.is_left_over, eviction.claims))):
             return True
-        del self._leaving[unit]
+        del self._evictions[unit]
         return False
 
-    def leaving(self) -> frozenset[Name]:
-        """All that were sent away; caches may not show it yet."""
+    def victims(self) -> frozenset[Name]:
+        """Return all victims that still exist; informers may not show yet that they terminate."""
         return frozenset(
             name
-            for each in self._leaving.values()
+            for each in self._evictions.values()
             for name, uid in each.victims.items()
-            if self._is_there(name, uid)
+            if self._exists(name, uid)
         )
 
-    def _is_there(self, name: Name, uid: str) -> bool:
-        pod = self._view.pods.get(*name)
+    def _exists(self, name: Name, uid: str) -> bool:
+        pod = self._cache.pods.get(*name)
         return pod is not None and bool(pod["metadata"]["uid"] == uid)
 
     def forget(self, unit: Hashable) -> None:
-        """It is placed, or gone."""
-        self._leaving.pop(unit, None)
+        """Forget the victims of a unit that is placed or deleted."""
+        self._evictions.pop(unit, None)
 
     async def evict(self, unit: Hashable, preemption: Preemption, pods: Sequence[Raw]) -> None:
-        """Sends the victims away in favour of these pods."""
-        victims = [self._view.pods.get(*each.occupant.name) for each in preemption.victims]
-        there = [victim for victim in victims if victim is not None]
-        self._leaving[unit] = _Leaving(
-            {name_of(each): each["metadata"]["uid"] for each in there},
+        """Delete the victims in favour of these pods."""
+        victims = [
+            victim
+            for each in preemption.victims
+            if (victim := self._cache.pods.get(*each.occupant.name)) is not None
+        ]
+        self._evictions[unit] = _Eviction(
+            {name_of(each): each["metadata"]["uid"] for each in victims},
             tuple(claim for each in preemption.victims for claim in each.occupant.claims),
             self._clock.now() + RELEASE_SECONDS_MAX,
         )
-        self._reporter.meter.preempted(len(there))
-        for number, victim in enumerate(there):
+        self._reporter.meter.count_preemption(len(victims))
+        for number, victim in enumerate(victims):
             try:
-                await self._send_away(victim, pods[0])
+                await self._delete(victim, pods[0])
             except (ApiError, TransportError):
-                # Those that were not reached stay, unless it is decided anew that they go.
-                self._keep_leaving(unit, there[:number])
+                # The other victims stay, unless the next attempt chooses them again. The unit may
+                # have been deleted, and forgotten, meanwhile.
+                if unit in self._evictions:
+                    uids = {name_of(each): each["metadata"]["uid"] for each in victims[:number]}
+                    self._evictions[unit] = replace(self._evictions[unit], victims=uids)
                 raise
 
-    def _keep_leaving(self, unit: Hashable, victims: Sequence[Raw]) -> None:
-        uids = {name_of(each): each["metadata"]["uid"] for each in victims}
-        # Whom they make way for may be gone, and forgotten, by now.
-        if unit in self._leaving:
-            self._leaving[unit] = replace(self._leaving[unit], victims=uids)
-
-    async def _send_away(self, victim: Raw, pod: Raw) -> None:
+    async def _delete(self, victim: Raw, pod: Raw) -> None:
         metadata = victim["metadata"]
         preemptor = pod["metadata"]
         condition = {
@@ -128,25 +130,24 @@ class Evictions:
                     PODS, metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
                 )
         except (NotFoundError, ConflictError):
-            # It went by itself, or another has its name by now.
+            # The victim was deleted meanwhile, or another pod has its name by now.
             return
         node = victim["spec"].get("nodeName", "")
         message = f"Preempted by pod {preemptor['uid']} on node {node}"
-        await self._reporter.event(victim, "Preempted", message, type="Normal", by=pod)
+        await self._reporter.record_event(victim, "Preempted", message, type="Normal", by=pod)
 
 
 def disruption_budgets(budgets: Iterable[Raw]) -> list[DisruptionBudget]:
-    """What PodDisruptionBudgets allow as they are counted now."""
-    return [
-        DisruptionBudget(
-            each["metadata"]["namespace"],
-            _selector(each.get("spec", {}).get("selector")),
-            each.get("status", {}).get("disruptionsAllowed", 0),
-            frozenset(get(each.get("status", {}), "disruptedPods", ())),
+    """Return the disruptions that PodDisruptionBudgets allow now."""
+    decoded = []
+    for each in budgets:
+        selector = get(each, "spec.selector")
+        decoded.append(
+            DisruptionBudget(
+                each["metadata"]["namespace"],
+                None if selector is None else decode(selector, LabelSelector),
+                get(each, "status.disruptionsAllowed", 0),
+                frozenset(get(each, "status.disruptedPods", ())),
+            )
         )
-        for each in budgets
-    ]
-
-
-def _selector(said: Raw | None) -> LabelSelector | None:
-    return None if said is None else decode(said, LabelSelector)
+    return decoded

@@ -1,16 +1,16 @@
 """
-The scheduling queue: who is decided next, and who waits for something to change.
+The scheduling queue: the next pod or gang to decide, and those that wait for a change.
 
-The order is that of the Coscheduling plugin's QueueSort: gangs that starve first, then priority,
-then age, then who came first. A gang that has waited longer than `STARVATION_SECONDS` starves:
-without that, pods of a higher priority that come one by one could keep a large gang out for ever.
-A single pod never starves: among pods, priority is all that counts, as in kube-scheduler.
+The order is that of the Coscheduling plugin's QueueSort: starving gangs first, then priority, then
+age, then arrival. A gang that has waited longer than `STARVATION_SECONDS` starves: otherwise pods
+of a higher priority that are created one by one could delay a large gang for ever. A single pod
+never starves: among pods only priority counts, as in kube-scheduler.
 
-What could not be placed is parked until something changes that could help (see `Change`), or until
-a claim changes that it waits for. A pod that comes to a node helps nobody but who hopes for it.
-Each change takes out those whom it may help, once, so that waiting costs nothing. What is refused
-again and again comes back later and later, up to a limit. What nothing helped is looked at again
-after some minutes all the same, so that what it is told is true.
+A unit that could not be placed is parked until a change could help it (see `Change`), or until the
+claim changes that it waits for. A pod that is assigned to a node retries only units that were
+parked for such a pod. Each change retries the units that it may help once, so that waiting costs
+nothing. A unit that is refused repeatedly is retried with an increasing delay, up to a limit. A
+unit that no change has helped is retried after some minutes, so that its condition is up to date.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.placement import Occupant
 
-# What is scheduled at a time: a pod, or a gang.
+# A pod or a gang is decided at a time.
 Unit = Name | GangKey
 
 # The threshold of the plugin in the seed.
@@ -39,20 +39,20 @@ STARVATION_SECONDS = 60.0
 # kube-scheduler's podInitialBackoffSeconds and podMaxBackoffSeconds.
 BACKOFF_SECONDS_MIN = 1.0
 BACKOFF_SECONDS_MAX = 10.0
-# kube-scheduler's podMaxInUnschedulablePodsDuration, and how often it looks who has waited so long.
+# kube-scheduler's podMaxInUnschedulablePodsDuration, and the interval in which it is checked.
 UNSCHEDULABLE_SECONDS_MAX = 300.0
 _FLUSH_SECONDS = 30.0
 
 
 class Change(Flag):
-    """What has happened, by whom it may help."""
+    """A change of the cluster, by the units that it may help."""
 
     POD_LEFT = auto()
-    """A pod went from its node; who lacks only devices is told when these are free."""
+    """A pod left its node. A unit that lacks only devices is retried when these are released."""
     NODE_LEFT = auto()
-    """A node is gone or takes fewer pods: those may be helped that are to be spread evenly."""
+    """A node was deleted or takes fewer pods, which may help pods with spread constraints."""
     DEVICE_LEFT = auto()
-    """A node offers fewer devices: those may be helped whose selectors fail on one of them."""
+    """A node offers fewer devices, which may help pods whose selectors fail on one of them."""
     OTHER = auto()
 
 
@@ -61,32 +61,32 @@ _MOST_CHANGES = Change.POD_LEFT | Change.OTHER
 
 class _Parked(NamedTuple):
     earliest: float
-    """The time before which it need not be tried."""
-    queueing_hint: Change
+    """The end of its back-off."""
+    helped_by: Change
 
 
 class Rank(NamedTuple):
-    """What decides about the turn of a unit."""
+    """The place of a unit in the queue."""
 
     priority: int
     created: str
-    """As metadata has it: of the same form, so that text compares as time does."""
+    """The creationTimestamp; all have the same form, so that they compare as texts."""
     starves_at: float | None = None
-    """When it goes before all others, in seconds since 1970; None: never."""
+    """The time from which it precedes all others, in seconds since 1970; None: never."""
 
 
 _Order = tuple[int, str, int]
 
 
 class PriorityOrder(Generic[Key]):
-    """Keys by rank; those of the same rank in the order in which they came."""
+    """Keys by rank; keys of the same rank in the order of their arrival."""
 
     def __init__(self, clock: Clock, rank_of: Callable[[Key], Rank]) -> None:
         self._clock = clock
         self._rank_of = rank_of
         self._arrivals = itertools.count()
         self._waiting: dict[Key, _Order] = {}
-        # Entries of keys that were taken from the other heap stay until they are met.
+        # Entries of keys that were taken from the other heap stay until they are popped.
         self._usual: list[tuple[_Order, Key]] = []
         self._starving: list[tuple[_Order, Key]] = []
         self._aging: list[tuple[float, _Order, Key]] = []
@@ -103,7 +103,11 @@ class PriorityOrder(Generic[Key]):
             heapq.heappush(self._aging, (rank.starves_at, order, key))
 
     def popleft(self) -> Key:
-        self._age()
+        now = self._clock.now()
+        while self._aging and self._aging[0][0] <= now:
+            _, order, key = heapq.heappop(self._aging)
+            if self._waiting.get(key) == order:
+                heapq.heappush(self._starving, (order, key))
         for heap in (self._starving, self._usual):
             while heap:
                 order, key = heapq.heappop(heap)
@@ -112,16 +116,9 @@ class PriorityOrder(Generic[Key]):
                     return key
         raise IndexError("no key waits")
 
-    def _age(self) -> None:
-        now = self._clock.now()
-        while self._aging and self._aging[0][0] <= now:
-            _, order, key = heapq.heappop(self._aging)
-            if self._waiting.get(key) == order:
-                heapq.heappush(self._starving, (order, key))
-
 
 class SchedulingQueue(WorkQueue[Key]):
-    """Units by rank, and those that are parked."""
+    """Units by rank, and parked units."""
 
     def __init__(
         self,
@@ -129,75 +126,73 @@ class SchedulingQueue(WorkQueue[Key]):
         rank_of: Callable[[Key], Rank],
         backoff_seconds: tuple[float, float] = (BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX),
     ) -> None:
-        # kube-scheduler leaves no pod waiting longer than this after an error.
+        # No pod waits longer than this after an error, as in kube-scheduler.
         most = max(backoff_seconds[1], BACKOFF_SECONDS_MIN)
         super().__init__(clock, ready=PriorityOrder(clock, rank_of), retry_seconds_max=most)
         self._backoff_seconds = backoff_seconds
         self._time = clock
         self.on_flush: Callable[[], None] = lambda: None
-        """Called before what nobody helped is looked at again: nothing is to be remembered."""
+        """Called before units are retried that no change has helped: forget why nodes refused."""
         self._flushed_at = clock.now()
         self._parked: dict[Key, _Parked] = {}
-        # When those come back that are parked or wait for a claim, if nothing helps them.
+        # The time when a parked unit is retried if no change helps it.
         self._flush_at: dict[Key, float] = {}
-        # Those who wait for a claim, each by that claim.
-        self._wanting: dict[str, dict[Key, None]] = {}
-        self._wants: dict[Key, str] = {}
+        self._keys_by_claim: dict[str, dict[Key, None]] = {}
+        self._claim_of: dict[Key, str] = {}
         self._refusals: dict[Key, int] = {}
-        # Those whom some pods help that come to a node, and which do.
-        self._hopes: dict[Key, Callable[[Occupant], bool]] = {}
+        # For some parked units, the pods that help when they are assigned to a node.
+        self._is_helped_by: dict[Key, Callable[[Occupant], bool]] = {}
 
     async def take(self) -> Key:
         """
-        The next key; `done` must follow.
+        Return the next key; `done` must follow.
 
-        Whatever else it would have come back for is looked at with it: who handles the key says
-        anew what it waits for, and until when.
+        The key does not wait for anything any more: its handler parks it again if necessary.
         """
         key = await super().take()
         now = self._time.now()
         if self._flush_at.get(key, now + 1) <= now and now - self._flushed_at >= _FLUSH_SECONDS:
             self._flushed_at = now
             self.on_flush()
-        self._wait_for_nothing(key)
+        self._unpark(key)
         return key
 
-    def _wait_for_nothing(self, key: Key) -> None:
+    def _unpark(self, key: Key) -> None:
         self._due.pop(key, None)
         self._flush_at.pop(key, None)
         self._parked.pop(key, None)
-        self._hopes.pop(key, None)
-        self._want_nothing(key)
+        self._is_helped_by.pop(key, None)
+        self._unpark_from_claim(key)
 
     def counts(self, size_of: Callable[[Key], int]) -> dict[str, int]:
-        """How many pods wait, in the words of kube-scheduler's queues; a unit may be many."""
+        """Return the number of pods in each of kube-scheduler's queues; a gang has several."""
         waiting = {
             "active": self.keys(),
             "backoff": self.delayed_keys(),
-            "unschedulable": (self._parked.keys() | self._wants.keys()) - self.keys(),
+            "unschedulable": (self._parked.keys() | self._claim_of.keys()) - self.keys(),
         }
-        # One that waits for something may also come back by itself after some time.
+        # A parked unit also has a time at which it is retried.
         waiting["backoff"] = waiting["backoff"] - waiting["unschedulable"]
         return {name: sum(map(size_of, keys)) for name, keys in waiting.items()}
 
-    def park(self, key: Key, queueing_hint: Change = _MOST_CHANGES) -> None:
-        """Until something changes that may help."""
-        self._parked[key] = _Parked(0.0, queueing_hint)
-        self._come_back(key)
+    def park(self, key: Key, helped_by: Change = _MOST_CHANGES) -> None:
+        """Retry the key after a change that may help it."""
+        self._parked[key] = _Parked(0.0, helped_by)
+        self._schedule_flush(key)
 
-    def park_backed_off(self, key: Key, queueing_hint: Change = _MOST_CHANGES) -> None:
-        """Until something changes that may help, but not for a while that grows each time."""
+    def park_backed_off(self, key: Key, helped_by: Change = _MOST_CHANGES) -> None:
+        """Retry the key after a change that may help it, and after an increasing delay."""
         refusals = self._refusals.get(key, 0)
         self._refusals[key] = refusals + 1
-        self._parked[key] = _Parked(self._time.now() + self._backoff(refusals), queueing_hint)
-        self._come_back(key)
+        self._parked[key] = _Parked(self._time.now() + self._backoff(refusals), helped_by)
+        self._schedule_flush(key)
 
-    def _come_back(self, key: Key) -> None:
+    def _schedule_flush(self, key: Key) -> None:
         self._flush_at[key] = self._time.now() + UNSCHEDULABLE_SECONDS_MAX
         self.add_after(key, UNSCHEDULABLE_SECONDS_MAX)
 
     def retry_backed_off(self, key: Key) -> None:
-        """After a failure that keeps nobody from a node: later each time, and never at once."""
+        """Retry the key after an increasing delay, because a report or a decision failed."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self.add_after(key, self._backoff(failures))
@@ -206,47 +201,47 @@ class SchedulingQueue(WorkQueue[Key]):
         least, most = self._backoff_seconds
         return min(least * (1 << min(times, 10)), most)
 
-    def hope(self, key: Key, helps: Callable[[Occupant], bool]) -> None:
-        """What is parked is tried as well when such a pod comes to a node."""
-        self._hopes[key] = helps
+    def park_until_pod(self, key: Key, helps: Callable[[Occupant], bool]) -> None:
+        """Retry a parked key also when such a pod is assigned to a node."""
+        self._is_helped_by[key] = helps
 
-    def park_for(self, key: Key, claim: str) -> None:
-        """Until something changes about the claim, and none that it waited for before."""
-        self._want_nothing(key)
-        self._wants[key] = claim
-        self._wanting.setdefault(claim, {})[key] = None
-        self._come_back(key)
+    def park_until_claim(self, key: Key, claim: str) -> None:
+        """Retry the key when the claim changes, instead of a claim that it waited for before."""
+        self._unpark_from_claim(key)
+        self._claim_of[key] = claim
+        self._keys_by_claim.setdefault(claim, {})[key] = None
+        self._schedule_flush(key)
 
     def drop(self, key: Key) -> None:
-        """It waits for nothing any more."""
-        self._wait_for_nothing(key)
+        """Forget a key that need not be scheduled any more."""
+        self._unpark(key)
         self._refusals.pop(key, None)
 
     def wake(self, change: Change = Change.OTHER) -> None:
-        """Something changed that could help many."""
-        for key in [key for key, parked in self._parked.items() if parked.queueing_hint & change]:
-            self._hopes.pop(key, None)
-            self._return(key)
+        """Retry the parked keys that the change may help."""
+        for key in [key for key, parked in self._parked.items() if parked.helped_by & change]:
+            self._is_helped_by.pop(key, None)
+            self._retry_parked(key)
 
-    def _return(self, key: Key) -> None:
+    def _retry_parked(self, key: Key) -> None:
         self.add_after(key, self._parked.pop(key).earliest - self._time.now())
 
-    def wake_by(self, pod: Occupant) -> None:
-        """A pod came to a node."""
-        for key in [key for key, helps in self._hopes.items() if helps(pod)]:
-            del self._hopes[key]
+    def wake_for_pod(self, pod: Occupant) -> None:
+        """Retry the parked keys that a pod helps that was assigned to a node."""
+        for key in [key for key, helps in self._is_helped_by.items() if helps(pod)]:
+            del self._is_helped_by[key]
             if key in self._parked:
-                self._return(key)
+                self._retry_parked(key)
 
-    def wake_for(self, claim: str) -> None:
-        """Something changed about a claim that somebody may wait for."""
-        for key in self._wanting.pop(claim, ()):
-            self._wants.pop(key, None)
+    def wake_for_claim(self, claim: str) -> None:
+        """Retry the keys that wait for a change of the claim."""
+        for key in self._keys_by_claim.pop(claim, ()):
+            self._claim_of.pop(key, None)
             self.add(key)
 
-    def _want_nothing(self, key: Key) -> None:
-        claim = self._wants.pop(key, None)
+    def _unpark_from_claim(self, key: Key) -> None:
+        claim = self._claim_of.pop(key, None)
         if claim is not None:
-            self._wanting[claim].pop(key, None)
-            if not self._wanting[claim]:
-                del self._wanting[claim]
+            self._keys_by_claim[claim].pop(key, None)
+            if not self._keys_by_claim[claim]:
+                del self._keys_by_claim[claim]

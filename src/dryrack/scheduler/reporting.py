@@ -1,8 +1,8 @@
 """
-What pods are told: the condition PodScheduled and events, in the words of the decision.
+Reports to pods: the condition PodScheduled, the nominated node, and events.
 
-A refusal is written when it changes, not each time that it is found again. An event has room for
-so much; the condition has it all.
+A refusal is written when it changes, not each time that it is found again. An event may have to be
+cut; the condition contains the whole message.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 DEFAULT_NAME = "default-scheduler"
-# What kube-scheduler writes at most, as the newer form of events allows no more.
+# The limit of kube-scheduler and of the newer events API.
 _EVENT_MAX = 1024
 
 
-class UntoldError(DryrackError):
-    """A pod could not be told why it waits; what was decided about it stands."""
+class ReportError(DryrackError):
+    """The reason why a pod waits could not be written; the decision stays as it is."""
 
 
 class Reporter:
-    """Speaks to each pod in the name by which the pod calls its scheduler."""
+    """Writes reports under the scheduler name that each pod has."""
 
     def __init__(
         self,
@@ -56,34 +56,34 @@ class Reporter:
         self.meter = meter
         self._recorders = {name: EventRecorder(client, clock, chance, name) for name in names}
 
-    def speaks_for(self, pod: Raw) -> bool:
-        """Whether the pod calls its scheduler by one of the names."""
+    def is_responsible_for(self, pod: Raw) -> bool:
+        """Return whether the schedulerName of the pod is one of this scheduler's."""
         return scheduler_of(pod) in self._recorders
 
-    async def scheduled(self, pod: Raw, node: str) -> None:
-        self.meter.ended(name_of(pod), Result.SCHEDULED)
+    async def report_scheduled(self, pod: Raw, node: str) -> None:
+        self.meter.finish_attempt(name_of(pod), Result.SCHEDULED)
         name = "/".join(name_of(pod))
         _logger.info("pod scheduled", extra={"pod": name, "node": node})
         message = f"Successfully assigned {name} to {node}"
-        await self.event(pod, "Scheduled", message, type="Normal")
+        await self.record_event(pod, "Scheduled", message, type="Normal")
 
-    async def refused(self, pod: Raw, message: str, nominated: str = "") -> bool:
+    async def report_unschedulable(self, pod: Raw, message: str, nominated: str = "") -> None:
         """
-        Says why the pod waits, and on which node room is kept for it; whether why is news.
+        Report why the pod waits, and the node that is reserved for it after a preemption.
 
-        Raises UntoldError.
+        Raise ReportError if that cannot be written.
         """
-        self.meter.ended(name_of(pod), Result.UNSCHEDULABLE)
-        return await self._tell(pod, "Unschedulable", message, nominated)
+        self.meter.finish_attempt(name_of(pod), Result.UNSCHEDULABLE)
+        await self._report(pod, "Unschedulable", message, nominated)
 
-    async def failed(self, pod: Raw, message: str) -> None:
+    async def report_error(self, pod: Raw, message: str) -> None:
         """
         Report that an attempt ended in an error: a plugin, a selector, or a write failed.
 
-        The pod is nominated for no node any more. Raises UntoldError.
+        The pod loses its nominated node. Raise ReportError if that cannot be written.
         """
-        self.meter.ended(name_of(pod), Result.ERROR)
-        await self._tell(pod, "SchedulerError", message, "")
+        self.meter.finish_attempt(name_of(pod), Result.ERROR)
+        await self._report(pod, "SchedulerError", message, "")
 
     async def nominate(self, pod: Raw, node: str) -> None:
         """Report the node of a pod that is not bound yet; a failure to do so does not matter."""
@@ -92,39 +92,36 @@ class Reporter:
         except (ApiError, TransportError) as error:
             _logger.info("pod %s: no nominated node: %s", "/".join(name_of(pod)), error)
 
-    async def _tell(self, pod: Raw, reason: str, message: str, nominated: str) -> bool:
-        """Write what is news, at once."""
-        is_news = _told(pod) != (reason, message)
+    async def _report(self, pod: Raw, reason: str, message: str, nominated: str) -> None:
+        """Write the changed fields of the status in one request, and an event if there is news."""
+        is_news = _reported_reason(pod) != (reason, message)
         status: Raw = {}
-        # What is known of a pod may be older than its nomination.
+        # The informer may lag, and not show a nomination yet.
         is_error = reason == "SchedulerError"
         if is_error or pod.get("status", {}).get("nominatedNodeName", "") != nominated:
             status["nominatedNodeName"] = nominated or None
         if is_news:
-            status["conditions"] = [self._condition(reason, message)]
+            condition = {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": reason,
+                "message": message,
+                "lastTransitionTime": timestamp(self._clock.now()),
+            }
+            status["conditions"] = [condition]
             name = "/".join(name_of(pod))
             _logger.info("pod waits", extra={"pod": name, "why": message})
         if status:
             try:
                 await patch_status(self._client, pod, status)
             except NotFoundError:
-                return False
+                return
             except (ApiError, TransportError) as error:
-                raise UntoldError(f"pod {'/'.join(name_of(pod))}: {error}") from error
+                raise ReportError(f"pod {'/'.join(name_of(pod))}: {error}") from error
         if is_news:
-            await self.event(pod, "FailedScheduling", message, type="Warning")
-        return is_news
+            await self.record_event(pod, "FailedScheduling", message, type="Warning")
 
-    def _condition(self, reason: str, message: str) -> Raw:
-        return {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": reason,
-            "message": message,
-            "lastTransitionTime": timestamp(self._clock.now()),
-        }
-
-    async def event(
+    async def record_event(
         self,
         pod: Raw,
         reason: str,
@@ -133,14 +130,16 @@ class Reporter:
         type: str,
         by: Raw | None = None,
     ) -> None:
-        """Tells a pod something; `by` is the pod whose scheduler says it, if not its own."""
+        """Record an event of a pod; its source is the scheduler of `by`, or else its own."""
         regarding = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
         recorder = self._recorders[scheduler_of(by or pod)]
-        await recorder.record(regarding, reason, _shortened(message), type=type)
+        if len(message) > _EVENT_MAX:
+            message = f"{message[: _EVENT_MAX - 4]} ..."
+        await recorder.record(regarding, reason, message, type=type)
 
 
 async def patch_status(client: Client, pod: Raw, status: Raw) -> None:
-    """Changes the status of this very pod."""
+    """Change the status of a pod, unless another pod has its name by now."""
     metadata = pod["metadata"]
     await client.patch(
         PODS,
@@ -153,15 +152,11 @@ async def patch_status(client: Client, pod: Raw, status: Raw) -> None:
 
 
 def scheduler_of(pod: Raw) -> str:
-    """The name by which the pod calls its scheduler."""
+    """Return the schedulerName of a pod."""
     return str(pod["spec"].get("schedulerName", DEFAULT_NAME))
 
 
-def _shortened(message: str) -> str:
-    return message if len(message) <= _EVENT_MAX else f"{message[: _EVENT_MAX - 4]} ..."
-
-
-def _told(pod: Raw) -> tuple[str, str]:
+def _reported_reason(pod: Raw) -> tuple[str, str]:
     """Return the reason and the message of the pod's condition; empty if it has none."""
     conditions = pod.get("status", {}).get("conditions", [])
     for condition in conditions:

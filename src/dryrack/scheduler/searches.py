@@ -1,10 +1,10 @@
 """
 Long searches for devices, one at a time, in turns between other work.
 
-A pod whose claims take long to search waits until its search has ended, and is then decided anew,
-on the cluster as it is by that time: what the search came to is remembered, and answers where
-nothing happened that matters. Meanwhile other pods are decided. Pods that need the same search
-wait for one.
+If a search for the claims of a pod takes long, the pod waits until the search has ended, and is
+then decided again with the cluster as it is by that time: the result of the search is remembered,
+and counts if nothing relevant changed. Meanwhile other pods are decided. Pods that need the same
+search share one.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ if TYPE_CHECKING:
 
 
 class LongSearches:
-    """Which pods and gangs wait for which search, and how many each has waited for."""
+    """The searches for which pods and gangs wait."""
 
-    def __init__(self, ended: Callable[[Unit], None]) -> None:
-        """`ended` is told of each that waited."""
-        self._ended = ended
+    def __init__(self, on_end: Callable[[Unit], None]) -> None:
+        """`on_end` is called for each unit whose search has ended."""
+        self._on_end = on_end
         self._searches: dict[Hashable, Search] = {}
         self._waiting: dict[Hashable, dict[Unit, None]] = {}
-        self._made: dict[Unit, int] = {}
-        self._some = asyncio.Event()
+        self._counts: dict[Unit, int] = {}
+        self._has_search = asyncio.Event()
 
-    def left(self, unit: Unit) -> int:
-        """How many more the pod may wait for before it has to be decided."""
-        return SEARCHES_MAX - self._made.get(unit, 0)
+    def searches_left(self, unit: Unit) -> int:
+        """Return how many more searches the unit may wait for before it has to be decided."""
+        return SEARCHES_MAX - self._counts.get(unit, 0)
 
     def wait(self, unit: Unit, search: Search) -> None:
-        self._made[unit] = self._made.get(unit, 0) + 1
+        self._counts[unit] = self._counts.get(unit, 0) + 1
         self._searches.setdefault(search.facts, search)
         self._waiting.setdefault(search.facts, {})[unit] = None
-        self._some.set()
+        self._has_search.set()
 
     def forget(self, unit: Unit) -> None:
-        """The pod is decided, or gone."""
-        self._made.pop(unit, None)
+        """Reset the number of searches of a unit that is decided or deleted."""
+        self._counts.pop(unit, None)
 
     async def run(self) -> None:
-        """Makes the searches, those that were wanted first in front."""
+        """Run the searches in the order in which they were requested."""
         while True:
-            await self._some.wait()
+            await self._has_search.wait()
             facts, search = next(iter(self._searches.items()))
             for _ in search.turns:
                 await asyncio.sleep(0)
             del self._searches[facts]
             for unit in self._waiting.pop(facts):
-                self._ended(unit)
+                self._on_end(unit)
             if not self._searches:
-                self._some.clear()
+                self._has_search.clear()

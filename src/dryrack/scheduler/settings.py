@@ -1,4 +1,4 @@
-"""What people decide about a scheduler, in code or by a KubeSchedulerConfiguration."""
+"""The settings of a scheduler, from code or from a KubeSchedulerConfiguration."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
     from dryrack.placement import Profile
 
-# What pods call the scheduler of a whole cluster.
+# The schedulerName of pods that the scheduler of a virtual cluster schedules.
 NAMES = (DEFAULT_NAME, "dryrack", "kubenexus-scheduler")
 PLANS_LEASE = Name("kube-system", "dryrack-scheduler-gangs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerSettings:
-    """Who is scheduled, and how."""
+    """The pods that are scheduled, and the plugins that schedule them."""
 
     profiles: Mapping[str, Profile] = field(
         default_factory=lambda: {name: profile_named(name) for name in NAMES}
     )
-    """By scheduler name: pods that have it are scheduled so, and told so in that name."""
+    """Profiles by schedulerName; events name the scheduler like the pod does."""
     backoff_seconds: tuple[float, float] = (BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX)
-    """How long what was refused waits at least: the first time, and at most."""
+    """The back-off of a refused pod: the first, and the longest."""
     plans_lease: Name = PLANS_LEASE
-    """Which lease tells up to when gangs are settled; see `plan_watermark`."""
+    """The lease with the time until which plans are settled; see `plan_watermark`."""
 
     @classmethod
     def of(cls, names: Iterable[str]) -> SchedulerSettings:
-        """As kube-scheduler schedules, under these names."""
+        """Return the settings of kube-scheduler, under these names."""
         return cls(profiles={name: profile_named(name) for name in names})
 
     def binding_timeout_seconds(self, scheduler: str) -> float:

@@ -1,4 +1,4 @@
-"""Claims of the pods that are scheduled: made, waited for, shared by a group, let go."""
+"""The claims of pods: create, wait for, and release them."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from dryrack.base.errors import DryrackError
 
 
 class UnusableClaimError(DryrackError):
-    """A claim, "ns/name", cannot be used as it was decided; the pod is told, and decided anew."""
+    """A claim ("ns/name") cannot be used as decided; report that, and decide again."""
 
     PLUGIN: ClassVar[str] = "DynamicResources"
 

@@ -1,14 +1,15 @@
 """
-Device owners: which claim had a device first, where several schedulers give devices away.
+Device owners: the claim that got a device first, if several schedulers allocate devices.
 
-An API server takes whatever allocation is written, so that two schedulers which decide at the same
-time can both give a device to a claim of theirs. Whoever was later has to take it back: each looks,
-once its own allocation has come back by the watch, whether another claim had the device before. The
-order of the watch is that of the writes, so that all of them come to the same answer.
+An API server accepts every allocation, so that two schedulers which decide at the same time can
+both allocate a device to one of their claims. The later one has to undo its allocation: each
+scheduler checks, once the watch shows its own allocation, whether another claim had the device
+before. The order of the watch is that of the writes, so that all schedulers come to the same
+result.
 
-Promise: of two allocations of one device at most one is kept, if both schedulers look. A scheduler
-that does not look, such as kube-scheduler, may still be the later one. Devices that may be shared,
-and parts of devices that draw on the same counters, are not looked at.
+Promise: of two allocations of one device at most one is kept, if both schedulers check. A scheduler
+that does not check, such as kube-scheduler, may still keep the later one. Shared devices, and
+partitions that draw on the same counters, are not checked.
 """
 
 from __future__ import annotations
@@ -27,25 +28,30 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 Device = tuple[str, str, str]
-# A watch that lags more than this is broken; the plan is undone and decided anew.
+# A watch that lags more than this is broken; the plan is undone and decided again.
 CATCH_UP_SECONDS_MAX = 10.0
 
 
 class DeviceOwners:
-    """The claims that have each device, in the order of their writes."""
+    """The claims of each device, in the order of their writes."""
 
     def __init__(self, claims: Informer, clock: Timekeeper) -> None:
         self._claims = claims
         self._clock = clock
         self._owners: dict[Device, dict[str, int]] = {}
-        # Claims with a device that another had before: which, and who.
+        # Claims with a device that another claim had before, with both.
         self._late: dict[str, tuple[Device, str]] = {}
-        claims.listen(self._seen)
+        claims.listen(self._on_claim)
 
     async def confirm(self, written: Iterable[Raw]) -> None:
-        """Waits until these are seen; raises if another claim had one of their devices before."""
+        """Wait until the watch shows the claims; raise if another had one of the devices before."""
         for claim in written:
-            await self._reached(claim)
+            try:
+                async with deadline(self._clock, self._clock.now() + CATCH_UP_SECONDS_MAX):
+                    await self._claims.reached(claim["metadata"]["resourceVersion"])
+            except TimeoutError:
+                problem = "its allocation is not seen"
+                raise OvertakenError(f"claim {full_name(claim)}: {problem}") from None
             late = self._late.get(full_name(claim))
             if late is not None:
                 device = "/".join(late[0])
@@ -53,14 +59,7 @@ class DeviceOwners:
                 problem = f"device {device} got allocated to {other} in the meantime"
                 raise OvertakenError(f"claim {full_name(claim)}: {problem}")
 
-    async def _reached(self, claim: Raw) -> None:
-        try:
-            async with deadline(self._clock, self._clock.now() + CATCH_UP_SECONDS_MAX):
-                await self._claims.reached(claim["metadata"]["resourceVersion"])
-        except TimeoutError:
-            raise OvertakenError(f"claim {full_name(claim)}: its allocation is not seen") from None
-
-    def _seen(self, old: Raw | None, new: Raw | None) -> None:
+    def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
         before = _allocation(old)
         after = _allocation(new)
         if before == after:
@@ -73,16 +72,15 @@ class DeviceOwners:
             if not owners:
                 self._owners.pop(device, None)
         for device in _devices(after):
-            self._take(device, name, int((new or {})["metadata"]["resourceVersion"]))
-
-    def _take(self, device: Device, name: str, revision: int) -> None:
-        owners = self._owners.setdefault(device, {})
-        for other, written in owners.items():
-            self._late[name] = (device, other)
-            if written > revision:
-                # They were listed, not watched: nobody knows which came first, so neither stays.
-                self._late[other] = (device, name)
-        owners[name] = revision
+            revision = int((new or {})["metadata"]["resourceVersion"])
+            owners = self._owners.setdefault(device, {})
+            for other, other_revision in owners.items():
+                self._late[name] = (device, other)
+                if other_revision > revision:
+                    # They were listed, not watched: it is unknown which came first, so both are
+                    # undone.
+                    self._late[other] = (device, name)
+            owners[name] = revision
 
 
 def _allocation(claim: Raw | None) -> Raw | None:
@@ -90,7 +88,7 @@ def _allocation(claim: Raw | None) -> Raw | None:
 
 
 def _devices(allocation: Raw | None) -> Iterator[Device]:
-    """Those that no other claim may have."""
+    """Return the devices that no other claim may have."""
     for each in get(allocation or {}, "devices.results", ()):
         if not each.get("adminAccess") and not each.get("shareID"):
             yield each["driver"], each["pool"], each["device"]

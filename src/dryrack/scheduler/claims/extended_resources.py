@@ -1,10 +1,10 @@
 """
-The claims that the scheduler makes itself, for extended resources of pods.
+The claims that the scheduler creates itself, for extended resources of pods.
 
-Nobody else makes them, so they come and go with the decision: one is made when the pod is about to
-be bound, told to the pod with which container uses which of its requests, and deleted if the pod
-is not bound after all. Whoever dies in between finds it again by its owner and its annotation; it
-is then a claim of the pod like any other.
+Such a claim is created when the pod is about to be bound. The status of the pod gets its name and
+the request that each container uses. The claim is deleted if the pod is not bound after all. After
+a crash the next scheduler finds the claim by its owner and its annotation, and treats it like any
+other claim of the pod.
 """
 
 from __future__ import annotations
@@ -34,26 +34,30 @@ if TYPE_CHECKING:
     from dryrack.scheduler.binding import Plan
 
 _SERVER_ERROR = 500
-# What is left of the beginning of a generated name, which is cut to end in five random characters.
+# A generated name is its cut generateName, followed by five random characters.
 _BASE_MAX = 58
 
 
 def is_for_extended_resources(claim: Raw) -> bool:
-    """Whether the scheduler made the claim."""
+    """Return whether the scheduler created the claim."""
     annotations = claim["metadata"].get("annotations", {})
     return bool(annotations.get(ANNOTATION) == "true")
 
 
-def owners(claim: Raw) -> Sequence[str]:
-    """The pods, by uid, for whose extended resources a claim was made; for an index."""
+def find_owners(claim: Raw) -> Sequence[str]:
+    """Return the uids of the pods for whose extended resources a claim was created."""
     if not is_for_extended_resources(claim):
         return ()
     references = claim["metadata"].get("ownerReferences", ())
     return [each["uid"] for each in references if each.get("controller")]
 
 
-def the_one_that_counts(claims: Iterable[Raw]) -> Raw | None:
-    """If a pod has several, by a write whose answer was lost: one with devices before others."""
+def prefer_allocated(claims: Iterable[Raw]) -> Raw | None:
+    """
+    Return the allocated claim of a pod, or else any.
+
+    A pod can have several claims for extended resources if the answer to a write was lost.
+    """
     ordered = sorted(claims, key=lambda each: "allocation" in each.get("status", {}))
     return ordered[-1] if ordered else None
 
@@ -62,17 +66,17 @@ def the_one_that_counts(claims: Iterable[Raw]) -> Raw | None:
 class ExtendedClaim:
     """The claim for extended resources that a pod is about to be bound with."""
 
-    # As "ns/name"; until it is made, no claim in the cluster can have that name.
+    # As "ns/name"; until it is created, no claim in the cluster can have that name.
     name: str
     mappings: tuple[ContainerExtendedResourceRequest, ...]
-    # What is to be made; None if the claim is there.
-    to_make: ResourceClaim | None = None
+    # The claim to create; None if it exists.
+    to_create: ResourceClaim | None = None
 
     @staticmethod
     def of(
         wanted: ExtendedResources | None, node: Node, given: Mapping[str, AllocationResult]
     ) -> ExtendedClaim | None:
-        """None, if the pod asks for nothing of the kind, or the node has it all."""
+        """Return None if the pod needs no devices for extended resources on the node."""
         if wanted is None:
             return None
         mappings = wanted.mappings_on(node)
@@ -83,28 +87,49 @@ class ExtendedClaim:
 
 
 class ExtendedResourceClaims:
-    """Writes for one client."""
+    """Creates and deletes claims for one client."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def made(self, plan: Plan) -> Plan:
-        """The plan with all claims made that it has yet to make; all of them, or none."""
-        lacking = [each for each in plan.assignments if each.extended and each.extended.to_make]
-        made: dict[str, Raw] = {}
+    async def create_claims(self, plan: Plan) -> Plan:
+        """Create all missing claims, or none; return the plan with their generated names."""
+        missing = [each for each in plan.assignments if each.extended and each.extended.to_create]
+        if not missing:
+            return plan
+        created: dict[str, Raw] = {}
         try:
-            for each in lacking:
-                assert each.extended is not None, "it lacks one"
-                made[each.extended.name] = await self._make(each.pod, each.extended)
+            for each in missing:
+                assert each.extended is not None, "the claim is missing"
+                created[each.extended.name] = await self._create(each.pod, each.extended)
         except BaseException:
-            for claim in made.values():
+            for claim in created.values():
                 await self.discard(claim)
             raise
-        return _with_made(plan, made) if made else plan
+        claims = dict(plan.claims)
+        given = dict(plan.given)
+        assignments = []
+        for each in plan.assignments:
+            new = created.get(each.extended.name) if each.extended else None
+            if each.extended is None or new is None:
+                assignments.append(each)
+                continue
+            metadata = new["metadata"]
+            name = f"{metadata['namespace']}/{metadata['name']}"
+            claims[name] = new
+            given[name] = given.pop(each.extended.name)
+            assignments.append(
+                replace(
+                    each,
+                    consumers={**each.consumers, name: consumer_of_pod(each.pod)},
+                    extended=replace(each.extended, name=name, to_create=None),
+                )
+            )
+        return replace(plan, assignments=tuple(assignments), claims=claims, given=given)
 
-    async def _make(self, pod: Raw, wanted: ExtendedClaim) -> Raw:
-        """The claim as it is in the cluster, with a name of its own."""
-        assert wanted.to_make is not None, "there is something to make"
+    async def _create(self, pod: Raw, wanted: ExtendedClaim) -> Raw:
+        """Create one claim; return it with its generated name."""
+        assert wanted.to_create is not None, "the claim is missing"
         owner = {key: pod["metadata"][key] for key in ("name", "uid")}
         metadata = {
             "generateName": f"{pod['metadata']['name']}-extended-resources-",
@@ -115,40 +140,37 @@ class ExtendedResourceClaims:
         }
         try:
             return await self._client.create(
-                CLAIMS, {"metadata": metadata, "spec": to_builtins(wanted.to_make.spec)}
+                CLAIMS, {"metadata": metadata, "spec": to_builtins(wanted.to_create.spec)}
             )
         except TransportError:
-            # It may be that only the answer was lost.
-            found = await self._made_for(pod)
-            if found is None:
+            # Perhaps only the answer was lost.
+            namespace = pod["metadata"]["namespace"]
+            listing = await self._client.list(CLAIMS, Selection(namespace=namespace))
+            uid = pod["metadata"]["uid"]
+            existing = prefer_allocated(each for each in listing.items if uid in find_owners(each))
+            if existing is None:
                 raise
-            return found
+            return existing
         except ApiError as refusal:
             if refusal.code >= _SERVER_ERROR:
                 raise
-            # Of a quota, say, or an admission policy; each time it has another name in it.
+            # The message, of a quota for example, contains a new generated name each time, and
+            # would count as news.
             start = metadata["generateName"][:_BASE_MAX]
             reason = re.sub(rf"{re.escape(start)}[a-z0-9]{{5}}\b", start, str(refusal))
             problem = f"create claim for extended resources: {reason}"
             raise UnusableClaimError(wanted.name, problem) from refusal
 
-    async def _made_for(self, pod: Raw) -> Raw | None:
+    async def write_status(self, pod: Raw, claim: ExtendedClaim) -> None:
+        """Write the claim of a pod, and the request of each container, into the pod's status."""
         metadata = pod["metadata"]
-        listing = await self._client.list(CLAIMS, Selection(namespace=metadata["namespace"]))
-        return the_one_that_counts(
-            each for each in listing.items if metadata["uid"] in owners(each)
-        )
-
-    async def tell(self, pod: Raw, claim: ExtendedClaim) -> None:
-        """Writes into the pod's status which claim it has, and what of it is for whom."""
-        metadata = pod["metadata"]
-        told = {
+        claim_status = {
             "requestMappings": [to_builtins(each) for each in claim.mappings],
             "resourceClaimName": claim.name.partition("/")[2],
         }
-        if pod.get("status", {}).get("extendedResourceClaimStatus") == told:
+        if pod.get("status", {}).get("extendedResourceClaimStatus") == claim_status:
             return
-        status = {"extendedResourceClaimStatus": told}
+        status = {"extendedResourceClaimStatus": claim_status}
         await self._client.patch(
             PODS,
             metadata["name"],
@@ -159,7 +181,7 @@ class ExtendedResourceClaims:
         )
 
     async def discard(self, claim: Raw) -> None:
-        """The claim goes, with all that it holds; if that fails, it is found at the next try."""
+        """Delete a claim with its allocation; if that fails, the next attempt finds the claim."""
         metadata = claim["metadata"]
         name = metadata["name"]
         namespace = metadata["namespace"]
@@ -173,27 +195,3 @@ class ExtendedResourceClaims:
                 media_type=STRATEGIC_PATCH,
             )
             await self._client.delete(CLAIMS, name, namespace=namespace, uid=metadata["uid"])
-
-
-def _with_made(plan: Plan, made: Mapping[str, Raw]) -> Plan:
-    """The plan with claims by the names that they have got."""
-    claims = dict(plan.claims)
-    given = dict(plan.given)
-    assignments = []
-    for each in plan.assignments:
-        claim = made.get(each.extended.name) if each.extended else None
-        if each.extended is None or claim is None:
-            assignments.append(each)
-            continue
-        metadata = claim["metadata"]
-        name = f"{metadata['namespace']}/{metadata['name']}"
-        claims[name] = claim
-        given[name] = given.pop(each.extended.name)
-        assignments.append(
-            replace(
-                each,
-                consumers={**each.consumers, name: consumer_of_pod(each.pod)},
-                extended=replace(each.extended, name=name, to_make=None),
-            )
-        )
-    return replace(plan, assignments=tuple(assignments), claims=claims, given=given)

@@ -1,9 +1,9 @@
 """
-Claims in the way of their own pod: allocated for nodes that do not do, and used by nobody else.
+Stale claims: allocated for nodes that the pod cannot use, and used by no other pod.
 
-Such an allocation is left from an attempt that ended in the middle, or from a time when the node
-did. As kube-scheduler's PostFilter: one claim is deallocated and the pod is decided anew. A claim
-that was made for the pod's extended resources is deleted instead, for nobody else can use it.
+Such an allocation is left from an interrupted attempt, or from a time when the pod fitted on the
+node. As in kube-scheduler's PostFilter, one claim is deallocated and the pod is decided again. The
+claim for the extended resources of a pod is deleted instead, because no other pod can use it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.placement import Member, MemberRefused, Unplaced
     from dryrack.scheduler.binding import Binder
-    from dryrack.scheduler.cluster_view import View
     from dryrack.scheduler.demands import Demands
+    from dryrack.scheduler.scheduler_cache import SchedulerCache
 
 
-def in_the_way(wanted: Demands | Member, outcome: Unplaced | MemberRefused) -> str:
-    """The first claim, by name, without which the pod might find a node; "" if there is none."""
+def find_stale_claim(wanted: Demands | Member, outcome: Unplaced | MemberRefused) -> str:
+    """Return the first claim, by name, that keeps the pod from all other nodes, or ""."""
     if not outcome.is_kept_off_by_claims:
         return ""
-    unused = [claim_name(each) for each in wanted.allocated if _is_stale(each, wanted.pod)]
-    made = wanted.extended.made if wanted.extended is not None else None
-    return min(unused, default="" if made is None else claim_name(made))
+    stale = [claim_name(each) for each in wanted.allocated if _is_stale(each, wanted.pod)]
+    extended = wanted.extended.made if wanted.extended is not None else None
+    return min(stale, default="" if extended is None else claim_name(extended))
 
 
 def _is_stale(claim: ResourceClaim, pod: Pod) -> bool:
@@ -43,19 +43,23 @@ def _is_stale(claim: ResourceClaim, pod: Pod) -> bool:
     return is_unused and allocation.node_selector is not None
 
 
-async def free(name: str, pod: Pod, *, view: View, binder: Binder) -> None:
-    """Takes the claim out of the way; raises, because the pod is to be decided anew."""
-    claim = view.known(name)
+async def release_stale_claim(
+    name: str, pod: Pod, *, cache: SchedulerCache, binder: Binder
+) -> None:
+    """Release the claim and raise `OvertakenError`, so that the pod is decided again."""
+    claim = cache.find_claim(name)
     if claim is None:
         return
-    await let_go(claim, [pod.metadata.uid], view=view, binder=binder)
+    await release_claim(claim, [pod.metadata.uid], cache=cache, binder=binder)
     raise OvertakenError(f"claim {name}: was allocated for other nodes")
 
 
-async def let_go(claim: Raw, users: Iterable[str], *, view: View, binder: Binder) -> None:
-    """These have it no more; with the last of them its devices are free."""
+async def release_claim(
+    claim: Raw, uids: Iterable[str], *, cache: SchedulerCache, binder: Binder
+) -> None:
+    """Remove consumers of a claim; with the last of them its devices are released."""
     if is_for_extended_resources(claim):
         await binder.extended.discard(claim)
     else:
-        await binder.release(claim, users)
-    view.settle("/".join(name_of(claim)), await binder.now(claim))
+        await binder.release(claim, uids)
+    cache.settle_claim("/".join(name_of(claim)), await binder.read_claim(claim))

@@ -1,10 +1,10 @@
 """
-Claims of storage that are bound when a node is chosen for their pod.
+Volume binding: PersistentVolumeClaims that are bound when a node is chosen for their pod.
 
-As kube-scheduler: a free volume that was chosen is kept for the claim by its reference; for others
-the node is written to the claim, where the provisioner of its class finds it and makes the volume.
-The pod is bound when the claim is. All that the wait depends on is in the volume or the claim:
-whoever dies in it finds it there, and chooses nothing else.
+As in kube-scheduler, a chosen free volume gets a reference to the claim; for other claims the node
+is written to the claim, and the provisioner of its StorageClass creates the volume. The pod is
+bound once its claims are bound. The whole state of the wait is in the volume or the claim: after a
+crash the next scheduler finds the choice there, and makes no other.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.informer import Informers
     from dryrack.client.timekeeping import Timekeeper
-    from dryrack.kinds.core import PersistentVolume, PersistentVolumeClaim, Pod
-    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.core import PersistentVolumeClaim, Pod
     from dryrack.placement import Fleet
 
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -39,18 +38,18 @@ class UnusableVolumeClaimError(UnusableClaimError):
 
 
 class UnboundClaim(NamedTuple):
-    """A claim, and the node for whose pod it is to be bound."""
+    """A PVC that is to be bound, and the node of its pod."""
 
     namespace: str
     name: str
     uid: str
     node: str
     volume: str = ""
-    """The free volume that it gets; "": one is made for it."""
+    """The free volume that the claim gets; "" if one is provisioned."""
 
 
 class VolumeBinding:
-    """Chooses volumes or has them made where pods go, and waits for them."""
+    """Binds volumes, or requests them from provisioners, and waits for them."""
 
     def __init__(
         self, client: Client, informers: Informers, fleet: Fleet, clock: Timekeeper
@@ -62,67 +61,67 @@ class VolumeBinding:
         self._clock = clock
         self._changed = asyncio.Event()
         for endpoint in (VOLUME_CLAIMS, VOLUMES):
-            informers.of(endpoint).listen(self._on_change)
+            informers.of(endpoint).listen(lambda _old, _new: self._notify())
 
     def assume(self, pods: Iterable[tuple[Pod, str]]) -> list[UnboundClaim]:
         """
-        What has to be bound before pods can be, each with the node that it goes to.
+        Return the claims that have to be bound before their pods, each with the node of its pod.
 
-        Volumes that are chosen for it are kept from other pods until it is forgotten.
+        Other pods cannot use the chosen volumes until `forget` is called.
         """
-        found: list[UnboundClaim] = []
+        unbound: list[UnboundClaim] = []
         for pod, node in pods:
             try:
-                found += self._chosen(pod, node)
+                unbound += self._choose_volumes(pod, node)
             except UnusableClaimError:
-                self.forget(found)
+                self.forget(unbound)
                 raise
-        return found
+        return unbound
 
     def forget(self, waiting: Iterable[UnboundClaim]) -> None:
-        """Whatever became of them: what is written is known by now."""
+        """Undo `assume`, once the informers show what was written."""
         assumed = self._fleet.volumes.assumed
         for each in waiting:
             if assumed.get(each.volume) == (each.namespace, each.name):
                 del assumed[each.volume]
 
-    def _chosen(self, pod: Pod, node: str) -> Iterable[UnboundClaim]:
+    def _choose_volumes(self, pod: Pod, node: str) -> Iterable[UnboundClaim]:
         volumes = self._fleet.volumes
         offers = VolumeOffers(volumes, volumes.waiting(pod)) if pod.spec.volumes else None
         state = self._fleet.get(node)
         if not offers or state is None:
             return []
-        found = offers.on(state.node.metadata)
-        if isinstance(found, Unbindable):
-            # Another pod of the same decision got it.
-            name = f"{found.claim[0]}/{found.claim[1]}"
-            raise UnusableVolumeClaimError(name, f"{found.fact}; {found.remedy}")
-        uids = {key: volumes.claims[key].metadata.uid for key in found}
-        volumes.assumed.update((volume, key) for key, volume in found.items() if volume)
-        return [UnboundClaim(*key, uids[key], node, volume) for key, volume in found.items()]
+        choices = offers.on(state.node.metadata)
+        if isinstance(choices, Unbindable):
+            # Another pod of the same decision got the volume.
+            name = f"{choices.claim[0]}/{choices.claim[1]}"
+            raise UnusableVolumeClaimError(name, f"{choices.fact}; {choices.remedy}")
+        uids = {key: volumes.claims[key].metadata.uid for key in choices}
+        volumes.assumed.update((volume, key) for key, volume in choices.items() if volume)
+        return [UnboundClaim(*key, uids[key], node, volume) for key, volume in choices.items()]
 
     async def bind(self, waiting: Iterable[UnboundClaim]) -> None:
-        """Returns when all claims are bound; raises `UnusableClaimError` if one will not be."""
+        """Wait until all claims are bound; raise `UnusableClaimError` if one cannot be."""
         left = [each for each in waiting if not self._is_bound(each)]
-        # Pods that share a claim may go to several nodes: its volume is made on one of them.
+        # Pods that share a claim may run on several nodes: its volume is provisioned for one.
         for each in {each.uid: each for each in reversed(left)}.values():
-            await (self._keep(each) if each.volume else self._choose(each))
+            await (self._bind_volume(each) if each.volume else self._select_node(each))
         deadline = self._clock.now() + TIMEOUT_SECONDS
         while left := [each for each in left if not self._is_done(each)]:
             if self._clock.now() >= deadline:
                 raise _failure(left[0], f"has no volume after {TIMEOUT_SECONDS:.0f} s")
-            timer = self._clock.call_at(deadline, self._look)
+            timer = self._clock.call_at(deadline, self._notify)
             try:
                 await self._changed.wait()
             finally:
                 timer.cancel()
 
-    async def _choose(self, each: UnboundClaim) -> None:
-        known = self._known(each).metadata
-        if SELECTED_NODE in known.annotations:
+    async def _select_node(self, each: UnboundClaim) -> None:
+        metadata = self._find_claim(each).metadata
+        if SELECTED_NODE in metadata.annotations:
             return
-        # Another pod with the claim may be going to another node at this very moment.
-        identity = {"uid": each.uid, "resourceVersion": known.resource_version}
+        # Another pod with the claim may be assigned to another node at this very moment.
+        identity = {"uid": each.uid, "resourceVersion": metadata.resource_version}
         patch = {"metadata": {**identity, "annotations": {SELECTED_NODE: each.node}}}
         try:
             written = await self._client.patch(
@@ -130,22 +129,22 @@ class VolumeBinding:
             )
         except NotFoundError as error:
             raise _failure(each, "was deleted") from error
-        # What is known from here on has the node, unless the provisioner took it away.
+        # From here on the informer shows the node, unless the provisioner removed it.
         await self._claims.reached(written["metadata"]["resourceVersion"])
 
-    async def _keep(self, each: UnboundClaim) -> None:
-        """Binds the volume to the claim; a controller binds the claim to the volume."""
+    async def _bind_volume(self, each: UnboundClaim) -> None:
+        """Bind the volume to the claim; a controller binds the claim to the volume."""
         volume = self._fleet.volumes.volumes.get(each.volume)
         if volume is None:
             raise _failure(each, f"lost its volume {each.volume}")
         reference = volume.spec.claim_ref
-        metadata = self._known(each).metadata
+        metadata = self._find_claim(each).metadata
         if reference is not None and reference.uid == each.uid:
             return
         identity = {"uid": volume.metadata.uid, "resourceVersion": volume.metadata.resource_version}
-        # Who keeps it for the claim by name has bound it themselves.
+        # A user who reserves a volume for a claim by name has bound it without a controller.
         marks = {"annotations": {_BY_CONTROLLER: "yes"}} if reference is None else {}
-        kept = {
+        claim_reference = {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
             "namespace": each.namespace,
@@ -153,15 +152,18 @@ class VolumeBinding:
             "uid": each.uid,
             "resourceVersion": metadata.resource_version,
         }
-        patch = {"metadata": identity | marks, "spec": {"claimRef": kept}}
+        patch = {"metadata": identity | marks, "spec": {"claimRef": claim_reference}}
         written = await self._client.patch(VOLUMES, each.volume, patch)
         await self._volumes.reached(written["metadata"]["resourceVersion"])
 
     def _is_bound(self, each: UnboundClaim) -> bool:
-        volume = self._fleet.volumes.bound_to(self._known(each))
+        volume = self._fleet.volumes.bound_to(self._find_claim(each))
         if volume is None:
             return False
-        self._check_reach(each, volume)
+        node = self._fleet.get(each.node)
+        labels = {} if node is None else node.node.metadata.labels
+        if not self._fleet.volumes.reaches(volume, labels):
+            raise _failure(each, f"got a volume that node {each.node} cannot use")
         return True
 
     def _is_done(self, each: UnboundClaim) -> bool:
@@ -173,17 +175,11 @@ class VolumeBinding:
             if reference is None or reference.uid != each.uid:
                 raise _failure(each, f"lost its volume {each.volume}")
             return False
-        if SELECTED_NODE not in self._known(each).metadata.annotations:
+        if SELECTED_NODE not in self._find_claim(each).metadata.annotations:
             raise _failure(each, f"cannot have its volume on node {each.node}; see its events")
         return False
 
-    def _check_reach(self, each: UnboundClaim, volume: PersistentVolume) -> None:
-        node = self._fleet.get(each.node)
-        labels = {} if node is None else node.node.metadata.labels
-        if not self._fleet.volumes.reaches(volume, labels):
-            raise _failure(each, f"got a volume that node {each.node} cannot use")
-
-    def _known(self, each: UnboundClaim) -> PersistentVolumeClaim:
+    def _find_claim(self, each: UnboundClaim) -> PersistentVolumeClaim:
         claim = self._fleet.volumes.claims.get((each.namespace, each.name))
         if claim is None or claim.metadata.uid != each.uid:
             raise _failure(each, "was deleted")
@@ -191,11 +187,8 @@ class VolumeBinding:
             raise _failure(each, "is being deleted")
         return claim
 
-    def _on_change(self, _old: Raw | None, _new: Raw | None) -> None:
-        self._look()
-
-    def _look(self) -> None:
-        """All who wait look again, and wait for the next time."""
+    def _notify(self) -> None:
+        """Let all waiting tasks check their claims again."""
         self._changed.set()
         self._changed = asyncio.Event()
 
