@@ -11,7 +11,7 @@ from tests.cli.command import dryrack
 
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceSlice
-from dryrack.kinds.validation import validate
+from dryrack.kinds.validation.device_rules import validate
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -39,7 +39,7 @@ from dryrack.kinds.documents import read
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.resource import ResourceSlice
 from dryrack.kinds.selectors import parse_node_selector
-from dryrack.kinds.validation.slices import created
+from dryrack.kinds.validation.device_rules import validate
 
 BAD = Path(__file__).parents[1] / "hardware" / "dialects" / "bad"
 WRONG_OBJECTS = sorted((*BAD.glob("draconfig-*.yaml"), *BAD.glob("overlay-*.yaml")))
@@ -197,7 +197,7 @@ def test_files_alone_are_enough_to_know_what_would_be_published(
 
     assert is_well
     assert slices
-    assert [problem for each in slices for problem in created(each)] == []
+    assert [problem for each in slices for problem in validate(each)] == []
     assert all(each.spec.pool.resource_slice_count == pools[key(each)] for each in slices)
     assert said.endswith(f"{len(slices)} to create\n")
 

@@ -57,7 +57,7 @@ def loaded() -> frozenset[str]:
         "dryrack.dashboard.server",
         "dryrack.kinds.decode",
         "dryrack.kinds.resource",
-        "dryrack.kinds.validation.writes",
+        "dryrack.kinds.validation.device_rules",
         "dryrack.placement",
         "dryrack.scheduler",
         "email",

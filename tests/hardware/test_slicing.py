@@ -27,7 +27,7 @@ from dryrack.kinds.resource import (
     DeviceTaint,
     ResourceSlice,
 )
-from dryrack.kinds.validation import validate
+from dryrack.kinds.validation.device_rules import validate
 from dryrack.kinds.validation.names import label_value
 
 NAMES = st.from_regex(

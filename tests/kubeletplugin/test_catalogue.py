@@ -10,7 +10,7 @@ import pytest
 from tests.kubeletplugin.nodes import NODE, bench, environment
 
 from dryrack.cluster import load_catalogue
-from dryrack.kinds.validation import validate
+from dryrack.kinds.validation.device_rules import validate
 from dryrack.kubeletplugin import DevicesError, device_classes, node_slices, read_devices
 
 if TYPE_CHECKING:

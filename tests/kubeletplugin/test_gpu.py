@@ -10,7 +10,7 @@ from tests.kubeletplugin.nodes import NODE, bench, environment
 
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
-from dryrack.kinds.validation import validate
+from dryrack.kinds.validation.device_rules import validate
 from dryrack.kubeletplugin import (
     AllocatedDevice,
     DevicesError,

@@ -29,9 +29,10 @@ from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.linter import Finding, Severity, lint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 Path = tuple[str | int, ...]
 
 # Lint knows labels of namespaces from files; the server has the same two namespaces.
@@ -304,8 +305,8 @@ metadata: {name: fast}
 provisioner: example.com/disk
 volumeBindingMode: Immediate
 """
-_VALID: tuple[Raw, ...] = tuple(yaml.safe_load_all(_DOCUMENTS))
-_CLUSTER_WIDE = frozenset(each["kind"] for each in _VALID if "namespace" not in each["metadata"])
+VALID: tuple[Raw, ...] = tuple(yaml.safe_load_all(_DOCUMENTS))
+_CLUSTER_WIDE = frozenset(each["kind"] for each in VALID if "namespace" not in each["metadata"])
 _PLURALS = {"StorageClass": "storageclasses", "DeviceClass": "deviceclasses"}
 _PLURALS["PriorityClass"] = "priorityclasses"
 _STRANGE: tuple[Any, ...] = (
@@ -315,13 +316,15 @@ _STRANGE: tuple[Any, ...] = (
     *("0000-01-02T03:04:05Z", "2026-01-02T03:04:05+24:60", "9999999999999999999999", "device."),
 )
 _NEW_FIELDS = ("zzz", "timeAdded", "count", "expression", "exactly", "namespace", "name", "status")
+_REFUSED = 400
+_KEPT = ("apiVersion", "kind")
 # The codes of what a server refuses; other errors are about what a cluster accepts in vain.
 _REFUSALS = frozenset({"DR001", "DR002", "DR003", "DR004"})
 
 
 @dataclass(frozen=True, slots=True)
-class Disagreement:
-    """A document that one accepts and the other refuses."""
+class Verdicts:
+    """What the server and lint say about a document."""
 
     document: Raw
     status: int
@@ -329,10 +332,21 @@ class Disagreement:
     findings: tuple[Finding, ...]
 
     @property
+    def is_accepted(self) -> bool:
+        """Return whether the server accepts the document."""
+        return self.status < _REFUSED
+
+    @property
+    def is_split(self) -> bool:
+        """Return whether one accepts what the other refuses."""
+        return self.is_accepted == bool(self.findings)
+
+    @property
     def summary(self) -> str:
-        told = [f"{each.code} {each.field}: {each.what}" for each in self.findings]
+        findings = [f"{each.code} {each.field}: {each.what}" for each in self.findings]
         kind = f"{self.document['apiVersion']} {self.document['kind']}"
-        return f"{kind}: server {self.status} {self.answer} | lint {told or 'accepts it'}"
+        lint_says = findings or "accepts it"
+        return f"{kind}: server {self.status} {self.answer} | lint {lint_says}"
 
 
 def is_refusal(finding: Finding) -> bool:
@@ -341,22 +355,26 @@ def is_refusal(finding: Finding) -> bool:
     return finding.severity is Severity.ERROR and (in_api or finding.code in _REFUSALS)
 
 
-async def disagreements(seed: int, cases: int) -> list[Disagreement]:
+async def disagreements(seed: int, cases: int) -> list[Verdicts]:
     """Return the documents of a seed about which lint and the server disagree."""
     chance = random.Random(seed)
+    mutated = (_mutate(chance.choice(VALID), chance) for _ in range(cases))
+    return [each for each in await verdicts(mutated) if each.is_split]
+
+
+async def verdicts(documents: Iterable[Raw]) -> list[Verdicts]:
+    """Ask the server and lint about documents; those for unknown namespaces are left out."""
     namespaces = list(yaml.safe_load_all(_NAMESPACES))
-    found = []
+    answers = []
     options = ControlPlaneOptions(runtime_config=parse("api/all=true"))
     async with embedded(options, engines=()) as cluster:
         await cluster.client.create(NAMESPACES, namespaces[1])
-        for document in (_mutate(chance.choice(_VALID), chance) for _ in range(cases)):
-            if _is_elsewhere(document):
-                continue
-            status, answer = await _ask_server(cluster, document)
-            findings = tuple(filter(is_refusal, _ask_lint(document)))
-            if (status >= 400) != bool(findings):
-                found.append(Disagreement(document, status, answer, findings))
-    return found
+        for document in documents:
+            if not _is_elsewhere(document):
+                status, answer = await _ask_server(cluster, document)
+                findings = tuple(filter(is_refusal, _ask_lint(document)))
+                answers.append(Verdicts(document, status, answer, findings))
+    return answers
 
 
 def _is_elsewhere(document: Raw) -> bool:
@@ -408,9 +426,6 @@ def _mutate(document: Raw, chance: random.Random) -> Raw:
             holder = holder[step]
         _change(holder, path[-1], chance)
     return changed
-
-
-_KEPT = ("apiVersion", "kind")
 
 
 def _change(holder: Any, key: Any, chance: random.Random) -> None:

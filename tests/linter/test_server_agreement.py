@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 
 import pytest
-from tests.linter.server_agreement import disagreements, is_refusal
+from tests.linter.server_agreement import VALID, disagreements, is_refusal, verdicts
 
 from dryrack.linter import lint
 
@@ -18,6 +19,24 @@ def test_lint_and_the_server_agree_on_broken_documents(seed: int) -> None:
     """Neither accepts a document that the other refuses; there is no exception to that."""
     found = asyncio.run(disagreements(seed, CASES))
     assert [each.summary for each in found] == []
+
+
+@pytest.mark.parametrize(
+    ("time", "is_accepted"),
+    [
+        ("2026-01-02T3:04:05Z", True),
+        ("0000-01-02T03:04:05Z", True),
+        ("2026-01-02T03:04:05+24:60", True),
+        ("2026-01-02T03:04:05+99:00", False),
+        ("2026-13-01T00:00:00Z", False),
+    ],
+)
+def test_lint_and_the_server_read_times_as_go_does(time: str, is_accepted: bool) -> None:
+    """The expected verdicts are those of Go's time.Parse."""
+    document = copy.deepcopy(VALID[0])
+    document["spec"]["devices"][0]["taints"][0]["timeAdded"] = time
+    (verdict,) = asyncio.run(verdicts([document]))
+    assert (verdict.is_accepted, verdict.is_split) == (is_accepted, False)
 
 
 @pytest.mark.parametrize(

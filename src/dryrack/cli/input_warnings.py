@@ -22,7 +22,9 @@ from dryrack.kinds.resource import (
     ResourceSlice,
 )
 from dryrack.kinds.text.source_positions import parse_path
-from dryrack.kinds.validation import Reason, validate
+from dryrack.kinds.validation import Reason
+from dryrack.kinds.validation.device_rules import validate
+from dryrack.kinds.validation.pods import pod_claims
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -61,12 +63,18 @@ def refusals(objects: Sequence[Typed]) -> Iterator[Problem]:
         # A claim that comes from a cluster was accepted there. All others are created in the
         # namespaces of the files; one that is not in the files has no labels.
         namespace = each.object.metadata.namespace or "default"
-        for problem in validate(
-            each.object,
-            expressions=compiler,
-            namespace_labels=None if each.document.uid else labels.get(namespace, {}),
-            document=each.raw,
-        ):
+        known_labels = None if each.document.uid else labels.get(namespace, {})
+        problems: Iterable[FieldProblem]
+        if isinstance(each.object, Pod):
+            problems = pod_claims(each.object)
+        else:
+            problems = validate(
+                each.object,
+                checker=compiler,
+                namespace_labels=known_labels,
+                document=each.raw,
+            )
+        for problem in problems:
             first, *_ = problem.message.splitlines()
             yield each.document.problem(
                 problem.field,

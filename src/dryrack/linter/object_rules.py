@@ -1,10 +1,8 @@
 """
-What an API server would have against objects of the kinds that stand beside claims.
+The problems of objects that an API server of the reference release refuses.
 
-Slices, claims, templates, classes and taint rules are judged by `kinds.validation`. All other
-kinds with rules of their own are judged here: decoded, completed with defaults and validated, as
-if they were created in an empty cluster. What depends on what a cluster has, admission and names
-and addresses that are taken, is left out.
+Objects are decoded, completed with defaults and validated as if they were created in an empty
+cluster. What depends on the cluster, such as admission and names that are taken, is left out.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from dryrack.cel.admission import SelectorChecker
 from dryrack.extension.definitions import DefinitionError, DefinitionRules
 from dryrack.extension.policies import (
     MutatingPolicyBindingRules,
@@ -19,9 +18,9 @@ from dryrack.extension.policies import (
     PolicyBindingRules,
     PolicyRules,
 )
-from dryrack.kinds.decode import decode
-from dryrack.kinds.meta import ObjectMeta
-from dryrack.kinds.paths import metadata_of
+from dryrack.kinds.catalog import CURRENT, Unknown, model_of
+from dryrack.kinds.convert import to_v1
+from dryrack.kinds.decode import DecodeError
 from dryrack.kinds.rules.accounts import RoleBindingRules, RoleRules
 from dryrack.kinds.rules.budgets import BudgetRules
 from dryrack.kinds.rules.configuration import ConfigMapRules, SecretRules
@@ -42,22 +41,19 @@ from dryrack.kinds.rules.workloads.cron_jobs import CronJobRules
 from dryrack.kinds.rules.workloads.jobs import JobRules
 from dryrack.kinds.rules.workloads.replicated import DeploymentRules, ReplicaSetRules
 from dryrack.kinds.rules.workloads.sets import DaemonSetRules, StatefulSetRules
+from dryrack.kinds.schemas.strict_decode import Conformed
 from dryrack.kinds.shape import render
-from dryrack.kinds.validation.problems import OMITTED, FieldProblem, Reason, required
+from dryrack.kinds.validation.device_rules import DeviceRules, empty_list_problems
+from dryrack.kinds.validation.problems import OMITTED, FieldProblem, Reason
 from dryrack.linter.decoding import built_in_schema, decode_document
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from dryrack.kinds.documents import Document
-    from dryrack.kinds.raw import Raw
-    from dryrack.kinds.schemas.strict_decode import Conformed
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 _ADMISSION = "admissionregistration.k8s.io/v1"
-# Nothing that is judged here depends on what a server makes up.
-_UID = "00000000-0000-4000-8000-000000000000"
-_NOW = "2026-01-01T00:00:00Z"
 
 
 @cache
@@ -100,22 +96,42 @@ def _rules() -> dict[tuple[str, str], KindRules]:
 
 def has_rules(document: Document) -> bool:
     """Return whether the document is of a kind that `object_problems` judges."""
-    return (document.api_version, document.kind) in _rules()
+    return _rules_of(document, None) is not None
 
 
-def object_problems(document: Document) -> tuple[FieldProblem, ...] | None:
-    """What is wrong with an object; None if it is of a kind that others judge."""
-    rules = _rules().get((document.api_version, document.kind))
+def _rules_of(document: Document, namespace_labels: Mapping[str, str] | None) -> KindRules | None:
+    """Return the rules of a document's kind, in a namespace with the labels (None: unknown)."""
+    model = model_of(document.api_version, document.kind)
+    if document.kind in CURRENT and not isinstance(model, Unknown):
+        return DeviceRules(document.kind, _selector_checker(), namespace_labels)
+    return _rules().get((document.api_version, document.kind))
+
+
+@cache
+def _selector_checker() -> SelectorChecker:
+    return SelectorChecker()
+
+
+def object_problems(
+    document: Document, namespace_labels: Mapping[str, str] | None = None
+) -> tuple[FieldProblem, ...] | None:
+    """Return what is wrong with an object; None if no rules judge its kind."""
+    rules = _rules_of(document, namespace_labels)
     schema = built_in_schema(document) if rules else None
-    if rules is None or schema is None:
+    if rules is None:
         return None
-    conformed = decode_document(document, schema)
+    # Without a schema it is an alpha version that the reference release does not have.
+    conformed = decode_document(document, schema) if schema else Conformed(document.raw)
     if conformed.mismatch:
         return (mistyped(conformed),)
     try:
-        return tuple(_judged(rules, conformed.object, document.namespace or "default"))
+        problems = rules.creation_problems(conformed.object, document.namespace)
+        return (*problems, *empty_list_problems(to_v1(document.raw)))
     except DefinitionError as error:
         return (_type_problem("spec.versions", str(error)),)
+    except DecodeError:
+        # The values of the wrong type are reported with the document.
+        return ()
 
 
 def mistyped(conformed: Conformed) -> FieldProblem:
@@ -127,22 +143,3 @@ def _type_problem(field: str, sentence: str) -> FieldProblem:
     return FieldProblem(
         Reason.TYPE_INVALID, field, OMITTED, sentence, fix="write what the field expects"
     )
-
-
-def _judged(rules: KindRules, obj: Raw, namespace: str) -> Sequence[FieldProblem]:
-    new = rules.as_new(rules.default({**obj, "metadata": _completed(obj, rules, namespace)}))
-    problems = rules.new_problems(new, decode(new["metadata"], ObjectMeta))
-    if not new["metadata"].get("name") and not problems:
-        return (required("metadata.name", "name or generateName is required"),)
-    return problems
-
-
-def _completed(obj: Raw, rules: KindRules, namespace: str) -> Raw:
-    """The metadata with what a server makes up; a dump has its own, and labels made of it."""
-    given = metadata_of(obj)
-    meta = {**given, "uid": given.get("uid") or _UID, "creationTimestamp": _NOW}
-    if rules.namespaced:
-        meta["namespace"] = namespace
-    if not meta.get("name") and meta.get("generateName"):
-        meta["name"] = f"{meta['generateName']}x"
-    return meta

@@ -19,6 +19,7 @@ from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.documents import Document, Problem, latest, read
 from dryrack.kinds.expansion.embedded_templates import embedded_templates, is_custom_workload
 from dryrack.kinds.expansion.workloads import TEMPLATES
+from dryrack.kinds.validation.meta import DEFAULT_NAMESPACE
 from dryrack.linter.decoding import (
     built_in_schema,
     decode_document,
@@ -27,7 +28,6 @@ from dryrack.linter.decoding import (
 )
 from dryrack.linter.object_rules import has_rules, mistyped
 from dryrack.linter.world import (
-    DEFAULT_NAMESPACE,
     Entry,
     PodEntry,
     UnknownField,

@@ -1,33 +1,28 @@
-"""
-What the API server would refuse, of all objects in the files.
-
-Expressions are checked with the compiler of the API server.
-"""
+"""The problems for which the API server would refuse objects in the files."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.cel.admission import SelectorChecker
-from dryrack.kinds.convert import to_v1
 from dryrack.kinds.core import Pod
 from dryrack.kinds.text.source_positions import parse_path
-from dryrack.kinds.validation import FieldProblem, validate
+from dryrack.kinds.validation.meta import DEFAULT_NAMESPACE
+from dryrack.kinds.validation.pods import pod_claims
 from dryrack.linter.lines import key_of, line_of
 from dryrack.linter.object_rules import object_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.kinds.documents import Document
+    from dryrack.kinds.validation import FieldProblem
     from dryrack.linter.finding import Path
-    from dryrack.linter.world import Entry, PodEntry, World
+    from dryrack.linter.world import Entry, World
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One thing that the server has against one object."""
+    """A problem for which the server refuses an object."""
 
     entry: Entry[object]
     path: Path
@@ -48,41 +43,24 @@ class Refusal:
 
 
 def refusals(world: World) -> Iterator[Refusal]:
-    """Everything that a server of the reference release would refuse, in file order."""
-    compiler = SelectorChecker()
-    for entry in world.validated:
-        namespace = world.namespace_of.get(entry.value.metadata.namespace or "default")
-        labels = namespace.value.metadata.labels if namespace else None
-        for problem in validate(
-            entry.value,
-            expressions=compiler,
-            namespace_labels=labels,
-            document=to_v1(entry.document.raw),
-        ):
-            yield Refusal(entry, parse_path(problem.field), problem)
+    """Yield everything that a server of the reference release would refuse."""
     for document, problem in world.undecodable:
         yield Refusal(world.entry_of(document), parse_path(problem.field), problem)
-    judged = _judged(world)
+    # Nothing more is known of a document with values of the wrong type.
     mistyped = {id(document) for document, _ in world.mismatches}
-    for document, problems in judged.values():
-        # Of what is mistyped nothing more is known, and that is told already.
+    judged = set()
+    for document in world.documents:
+        namespace = world.namespace_of.get(document.namespace or DEFAULT_NAMESPACE)
+        labels = namespace.value.metadata.labels if namespace else None
+        problems = object_problems(document, labels)
+        if problems is None:
+            continue
+        judged.add(id(document))
         for problem in problems if id(document) not in mistyped else ():
             yield Refusal(world.entry_of(document), parse_path(problem.field), problem)
     for pod in (*world.pods, *world.replaced_pods):
         if id(pod.entry.document) not in judged:
-            yield from _pod_refusals(pod)
-
-
-def _judged(world: World) -> dict[int, tuple[Document, tuple[FieldProblem, ...]]]:
-    """What is wrong with objects that are not about devices, by the identity of the document."""
-    found = ((document, object_problems(document)) for document in world.documents)
-    return {
-        id(document): (document, problems) for document, problems in found if problems is not None
-    }
-
-
-def _pod_refusals(pod: PodEntry) -> Iterator[Refusal]:
-    for problem in validate(Pod(spec=pod.spec)):
-        # The verdict speaks of a pod; in a workload its spec is further down.
-        below_spec = parse_path(problem.field)[1:]
-        yield Refusal(pod.entry, (*pod.path, *below_spec), problem)
+            for problem in pod_claims(Pod(spec=pod.spec)):
+                # The path is that of a pod; in a workload the spec is further down.
+                below_spec = parse_path(problem.field)[1:]
+                yield Refusal(pod.entry, (*pod.path, *below_spec), problem)

@@ -25,6 +25,7 @@ from dryrack.kinds.resource import (
     ResourceSlice,
 )
 from dryrack.kinds.validation.claims import REQUESTS_MAX
+from dryrack.kinds.validation.meta import DEFAULT_NAMESPACE
 from dryrack.linter.asks import Ask, asks_of
 from dryrack.linter.expressions import visible_names
 from dryrack.linter.publishings import publishings
@@ -42,15 +43,11 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import Device, ResourceClaimSpec
     from dryrack.kinds.shape import Mismatch
     from dryrack.kinds.validation import FieldProblem
-    from dryrack.kinds.validation.writes import Validated
     from dryrack.linter.finding import Path
     from dryrack.linter.publishings import Publishing
 
 T_co = TypeVar("T_co", covariant=True)
 Object = TypeVar("Object", bound=KubernetesObject)
-
-# Where kubectl puts an object that names no namespace.
-DEFAULT_NAMESPACE = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,19 +236,12 @@ class World:
         return tuple(found)
 
     @cached_property
-    def validated(self) -> tuple[Entry[Validated], ...]:
-        """The objects about which the API's own rules have something to say."""
+    def written_slices(self) -> tuple[Entry[ResourceSlice], ...]:
+        """All slices in the documents, including those that a later document replaces."""
         return tuple(
             Entry(each.document, each.value)
             for each in (*self.entries, *self.replaced)
-            if isinstance(
-                each.value,
-                ResourceSlice
-                | ResourceClaim
-                | ResourceClaimTemplate
-                | DeviceClass
-                | DeviceTaintRule,
-            )
+            if isinstance(each.value, ResourceSlice)
         )
 
     @cached_property

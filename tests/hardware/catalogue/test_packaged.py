@@ -9,7 +9,7 @@ from tests.hardware.catalogue.packaged import catalogue, slices_on
 
 from dryrack.cluster.catalogue import packaged_files
 from dryrack.hardware.catalogue import Cards, parse
-from dryrack.kinds.validation import validate
+from dryrack.kinds.validation.device_rules import validate
 
 TYPES = sorted(catalogue().instance_types)
 

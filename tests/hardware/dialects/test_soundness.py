@@ -19,7 +19,7 @@ from dryrack.hardware.config_formats import read_config, read_dra_config, read_o
 from dryrack.hardware.inventory import Inventory
 from dryrack.hardware.matching import Matcher
 from dryrack.hardware.slicing import slices_of
-from dryrack.kinds.validation import validate
+from dryrack.kinds.validation.device_rules import validate
 
 if TYPE_CHECKING:
     from dryrack.hardware.config_formats import Reading

@@ -13,27 +13,34 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from tests.kinds.validation.mutators import BAD_EXPRESSIONS, COSTLY_EXPRESSIONS
 
-from dryrack.kinds import core, resource
-from dryrack.kinds.decode import DecodeError, decode
-from dryrack.kinds.validation import Reason, validate
+from dryrack.apiserver import metadata
+from dryrack.apiserver.answer.status import StatusError
+from dryrack.apiserver.registry import Resource
+from dryrack.apiserver.strategies.devices import DeviceStrategy
+from dryrack.apiserver.strategy import Write
+from dryrack.client.transport import User
+from dryrack.cluster import SeededChance
+from dryrack.kinds import core
+from dryrack.kinds.convert import to_v1
+from dryrack.kinds.decode import decode
+from dryrack.kinds.paths import get
+from dryrack.kinds.registry import BUILTINS
+from dryrack.kinds.schemas import schema_of
+from dryrack.kinds.schemas.strict_decode import conform
+from dryrack.kinds.validation import Reason
+from dryrack.kinds.validation.device_rules import empty_list_problems
 from dryrack.kinds.validation.parts import TOO_COMPLEX, ExpressionProblem
-from dryrack.kinds.validation.times import malformed_times
+from dryrack.kinds.validation.pods import pod_claims
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from dryrack.kinds.raw import Raw
+    from dryrack.kinds.registry import Kind
     from dryrack.kinds.validation import FieldProblem
     from dryrack.kinds.validation.parts import ExpressionChecker
-    from dryrack.kinds.validation.writes import Validated
 
-KINDS: dict[str, type[Validated | core.Pod]] = {
-    "ResourceSlice": resource.ResourceSlice,
-    "ResourceClaim": resource.ResourceClaim,
-    "ResourceClaimTemplate": resource.ResourceClaimTemplate,
-    "DeviceClass": resource.DeviceClass,
-    "DeviceTaintRule": resource.DeviceTaintRule,
-    "Pod": core.Pod,
-}
+_KINDS = {(kind.kind, kind.api_version): kind for kind in BUILTINS}
 
 
 class Cause(msgspec.Struct, frozen=True, order=True):
@@ -66,31 +73,103 @@ class KnownExpressions:
 KNOWN_EXPRESSIONS = KnownExpressions()
 
 
-def ours(question: Mapping[str, Any], expressions: ExpressionChecker = KNOWN_EXPRESSIONS) -> Answer:
-    """Our answer to a question."""
-    kind = KINDS[question["object"]["kind"]]
+def ours(question: Mapping[str, Any], checker: ExpressionChecker = KNOWN_EXPRESSIONS) -> Answer:
+    """
+    Return the answer of dryrack's API server to a question.
+
+    The object is written as it was sent: the server's decoder drops lists that are set and empty,
+    and lint does not.
+    """
+    given = question["object"]
+    kind = _KINDS[given["kind"], given["apiVersion"]]
+    schema = schema_of(kind.group, kind.version, kind.kind)
+    assert schema is not None, f"{kind.kind} is built in"
+    for document in (given, question.get("old", {})):
+        mismatch = conform(schema, document).mismatch
+        if mismatch:
+            return Answer(bad_request=mismatch)
+    if kind.kind == "Pod":
+        return _answer(tuple(pod_claims(decode(given, core.Pod))))
+    strategy = DeviceStrategy(kind, checker)
     try:
-        obj = decode(question["object"], kind)
-        old = decode(question["old"], kind) if "old" in question else None
-    except DecodeError as error:
+        if "old" in question:
+            problems = _update_problems(strategy, (kind, question), given, question["old"])
+        else:
+            problems = _create_problems(strategy, (kind, question), given)
+    except StatusError as error:
         return Answer(bad_request=str(error))
-    assert not isinstance(old, core.Pod)
-    if old is not None and any(malformed_times(old)):
-        return Answer(bad_request="what is stored cannot be read")
-    problems = validate(
-        obj,
-        old=old,
-        subresource=question.get("subresource", ""),
-        expressions=expressions,
-        namespace_labels=question.get("namespaceLabels", {}),
-        document=question["object"],
+    return _answer((*problems, *empty_list_problems(to_v1(given))))
+
+
+def _create_problems(
+    strategy: DeviceStrategy, asked: tuple[Kind, Mapping[str, Any]], given: Raw
+) -> Sequence[FieldProblem]:
+    """Return the problems of a new object, whose generated name has a fixed ending."""
+    write, obj = _written(strategy, asked, given)
+    meta = {**obj["metadata"], "uid": "u", "creationTimestamp": write.now}
+    meta = {key: value for key, value in meta.items() if not key.startswith("deletion")}
+    if not meta.get("name") and meta.get("generateName"):
+        kept = meta["generateName"].encode()[:58].decode("utf-8", "replace")
+        meta["name"] = f"{kept}xxxxx"
+    return strategy.validate_create(
+        strategy.prepare_create({**obj, "metadata": meta}, write), write
     )
-    return _answer(problems)
 
 
-def _answer(problems: tuple[FieldProblem, ...]) -> Answer:
-    if any(problem.reason is Reason.TYPE_INVALID for problem in problems):
-        return Answer(bad_request=problems[0].message)
+def _update_problems(
+    strategy: DeviceStrategy, asked: tuple[Kind, Mapping[str, Any]], given: Raw, stored: Raw
+) -> Sequence[FieldProblem]:
+    """Return the problems of an update, prepared as `Writer` does it."""
+    write, obj = _written(strategy, asked, given)
+    old = strategy.default(stored, write)
+    if not obj["metadata"].get("resourceVersion"):
+        version = old["metadata"].get("resourceVersion", "")
+        obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
+    new = strategy.prepare_update(metadata.with_stored_generation(obj, old), old, write)
+    return strategy.validate_update(metadata.with_stored_identity(new, old), old, write)
+
+
+def _written(
+    strategy: DeviceStrategy, asked: tuple[Kind, Mapping[str, Any]], given: Raw
+) -> tuple[Write, Raw]:
+    """Return a write in the namespace of an object, and the object with defaults."""
+    kind, question = asked
+    namespace = get(given, "metadata.namespace", "") or "default" if kind.namespaced else ""
+    write = Write(
+        now="2026-01-01T00:00:00Z",
+        user=User("oracle"),
+        namespace=namespace,
+        subresource=question.get("subresource", ""),
+        dry_run=True,
+        chance=SeededChance(0),
+        lookup=_Namespaces(question.get("namespaceLabels", {})),
+        warn=lambda text: None,
+    )
+    resource = Resource(
+        group=kind.group,
+        version=kind.version,
+        kind=kind.kind,
+        plural=kind.plural,
+        namespaced=kind.namespaced,
+        strategy=strategy,
+    )
+    return write, strategy.default(metadata.for_update(given, resource, namespace), write)
+
+
+class _Namespaces:
+    """Every namespace has the labels of the question."""
+
+    def __init__(self, labels: Mapping[str, str]) -> None:
+        self._labels = labels
+
+    def get(self, resource: str, namespace: str, name: str) -> Raw | None:
+        return {"metadata": {"name": name, "labels": dict(self._labels)}}
+
+    def list(self, resource: str, namespace: str | None) -> Sequence[Raw]:
+        return ()
+
+
+def _answer(problems: Sequence[FieldProblem]) -> Answer:
     for problem in problems:
         if problem.reason is Reason.INTERNAL and problem.field.endswith(".step"):
             return Answer(panic=problem.message)

@@ -8,13 +8,16 @@ import pytest
 from tests.kinds.validation import documents
 
 from dryrack.kinds.core import Pod
-from dryrack.kinds.decode import decode
-from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
+from dryrack.kinds.decode import decode, to_builtins
+from dryrack.kinds.resource import ResourceClaim, ResourceSlice
 from dryrack.kinds.text.quoting import quoted
-from dryrack.kinds.validation import FieldProblem, Reason, validate, warnings
-from dryrack.kinds.validation.gates import drop_disabled
+from dryrack.kinds.validation import FieldProblem, Reason
+from dryrack.kinds.validation.device_rules import DeviceRules, validate
+from dryrack.kinds.validation.gates import Dropped, drop_disabled
 from dryrack.kinds.validation.parts import TOO_COMPLEX, ExpressionProblem
+from dryrack.kinds.validation.pods import pod_claims
 from dryrack.kinds.validation.problems import Token, invalid, shown_value
+from dryrack.kinds.validation.slices import slice_warnings
 
 
 def slice_with(**device: Any) -> ResourceSlice:
@@ -106,7 +109,7 @@ def test_a_slash_in_a_driver_name_becomes_a_dot() -> None:
 def test_an_expression_is_left_to_its_checker() -> None:
     """What the compiler says is the detail of an invalid value."""
     compiler = Compiler(ExpressionProblem("compilation failed: why"))
-    problems = validate(claim_with("no"), expressions=compiler)
+    problems = validate(claim_with("no"), checker=compiler)
 
     field = "spec.devices.requests[0].exactly.selectors[0].cel.expression"
     assert problems == (FieldProblem(Reason.INVALID, field, "no", "compilation failed: why"),)
@@ -115,7 +118,7 @@ def test_an_expression_is_left_to_its_checker() -> None:
 
 def test_an_expression_can_be_too_complex() -> None:
     """Cost is forbidden, not invalid, as in the server."""
-    (problem,) = validate(claim_with("x"), expressions=Compiler(TOO_COMPLEX))
+    (problem,) = validate(claim_with("x"), checker=Compiler(TOO_COMPLEX))
 
     assert problem.reason is Reason.FORBIDDEN
     assert problem.message == "Forbidden: too complex, exceeds cost limit"
@@ -124,20 +127,23 @@ def test_an_expression_can_be_too_complex() -> None:
 def test_a_long_expression_is_not_even_compiled() -> None:
     """More than 10 KiB never reach the compiler."""
     compiler = Compiler(None)
-    (problem,) = validate(claim_with("x" * (10 * 1024 + 1)), expressions=compiler)
+    (problem,) = validate(claim_with("x" * (10 * 1024 + 1)), checker=compiler)
 
     assert problem.reason is Reason.TOO_LONG
     assert compiler.asked == []
 
 
 def test_selectors_that_a_class_had_before_are_stored_ones() -> None:
-    """Only selectors that stay exactly as they were are judged as stored."""
+    """Only selectors that stay exactly as they were are checked as stored ones."""
+    meta = {"name": "c", "resourceVersion": "1"}
+    head = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": meta}
     selectors = [{"cel": {"expression": "true"}}]
-    old = decode({"metadata": {"name": "c"}, "spec": {"selectors": selectors}}, DeviceClass)
-    more = decode({"metadata": {"name": "c"}, "spec": {"selectors": selectors * 2}}, DeviceClass)
+    old = {**head, "spec": {"selectors": selectors}}
+    more = {**head, "spec": {"selectors": selectors * 2}}
     compiler = Compiler(None)
-    validate(old, old=old, expressions=compiler)
-    validate(more, old=old, expressions=compiler)
+    rules = DeviceRules("DeviceClass", compiler)
+    assert rules.change_problems(old, old, "") == ()
+    assert rules.change_problems(more, old, "") == ()
 
     assert compiler.asked == [("true", True), ("true", False), ("true", False)]
 
@@ -166,21 +172,20 @@ def test_the_answer_does_not_depend_on_the_order_of_keys() -> None:
 
 
 def test_capitals_in_a_driver_name_are_warned_of() -> None:
-    """The server accepts them and says so."""
-    document = documents.stored(documents.SLICES[3])
-    document["spec"]["driver"] = "GPU.example.com"
-
-    (warning,) = warnings(decode(document, ResourceSlice))
+    """The server accepts capitals with a warning."""
+    (warning,) = slice_warnings("GPU.example.com")
     assert warning.startswith("spec.driver: driver names should be lowercase")
     assert warning.endswith('"GPU.example.com" contains uppercase characters')
-    assert warnings(decode(documents.SLICES[3], ResourceSlice)) == ()
+    assert list(slice_warnings("gpu.example.com")) == []
 
 
-def test_what_the_default_gates_drop_is_told() -> None:
-    """Lists in attributes and mappings of node resources go, with their paths."""
-    given = slice_with(
-        attributes={"a": {"int": 1, "ints": [1]}, "b": {"strings": []}},
-        nodeAllocatableResourceMappings={"cpu": {"capacityKey": "x"}},
+def test_fields_of_disabled_gates_are_dropped() -> None:
+    """Lists in attributes and mappings of node resources are dropped; their paths are returned."""
+    given = to_builtins(
+        slice_with(
+            attributes={"a": {"int": 1, "ints": [1]}, "b": {"strings": []}},
+            nodeAllocatableResourceMappings={"cpu": {"capacityKey": "x"}},
+        )
     )
     dropped = drop_disabled(given)
 
@@ -189,23 +194,22 @@ def test_what_the_default_gates_drop_is_told() -> None:
         "spec.devices[0].attributes[a].ints",
         "spec.devices[0].attributes[b].strings",
     )
-    assert dropped.obj == slice_with(attributes={"a": {"int": 1}, "b": {}})
+    assert dropped.document == to_builtins(slice_with(attributes={"a": {"int": 1}, "b": {}}))
 
 
-def test_what_is_in_use_is_not_dropped() -> None:
-    """A feature that the stored object uses stays, for the whole object."""
-    old = slice_with(attributes={"a": {"ints": [1]}})
-    new = slice_with(attributes={"b": {"bools": [True]}})
+def test_a_feature_that_the_stored_object_uses_is_kept() -> None:
+    """A disabled feature that the stored object uses is kept in the whole object."""
+    old = to_builtins(slice_with(attributes={"a": {"ints": [1]}}))
+    new = to_builtins(slice_with(attributes={"b": {"bools": [True]}}))
 
-    assert drop_disabled(new, old).obj == new
-    assert drop_disabled(new, old).fields == ()
+    assert drop_disabled(new, old) == Dropped(new, ())
 
 
 def test_a_static_pod_has_no_claims() -> None:
     """The mirror of a static pod is refused for each claim it names."""
     document = documents.PODS[0]
     mirror = {"metadata": {"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}}}
-    problems = validate(decode({**document, **mirror}, Pod))
+    problems = list(pod_claims(decode({**document, **mirror}, Pod)))
 
     assert [problem.reason for problem in problems] == [Reason.FORBIDDEN] * 2
 

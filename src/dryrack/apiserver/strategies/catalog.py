@@ -170,19 +170,15 @@ _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
 
 def strategy_of(kind: Kind) -> Strategy:
     """The strategy of a built-in kind; a plain one for those that need no other."""
-    has_status = any(part.name == "status" for part in kind.parts)
     if kind.group == GROUP:
-        from dryrack.apiserver.strategies.devices import MODELS, DeviceStrategy
+        from dryrack.apiserver.strategies.devices import DeviceStrategy
 
-        if kind.kind in MODELS:
-            return DeviceStrategy(
-                kind.kind, kind.version, namespaced=kind.namespaced, has_status=has_status
-            )
+        return DeviceStrategy(kind)
     found = _BY_STORAGE.get(kind.storage)
     if found is AutoscalerStrategy and kind.version == "v1":
         found = OldAutoscalerStrategy
     made = (
-        Strategy(KindRules(namespaced=kind.namespaced, has_status=has_status))
+        Strategy(KindRules(namespaced=kind.namespaced, has_status=kind.has_status))
         if found is None
         else found()
     )

@@ -1,9 +1,8 @@
 """
 The kinds of resource.k8s.io: stored as v1, read and written in every version that is served.
 
-Verdicts are those of `kinds.validation`, which gives the real server's causes; fields whose gate
-is off are dropped before anything is judged, as the real server does it. A new kind-wide rule
-belongs there, not here.
+Fields of disabled feature gates are dropped before validation, as in the real server. A new rule
+for a kind belongs into `kinds.validation`.
 """
 
 from __future__ import annotations
@@ -11,144 +10,123 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import bad_request
-from dryrack.apiserver.strategy import Strategy, keep_status, status_only
+from dryrack.apiserver.strategy import Strategy, keep_status, object_meta, status_and_metadata
 from dryrack.cel.admission import SelectorChecker
-from dryrack.kinds import resource
-from dryrack.kinds.convert import GROUP, V1, from_v1, to_v1
-from dryrack.kinds.decode import DecodeError, decode
+from dryrack.kinds.convert import V1, from_v1, to_v1
+from dryrack.kinds.decode import DecodeError
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.paths import get, status_of
-from dryrack.kinds.rules.copies import at, forgetting
-from dryrack.kinds.rules.kind_rules import KindRules
-from dryrack.kinds.text.document_patch import changed
-from dryrack.kinds.validation import FieldProblem, validate, warnings
+from dryrack.kinds.rules.copies import at, forgetting, with_metadata
+from dryrack.kinds.validation.device_rules import DeviceRules
 from dryrack.kinds.validation.gates import drop_disabled
 from dryrack.kinds.validation.names import capacity_name
+from dryrack.kinds.validation.slices import slice_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.raw import Raw
-    from dryrack.kinds.validation.writes import Validated
+    from dryrack.kinds.registry import Kind
+    from dryrack.kinds.validation import FieldProblem
+    from dryrack.kinds.validation.parts import ExpressionChecker
 
-MODELS: Mapping[str, type[Validated]] = {
-    "ResourceSlice": resource.ResourceSlice,
-    "ResourceClaim": resource.ResourceClaim,
-    "ResourceClaimTemplate": resource.ResourceClaimTemplate,
-    "DeviceClass": resource.DeviceClass,
-    "DeviceTaintRule": resource.DeviceTaintRule,
-}
-
-_CHECKER = SelectorChecker()
-# By kind: where devices are asked for.
+# By kind: where devices are requested.
 _DEVICES = {
     "ResourceClaim": ("spec.devices",),
     "ResourceClaimTemplate": ("spec.spec.devices",),
 }
 
+# The metadata that a write of the status does not change.
+_RESET_BY_STATUS = (
+    *("annotations", "deletionTimestamp", "finalizers", "generation", "labels"),
+    "ownerReferences",
+)
+
 
 class DeviceStrategy(Strategy):
     """One kind of resource.k8s.io in one version."""
 
-    def __init__(self, kind: str, version: str, *, namespaced: bool, has_status: bool) -> None:
-        super().__init__(KindRules(namespaced=namespaced, has_status=has_status))
+    def __init__(self, kind: Kind, checker: ExpressionChecker | None = None) -> None:
+        super().__init__(DeviceRules(kind.kind))
         self._kind = kind
-        self._api_version = f"{GROUP}/{version}"
-        # Only kinds without a namespace count the changes of their spec.
-        self._counts_generations = not namespaced
-        if kind == "ResourceSlice":
+        self._checker = checker or SelectorChecker()
+        if kind.kind == "ResourceSlice":
             self.selectable_fields = ("spec.nodeName", "spec.driver")
             self.field_refusal = "field label not supported for {gvk}: {label}"
         # Taint rules are too new for v1; they are stored as they come.
-        self._is_in_v1 = kind != "DeviceTaintRule"
+        self._is_in_v1 = kind.kind != "DeviceTaintRule"
         self.updates_unconditionally = self._is_in_v1
 
     def default(self, obj: Raw, write: Write) -> Raw:
         return with_defaults(obj, now=write.now)
 
     def to_storage(self, obj: Raw) -> Raw:
-        kept = to_v1(obj) if self._is_in_v1 else obj
-        for path in _DEVICES.get(kept["kind"], ()):
-            kept = at(kept, path, lambda devices: forgetting(devices, "requests"))
-        return kept
+        stored = to_v1(obj) if self._is_in_v1 else obj
+        for path in _DEVICES.get(stored["kind"], ()):
+            stored = at(stored, path, lambda devices: forgetting(devices, "requests"))
+        return stored
 
     def from_storage(self, obj: Raw) -> Raw:
-        return self._served(obj) if self._is_in_v1 else obj
-
-    def _served(self, document: Raw) -> Raw:
-        return document if self._api_version == V1 else from_v1(document, self._api_version)
+        if not self._is_in_v1 or self._kind.api_version == V1:
+            return obj
+        return from_v1(obj, self._kind.api_version)
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
-        kept = self._enabled(self._without_status(obj), None)
-        return self._generation(kept, 1) if self._counts_generations else kept
-
-    def _without_status(self, obj: Raw) -> Raw:
-        if not self.has_status:
-            return obj
-        # Claims and rules always have one, if only an empty one.
-        return {key: value for key, value in obj.items() if key != "status"} | {"status": {}}
+        if self.has_status:
+            # New claims and taint rules have an empty status.
+            obj = {**obj, "status": {}}
+        new = self._drop_disabled(obj, None)
+        # Only cluster-wide kinds count the changes of their spec.
+        return new if self.namespaced else with_metadata(new, "generation", 1)
 
     def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
-        document = to_v1(obj)
-        typed = self._typed(document)
-        found = validate(
-            typed,
-            expressions=_CHECKER,
-            namespace_labels=_namespace_labels(write),
-            document=document,
-        )
-        for warning in () if found else warnings(typed):
-            write.warn(warning)
-        return found
+        try:
+            problems = self._rules_for(write).new_problems(obj, object_meta(obj))
+        except DecodeError as error:
+            raise self._bad_request(error) from error
+        if self._kind.kind == "ResourceSlice" and not problems:
+            for warning in slice_warnings(obj["spec"]["driver"]):
+                write.warn(warning)
+        return problems
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if write.subresource == "status":
-            return self._enabled(_without_lost_devices(status_only(obj, old), old), old)
-        kept = keep_status(obj, old) if self.has_status else obj
-        kept = self._enabled(kept, old)
-        if not self._counts_generations:
-            return kept
-        before = old["metadata"].get("generation", 0)
-        same = kept.get("spec") == old.get("spec")
-        return self._generation(kept, before if same else before + 1)
+            return self._drop_disabled(_without_lost_devices(_status_written(obj, old), old), old)
+        new = self._drop_disabled(keep_status(obj, old) if self.has_status else obj, old)
+        if self.namespaced:
+            return new
+        generation = old["metadata"].get("generation", 0)
+        if new.get("spec") != old.get("spec"):
+            generation += 1
+        return with_metadata(new, "generation", generation)
 
     def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
-        document = to_v1(obj)
-        problems = validate(
-            self._typed(document),
-            old=self._typed(to_v1(old)),
-            subresource=write.subresource,
-            expressions=_CHECKER,
-            namespace_labels=_namespace_labels(write),
-            document=document,
-        )
-        if self._kind == "ResourceClaim" and write.subresource == "status":
-            return (*problems, *_consumed_capacity_problems(document, old))
+        try:
+            problems = self._rules_for(write).change_problems(obj, old, write.subresource)
+        except DecodeError as error:
+            raise self._bad_request(error) from error
+        if self._kind.kind == "ResourceClaim" and write.subresource == "status":
+            return (*problems, *_consumed_capacity_problems(to_v1(obj), old))
         return problems
 
-    def _enabled(self, obj: Raw, old: Raw | None) -> Raw:
-        """Without the fields that the gates of the reference release leave out."""
-        document = to_v1(obj)
-        typed = self._typed(document)
-        before = self._typed(to_v1(old)) if old is not None else None
-        dropped = drop_disabled(typed, before)
-        if not dropped.fields:
-            return obj
-        return self._served(changed(document, typed, dropped.obj))
+    def _rules_for(self, write: Write) -> DeviceRules:
+        """Return the rules for the namespace of the write."""
+        labels: Mapping[str, str] | None = None
+        if write.namespace:
+            namespace = write.lookup.get("namespaces", "", write.namespace)
+            labels = get(namespace, "metadata.labels", {})
+        return DeviceRules(self._kind.kind, self._checker, labels)
 
-    def _typed(self, document: Raw) -> Validated:
-        try:
-            return decode(document, MODELS[self._kind])
-        except DecodeError as error:
-            raise bad_request(
-                f"{self._kind} in version {self._api_version.rpartition('/')[2]!r} cannot be "
-                f"handled as a {self._kind}: {error}"
-            ) from error
+    def _bad_request(self, error: DecodeError) -> Exception:
+        kind = self._kind
+        return bad_request(
+            f"{kind.kind} in version {kind.version!r} cannot be handled as a {kind.kind}: {error}"
+        )
 
-    @staticmethod
-    def _generation(obj: Raw, number: int) -> Raw:
-        return {**obj, "metadata": {**obj["metadata"], "generation": number}}
+    def _drop_disabled(self, obj: Raw, old: Raw | None) -> Raw:
+        dropped = drop_disabled(to_v1(obj), None if old is None else to_v1(old))
+        return self.from_storage(dropped.document) if dropped.fields else obj
 
 
 def _consumed_capacity_problems(claim: Raw, old: Raw) -> Iterator[FieldProblem]:
@@ -171,12 +149,13 @@ def _results_of(claim: Raw) -> Sequence[Raw]:
     return get(allocation, "devices.results", ())
 
 
-def _namespace_labels(write: Write) -> Mapping[str, str] | None:
-    if not write.namespace:
-        return None
-    namespace = write.lookup.get("namespaces", "", write.namespace)
-    labels: Mapping[str, str] = get((namespace or {}).get("metadata", {}), "labels", {})
-    return labels
+def _status_written(obj: Raw, old: Raw) -> Raw:
+    """Return the stored object with the status of the new one."""
+    given = obj["metadata"]
+    stored = old["metadata"]
+    meta = {key: value for key, value in given.items() if key not in _RESET_BY_STATUS}
+    meta |= {key: stored[key] for key in _RESET_BY_STATUS if key in stored}
+    return status_and_metadata({**obj, "metadata": meta}, old)
 
 
 def _without_lost_devices(claim: Raw, old: Raw) -> Raw:

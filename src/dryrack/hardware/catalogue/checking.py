@@ -21,7 +21,7 @@ from dryrack.kinds.decode import DecodeError, unknown_fields
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.resource import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
 from dryrack.kinds.text.source_positions import parse_path
-from dryrack.kinds.validation import validate
+from dryrack.kinds.validation.device_rules import validate
 from dryrack.kinds.validation.names import label_value
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Found:
 
 def class_problems(made: DeviceClass) -> Iterator[Found]:
     """What the API server would have against a class."""
-    for problem in validate(made, expressions=SelectorChecker()):
+    for problem in validate(made, checker=SelectorChecker()):
         path: Path = ("expression",)
         if "metadata" in problem.field:
             path = ("name",)

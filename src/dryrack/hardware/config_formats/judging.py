@@ -17,9 +17,11 @@ from dryrack.hardware.config_formats.report import Topic
 from dryrack.hardware.config_formats.written import refused_at, resolved, steps_of
 from dryrack.hardware.inventory import EveryNode, PerDevice, SelectedNodes, ThisNode
 from dryrack.hardware.names import suggestion
+from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.resource import ResourcePool, ResourceSlice, ResourceSliceSpec
-from dryrack.kinds.validation import Reason, validate
+from dryrack.kinds.validation import Reason
+from dryrack.kinds.validation.device_rules import validate
 from dryrack.kinds.validation.gates import drop_disabled
 from dryrack.kinds.validation.names import device_label
 from dryrack.kinds.validation.slices import COUNTER_SETS_MAX, DEVICES_MAX_WITH_ADVANCED_FEATURES
@@ -116,7 +118,7 @@ def _remark_gates(given: Given, piece: Piece, report: Report) -> None:
     for _, chunk in _chunks(piece.entries, DEVICES_MAX_WITH_ADVANCED_FEATURES):
         devices = tuple(entry.device for entry in chunk)
         spec = replace(_spec(EveryNode()), devices=devices)
-        for field in drop_disabled(ResourceSlice(spec=spec)).fields:
+        for field in drop_disabled(to_builtins(ResourceSlice(spec=spec))).fields:
             steps = steps_of(field)[1:]
             entry = chunk[int(steps[1])]
             path = resolved(given, ("devices", entry.template.given.path[-1], *steps[2:]))

@@ -9,16 +9,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.decode import decode
+from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.paths import metadata_of
 from dryrack.kinds.rules.copies import without
 from dryrack.kinds.validation.meta import SUBDOMAIN, common_metadata, metadata
+from dryrack.kinds.validation.problems import required
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.kinds.meta import ObjectMeta
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
     from dryrack.kinds.validation.meta import Naming
+
+# Stand-ins for what a server makes up. The server appends five characters to a generateName.
+_UID = "00000000-0000-4000-8000-000000000000"
+_NOW = "2026-01-01T00:00:00Z"
+_GENERATE_NAME_BYTES_KEPT = 58
 
 
 class KindRules:
@@ -49,3 +57,18 @@ class KindRules:
             # A subdomain is more than what is asked of any name.
             return found
         return tuple(common_metadata(meta, namespaced=self.namespaced))
+
+    def creation_problems(self, obj: Raw, namespace: str) -> Sequence[FieldProblem]:
+        """Return what a server has against creating a decoded object in an empty cluster."""
+        given = metadata_of(obj)
+        meta = {**given, "uid": given.get("uid") or _UID, "creationTimestamp": _NOW}
+        if self.namespaced:
+            meta["namespace"] = namespace or "default"
+        if not meta.get("name") and meta.get("generateName"):
+            prefix = meta["generateName"].encode()[:_GENERATE_NAME_BYTES_KEPT]
+            meta["name"] = f"{prefix.decode('utf-8', 'replace')}xxxxx"
+        new = self.as_new(self.default({**obj, "metadata": meta}))
+        problems = self.new_problems(new, decode(new["metadata"], ObjectMeta))
+        if not new["metadata"].get("name") and not problems:
+            return (required("metadata.name", "name or generateName is required"),)
+        return problems

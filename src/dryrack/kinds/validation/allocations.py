@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import msgspec
-
 from dryrack.kinds.resource import (
     AllocatedDeviceStatus,
     AllocationResult,
@@ -26,6 +24,7 @@ from dryrack.kinds.validation.meta import conditions, metadata_change, unchanged
 from dryrack.kinds.validation.names import device_label, driver_name, pool_name, repeated, share_id
 from dryrack.kinds.validation.parts import (
     PARAMETERS_BYTES_MAX,
+    Judging,
     binding_conditions,
     configuration,
     distinct,
@@ -58,21 +57,12 @@ _SOURCES = ("FromClaim", "FromClass")
 DeviceKey = tuple[str, str, str, str]
 
 
-def without_deallocated(
-    status: ResourceClaimStatus, old: ResourceClaimStatus
-) -> ResourceClaimStatus:
-    """The server forgets what drivers said of devices that this update gives back."""
-    gone = _given(old) - _given(status)
-    kept = tuple(device for device in status.devices if _key(device) not in gone)
-    return msgspec.structs.replace(status, devices=kept)
-
-
 def status_updated(
-    obj: ResourceClaim, old: ResourceClaim, namespace_labels: NamespaceLabels
+    obj: ResourceClaim, old: ResourceClaim, judging: Judging
 ) -> Iterator[FieldProblem]:
     status = obj.status
     names = RequestNames(obj.spec.devices)
-    yield from _admin_access(status.allocation, old.status.allocation, namespace_labels)
+    yield from _admin_access(status.allocation, old.status.allocation, judging.namespace_labels)
     yield from metadata_change(obj.metadata, old.metadata)
     yield from distinct(
         "status.reservedFor",

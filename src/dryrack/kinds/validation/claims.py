@@ -1,9 +1,7 @@
 """Devices wanted: ResourceClaims before they are allocated, and their templates."""
 
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias, TypeVar
-
-import msgspec
+from typing import TypeAlias
 
 from dryrack.kinds.resource import (
     DeviceClaim,
@@ -32,6 +30,7 @@ from dryrack.kinds.validation.names import (
 )
 from dryrack.kinds.validation.parts import (
     Expressions,
+    Judging,
     configuration,
     device_selectors,
     distinct,
@@ -58,7 +57,6 @@ _REFERENCE = (
     "must be the name of a request in the claim or the name of a request and a subrequest "
     "separated by '/'"
 )
-_Asked = TypeVar("_Asked", ExactDeviceRequest, DeviceSubRequest)
 NamespaceLabels: TypeAlias = Mapping[str, str] | None
 
 
@@ -91,38 +89,30 @@ class RequestNames:
         return f"use one of {names}" if names else ""
 
 
-def created(
-    obj: ResourceClaim, expressions: Expressions, namespace_labels: NamespaceLabels
-) -> Iterator[FieldProblem]:
-    yield from _admin_access(obj.spec, namespace_labels)
+def created(obj: ResourceClaim, judging: Judging) -> Iterator[FieldProblem]:
+    yield from _admin_access(obj.spec, judging.namespace_labels)
     yield from metadata(obj.metadata, SUBDOMAIN, namespaced=True)
-    yield from _spec("spec", obj.spec, expressions)
+    yield from _spec("spec", obj.spec, judging.expressions)
 
 
-def updated(obj: ResourceClaim, old: ResourceClaim) -> Iterator[FieldProblem]:
-    """A claim never changes what it asks for, so that is not looked at again."""
+def updated(obj: ResourceClaim, old: ResourceClaim, judging: Judging) -> Iterator[FieldProblem]:
+    """Check an update of a claim, whose spec cannot change and is not validated again."""
     yield from metadata(obj.metadata, SUBDOMAIN, namespaced=True)
     yield from metadata_change(obj.metadata, old.metadata)
-    yield from unchanged("spec", with_defaults(obj.spec), with_defaults(old.spec))
+    yield from unchanged("spec", obj.spec, old.spec)
 
 
-def template_created(
-    obj: ResourceClaimTemplate, expressions: Expressions, namespace_labels: NamespaceLabels
-) -> Iterator[FieldProblem]:
-    yield from _admin_access(obj.spec.spec, namespace_labels)
-    yield from _template(obj, expressions)
+def template_created(obj: ResourceClaimTemplate, judging: Judging) -> Iterator[FieldProblem]:
+    yield from _admin_access(obj.spec.spec, judging.namespace_labels)
+    yield from _template(obj, judging.expressions)
 
 
 def template_updated(
-    obj: ResourceClaimTemplate, old: ResourceClaimTemplate, expressions: Expressions
+    obj: ResourceClaimTemplate, old: ResourceClaimTemplate, judging: Judging
 ) -> Iterator[FieldProblem]:
-    yield from _template(obj, expressions)
+    yield from _template(obj, judging.expressions)
     yield from metadata_change(obj.metadata, old.metadata)
-    spec, old_spec = (
-        msgspec.structs.replace(each.spec, spec=with_defaults(each.spec.spec))
-        for each in (obj, old)
-    )
-    yield from unchanged("spec", spec, old_spec)
+    yield from unchanged("spec", obj.spec, old.spec)
 
 
 def _template(obj: ResourceClaimTemplate, expressions: Expressions) -> Iterator[FieldProblem]:
@@ -150,32 +140,6 @@ def admin_access_granted(field: str, namespace_labels: NamespaceLabels) -> Itera
             "containing namespace",
             fix=f"label the namespace: {ADMIN_ACCESS_LABEL}=true",
         )
-
-
-def with_defaults(spec: ResourceClaimSpec) -> ResourceClaimSpec:
-    """What was asked for, with what the server fills in."""
-    requests = tuple(
-        msgspec.structs.replace(
-            request,
-            exactly=request.exactly and _with_defaults(request.exactly),
-            first_available=tuple(map(_with_defaults, request.first_available)),
-        )
-        for request in spec.devices.requests
-    )
-    devices = msgspec.structs.replace(spec.devices, requests=requests)
-    return msgspec.structs.replace(spec, devices=devices)
-
-
-def _with_defaults(request: _Asked) -> _Asked:
-    mode = request.allocation_mode or "ExactCount"
-    count = request.count or (1 if mode == "ExactCount" else 0)
-    tolerations = tuple(
-        msgspec.structs.replace(each, operator=each.operator or "Equal")
-        for each in request.tolerations
-    )
-    return msgspec.structs.replace(
-        request, allocation_mode=mode, count=count, tolerations=tolerations
-    )
 
 
 def _spec(field: str, spec: ResourceClaimSpec, expressions: Expressions) -> Iterator[FieldProblem]:

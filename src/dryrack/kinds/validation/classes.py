@@ -21,6 +21,7 @@ from dryrack.kinds.validation.meta import (
 from dryrack.kinds.validation.names import device_label, driver_name, label_key, pool_name
 from dryrack.kinds.validation.parts import (
     Expressions,
+    Judging,
     configuration,
     device_selectors,
     items,
@@ -35,15 +36,15 @@ RULE_CONDITIONS_MAX = 8
 _QUOTA_PREFIX = "requests."
 
 
-def created(obj: DeviceClass, expressions: Expressions) -> Iterator[FieldProblem]:
+def created(obj: DeviceClass, judging: Judging) -> Iterator[FieldProblem]:
     yield from metadata(obj.metadata, LONG_NAME_AS_MADE, namespaced=False)
-    yield from _spec(obj.spec, None, expressions)
+    yield from _spec(obj.spec, None, judging.expressions)
 
 
-def updated(obj: DeviceClass, old: DeviceClass, expressions: Expressions) -> Iterator[FieldProblem]:
+def updated(obj: DeviceClass, old: DeviceClass, judging: Judging) -> Iterator[FieldProblem]:
     yield from metadata(obj.metadata, LONG_NAME_AS_MADE, namespaced=False)
     yield from metadata_change(obj.metadata, old.metadata)
-    yield from _spec(obj.spec, old.spec, expressions)
+    yield from _spec(obj.spec, old.spec, judging.expressions)
 
 
 def _spec(
@@ -74,17 +75,21 @@ def is_extended_resource(name: str) -> bool:
     return not label_key(f"{_QUOTA_PREFIX}{name}")
 
 
-def rule_created(obj: DeviceTaintRule) -> Iterator[FieldProblem]:
+def rule_created(obj: DeviceTaintRule, judging: Judging) -> Iterator[FieldProblem]:
     yield from metadata(obj.metadata, SUBDOMAIN, namespaced=False)
     yield from _rule(obj.spec, None)
 
 
-def rule_updated(obj: DeviceTaintRule, old: DeviceTaintRule) -> Iterator[FieldProblem]:
+def rule_updated(
+    obj: DeviceTaintRule, old: DeviceTaintRule, judging: Judging
+) -> Iterator[FieldProblem]:
     yield from metadata_change(obj.metadata, old.metadata)
     yield from _rule(obj.spec, old.spec)
 
 
-def rule_status_updated(obj: DeviceTaintRule, old: DeviceTaintRule) -> Iterator[FieldProblem]:
+def rule_status_updated(
+    obj: DeviceTaintRule, old: DeviceTaintRule, judging: Judging
+) -> Iterator[FieldProblem]:
     yield from metadata_change(obj.metadata, old.metadata)
     given = obj.status.conditions
     yield from conditions("status.conditions", given)

@@ -2,50 +2,51 @@
 Fields of disabled feature gates, which the API server drops.
 
 The API server does not refuse such a field: it stores the object without the field, unless the
-stored object uses the feature already. `drop_disabled` does the same and lists the fields, so that
-a caller can report them. With the default gates of 1.36 these are, in slices, lists in attributes
-(DRAListTypeAttributes) and the mapping to node allocatable resources (DRANodeAllocatableResources).
+stored object uses the feature already. With the default gates of 1.36 these are, in slices, lists
+in attributes (DRAListTypeAttributes) and the mapping to node allocatable resources
+(DRANodeAllocatableResources).
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any
 
-import msgspec
-
-from dryrack.kinds.meta import KubernetesObject
-from dryrack.kinds.resource import Device, DeviceAttribute, ResourceSlice
-
-T = TypeVar("T", bound=KubernetesObject)
+from dryrack.kinds.paths import get
+from dryrack.kinds.raw import Raw
 
 _MAPPINGS = "nodeAllocatableResourceMappings"
-# By the name of the field: that in JSON.
-_LISTS = {f"{kind}_values": f"{kind}s" for kind in ("bool", "int", "string", "version")}
+_LISTS = ("bools", "ints", "strings", "versions")
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped(Generic[T]):
-    """An object as it would be stored, and the paths of what it lost."""
+class Dropped:
+    """An object as the API server stores it, and the paths of the fields that it drops."""
 
-    obj: T
+    document: Raw
     fields: tuple[str, ...]
 
 
-def drop_disabled(obj: T, old: T | None = None) -> Dropped[T]:
-    """Leave out what a server of the reference release would not store."""
-    if not isinstance(obj, ResourceSlice):
-        return Dropped(obj, ())
-    before = old.spec.devices if isinstance(old, ResourceSlice) else ()
-    gone: list[str] = []
-    devices = obj.spec.devices
-    if not any(each.node_allocatable_resource_mappings for each in before):
-        devices = tuple(_unmapped(each, at, gone) for at, each in enumerate(devices))
-    if not any(_is_list(value) for each in before for value in each.attributes.values()):
-        devices = tuple(_unlisted(each, at, gone) for at, each in enumerate(devices))
-    if not gone:
-        return Dropped(obj, ())
-    spec = msgspec.structs.replace(obj.spec, devices=devices)
-    return Dropped(msgspec.structs.replace(obj, spec=spec), tuple(gone))
+def drop_disabled(document: Raw, old: Raw | None = None) -> Dropped:
+    """Drop the fields that a server of the reference release does not store; all are in v1."""
+    if document.get("kind") != "ResourceSlice":
+        return Dropped(document, ())
+    stored: Sequence[Raw] = get(old, "spec.devices", ())
+    fields: list[str] = []
+    devices: Sequence[Raw] = get(document, "spec.devices", ())
+    if not any(get(each, _MAPPINGS) for each in stored):
+        for position, device in enumerate(devices):
+            if get(device, _MAPPINGS):
+                fields.append(f"spec.devices[{position}].{_MAPPINGS}")
+        if fields:
+            devices = [
+                {key: value for key, value in (each or {}).items() if key != _MAPPINGS or not value}
+                for each in devices
+            ]
+    if not any(_has_lists(each) for each in stored):
+        devices = [_without_lists(each, position, fields) for position, each in enumerate(devices)]
+    if not fields:
+        return Dropped(document, ())
+    return Dropped({**document, "spec": {**document["spec"], "devices": devices}}, tuple(fields))
 
 
 def gate_of(field: str) -> str:
@@ -55,37 +56,23 @@ def gate_of(field: str) -> str:
     return "DRAListTypeAttributes"
 
 
-def _unmapped(device: Device, at: int, gone: list[str]) -> Device:
-    if not device.node_allocatable_resource_mappings:
-        return device
-    gone.append(f"spec.devices[{at}].{_MAPPINGS}")
-    return msgspec.structs.replace(device, node_allocatable_resource_mappings={})
+def _has_lists(device: Raw) -> bool:
+    return any(_lists_of(each) for each in get(device, "attributes", {}).values())
 
 
-def _unlisted(device: Device, at: int, gone: list[str]) -> Device:
-    listed = {name: value for name, value in device.attributes.items() if _is_list(value)}
-    if not listed:
-        return device
-    for name, value in listed.items():
-        place = f"spec.devices[{at}].attributes[{name}]"
-        gone += [f"{place}.{_LISTS[field]}" for field in _lists(value)]
-    plain = {
-        name: msgspec.structs.replace(value, **dict.fromkeys(_LISTS))
-        for name, value in listed.items()
-    }
-    return msgspec.structs.replace(device, attributes={**device.attributes, **plain})
+def _lists_of(attribute: Mapping[str, Any] | None) -> list[str]:
+    # This runs for every attribute of every slice, and hardly any has more than one field.
+    return [name for name in _LISTS if (attribute or {}).get(name) is not None]
 
 
-def _is_list(attribute: DeviceAttribute) -> bool:
-    # Asked of every attribute of a fleet, and hardly ever so.
-    return not (
-        attribute.bool_values is None
-        and attribute.int_values is None
-        and attribute.string_values is None
-        and attribute.version_values is None
-    )
-
-
-def _lists(attribute: DeviceAttribute) -> Iterator[str]:
-    """The fields for lists that are set."""
-    return (field for field in _LISTS if getattr(attribute, field) is not None)
+def _without_lists(device: Raw, position: int, fields: list[str]) -> Raw:
+    """Return the device without lists in attributes; add the paths of the lists to `fields`."""
+    attributes: Raw = get(device, "attributes", {})
+    plain = {}
+    for name, attribute in attributes.items():
+        lists = _lists_of(attribute)
+        if lists:
+            place = f"spec.devices[{position}].attributes[{name}]"
+            fields += [f"{place}.{each}" for each in lists]
+            plain[name] = {key: value for key, value in attribute.items() if key not in _LISTS}
+    return {**device, "attributes": {**attributes, **plain}} if plain else device

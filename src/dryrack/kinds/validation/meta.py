@@ -1,17 +1,11 @@
 """
 Metadata: names, labels, owners, finalizers.
 
-The server first completes an object's metadata and then judges it, so there are two steps here
-as well: `completed_for_create` and `completed_for_update` answer with the metadata as it would
-be judged, the others judge. A name that the server would make up from `generateName` ends here
-in `xxxxx`, because chance has no place in a verdict. Managed fields are not looked at: the
-server rewrites them before it validates.
+Managed fields are not checked: the server rewrites them before it validates.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
-
-import msgspec
 
 from dryrack.kinds.meta import Condition, ObjectMeta, OwnerReference
 from dryrack.kinds.text.quoting import quoted
@@ -47,9 +41,6 @@ DEFAULT_NAMESPACE = "default"
 ANNOTATIONS_BYTES_MAX = 256 * 1024
 IMMUTABLE = "field is immutable"
 
-# The server keeps room for five characters of its own in a DNS label.
-_GENERATE_NAME_BYTES_KEPT = 58
-_MADE_UP = "xxxxx"
 _ORPHAN = "orphan"
 _FOREGROUND = "foregroundDeletion"
 _STANDARD_FINALIZERS = ("kubernetes", _ORPHAN, _FOREGROUND)
@@ -87,46 +78,6 @@ SUBDOMAIN = Naming(subdomain, subdomain_prefix)
 # A newer way of the server's: only the name that came out is judged.
 LONG_NAME_AS_MADE = Naming(long_name, None)
 _ANY = Naming(path_segment, path_segment_prefix)
-
-
-def completed_for_create(meta: ObjectMeta, *, namespaced: bool) -> ObjectMeta:
-    """The metadata of a new object as the server validates it."""
-    name = meta.name
-    if not name and meta.generate_name:
-        kept = meta.generate_name.encode()[:_GENERATE_NAME_BYTES_KEPT]
-        name = kept.decode("utf-8", "replace") + _MADE_UP
-    namespace = (meta.namespace or DEFAULT_NAMESPACE) if namespaced else ""
-    return msgspec.structs.replace(meta, name=name, namespace=namespace)
-
-
-def completed_for_update(meta: ObjectMeta, old: ObjectMeta, *, namespaced: bool) -> ObjectMeta:
-    """What an update leaves out, or may not change silently, is what is stored."""
-    grace = meta.deletion_grace_period_seconds
-    return msgspec.structs.replace(
-        meta,
-        namespace=(meta.namespace or DEFAULT_NAMESPACE) if namespaced else "",
-        uid=meta.uid or old.uid,
-        resource_version=meta.resource_version or old.resource_version,
-        generation=old.generation,
-        creation_timestamp=old.creation_timestamp or meta.creation_timestamp,
-        deletion_timestamp=old.deletion_timestamp or meta.deletion_timestamp,
-        deletion_grace_period_seconds=(
-            old.deletion_grace_period_seconds if grace is None else grace
-        ),
-    )
-
-
-def completed_for_status(meta: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
-    """An update of the status changes nothing of these."""
-    return msgspec.structs.replace(
-        meta,
-        deletion_timestamp=old.deletion_timestamp,
-        generation=old.generation,
-        labels=old.labels,
-        annotations=old.annotations,
-        finalizers=old.finalizers,
-        owner_references=old.owner_references,
-    )
 
 
 def metadata(meta: ObjectMeta, naming: Naming, *, namespaced: bool) -> Iterator[FieldProblem]:

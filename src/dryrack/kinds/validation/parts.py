@@ -82,6 +82,14 @@ class Expressions:
         return self.checker.check(expression, stored=self.stored)
 
 
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What the verdict on an object depends on besides the object."""
+
+    expressions: Expressions
+    namespace_labels: Mapping[str, str] | None
+
+
 def items(
     field: str, values: Sequence[T], check: ItemCheck[T], *, count_max: int | None = None
 ) -> Iterator[FieldProblem]:

@@ -13,6 +13,7 @@ from dryrack.kinds.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
+from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.capacity import exclusive_capacity, shared_capacity
 from dryrack.kinds.validation.meta import SUBDOMAIN, metadata, metadata_change, unchanged
 from dryrack.kinds.validation.names import (
@@ -26,6 +27,7 @@ from dryrack.kinds.validation.names import (
     subdomain,
 )
 from dryrack.kinds.validation.parts import (
+    Judging,
     binding_conditions,
     distinct,
     entries,
@@ -66,14 +68,23 @@ _EMPTY_DEVICE_NODE = "must not be empty"
 _UNSET_OR_TRUE = "must be either unset or set to true"
 
 
-def created(obj: ResourceSlice) -> Iterator[FieldProblem]:
+def created(obj: ResourceSlice, judging: Judging) -> Iterator[FieldProblem]:
     yield from metadata(obj.metadata, SUBDOMAIN, namespaced=False)
     yield from _spec(obj.spec, None)
 
 
-def updated(obj: ResourceSlice, old: ResourceSlice) -> Iterator[FieldProblem]:
+def updated(obj: ResourceSlice, old: ResourceSlice, judging: Judging) -> Iterator[FieldProblem]:
     yield from metadata_change(obj.metadata, old.metadata)
     yield from _spec(obj.spec, old.spec)
+
+
+def slice_warnings(driver: str) -> Iterator[str]:
+    """Yield what the server accepts with a warning."""
+    if driver != driver.lower():
+        shown = quoted(driver)
+        yield (
+            f"spec.driver: driver names should be lowercase; {shown} contains uppercase characters"
+        )
 
 
 def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator[FieldProblem]:

@@ -11,10 +11,12 @@ import re
 from typing import TYPE_CHECKING
 
 from dryrack.hardware import names
+from dryrack.kinds.convert import to_v1
 from dryrack.kinds.migrations import misplaced_in
 from dryrack.kinds.text.source_positions import parse_path
-from dryrack.kinds.validation import FieldProblem, Reason, warnings
+from dryrack.kinds.validation import FieldProblem, Reason
 from dryrack.kinds.validation.gates import drop_disabled, gate_of
+from dryrack.kinds.validation.slices import slice_warnings
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.registry import Registry
 from dryrack.linter.rules.reading import right_place
@@ -272,8 +274,8 @@ def field_dropped(world: World) -> Iterator[Problem]:
     The API server does not reject a field of a disabled feature: it stores the object without the
     field and reports nothing. The rule assumes the default feature gates of Kubernetes 1.36.
     """
-    for entry in world.validated:
-        for field in drop_disabled(entry.value).fields:
+    for entry in world.written_slices:
+        for field in drop_disabled(to_v1(entry.document.raw)).fields:
             gate = gate_of(field)
             yield Problem(
                 entry,
@@ -291,7 +293,7 @@ def field_dropped(world: World) -> Iterator[Problem]:
 )
 def api_warning(world: World) -> Iterator[Problem]:
     """kubectl prints the warning only once, when it creates the object."""
-    for entry in world.validated:
-        for text in warnings(entry.value):
+    for entry in world.written_slices:
+        for text in slice_warnings(entry.value.spec.driver):
             field, _, what = text.partition(": ")
             yield Problem(entry, parse_path(field), what, "write it in lower case")
