@@ -113,19 +113,26 @@ def _selector_checker() -> SelectorChecker:
 
 
 def object_problems(
-    document: Document, namespace_labels: Mapping[str, str] | None = None
+    document: Document,
+    namespace_labels: Mapping[str, str] | None = None,
+    decoded: Conformed | None = None,
 ) -> tuple[FieldProblem, ...] | None:
-    """Return what is wrong with an object; None if no rules judge its kind."""
+    """
+    Return what is wrong with an object; None if no rules judge its kind.
+
+    `decoded` is the document as the server decodes it, if it has been decoded already.
+    """
     rules = _rules_of(document, namespace_labels)
-    schema = built_in_schema(document) if rules else None
     if rules is None:
         return None
-    # Without a schema it is an alpha version that the reference release does not have.
-    conformed = decode_document(document, schema) if schema else Conformed(document.raw)
-    if conformed.mismatch:
-        return (mistyped(conformed),)
+    if decoded is None:
+        schema = built_in_schema(document)
+        # Without a schema it is an alpha version that the reference release does not have.
+        decoded = decode_document(document, schema) if schema else Conformed(document.raw)
+    if decoded.mismatch:
+        return (mistyped(decoded),)
     try:
-        problems = rules.creation_problems(conformed.object, document.namespace)
+        problems = rules.creation_problems(decoded.object, document.namespace)
         return (*problems, *empty_list_problems(to_v1(document.raw)))
     except DefinitionError as error:
         return (_type_problem("spec.versions", str(error)),)

@@ -8,7 +8,7 @@ still judged, so one wrong line does not hide the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dryrack.kinds import core, shape
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.schemas import Schema
+    from dryrack.kinds.schemas.strict_decode import Conformed
     from dryrack.kinds.validation import FieldProblem
     from dryrack.linter.finding import Path
 
@@ -70,7 +71,7 @@ def read_world(files: Iterable[tuple[str, bytes]], check_own_kind: OwnKindCheck)
         own = filter(is_own_kind, reading.documents if not reading.problems else ())
         own_kind_faults += (each for it in own for each in check_own_kind(it, content))
     kept, repeats = latest(documents)
-    readings = {id(document): _Read.of(document) for document in documents}
+    readings = {id(document): _read_object(document) for document in documents}
     objects = readings.values()
     return World(
         documents=tuple(documents),
@@ -84,6 +85,7 @@ def read_world(files: Iterable[tuple[str, bytes]], check_own_kind: OwnKindCheck)
         mismatches=tuple(pair for each in objects for pair in each.mismatches),
         unknown_fields=tuple(field for each in objects for field in each.unknown_fields),
         undecodable=tuple(pair for each in objects for pair in each.undecodable),
+        decoded={key: each.decoded for key, each in readings.items() if each.decoded},
         contents=contents,
     )
 
@@ -94,47 +96,44 @@ def _entries(objects: Iterable[_Read]) -> tuple[Entry[KubernetesObject], ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What came of one document."""
+    """The result of reading one document."""
 
     entry: Entry[KubernetesObject] | None = None
     mismatches: tuple[tuple[Document, shape.Mismatch], ...] = ()
     unknown_fields: tuple[UnknownField, ...] = ()
     undecodable: tuple[tuple[Document, FieldProblem], ...] = ()
+    decoded: Conformed | None = None
 
-    @staticmethod
-    def of(document: Document) -> _Read:
-        model = model_of(document.api_version, document.kind)
-        schema = built_in_schema(document)
-        if schema is None:
-            if isinstance(model, Unknown):
-                return _Read(unknown_fields=tuple(_unknown_in_template(document)))
-            return _Read._typed(document, document.raw, model)
-        conformed = decode_document(document, schema)
-        unknown = tuple(
-            UnknownField(document, path, field_names(schema, path[:-1]), field_home(schema, path))
-            for path in conformed.unknown
-        )
+
+def _read_object(document: Document) -> _Read:
+    """Decode a document as the server does, if Kubernetes has its kind."""
+    model = model_of(document.api_version, document.kind)
+    schema = built_in_schema(document)
+    if schema is None:
         if isinstance(model, Unknown):
-            refused = has_rules(document) or not conformed.mismatch
-            problems = () if refused else ((document, mistyped(conformed)),)
-            return _Read(unknown_fields=unknown, undecodable=problems)
-        if not conformed.mismatch:
-            return _Read._typed(document, conformed.object, model, unknown)
+            return _Read(unknown_fields=tuple(_unknown_in_template(document)))
+        return _typed(document, document.raw, model)
+    conformed = decode_document(document, schema)
+    unknown = tuple(
+        UnknownField(document, path, field_names(schema, path[:-1]), field_home(schema, path))
+        for path in conformed.unknown
+    )
+    if isinstance(model, Unknown):
+        refused = has_rules(document) or not conformed.mismatch
+        problems = () if refused else ((document, mistyped(conformed)),)
+        return _Read(unknown_fields=unknown, undecodable=problems, decoded=conformed)
+    if conformed.mismatch:
         return _mistyped(document, schema, model)
+    read = _typed(document, conformed.object, model)
+    return replace(read, unknown_fields=unknown, decoded=conformed)
 
-    @staticmethod
-    def _typed(
-        document: Document,
-        raw: Raw,
-        model: type[KubernetesObject],
-        unknown: tuple[UnknownField, ...] = (),
-    ) -> _Read:
-        """Return the object as the server completes it, after it has been decoded."""
-        try:
-            entry = Entry(document, decode(to_v1(with_defaults(raw)), model))
-        except DecodeError as error:
-            return _Read(None, tuple((document, each) for each in error.mismatches), unknown)
-        return _Read(entry, (), unknown)
+
+def _typed(document: Document, raw: Raw, model: type[KubernetesObject]) -> _Read:
+    """Return the object as the server completes it, after it has been decoded."""
+    try:
+        return _Read(Entry(document, decode(to_v1(with_defaults(raw)), model)))
+    except DecodeError as error:
+        return _Read(None, tuple((document, each) for each in error.mismatches))
 
 
 def _mistyped(document: Document, schema: Schema, model: type[KubernetesObject]) -> _Read:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.documents import Problem as Fault
     from dryrack.kinds.pool_generation import Generation
     from dryrack.kinds.resource import Device, ResourceClaimSpec
+    from dryrack.kinds.schemas.strict_decode import Conformed
     from dryrack.kinds.shape import Mismatch
     from dryrack.kinds.validation import FieldProblem
     from dryrack.linter.finding import Path
@@ -183,6 +184,8 @@ class World:
     mismatches: tuple[tuple[Document, Mismatch], ...] = ()
     unknown_fields: tuple[UnknownField, ...] = ()
     undecodable: tuple[tuple[Document, FieldProblem], ...] = ()
+    decoded: Mapping[int, Conformed] = field(default_factory=dict)
+    """By the identity of the document."""
     contents: Mapping[str, bytes] = field(default_factory=dict)
 
     def of_kind(self, kind: type[Object]) -> tuple[Entry[Object], ...]:

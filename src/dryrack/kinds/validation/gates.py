@@ -16,6 +16,7 @@ from dryrack.kinds.raw import Raw
 
 _MAPPINGS = "nodeAllocatableResourceMappings"
 _LISTS = ("bools", "ints", "strings", "versions")
+_LIST_NAMES = frozenset(_LISTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,10 @@ def _has_lists(device: Raw) -> bool:
 
 
 def _lists_of(attribute: Mapping[str, Any] | None) -> list[str]:
-    # This runs for every attribute of every slice, and hardly any has more than one field.
-    return [name for name in _LISTS if (attribute or {}).get(name) is not None]
+    # This runs for every attribute of every slice, and hardly any has a list.
+    if not attribute or _LIST_NAMES.isdisjoint(attribute):
+        return []
+    return [name for name in _LISTS if attribute.get(name) is not None]
 
 
 def _without_lists(device: Raw, position: int, fields: list[str]) -> Raw:
