@@ -84,11 +84,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture
 def stage(request: pytest.FixtureRequest) -> Stage:
-    """A cluster in virtual time; the arguments of the marker `stage` are those of `Stage`."""
+    """
+    A cluster in virtual time; the arguments of the marker `stage` are those of `Stage`.
+
+    Those of a test come on top of those of its module.
+    """
     from tests.stage import Stage
 
-    marker = request.node.get_closest_marker("stage")
-    return Stage(**(marker.kwargs if marker else {}))
+    markers = reversed([*request.node.iter_markers("stage")])
+    return Stage(**{name: value for each in markers for name, value in each.kwargs.items()})
 
 
 def pytest_collection_finish() -> None:

@@ -26,7 +26,8 @@ from dryrack.cluster import ControlPlaneOptions, EngineOptions, SeededChance
 from dryrack.testing import AsyncCluster, Setup
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Coroutine
+    from types import TracebackType
     from typing import Self
 
     from dryrack.base.ports import Chance
@@ -52,9 +53,15 @@ class Stage(AsyncCluster):
         seed: int = 0,
         chance: Chance | None = None,
         informers_apart: bool = False,
+        prepare: Callable[[Self], Awaitable[object]] | None = None,
         **options: Any,
     ) -> None:
-        """`only`: the engines that run, () for none; `options`: fields of ControlPlaneOptions."""
+        """
+        `only` names the engines that run: () for none. `prepare` fills the cluster before the test
+        begins. `options` are fields of ControlPlaneOptions.
+        """
+        self._prepare = prepare
+        self._tasks: list[asyncio.Task[object]] = []
         self.clock = VirtualClock() if start is None else VirtualClock(start)
         self._informers_apart = informers_apart
         super().__init__(
@@ -71,7 +78,27 @@ class Stage(AsyncCluster):
         self._engines.start()
         # One turn of the loop, so that the board knows the engines.
         await asyncio.sleep(0)
+        if self._prepare is not None:
+            try:
+                await self._prepare(self)
+            except BaseException:
+                await self.__aexit__(None, None, None)
+                raise
         return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await super().__aexit__(kind, error, _)
+
+    def run_beside(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
+        """Run something beside the test; it is cancelled when the test ends."""
+        task = asyncio.create_task(work)
+        self._tasks.append(task)
+        return task
 
     @property
     def store(self) -> Store:

@@ -118,7 +118,7 @@ async def test_a_lost_watch_loses_no_change(end: WatchEnd, stage: Stage) -> None
 
 @pytest.mark.parametrize("point", [CrashPoint.BEFORE_WRITE, CrashPoint.AFTER_WRITE])
 @pytest.mark.parametrize("write", [0, 2, 5, 7])
-@pytest.mark.stage(informers_apart=True)
+@pytest.mark.stage(only=None, informers_apart=True)
 async def test_a_scheduler_that_dies_at_a_write_goes_on_in_its_next_life(
     point: CrashPoint, write: int, stage: Stage
 ) -> None:
@@ -139,7 +139,7 @@ async def claims(stage: Stage) -> tuple[Raw, ...]:
     return (await stage.client.list(CLAIMS)).items
 
 
-@pytest.mark.stage
+@pytest.mark.stage(only=None)
 async def test_an_engine_starts_again_when_it_is_healed(stage: Stage) -> None:
     """Also one that shared its informers with others; these go on all the time."""
     await make_fleet(stage.client)
@@ -153,7 +153,7 @@ async def test_an_engine_starts_again_when_it_is_healed(stage: Stage) -> None:
     assert await stage.bound() == ["g0", "g1"]
 
 
-@pytest.mark.stage(informers_apart=True)
+@pytest.mark.stage(only=None, informers_apart=True)
 async def test_all_engines_crash_one_after_the_other_and_the_gang_runs(stage: Stage) -> None:
     """Controllers and scheduler have their state in the API server alone."""
     await make_fleet(stage.client)
@@ -166,7 +166,7 @@ async def test_all_engines_crash_one_after_the_other_and_the_gang_runs(stage: St
     assert [each["status"]["phase"] for each in pods] == ["Running"] * 3
 
 
-@pytest.mark.stage
+@pytest.mark.stage(only=None)
 async def test_an_engine_that_there_is_not_is_refused_with_those_that_there_are(
     stage: Stage,
 ) -> None:
@@ -212,7 +212,7 @@ def test_the_same_seed_gives_the_same_faults() -> None:
     assert first != history(board=True, faults=faults, seed=8)
 
 
-@pytest.mark.stage
+@pytest.mark.stage(only=None)
 async def test_engines_stop_although_no_request_of_theirs_is_answered(stage: Stage) -> None:
     """A scheduler in the middle of a plan does not wait for the server to say what came of it."""
     await make_fleet(stage.client)
@@ -222,7 +222,7 @@ async def test_engines_stop_although_no_request_of_theirs_is_answered(stage: Sta
     assert await stage.bound() == []
 
 
-@pytest.mark.stage
+@pytest.mark.stage(only=None)
 async def test_a_scheduler_that_begins_while_it_is_refused_begins_when_it_is_not(
     stage: Stage,
 ) -> None:

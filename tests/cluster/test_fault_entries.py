@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,13 +9,9 @@ from tests.controllers import scenes
 from tests.scheduler.gang_scenes import lone
 
 from dryrack.client.endpoints import CONFIG_MAPS, PODS, TEMPLATES
-from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster import SeededChance
-from dryrack.cluster.control_plane import ControlPlaneOptions
-from dryrack.cluster.embedded import embedded
 from dryrack.cluster.faults import (
     CONFIG_MAP,
-    FaultBoard,
     FaultWordsError,
     Injection,
     entry_of,
@@ -25,80 +20,52 @@ from dryrack.cluster.faults import (
 from dryrack.cluster.faults.config_map import FaultEntries
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from dryrack.client.client import Client
+    from tests.stage import Stage
 
 NOW = 1_767_323_045.0  # 2026-01-02T03:04:05Z
+pytestmark = pytest.mark.stage(start=NOW)
 
 
-def play(story: Callable[[Client, VirtualClock], Awaitable[None]], data: dict[str, str]) -> None:
-    """A plane with a node and a pod, whose ConfigMap has these entries from the start."""
-
-    async def run() -> None:
-        clock = VirtualClock(start=NOW)
-        board = FaultBoard(clock=clock, chance=SeededChance(0))
-        options = ControlPlaneOptions(clock=clock, chance=SeededChance(1))
-        async with embedded(options, board=board) as cluster:
-            client = cluster.client
-            await scenes.make_class(client)
-            await client.create(TEMPLATES, scenes.template_in("default"))
-            await scenes.make_node(client, "node", devices=1)
-            await client.create(CONFIG_MAPS, {"metadata": config_map(), "data": data})
-            entries = FaultEntries(cluster.plane.client(), board, SeededChance(2))
-            task = asyncio.ensure_future(entries.run())
-            await clock.advance(1)
-            await client.create(PODS, lone("pod"))
-            await story(client, clock)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    run_virtual(run())
+async def start_a_pod(stage: Stage, data: dict[str, str]) -> None:
+    """Create a node and a pod, in a cluster whose ConfigMap has these entries from the start."""
+    client = stage.client
+    await scenes.make_class(client)
+    await client.create(TEMPLATES, scenes.template_in("default"))
+    await scenes.make_node(client, "node", devices=1)
+    await client.create(CONFIG_MAPS, {"metadata": config_map(), "data": data})
+    entries = FaultEntries(stage.control_plane.client(), stage.board, SeededChance(2))
+    stage.run_beside(entries.run())
+    await stage.advance(1)
+    await client.create(PODS, lone("pod"))
 
 
 def config_map() -> dict[str, str]:
     return {"namespace": CONFIG_MAP.namespace, "name": CONFIG_MAP.name}
 
 
-async def is_bound(client: Client) -> bool:
-    return bool((await client.get(PODS, "pod", "default"))["spec"].get("nodeName"))
-
-
-async def change(client: Client, **data: str | None) -> None:
-    namespace, name = CONFIG_MAP
-    await client.patch(CONFIG_MAPS, name, {"data": data}, namespace=namespace)
-
-
-def test_an_entry_that_goes_ends_its_fault() -> None:
+async def test_an_entry_that_goes_ends_its_fault(stage: Stage) -> None:
     """Although no request of any engine came through."""
-
-    async def story(client: Client, clock: VirtualClock) -> None:
-        await clock.advance(60)
-        assert not await is_bound(client)
-        await change(client, api=None)
-        await clock.advance(60)
-        assert await is_bound(client)
-
-    play(story, {"api": "api errors=1"})
+    await start_a_pod(stage, {"api": "api errors=1"})
+    await stage.advance(60)
+    assert await stage.bound() == []
+    namespace, name = CONFIG_MAP
+    await stage.client.patch(CONFIG_MAPS, name, {"data": {"api": None}}, namespace=namespace)
+    await stage.advance(60)
+    assert await stage.bound() == ["pod"]
 
 
-def test_an_entry_ends_by_its_time() -> None:
-    """One whose time has passed when the plane starts is as if it were not there."""
-
-    async def story(client: Client, clock: VirtualClock) -> None:
-        await clock.advance(10)
-        assert not await is_bound(client)
-        await clock.advance(60)
-        assert await is_bound(client)
-
-    play(
-        story,
-        {
-            "engine.scheduler": "engine scheduler crash until 2026-01-02T03:04:30Z",
-            "engine.controllers": "engine controllers crash until 2026-01-02T03:04:00Z",
-            "nonsense": "node a ready=false",
-        },
-    )
+async def test_an_entry_ends_by_its_time(stage: Stage) -> None:
+    """An entry whose time has passed when the control plane starts has no effect."""
+    entries = {
+        "engine.scheduler": "engine scheduler crash until 2026-01-02T03:04:30Z",
+        "engine.controllers": "engine controllers crash until 2026-01-02T03:04:00Z",
+        "nonsense": "node a ready=false",
+    }
+    await start_a_pod(stage, entries)
+    await stage.advance(10)
+    assert await stage.bound() == []
+    await stage.advance(60)
+    assert await stage.bound() == ["pod"]
 
 
 def test_words_become_entries_that_end_by_themselves() -> None:

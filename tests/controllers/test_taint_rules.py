@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.cluster.test_thin_path import World, pod, world
+from tests.cluster.one_gpu import add_gpu_node, pod
 from tests.controllers import scenes
 from tests.controllers.test_kube_controller_manager import our_kubelet
 from tests.realcluster.controlplane import Options
@@ -31,16 +31,17 @@ from dryrack.controllers.objects import condition_of
 from dryrack.controllers.writes import NOTHING, Apply
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from tests.realcluster.fixtures import StartCluster
+    from tests.stage import Stage
 
     from dryrack.client.client import Client
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 # Not served unless it is asked for.
 WITH_RULES = RuntimeConfig({"resource.k8s.io/v1beta2": True})
+WITH_RULES_AND_GROUPS = RuntimeConfig(
+    {"resource.k8s.io/v1beta2": True, "scheduling.k8s.io/v1alpha2": True}
+)
 NOW = 1_800_000_000.0
 AGO = "2027-01-15T07:59:55Z"
 PATIENT = {
@@ -167,120 +168,29 @@ def test_a_rule_without_a_selector_drives_nobody_out() -> None:
     assert not Rule.of(rule("NoExecute", pool="other")).drives(result)
 
 
-async def _has_said(here: World, name: str, reason: str) -> Raw:
+async def _has_said(stage: Stage, name: str, reason: str) -> Raw:
     """Waits until a rule was told so; the condition."""
     found: list[Raw] = []
 
     async def holds() -> bool:
-        condition = condition_of(await here.client.get(TAINT_RULES, name), CONDITION)
+        condition = condition_of(await stage.client.get(TAINT_RULES, name), CONDITION)
         if condition is not None and condition["reason"] == reason:
             found.append(condition)
         return bool(found)
 
-    await here.until(holds)
+    await stage.until(holds)
     return found[0]
 
 
-def play(scene: Callable[[World], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with world(WITH_RULES) as here:
-            await here.client.create(PODS, pod("p"))
-            await here.until(lambda: here.is_in_phase("p", "Running"))
-            await scene(here)
-
-    asyncio.run(run())
+async def _run_a_pod(stage: Stage) -> None:
+    await add_gpu_node(stage)
+    await stage.create(PODS, pod("p"))
+    await stage.until(lambda: stage.is_in_phase("p", "Running"))
 
 
 def _made(name: str, effect: str, **selector: str) -> Raw:
     made = rule(effect, **selector)
     return made | {"metadata": {"name": name}}
-
-
-def test_pods_go_because_of_a_rule() -> None:
-    """First it is asked what would happen, then it does; the rule counts."""
-
-    async def scene(here: World) -> None:
-        await here.client.create(TAINT_RULES, _made("asking", "None", driver="gpu.example.com"))
-        foreseen = await _has_said(here, "asking", "NoEffect")
-        assert foreseen["message"].startswith(
-            "1 published device selected. 1 allocated device selected. 1 pod would be evicted in 1"
-        )
-        await here.client.create(TAINT_RULES, _made("doing", "NoExecute", device="gpu-0"))
-
-        await here.until(lambda: here.is_gone("p"))
-        done = await _has_said(here, "doing", "Completed")
-        assert done["message"] == "1 pod evicted since starting the controller."
-        events = (await here.client.list(EVENTS)).items
-        assert "DeviceTaintManagerEviction" in {each["reason"] for each in events}
-
-    play(scene)
-
-
-def test_a_rule_that_selects_nothing_drives_nobody_out() -> None:
-    """It is told that nothing has begun."""
-
-    async def scene(here: World) -> None:
-        await here.client.create(TAINT_RULES, _made("other", "NoExecute", device="gpu-7"))
-        said = await _has_said(here, "other", "NotStarted")
-        assert said["message"] == ""
-        assert "deletionTimestamp" not in (await here.pod("p"))["metadata"]
-
-    play(scene)
-
-
-def test_a_rule_that_goes_in_time_drives_nobody_out() -> None:
-    """A claim that tolerates for a while is left alone when the rule is gone by then."""
-
-    async def scene(here: World) -> None:
-        await here.client.create(CLAIMS, PATIENT)
-        patient = pod("patient")
-        patient["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "patient"}]
-        await here.client.delete(PODS, "p", namespace="default")
-        await here.client.create(PODS, patient)
-        await here.until(lambda: here.is_in_phase("patient", "Running"), seconds=120)
-        made = await here.client.create(TAINT_RULES, _made("passing", "NoExecute", device="gpu-0"))
-        await _has_said(here, "passing", "PodsPendingEviction")
-        await here.clock.advance(30)
-        await here.client.delete(TAINT_RULES, made["metadata"]["name"])
-        await here.clock.advance(60)
-        events = (await here.client.list(EVENTS)).items
-        told = [
-            each["message"] for each in events if each["reason"] == "DeviceTaintManagerEviction"
-        ]
-        assert told == ["Cancelling deletion"]
-        assert "deletionTimestamp" not in (await here.pod("patient"))["metadata"]
-
-    play(scene)
-
-
-def test_pods_of_a_group_go_because_of_a_rule() -> None:
-    """A claim that is reserved for a PodGroup drives out the pods that use it, and no others."""
-
-    async def scene(here: World) -> None:
-        await here.client.create(TAINT_RULES, _made("asking", "None", device="gpu-0"))
-        foreseen = await _has_said(here, "asking", "NoEffect")
-        assert "1 allocated device selected. 2 pods would be evicted in 1" in foreseen["message"]
-        await here.client.create(TAINT_RULES, _made("doing", "NoExecute", device="gpu-0"))
-        for name in ("user-0", "user-1"):
-            await here.until(partial(here.is_gone, name))
-        done = await _has_said(here, "doing", "Completed")
-        assert done["message"] == "2 pods evicted since starting the controller."
-        assert "deletionTimestamp" not in (await here.pod("bystander"))["metadata"]
-
-    _play_group(scene)
-
-
-def test_a_pod_that_joins_a_group_on_a_tainted_device_goes() -> None:
-    """The claim of the group does not change when a pod gets its node; it is looked at still."""
-
-    async def scene(here: World) -> None:
-        await here.client.create(TAINT_RULES, _made("doing", "NoExecute", device="gpu-0"))
-        await here.until(lambda: here.is_gone("user-0"))
-        await here.client.create(PODS, _member("late"))
-        # The claim has its device already, so the scheduler does not look at taints any more.
-        await here.until(lambda: here.is_gone("late"))
-
-    _play_group(scene)
 
 
 def _member(name: str, *, uses_claim: bool = True) -> Raw:
@@ -293,28 +203,97 @@ def _member(name: str, *, uses_claim: bool = True) -> Raw:
     return made
 
 
-def _play_group(scene: Callable[[World], Awaitable[None]]) -> None:
-    """A PodGroup with a claim, two pods that use it, and one that does not."""
-    served = {"resource.k8s.io/v1beta2": True, "scheduling.k8s.io/v1alpha2": True}
-    claims = pod("any")["spec"]["resourceClaims"]
-    policy = {"gang": {"minCount": 3}}
+async def _run_a_group(stage: Stage) -> None:
+    """Create a PodGroup with a claim, two pods that use it, and one that does not."""
+    await add_gpu_node(stage)
     group = {
         "metadata": {"name": "group", "namespace": "default"},
-        "spec": {"schedulingPolicy": policy, "resourceClaims": claims},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": 3}},
+            "resourceClaims": pod("any")["spec"]["resourceClaims"],
+        },
     }
+    await stage.create(POD_GROUPS, group)
+    for name in ("user-0", "user-1", "bystander"):
+        await stage.create(PODS, _member(name, uses_claim=name != "bystander"))
+    for name in ("user-0", "user-1", "bystander"):
+        await stage.until(partial(stage.is_in_phase, name, "Running"))
+    (claim,) = (await stage.client.list(CLAIMS)).items
+    assert [each["resource"] for each in claim["status"]["reservedFor"]] == ["podgroups"]
 
-    async def run() -> None:
-        async with world(RuntimeConfig(served)) as here:
-            await here.client.create(POD_GROUPS, group)
-            for name in ("user-0", "user-1", "bystander"):
-                await here.client.create(PODS, _member(name, uses_claim=name != "bystander"))
-            for name in ("user-0", "user-1", "bystander"):
-                await here.until(partial(here.is_in_phase, name, "Running"))
-            (claim,) = await here.claims()
-            assert [each["resource"] for each in claim["status"]["reservedFor"]] == ["podgroups"]
-            await scene(here)
 
-    asyncio.run(run())
+_of_a_pod = pytest.mark.stage(prepare=_run_a_pod, runtime_config=WITH_RULES)
+_of_a_group = pytest.mark.stage(prepare=_run_a_group, runtime_config=WITH_RULES_AND_GROUPS)
+
+
+@_of_a_pod
+async def test_pods_go_because_of_a_rule(stage: Stage) -> None:
+    """First it is asked what would happen, then it does; the rule counts."""
+    await stage.client.create(TAINT_RULES, _made("asking", "None", driver="gpu.example.com"))
+    foreseen = await _has_said(stage, "asking", "NoEffect")
+    assert foreseen["message"].startswith(
+        "1 published device selected. 1 allocated device selected. 1 pod would be evicted in 1"
+    )
+    await stage.client.create(TAINT_RULES, _made("doing", "NoExecute", device="gpu-0"))
+
+    await stage.until(lambda: stage.is_gone(PODS, "p"))
+    done = await _has_said(stage, "doing", "Completed")
+    assert done["message"] == "1 pod evicted since starting the controller."
+    events = (await stage.client.list(EVENTS)).items
+    assert "DeviceTaintManagerEviction" in {each["reason"] for each in events}
+
+
+@_of_a_pod
+async def test_a_rule_that_selects_nothing_drives_nobody_out(stage: Stage) -> None:
+    """It is told that nothing has begun."""
+    await stage.client.create(TAINT_RULES, _made("other", "NoExecute", device="gpu-7"))
+    said = await _has_said(stage, "other", "NotStarted")
+    assert said["message"] == ""
+    assert "deletionTimestamp" not in (await stage.pod("p"))["metadata"]
+
+
+@_of_a_pod
+async def test_a_rule_that_goes_in_time_drives_nobody_out(stage: Stage) -> None:
+    """A claim that tolerates for a while is left alone when the rule is gone by then."""
+    await stage.client.create(CLAIMS, PATIENT)
+    patient = pod("patient")
+    patient["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "patient"}]
+    await stage.client.delete(PODS, "p", namespace="default")
+    await stage.client.create(PODS, patient)
+    await stage.until(lambda: stage.is_in_phase("patient", "Running"), seconds=120)
+    made = await stage.client.create(TAINT_RULES, _made("passing", "NoExecute", device="gpu-0"))
+    await _has_said(stage, "passing", "PodsPendingEviction")
+    await stage.advance(30)
+    await stage.client.delete(TAINT_RULES, made["metadata"]["name"])
+    await stage.advance(60)
+    events = (await stage.client.list(EVENTS)).items
+    told = [each["message"] for each in events if each["reason"] == "DeviceTaintManagerEviction"]
+    assert told == ["Cancelling deletion"]
+    assert "deletionTimestamp" not in (await stage.pod("patient"))["metadata"]
+
+
+@_of_a_group
+async def test_pods_of_a_group_go_because_of_a_rule(stage: Stage) -> None:
+    """A claim that is reserved for a PodGroup drives out the pods that use it, and no others."""
+    await stage.client.create(TAINT_RULES, _made("asking", "None", device="gpu-0"))
+    foreseen = await _has_said(stage, "asking", "NoEffect")
+    assert "1 allocated device selected. 2 pods would be evicted in 1" in foreseen["message"]
+    await stage.client.create(TAINT_RULES, _made("doing", "NoExecute", device="gpu-0"))
+    for name in ("user-0", "user-1"):
+        await stage.until(partial(stage.is_gone, PODS, name))
+    done = await _has_said(stage, "doing", "Completed")
+    assert done["message"] == "2 pods evicted since starting the controller."
+    assert "deletionTimestamp" not in (await stage.pod("bystander"))["metadata"]
+
+
+@_of_a_group
+async def test_a_pod_that_joins_a_group_on_a_tainted_device_goes(stage: Stage) -> None:
+    """The claim of the group does not change when a pod gets its node; it is looked at still."""
+    await stage.client.create(TAINT_RULES, _made("doing", "NoExecute", device="gpu-0"))
+    await stage.until(lambda: stage.is_gone(PODS, "user-0"))
+    await stage.client.create(PODS, _member("late"))
+    # The claim has its device already, so the scheduler does not look at taints any more.
+    await stage.until(lambda: stage.is_gone(PODS, "late"))
 
 
 async def _everything_said(client: Client) -> tuple[list[Raw], set[tuple[str, str]]]:
