@@ -40,7 +40,7 @@ class Standing:
     compiler: Callable[[str], Program | CompileError] | None = None
 
     def allocate(
-        self, node: Node, claims: Sequence[ResourceClaim], endings: SearchMemo | None = None
+        self, node: Node, claims: Sequence[ResourceClaim], memo: SearchMemo | None = None
     ) -> Outcome:
         classes: dict[str, DeviceClass] = {}
         for each in self.classes:
@@ -51,7 +51,7 @@ class Standing:
             classes=classes,
             allocated=self.allocated,
             selectors=SelectorTable(self.compiler or selector_compiler(self.features)),
-            endings=endings if endings is not None else SearchMemo(),
+            memo=memo if memo is not None else SearchMemo(),
         )
         pools = Inventory(self.slices, self.features, Release.V1_36).pools(node)
         return attempt(context, pools, node=node, claims=claims, chance=self.chance)

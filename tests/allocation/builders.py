@@ -141,12 +141,10 @@ def allocator(
     features: Features | None = None,
     release: Release = Release.V1_36,
     chance: Chance | None = None,
-    endings: SearchMemo | None = None,
+    memo: SearchMemo | None = None,
 ) -> LiveAllocator:
     """One that was told of slices, of classes (without any: "gpu"), and of what claims have."""
-    made = LiveAllocator(
-        features=features, release=release, chance=chance or Counting(), endings=endings
-    )
+    made = LiveAllocator(features=features, release=release, chance=chance or Counting(), memo=memo)
     for each in tuple(classes) or (device_class(),):
         made.put_class(each)
     for offered in slices:

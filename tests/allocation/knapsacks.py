@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.allocation.builders import claim, counters, drawing, pool, request
 
-from dryrack.allocation.search import long_search
+from dryrack.allocation.search import allocator
 
 if TYPE_CHECKING:
     import pytest
@@ -24,11 +24,11 @@ class Searches:
 
     def __init__(self, patch: pytest.MonkeyPatch, *, steps: int = 64) -> None:
         self.endings: list[Ending] = []
-        self._keep = long_search.Search._keep
+        self._keep = allocator.Search._keep
         give_up_after(steps, patch)
-        patch.setattr(long_search.Search, "_keep", lambda *of: self._counted(*of))
+        patch.setattr(allocator.Search, "_keep", lambda *of: self._counted(*of))
 
-    def _counted(self, search: long_search.Search, conclusion: Conclusion) -> None:
+    def _counted(self, search: allocator.Search, conclusion: Conclusion) -> None:
         self.endings.append(conclusion.ending)
         self._keep(search, conclusion)
 
@@ -39,8 +39,8 @@ class Searches:
 
 
 def give_up_after(steps: int, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(long_search, "_LOOKS_MAX", 0)
-    patch.setattr(long_search, "_STEPS_MIN", steps)
+    patch.setattr(allocator, "_LOOKS_MAX", 0)
+    patch.setattr(allocator, "_STEPS_MIN", steps)
 
 
 def hard_node(name: str, *, seed: int = 4, spare: int = 0) -> list[ResourceSlice]:

@@ -80,10 +80,10 @@ class Scene:
     claim: ResourceClaim
     used: Sequence[Any] = field(default=())
 
-    def outcome(self, endings: SearchMemo) -> Outcome:
+    def outcome(self, memo: SearchMemo) -> Outcome:
         results = [{"request": "r", "driver": "gpu.example.com", **each} for each in self.used]
         taken = decode({"devices": {"results": results}}, AllocationResult)
-        asked = allocator(self.slices, held={"other": taken}, features=LISTS, endings=endings)
+        asked = allocator(self.slices, held={"other": taken}, features=LISTS, memo=memo)
         return asked.allocate(node(), [self.claim])
 
 

@@ -29,7 +29,7 @@ from tests.allocation.builders import (
 
 from dryrack.allocation import Allocated, Features, Release
 from dryrack.allocation.proof.search_proof import SearchProof
-from dryrack.allocation.search import long_search
+from dryrack.allocation.search import allocator as allocator_module
 from dryrack.allocation.search.walk import Walk
 
 if TYPE_CHECKING:
@@ -254,15 +254,18 @@ def test_steps_do_not_explode(
 def test_a_proof_that_cuts_nothing_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all is walked through, the walk without proof gets there, in turns of its own."""
     steps: Counter[bool] = Counter()
-    resume = Walk._resume
+    run = Walk.run
 
-    def counted(self: Walk, *of: Any) -> Any:
-        steps[self._proof is not None] += 1
-        return resume(self, *of)
+    def counted(self: Walk, *of: Any, **limits: Any) -> Any:
+        before = self.steps
+        try:
+            return run(self, *of, **limits)
+        finally:
+            steps[self._proof is not None] += self.steps - before
 
-    monkeypatch.setattr(Walk, "_resume", counted)
+    monkeypatch.setattr(Walk, "run", counted)
     monkeypatch.setattr(SearchProof, "refuted", lambda self: False)
-    monkeypatch.setattr(SearchProof, "foreseen", lambda self, walk, frame: None)
+    monkeypatch.setattr(SearchProof, "foresee", lambda self, walk, frame: None)
     monkeypatch.setattr(SearchProof, "twin_key", lambda self, walk, frame, device: device)
     offered = [device(f"gpu-{n}", numa=n % 5) for n in range(10)]
     rule = {"distinctAttribute": f"{DRIVER}/numa"}
@@ -271,4 +274,6 @@ def test_a_proof_that_cuts_nothing_costs_little(monkeypatch: pytest.MonkeyPatch)
 
     assert not isinstance(outcome, Allocated)
     assert steps[False] > 4096
-    assert steps[True] <= steps[False] / long_search._PLAIN_STEPS + long_search._LOOKS_A_TURN
+    assert (
+        steps[True] <= steps[False] / allocator_module._PLAIN_STEPS + allocator_module._LOOKS_A_TURN
+    )

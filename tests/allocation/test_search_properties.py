@@ -31,9 +31,8 @@ from dryrack.allocation import (
 )
 from dryrack.allocation.proof.bounds import Bounds
 from dryrack.allocation.proof.search_proof import SearchProof
-from dryrack.allocation.proof.symmetry import Likeness
+from dryrack.allocation.proof.symmetry import DeviceSymmetry
 from dryrack.allocation.search import allocator as allocator_module
-from dryrack.allocation.search import long_search
 
 if TYPE_CHECKING:
     from dryrack.kinds.resource import ResourceClaim, ResourceSlice
@@ -87,10 +86,9 @@ def _patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 def be_patient(patch: pytest.MonkeyPatch, how: str) -> None:
-    patch.setattr(long_search, "_LOOKS_MAX", 1 << 60)
+    patch.setattr(allocator_module, "_LOOKS_MAX", 1 << 60)
     for name, value in PATIENCE[how].items():
-        where = allocator_module if hasattr(allocator_module, name) else long_search
-        patch.setattr(where, name, value)
+        patch.setattr(allocator_module, name, value)
     if how == "with memory alone":
         # Bounds would spare the search most of what it has to remember.
         patch.setattr(Bounds, "impossible", lambda self, walk, question: False)
@@ -335,7 +333,7 @@ CONTENDED: Any = (
 )
 PLANTED: dict[str, list[tuple[object, str, Any]]] = {
     "supply counted one short": [(Bounds, "_most", lambda self, group: group.need - 1)],
-    "everything is a twin": [(Likeness, "twin_key", lambda self, walk, frame, device: 0)],
+    "everything is a twin": [(DeviceSymmetry, "twin_key", lambda self, walk, frame, device: 0)],
     # Bounds would spare the search the state that it then takes for another.
     "every state has been seen": [
         (Bounds, "impossible", lambda self, walk, question: False),

@@ -11,7 +11,7 @@ from tests.allocation.knapsacks import Searches, hard_claim, hard_node
 from tests.scheduler.test_schedule import eventually, user_of, with_scheduler
 from tests.scheduler.test_undecided import node, told
 
-from dryrack.allocation.search import long_search
+from dryrack.allocation.search import allocator
 from dryrack.allocation.search.walk import Ending, Walk
 from dryrack.client.endpoints import CLAIMS, CLASSES, PODS, SLICES
 from dryrack.kinds.decode import to_builtins
@@ -45,9 +45,9 @@ class Watched:
         self.may_end: Callable[[], bool] = lambda: True
         self._steps = 0
         self._run = Walk.run
-        self._turns = long_search.Search._turns
+        self._turns = allocator.Search._turns
         patch.setattr(Walk, "run", lambda *of, **limits: self._counted(*of, **limits))
-        patch.setattr(long_search.Search, "_turns", lambda *of: self._noted(*of))
+        patch.setattr(allocator.Search, "_turns", lambda *of: self._noted(*of))
 
     def _counted(self, walk: Walk, *of: int, **limits: int) -> Any:
         before = walk.steps
@@ -56,7 +56,7 @@ class Watched:
         finally:
             self._steps += walk.steps - before
 
-    def _noted(self, search: long_search.Search, proof: Any) -> Iterator[None]:
+    def _noted(self, search: allocator.Search, proof: Any) -> Iterator[None]:
         self.begun.set()
         self._steps = 0
         for _ in self._turns(search, proof):
@@ -142,7 +142,7 @@ def test_other_pods_are_bound_while_a_search_goes_on(monkeypatch: pytest.MonkeyP
     rounds = [turn for turn, _ in watched.turns]
     assert len(rounds) == len(set(rounds)) > 3
     # Sixty devices are looked at in each step with proof.
-    assert max(steps for _, steps in watched.turns) <= 16 * (long_search._LOOKS_A_TURN // 60)
+    assert max(steps for _, steps in watched.turns) <= 16 * (allocator._LOOKS_A_TURN // 60)
 
 
 def test_what_was_found_is_not_taken_from_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,11 @@ from dryrack.allocation.proof.search_memo import SearchMemo
 from dryrack.allocation.search.allocator import (
     Allocated,
     Outcome,
+    Search,
     Undecided,
     Unsatisfiable,
 )
 from dryrack.allocation.search.incremental import NO_NODES, AffectedNodes, LiveAllocator
-from dryrack.allocation.search.long_search import Search
 from dryrack.allocation.search.problem import Site
 from dryrack.allocation.supply.node_pools import NodePool
 from dryrack.allocation.supply.taints import apply_taint_rules, blocking_taints, evicts_from

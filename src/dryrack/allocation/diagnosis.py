@@ -47,13 +47,13 @@ class _Diagnosis:
         self._walk = walk
         self._moment = Walk(walk.problem)
         self._moment.replay(walk.deepest)
-        self._chosen_for = {device: slate for slate, device in walk.deepest}
+        self._chosen_for = {device: row for row, device in walk.deepest}
 
     def reasons(self) -> Iterator[Reason]:
         named: set[str] = set()
-        for slate in self._culprits():
-            named.add(slate.ask.claim_name)
-            yield from self._of_ask(slate)
+        for row in self._culprits():
+            named.add(row.ask.claim_name)
+            yield from self._of_ask(row)
         limited = self._walk.limited
         if limited is not None:
             named.add(limited.ask.claim_name)
@@ -78,54 +78,54 @@ class _Diagnosis:
                 ways.extend(others)
         return ways
 
-    def _short(self, slate: RequestRow) -> bool:
-        if slate.ask.takes_all and not slate.all_devices:
+    def _short(self, row: RequestRow) -> bool:
+        if row.ask.takes_all and not row.all_devices:
             return True
-        return self._usable(slate) < slate.count
+        return self._usable(row) < row.count
 
-    def _usable(self, slate: RequestRow) -> int:
-        return sum(self._status(slate, device) == USABLE for device in self._devices(slate))
+    def _usable(self, row: RequestRow) -> int:
+        return sum(self._status(row, device) == USABLE for device in self._devices(row))
 
-    def _devices(self, slate: RequestRow) -> range | list[int]:
-        if slate.ask.takes_all and slate.all_devices:
-            return slate.all_devices
+    def _devices(self, row: RequestRow) -> range | list[int]:
+        if row.ask.takes_all and row.all_devices:
+            return row.all_devices
         return range(len(self._problem.devices))
 
-    def _status(self, slate: RequestRow, device: int) -> int:
-        code = slate.status[device]
-        return self._problem.judge(slate, device) if code == UNKNOWN else code
+    def _status(self, row: RequestRow, device: int) -> int:
+        code = row.status[device]
+        return self._problem.judge(row, device) if code == UNKNOWN else code
 
-    def _of_ask(self, slate: RequestRow) -> Iterator[Reason]:
-        details = [self._of_device(slate, device) for device in self._devices(slate)]
-        yield self._summary(slate, details)
-        yield from self._of_pools(slate)
+    def _of_ask(self, row: RequestRow) -> Iterator[Reason]:
+        details = [self._of_device(row, device) for device in self._devices(row)]
+        yield self._summary(row, details)
+        yield from self._of_pools(row)
         yield from (reason for reason in details if reason is not None)
 
-    def _summary(self, slate: RequestRow, details: list[Reason | None]) -> Reason:
-        wanted = "all devices" if slate.ask.takes_all else _count(slate.count, "device")
+    def _summary(self, row: RequestRow, details: list[Reason | None]) -> Reason:
+        wanted = "all devices" if row.ask.takes_all else _count(row.count, "device")
         if not self._problem.devices:
             fact = f"needs {wanted}; node {self._problem.node.metadata.name} has no devices"
             remedy = "publish a complete pool of devices for the node"
-            summary = self._reason(slate, "", Code.NO_DEVICES, fact, remedy)
-            return replace(summary, lacking=max(1, slate.count))
-        if slate.ask.takes_all and not slate.all_devices:
+            summary = self._reason(row, "", Code.NO_DEVICES, fact, remedy)
+            return replace(summary, lacking=max(1, row.count))
+        if row.ask.takes_all and not row.all_devices:
             fact = "needs all matching devices; none matches"
             remedy = "at least one is needed"
-            return replace(self._reason(slate, "", Code.NO_DEVICES, fact, remedy), lacking=1)
+            return replace(self._reason(row, "", Code.NO_DEVICES, fact, remedy), lacking=1)
         together = details.count(None)
-        lacking = slate.count - together
-        fact = f"needs {wanted}; {self._had(slate, details)}"
+        lacking = row.count - together
+        fact = f"needs {wanted}; {self._had(row, details)}"
         none = all(each is not None and each.code is Code.CLASS_SELECTOR for each in details)
         code = Code.NO_DEVICES if none else Code.NOT_ENOUGH
-        summary = self._reason(slate, "", code, fact, f"{lacking} more needed")
+        summary = self._reason(row, "", code, fact, f"{lacking} more needed")
         return replace(summary, lacking=lacking)
 
-    def _had(self, slate: RequestRow, details: list[Reason | None]) -> str:
+    def _had(self, row: RequestRow, details: list[Reason | None]) -> str:
         """Return how many devices of the class are available, or that the class selects none."""
         codes = Counter(None if reason is None else reason.code for reason in details)
         meant = len(details) - codes[Code.CLASS_SELECTOR]
         if not meant:
-            name = slate.ask.device_class.metadata.name
+            name = row.ask.device_class.metadata.name
             node = self._problem.node.metadata.name
             return f"class {name} selects none of {_count(len(details), 'device')} of node {node}"
         other = sum(each is not None and each.fact.startswith(_CHOSEN) for each in details)
@@ -136,12 +136,12 @@ class _Diagnosis:
         verb = "is" if codes[None] == 1 else "are"
         return f"{codes[None]} of {meant} {verb} available{because}"
 
-    def _of_pools(self, slate: RequestRow) -> Iterator[Reason]:
+    def _of_pools(self, row: RequestRow) -> Iterator[Reason]:
         for pool in self._problem.pools:
             if pool.incomplete:
                 have, want = pool.incomplete
                 yield self._reason(
-                    slate,
+                    row,
                     str(pool.id),
                     Code.POOL_INCOMPLETE,
                     f"{have} of {want} ResourceSlices exist",
@@ -149,41 +149,41 @@ class _Diagnosis:
                 )
             if pool.invalid:
                 yield self._reason(
-                    slate, str(pool.id), Code.POOL_INVALID, pool.invalid, "correct the slices"
+                    row, str(pool.id), Code.POOL_INVALID, pool.invalid, "correct the slices"
                 )
 
-    def _over_limit(self, slate: RequestRow) -> Reason:
-        fact = f"{slate.count} more devices exceed the limit of {RESULTS_MAX} devices per claim"
-        return self._reason(slate, "", Code.TOO_MANY_RESULTS, fact, "request fewer devices")
+    def _over_limit(self, row: RequestRow) -> Reason:
+        fact = f"{row.count} more devices exceed the limit of {RESULTS_MAX} devices per claim"
+        return self._reason(row, "", Code.TOO_MANY_RESULTS, fact, "request fewer devices")
 
-    def _of_device(self, slate: RequestRow, device: int) -> Reason | None:
+    def _of_device(self, row: RequestRow, device: int) -> Reason | None:
         """Return why the device is not available; None if the search chose it for this request."""
-        if self._chosen_for.get(device) is slate:
+        if self._chosen_for.get(device) is row:
             return None
-        code = self._status(slate, device)
+        code = self._status(row, device)
         if code == Code.IN_USE:
             # The search stops here, but a device that no selector matches is not a reason.
-            code = self._unselected(slate, device) or code
+            code = self._unselected(row, device) or code
         if code == USABLE:
-            return self._chosen_against(slate, device)
+            return self._chosen_against(row, device)
         if code == FAILED:
             remedy = "guard the selector, or correct the attributes of the device"
             named = str(self._problem.devices[device].id)
-            return self._reason(slate, named, Code.SELECTOR_ERROR, slate.failures[device], remedy)
-        return self._refused(slate, device, Code(code))
+            return self._reason(row, named, Code.SELECTOR_ERROR, row.failures[device], remedy)
+        return self._refused(row, device, Code(code))
 
-    def _unselected(self, slate: RequestRow, device: int) -> Code | None:
+    def _unselected(self, row: RequestRow, device: int) -> Code | None:
         """Return whose selectors do not match the device; ignore selectors that fail."""
         shape = self._problem.devices[device].shape
-        selectors = self._problem.surroundings.selectors
-        if selectors.judge(slate.ask.class_selectors, shape) is False:
+        selectors = self._problem.context.selectors
+        if selectors.judge(row.ask.class_selectors, shape) is False:
             return Code.CLASS_SELECTOR
-        if selectors.judge(slate.ask.selectors, shape) is False:
+        if selectors.judge(row.ask.selectors, shape) is False:
             return Code.REQUEST_SELECTOR
         return None
 
-    def _reason(self, slate: RequestRow, device: str, code: Code, fact: str, remedy: str) -> Reason:
-        ask = slate.ask
+    def _reason(self, row: RequestRow, device: str, code: Code, fact: str, remedy: str) -> Reason:
+        ask = row.ask
         return Reason(
             claim=ask.claim_name,
             request=ask.label,
@@ -193,70 +193,70 @@ class _Diagnosis:
             remedy=remedy,
         )
 
-    def _chosen_against(self, slate: RequestRow, device: int) -> Reason:
+    def _chosen_against(self, row: RequestRow, device: int) -> Reason:
         """Return why the device does not fit with the devices that are chosen already."""
         named = str(self._problem.devices[device].id)
         other = self._chosen_for.get(device)
         if other is not None and not self._problem.shareable(device):
             fact = f"{_CHOSEN} request {other.ask.label}"
-            if other.ask.claim_name != slate.ask.claim_name:
+            if other.ask.claim_name != row.ask.claim_name:
                 fact += f" of claim {other.ask.claim_name}"
-            return self._reason(slate, named, Code.IN_USE, fact, "add a device like it")
-        code = self._moment.refusal(slate, device)
+            return self._reason(row, named, Code.IN_USE, fact, "add a device like it")
+        code = self._moment.refusal(row, device)
         if code is not None:
-            return self._refused(slate, device, code)
-        broken = self._moment.broken(slate, device)
+            return self._refused(row, device, code)
+        broken = self._moment.broken(row, device)
         if broken is not None:
-            return self._refused(slate, device, Code.CONSTRAINT)
+            return self._refused(row, device, Code.CONSTRAINT)
         fact = "fits alone, but not together with the other requests"
-        return self._reason(slate, named, Code.COMBINATION, fact, "request less in total")
+        return self._reason(row, named, Code.COMBINATION, fact, "request less in total")
 
-    def _refused(self, slate: RequestRow, device: int, code: Code) -> Reason:
-        fact, remedy = _FACTS[code](self, slate, device)
-        reason = self._reason(slate, str(self._problem.devices[device].id), code, fact, remedy)
+    def _refused(self, row: RequestRow, device: int, code: Code) -> Reason:
+        fact, remedy = _FACTS[code](self, row, device)
+        reason = self._reason(row, str(self._problem.devices[device].id), code, fact, remedy)
         if code in (Code.REQUEST_SELECTOR, Code.CLASS_SELECTOR):
-            ask = slate.ask
+            ask = row.ask
             of_class = code is Code.CLASS_SELECTOR
             parts = self._unmet(ask.class_selectors if of_class else ask.selectors, device)
             return replace(reason, distance=sum(part.distance for part in parts))
         if code is Code.CAPACITY_SHORT:
-            return replace(reason, left=self._left(slate, device))
+            return replace(reason, left=self._left(row, device))
         return reason
 
     # One fact and one remedy for each code.
 
-    def _class_selector(self, slate: RequestRow, device: int) -> tuple[str, str]:
-        name = slate.ask.device_class.metadata.name
-        told = "; ".join(part.fact for part in self._unmet(slate.ask.class_selectors, device))
+    def _class_selector(self, row: RequestRow, device: int) -> tuple[str, str]:
+        name = row.ask.device_class.metadata.name
+        told = "; ".join(part.fact for part in self._unmet(row.ask.class_selectors, device))
         fact = f"class {name} does not select it: {told.replace('the selector', 'the class')}"
         return fact, "use a class that selects it"
 
-    def _request_selector(self, slate: RequestRow, device: int) -> tuple[str, str]:
-        parts = self._unmet(slate.ask.selectors, device)
+    def _request_selector(self, row: RequestRow, device: int) -> tuple[str, str]:
+        parts = self._unmet(row.ask.selectors, device)
         return "; ".join(part.fact for part in parts), "relax the selector"
 
     def _unmet(self, expressions: tuple[str, ...], device: int) -> tuple[UnmetPart, ...]:
         shape = self._problem.devices[device].shape
-        return unmet_parts(expressions, shape, self._problem.surroundings.selectors)
+        return unmet_parts(expressions, shape, self._problem.context.selectors)
 
-    def _left(self, slate: RequestRow, device: int) -> Quantity | None:
+    def _left(self, row: RequestRow, device: int) -> Quantity | None:
         """How much a request can still have of the capacity that is short."""
-        misfit = self._problem.misfit(slate, device)
+        misfit = self._problem.misfit(row, device)
         if misfit is not None and misfit.wanted is not None and misfit.lacking is not None:
             return misfit.wanted - misfit.lacking
-        short = self._short_capacity(slate, device)
+        short = self._short_capacity(row, device)
         return None if short is None else Quantity.of(short[1], short[3])
 
-    def _in_use(self, slate: RequestRow, device: int) -> tuple[str, str]:
+    def _in_use(self, row: RequestRow, device: int) -> tuple[str, str]:
         identity = self._problem.devices[device].id
-        holder = self._problem.surroundings.allocated.holders.get(identity)
+        holder = self._problem.context.allocated.holders.get(identity)
         return (f"in use by claim {holder}" if holder else "in use"), "free it"
 
-    def _node(self, slate: RequestRow, device: int) -> tuple[str, str]:
+    def _node(self, row: RequestRow, device: int) -> tuple[str, str]:
         node = self._problem.node.metadata.name
         return f"not available on node {node}", "use a node that the device is for"
 
-    def _gate_off(self, slate: RequestRow, device: int) -> tuple[str, str]:
+    def _gate_off(self, row: RequestRow, device: int) -> tuple[str, str]:
         if self._problem.devices[device].device.binding_conditions:
             gates = "DRADeviceBindingConditions and DRAResourceClaimDeviceStatus"
             return "has binding conditions, but their feature gates are off", f"enable {gates}"
@@ -265,13 +265,13 @@ class _Diagnosis:
             "enable DRAPartitionableDevices",
         )
 
-    def _capacity(self, slate: RequestRow, device: int) -> tuple[str, str]:
-        misfit = self._problem.misfit(slate, device)
+    def _capacity(self, row: RequestRow, device: int) -> tuple[str, str]:
+        misfit = self._problem.misfit(row, device)
         if misfit is None:
-            return self._crowding(slate, device)
+            return self._crowding(row, device)
         if misfit.lacking is not None:
             return f"{misfit.name} is short by {misfit.lacking}", "request less, or free some"
-        if slate.status[device] == Code.CAPACITY_ABSENT:
+        if row.status[device] == Code.CAPACITY_ABSENT:
             return self._absent(device, misfit.name)
         return (
             f"its request policy does not allow {misfit.wanted} of {misfit.name}",
@@ -301,27 +301,23 @@ class _Diagnosis:
         remedy = f"request {meant[0]}" if meant else "request a capacity that it has"
         return f"has no capacity {name}; it has {', '.join(known)}", remedy
 
-    def _crowding(self, slate: RequestRow, device: int) -> tuple[str, str]:
-        short = self._short_capacity(slate, device)
+    def _crowding(self, row: RequestRow, device: int) -> tuple[str, str]:
+        short = self._short_capacity(row, device)
         if short is None:
             return "capacity is short", "request less, or free some"
         name, left, need, form = short
         return f"{name} is short by {Quantity.of(need - left, form)}", "request less, or free some"
 
-    def _short_capacity(
-        self, slate: RequestRow, device: int
-    ) -> tuple[str, int, int, Format] | None:
+    def _short_capacity(self, row: RequestRow, device: int) -> tuple[str, int, int, Format] | None:
         """The first capacity that the choices made so far leave too little of: left and needed."""
         room = self._moment.room(device)
         capacity = self._problem.devices[device].device.capacity
-        for (name, each), left, need in zip(
-            capacity.items(), room, slate.needs[device], strict=True
-        ):
+        for (name, each), left, need in zip(capacity.items(), room, row.needs[device], strict=True):
             if left < need:
                 return name, left, need, each.value.format
         return None
 
-    def _counters(self, slate: RequestRow, device: int) -> tuple[str, str]:
+    def _counters(self, row: RequestRow, device: int) -> tuple[str, str]:
         ledger = self._problem.ledger
         drawn = self._moment.drawn
         remedy = "free a device that consumes it"
@@ -339,17 +335,17 @@ class _Diagnosis:
                 return consumption.counters[counter].value.format
         return Format.DECIMAL_SI
 
-    def _tainted(self, slate: RequestRow, device: int) -> tuple[str, str]:
+    def _tainted(self, row: RequestRow, device: int) -> tuple[str, str]:
         offered = self._problem.devices[device].device
-        taints = blocking_taints(offered, slate.ask.tolerations)
+        taints = blocking_taints(offered, row.ask.tolerations)
         told = ", ".join(_taint(taint.key, taint.value, taint.effect) for taint in taints)
         return f"tainted {told}", "tolerate the taint, or remove it"
 
-    def _constraint(self, slate: RequestRow, device: int) -> tuple[str, str]:
-        for constraint in slate.constraints:
+    def _constraint(self, row: RequestRow, device: int) -> tuple[str, str]:
+        for constraint in row.constraints:
             if self._problem.columns[constraint.number][device] == MISSING:
                 return f"has no attribute {constraint.attribute}", "give it the attribute"
-        broken = self._moment.broken(slate, device)
+        broken = self._moment.broken(row, device)
         if broken is None:
             return "a constraint would not be satisfied", "relax the constraint"
         match = isinstance(self._moment.states[broken.number], MatchState)

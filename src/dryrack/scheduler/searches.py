@@ -38,8 +38,8 @@ class LongSearches:
 
     def wait(self, unit: Unit, search: Search) -> None:
         self._counts[unit] = self._counts.get(unit, 0) + 1
-        self._searches.setdefault(search.facts, search)
-        self._waiting.setdefault(search.facts, {})[unit] = None
+        self._searches.setdefault(search.key, search)
+        self._waiting.setdefault(search.key, {})[unit] = None
         self._has_search.set()
 
     def forget(self, unit: Unit) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.allocation.demand.constraints import Constraint
-    from dryrack.allocation.proof.symmetry import Likeness
+    from dryrack.allocation.proof.symmetry import DeviceSymmetry
     from dryrack.allocation.search.problem import Problem, RequestRow
     from dryrack.allocation.search.walk import Walk
 
@@ -68,17 +68,17 @@ class Forced:
 class Bounds:
     """The bounds of one problem, with what about it never changes."""
 
-    def __init__(self, problem: Problem, likeness: Likeness) -> None:
+    def __init__(self, problem: Problem, symmetry: DeviceSymmetry) -> None:
         self._problem = problem
-        self._likeness = likeness
+        self._symmetry = symmetry
         self._sample: dict[int, int] = {}
         self._total: Counter[int] = Counter()
-        for device, sort in enumerate(likeness.sort):
+        for device, sort in enumerate(symmetry.sort):
             self._sample.setdefault(sort, device)
             self._total[sort] += 1
         self._served = {
-            row: [s for s, d in self._sample.items() if likeness.rows[row][d] == USABLE]
-            for row in range(len(likeness.rows))
+            number: [s for s, d in self._sample.items() if status[d] == USABLE]
+            for number, status in enumerate(symmetry.statuses)
         }
         needs: dict[frozenset[tuple[int, tuple[int, ...]]], int] = {}
         self._needs_of = {
@@ -126,7 +126,7 @@ class Bounds:
         free = dict(self._total)
         for device in {frame.chosen for frame in walk.stack}:
             if device >= 0 and walk.holds[device]:
-                free[self._likeness.sort[device]] -= 1
+                free[self._symmetry.sort[device]] -= 1
         for sort in self._drawing:
             if walk.drained(self._sample[sort]):
                 free[sort] = 0
@@ -138,7 +138,7 @@ class Bounds:
         return tuple(
             # Where a large share no longer fits, a small one may.
             (
-                self._likeness.row_of[id(way)],
+                self._symmetry.status_of[id(way)],
                 self._needs_of[id(way)],
                 way.claim,
                 way.constraints,
@@ -180,7 +180,7 @@ class Bounds:
             return self._count_for_admin(walk, way, demand).items()
         if demand.cursor is None:
             return [(sort, free[sort]) for sort in self._served_to(walk, way)]
-        sort = self._likeness.sort
+        sort = self._symmetry.sort
         places = way.order[demand.cursor : demand.end]
         usable = (d for d in places if way.status[d] == USABLE)
         left = Counter(sort[d] for d in usable if not walk.holds[d])
@@ -188,28 +188,28 @@ class Bounds:
 
     def _served_to(self, walk: Walk, way: RequestRow) -> Iterable[int]:
         """The sorts that do for an ask, less those that a value fixed already rules out."""
-        row = self._likeness.row_of[id(way)]
+        status = self._symmetry.status_of[id(way)]
         for constraint in way.constraints:
             state = walk.states[constraint.number]
             if isinstance(state, MatchState) and state.count:
-                by_value = self._by_value(row, constraint)
+                by_value = self._by_value(status, constraint)
                 sorts = (sort for member in state.shared for sort in by_value.get(member, ()))
                 return dict.fromkeys(sorts)
-        return self._served[row]
+        return self._served[status]
 
-    def _by_value(self, row: int, constraint: Constraint) -> Mapping[object, Sequence[int]]:
-        known = self._valued.get((row, constraint.number))
+    def _by_value(self, status: int, constraint: Constraint) -> Mapping[object, Sequence[int]]:
+        known = self._valued.get((status, constraint.number))
         if known is None:
             column = self._problem.columns[constraint.number]
-            known = self._valued[row, constraint.number] = {}
-            for sort in self._served[row]:
+            known = self._valued[status, constraint.number] = {}
+            for sort in self._served[status]:
                 value = column[self._sample[sort]]
                 for member in column.members[value] if value >= 0 else ():
                     known.setdefault(member, []).append(sort)
         return known
 
     def _count_for_admin(self, walk: Walk, way: RequestRow, demand: Demand) -> Counter[int]:
-        sort = self._likeness.sort
+        sort = self._symmetry.sort
         claim = way.claim
         held = walk.held
         places = way.order[demand.cursor : demand.end]

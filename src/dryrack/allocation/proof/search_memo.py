@@ -5,7 +5,7 @@ Most searches end at once; some take seconds to find that nothing is there, or a
 nodes of a fleet are mostly alike, and who waits for devices is tried again and again: without a
 memory every node and every turn would cost the same seconds anew.
 
-A search depends on no more than is in `facts_of`, and none of it is the name of a node, a pool, a
+A search depends on no more than is in `search_key`, and none of it is the name of a node, a pool, a
 device or a claim, nor an attribute that nobody looks at. So on nodes that are alike as far as the
 claims can tell it ends alike, and so it does on a node to which nothing happened that matters.
 
@@ -52,7 +52,7 @@ class Conclusion:
         """What a walk came to that has ended by itself."""
         if ending is not Ending.FOUND:
             return Conclusion(ending)
-        chosen = tuple((slate.request, slate.sub, device) for slate, device in walk.chosen())
+        chosen = tuple((row.request, row.sub, device) for row, device in walk.chosen())
         return Conclusion(ending, chosen, tuple(walk.chosen_ways.items()))
 
     def choices(self, problem: Problem) -> list[tuple[RequestRow, int]]:
@@ -80,23 +80,23 @@ class SearchMemo:
             del self._known[next(iter(self._known))]
 
 
-def facts_of(problem: Problem) -> Hashable:
+def search_key(problem: Problem) -> Hashable:
     """All that a search looks at, once the problem's table is complete."""
     ledger = problem.ledger
     devices = range(len(problem.devices))
-    slates = [slate for ways in problem.requests for slate in ways]
+    rows = [row for ways in problem.requests for row in ways]
     return (
         _encode([(c.spec.devices.requests, c.spec.devices.constraints) for c in problem.claims]),
-        tuple(map(_row, slates)),
+        tuple(map(_status, rows)),
         tuple(map(_values, problem.columns, [devices] * len(problem.columns))),
         tuple(problem.draws.get(device) for device in devices) if problem.draws else (),
         tuple(ledger.left),
         tuple(name.counter for name in ledger.names),
-        tuple(_capacities(problem, slates)),
+        tuple(_capacities(problem, rows)),
     )
 
 
-def names_of(problem: Problem, facts: Hashable) -> Hashable:
+def key_with_names(problem: Problem, facts: Hashable) -> Hashable:
     """The facts, and all that an error can say beyond them."""
     failures = [way.failures.items() for ways in problem.requests for way in ways]
     return (
@@ -107,9 +107,9 @@ def names_of(problem: Problem, facts: Hashable) -> Hashable:
     )
 
 
-def _row(slate: RequestRow) -> Hashable:
-    needs = tuple(sorted(slate.needs.items()))
-    return bytes(slate.status.translate(FOLD)), tuple(slate.all_devices), needs
+def _status(row: RequestRow) -> Hashable:
+    needs = tuple(sorted(row.needs.items()))
+    return bytes(row.status.translate(FOLD)), tuple(row.all_devices), needs
 
 
 def _values(column: Column, devices: range) -> Hashable:
@@ -118,9 +118,9 @@ def _values(column: Column, devices: range) -> Hashable:
     return numbers if column.scalar else (numbers, *column.members)
 
 
-def _capacities(problem: Problem, slates: list[RequestRow]) -> Iterator[Hashable]:
+def _capacities(problem: Problem, rows: list[RequestRow]) -> Iterator[Hashable]:
     """What there is to share; "all" looks at the capacity of any device."""
-    wanted_whole = {device for slate in slates for device in slate.all_devices}
+    wanted_whole = {device for row in rows for device in row.all_devices}
     for device, pooled in enumerate(problem.devices):
         if device in wanted_whole or problem.shareable(device):
             offered = _encode(pooled.device.capacity)

@@ -42,24 +42,24 @@ class _Numbers:
         return self._known.setdefault(thing, len(self._known))
 
 
-class Likeness:
+class DeviceSymmetry:
     """Sorts and groups of the devices of a problem whose table is complete."""
 
     def __init__(
         self,
         problem: Problem,
-        slates: Sequence[RequestRow],
+        rows: Sequence[RequestRow],
         ordered: AbstractSet[int] = frozenset(),
     ) -> None:
         """Of the devices in `ordered` the order matters."""
         self._problem = problem
         self._ordered = sorted(ordered)
-        self.rows: list[bytes] = []
-        self.row_of = self._number_rows(slates)
-        rows = list(zip(*self.rows, strict=True)) or [() for _ in problem.devices]
+        self.statuses: list[bytes] = []
+        self.status_of = self._number_statuses(rows)
+        statuses = list(zip(*self.statuses, strict=True)) or [() for _ in problem.devices]
         values = list(zip(*self._values(), strict=True)) or [() for _ in problem.devices]
-        looks = list(zip(rows, values, strict=True))
-        self.looks: list[Hashable] = list(zip(looks, self._marks(slates, looks), strict=True))
+        looks = list(zip(statuses, values, strict=True))
+        self.looks: list[Hashable] = list(zip(looks, self._marks(rows, looks), strict=True))
         numbers = _Numbers()
         self.sort = [
             numbers.of((look, problem.draws.get(device), self._alone(device)))
@@ -70,32 +70,32 @@ class Likeness:
         self._gather_groups()
         self._counters = [self._counters_of(group) for group in self.members]
         self.local = [0] * len(problem.devices)
-        self.form = self._number_forms(slates)
+        self.form = self._number_forms(rows)
         self._tokens = _Numbers()
         self._shareable = [problem.shareable(device) for device in range(len(problem.devices))]
         self._place = {d: place for group in self.members for place, d in enumerate(group)}
         self._nothing = bytes(len(problem.devices))
         self._wanted = self._wanted_from_each()
 
-    def _number_rows(self, slates: Sequence[RequestRow]) -> dict[int, int]:
+    def _number_statuses(self, rows: Sequence[RequestRow]) -> dict[int, int]:
         numbers: dict[bytes, int] = {}
-        row_of: dict[int, int] = {}
-        for slate in slates:
-            row = self._row(slate)
-            if row not in numbers:
-                numbers[row] = len(self.rows)
-                self.rows.append(row)
-            row_of[id(slate)] = numbers[row]
-        return row_of
+        status_of: dict[int, int] = {}
+        for row in rows:
+            status = self._status(row)
+            if status not in numbers:
+                numbers[status] = len(self.statuses)
+                self.statuses.append(status)
+            status_of[id(row)] = numbers[status]
+        return status_of
 
     @staticmethod
-    def _row(slate: RequestRow) -> bytes:
-        if not slate.ask.takes_all:
-            return bytes(slate.status.translate(FOLD))
-        row = bytearray(len(slate.status))
-        for device in slate.all_devices:
-            row[device] = USABLE if slate.status[device] == USABLE else 3
-        return bytes(row)
+    def _status(row: RequestRow) -> bytes:
+        if not row.ask.takes_all:
+            return bytes(row.status.translate(FOLD))
+        status = bytearray(len(row.status))
+        for device in row.all_devices:
+            status[device] = USABLE if row.status[device] == USABLE else 3
+        return bytes(status)
 
     def _values(self) -> list[list[int]]:
         devices = range(len(self._problem.devices))
@@ -105,13 +105,13 @@ class Likeness:
         """By request: which devices, and groups of them, it or a later one could want."""
         wanted = [(self._nothing, frozenset[int]())]
         for ways in reversed(self._problem.requests):
-            rows = [self.rows[self.row_of[id(way)]] for way in ways]
-            devices = bytes(map(any, zip(wanted[-1][0], *rows, strict=True)))
+            statuses = [self.statuses[self.status_of[id(way)]] for way in ways]
+            devices = bytes(map(any, zip(wanted[-1][0], *statuses, strict=True)))
             groups = {group for device, group in enumerate(self.group) if devices[device]}
             wanted.append((devices, frozenset(groups)))
         return wanted[::-1]
 
-    def _marks(self, slates: Sequence[RequestRow], looks: Sequence[Hashable]) -> list[int]:
+    def _marks(self, rows: Sequence[RequestRow], looks: Sequence[Hashable]) -> list[int]:
         """
         A mark for each device whose place in the order can matter.
 
@@ -128,9 +128,9 @@ class Likeness:
             follows = before >= 0 and looks[device] == looks[before] and self._is_whole(device)
             marks[device] = marks[before] if follows else device
             before = device if self._is_whole(device) else -1
-        for slate in slates:
-            if slate.constraints and slate.ask.takes_all:
-                for device in slate.order:
+        for row in rows:
+            if row.constraints and row.ask.takes_all:
+                for device in row.order:
                     marks[device] = device
         return marks
 
@@ -170,7 +170,7 @@ class Likeness:
     def _counters_of(self, members: Sequence[int]) -> list[int]:
         return sorted({n for device in members for n, _ in self._problem.draws.get(device, ())})
 
-    def _number_forms(self, slates: Sequence[RequestRow]) -> list[int]:
+    def _number_forms(self, rows: Sequence[RequestRow]) -> list[int]:
         forms = _Numbers()
         locals_ = _Numbers()
         numbered: list[int] = []
@@ -179,17 +179,17 @@ class Likeness:
             for device in members:
                 draw = self._problem.draws.get(device, ())
                 drawn = tuple((place[number], amount) for number, amount in draw)
-                sharing = self._sharing(device, slates)
+                sharing = self._sharing(device, rows)
                 self.local[device] = locals_.of((self.looks[device], drawn, sharing))
             left = tuple(self._problem.ledger.left[n] for n in self._counters[group])
             numbered.append(forms.of((left, tuple(self.local[device] for device in members))))
         return numbered
 
-    def _sharing(self, device: int, slates: Sequence[RequestRow]) -> Hashable:
+    def _sharing(self, device: int, rows: Sequence[RequestRow]) -> Hashable:
         problem = self._problem
         if not problem.shareable(device):
             return None
-        needs = tuple(slate.needs.get(device) for slate in slates)
+        needs = tuple(row.needs.get(device) for row in rows)
         return tuple(problem.room(device)), needs, problem.already_counted(device)
 
     # What a walk has chosen, told so that choices which amount to the same read the same.
@@ -202,27 +202,27 @@ class Likeness:
         """
         return self._told(walk, request, self._nothing, _NOWHERE)
 
-    def choices_from(self, walk: Walk, slate: RequestRow, cursor: int) -> Hashable:
+    def choices_from(self, walk: Walk, row: RequestRow, cursor: int) -> Hashable:
         """
         The same for the rest of an ask, from a place in its order on, and what follows it.
 
         Devices before that place are told from those after it where the ask could want them.
         """
-        boundary = slate.order[cursor] if cursor < len(slate.order) else _NOWHERE
-        return self._told(walk, slate.request + 1, self.rows[self.row_of[id(slate)]], boundary)
+        boundary = row.order[cursor] if cursor < len(row.order) else _NOWHERE
+        return self._told(walk, row.request + 1, self.statuses[self.status_of[id(row)]], boundary)
 
     def _told(self, walk: Walk, request: int, present: bytes, boundary: int) -> Hashable:
         wanted, groups = self._wanted[request]
         plain: list[int] = []
         grouped: dict[int, list[int]] = {}
-        for slate, device in walk.chosen():
+        for row, device in walk.chosen():
             group = self.group[device]
             ahead = bool(present[device]) and device >= boundary
             if group == NO_GROUP:
                 if ahead or wanted[device]:
-                    plain.append(self._held_by(slate, 2 * self.sort[device] + ahead))
+                    plain.append(self._held_by(row, 2 * self.sort[device] + ahead))
             elif group in groups or present is not self._nothing:
-                grouped.setdefault(group, []).append(self._token(slate, device, boundary))
+                grouped.setdefault(group, []).append(self._token(row, device, boundary))
         plain.sort()
         touched = sorted(
             (self.form[group], self._rest(group, boundary), *sorted(tokens))
@@ -230,16 +230,16 @@ class Likeness:
         )
         return tuple(plain), tuple(touched)
 
-    def _token(self, slate: RequestRow, device: int, boundary: int) -> int:
+    def _token(self, row: RequestRow, device: int, boundary: int) -> int:
         """A number for a chosen device of a group, equal where exchanging makes no difference."""
         place = self._place[device] if self._shareable[device] else -1
-        need = slate.needs.get(device) if self._shareable[device] else None
-        claim = slate.claim if self._problem.has_admin else 0
+        need = row.needs.get(device) if self._shareable[device] else None
+        claim = row.claim if self._problem.has_admin else 0
         return self._tokens.of((self.local[device], device >= boundary, place, need, claim))
 
-    def _held_by(self, slate: RequestRow, token: int) -> int:
+    def _held_by(self, row: RequestRow, token: int) -> int:
         # Only admin access looks at who holds a device.
-        return token * len(self._problem.claims) + slate.claim if self._problem.has_admin else token
+        return token * len(self._problem.claims) + row.claim if self._problem.has_admin else token
 
     def _rest(self, group: int, boundary: int) -> int:
         """How many of the group's devices come at or after the boundary."""
@@ -248,10 +248,10 @@ class Likeness:
 
     def twin_key(self, walk: Walk, frame: Frame, device: int) -> Hashable:
         """Equal for two devices of which the second need not be tried after the first."""
-        slate = frame.slate
+        row = frame.row
         group = self.group[device]
-        held = walk.holds[device] if slate.ask.admin else 0
-        if group == NO_GROUP or frame.slot > 0 or (slate.count > 1 and slate.constraints):
+        held = walk.holds[device] if row.ask.admin else 0
+        if group == NO_GROUP or frame.slot > 0 or (row.count > 1 and row.constraints):
             return self.sort[device], held
         if frame.touched is None:
             # Nothing changes while a frame goes through its devices.
@@ -262,8 +262,8 @@ class Likeness:
 
     def _touched(self, walk: Walk) -> dict[int, tuple[int, ...]]:
         grouped: dict[int, list[int]] = {}
-        for slate, device in walk.chosen():
+        for row, device in walk.chosen():
             if self.group[device] != NO_GROUP:
-                token = self._token(slate, device, _NOWHERE)
+                token = self._token(row, device, _NOWHERE)
                 grouped.setdefault(self.group[device], []).append(token)
         return {group: tuple(sorted(tokens)) for group, tokens in grouped.items()}

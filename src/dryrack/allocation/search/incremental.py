@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from dryrack.allocation.model.errors import AllocationError
 from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import DeviceId, PoolId
-from dryrack.allocation.proof.problem_facts import Survey
-from dryrack.allocation.proof.search_memo import SearchMemo, facts_of
+from dryrack.allocation.proof.problem_facts import ProblemFacts
+from dryrack.allocation.proof.search_memo import SearchMemo, search_key
 from dryrack.allocation.search.allocator import attempt, begin
 from dryrack.allocation.search.doubts import Doubts, chains_of
 from dryrack.allocation.search.problem import AllocatorContext, Problem, selector_compiler
@@ -29,8 +29,7 @@ from dryrack.cel.selectors import SelectorTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
-    from dryrack.allocation.search.allocator import Outcome
-    from dryrack.allocation.search.long_search import Search
+    from dryrack.allocation.search.allocator import Outcome, Search
     from dryrack.allocation.search.problem import Site
     from dryrack.allocation.supply.pools import Entry
     from dryrack.base.ports import Chance
@@ -60,9 +59,9 @@ class LiveAllocator:
         features: Features | None = None,
         release: Release = Release.V1_36,
         chance: Chance,
-        endings: SearchMemo | None = None,
+        memo: SearchMemo | None = None,
     ) -> None:
-        """`endings` are those of other allocators of the same release and features."""
+        """`memo` are those of other allocators of the same release and features."""
         features = features if features is not None else Features.defaults(release)
         self._chance = chance
         self._inventory = Inventory((), features, release)
@@ -77,7 +76,7 @@ class LiveAllocator:
             classes=self._classes,
             allocated=self._books,
             selectors=SelectorTable(selector_compiler(features, release)),
-            endings=endings if endings is not None else SearchMemo(),
+            memo=memo if memo is not None else SearchMemo(),
         )
         self._doubts = Doubts(self._surroundings.selectors, self._inventory.pools)
         # Counts the changes of slices and classes.
@@ -150,7 +149,7 @@ class LiveAllocator:
         pools = self._inventory.pools(node)
         try:
             problem = Problem(self._surroundings, node, pools, claims)
-            Survey(problem)
+            ProblemFacts(problem)
         except AllocationError as error:
             return str(error)
         own = ((), (node.metadata.name,))
@@ -159,7 +158,7 @@ class LiveAllocator:
             pooled.id if pool.id in shared else None
             for pool, pooled in zip(problem.pool_of, problem.devices, strict=True)
         )
-        return facts_of(problem), seen
+        return search_key(problem), seen
 
     def put_slice(self, each: ResourceSlice) -> AffectedNodes:
         """The slice is there, and is so from now on, whatever it was before."""

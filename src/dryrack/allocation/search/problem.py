@@ -1,11 +1,11 @@
 """
 One attempt, ready to be searched: the claims of a pod against the devices of a node.
 
-Everything that can be said about a request and a device without knowing what else will be
-chosen is said here, once, when it is first needed, and kept as a small number in a table:
-usable, refused for a reason, or an error. The search then only looks at what changes while it
-chooses. What is refused here for a reason, the search would have refused every time, without
-any other effect; what is an error stops the attempt when, and only when, the search asks.
+Checks of a request and a device that do not depend on other choices are made here, once, when the
+search first needs them. The result is a small number in a table: usable, refused for a reason, or
+an error. The search itself checks only what changes while it chooses. A refusal has no other
+effect than to keep the device from the request; an error stops the attempt when the search comes
+to it, and only then.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from dryrack.kinds.quantity import Quantity
     from dryrack.kinds.resource import DeviceClass, DeviceRequest, ResourceClaim
 
-# What the table says about an ask and a device; refusals are the codes above these.
+# Results for an ask and a device; the codes of refusals are above these.
 UNKNOWN = 0
 USABLE = 1
 FAILED = 2
 
-# Keeps usable and failed, makes every refusal one and the same.
+# Keeps usable and failed, and makes all refusals equal.
 FOLD = bytes(code if code in (USABLE, FAILED) else 0 for code in range(256))
 
 _MISFIT = {
@@ -73,21 +73,21 @@ def selector_compiler(
 
 @dataclass(frozen=True, slots=True)
 class AllocatorContext:
-    """What all attempts of one allocator share."""
+    """Everything that all attempts of one allocator share."""
 
     features: Features
     release: Release
     classes: Mapping[str, DeviceClass]
     allocated: Taken
     selectors: SelectorTable
-    endings: SearchMemo
+    memo: SearchMemo
 
     @property
     def rules(self) -> CapacityRules:
         return CapacityRules.of(self.release, self.features)
 
     def is_counted(self, device: DeviceId) -> bool:
-        """Whether further shares of a device that is in use draw no counters."""
+        """Return whether further shares of a device that is in use draw no counters."""
         if device in self.allocated.capacity:
             return True
         # Up to 1.36 only a share that consumes capacity is seen to have drawn already.
@@ -97,9 +97,9 @@ class AllocatorContext:
 @dataclass(frozen=True, slots=True)
 class Site:
     """
-    Where a claim is to be used: on all of these nodes, or, if that is open, on any of them.
+    The nodes on which a claim is to be used: all of them, or any of them if that is open.
 
-    `pools` are those of which one of the nodes sees something; None, if that is all there are.
+    `pools` are those of which one of the nodes sees something; None for all pools.
     """
 
     nodes: tuple[Node, ...]
@@ -114,16 +114,16 @@ class Site:
             object.__setattr__(self, "names", names)
 
     def sees(self, pooled: PooledDevice) -> bool:
-        """Whether a claim that is used there can have the device."""
+        """Return whether a claim that is used there can have the device."""
         if self.is_open:
-            # Of many nodes the one that a device is for is found by its name.
+            # A lookup by name is fast also for many nodes.
             name = pooled.where.node_name
             return name in self.names if name else any(map(pooled.is_for, self.nodes))
         return all(map(pooled.is_for, self.nodes)) and (len(self.nodes) == 1 or not pooled.is_tied)
 
 
 class RequestRow:
-    """An ask with its place in the attempt and its row of the table."""
+    """A way to satisfy a request, with its row of the table: a status for each device."""
 
     __slots__ = (
         "all_devices",
@@ -144,11 +144,11 @@ class RequestRow:
 
     def __init__(self, ask: Ask, *, claim: int, request: int, sub: int, status: bytearray) -> None:
         self.ask = ask
-        # What the selectors of its class and its own said about each shape so far.
+        # The verdicts of its class's selectors and its own for each shape so far.
         self.by_class: dict[cel.Device, Verdict] = {}
         self.by_request: dict[cel.Device, Verdict] = {}
         self.claim = claim
-        # Counted through all claims.
+        # The number of the request, counted over all claims.
         self.request = request
         # The first request of the claim with this name; the API allows no second.
         self.name_of = request
@@ -158,13 +158,13 @@ class RequestRow:
         self.all_devices: list[int] = []
         self.status = status
         self.failures: dict[int, str] = {}
-        # What a share of each shareable device would consume, in the order of its capacities.
+        # The amounts that a share of each shareable device consumes, in the order of its capacity.
         self.needs: dict[int, tuple[int, ...]] = {}
-        # The devices worth looking at, in order.
+        # The devices to look at, in order.
         self.order: Sequence[int] = range(len(status))
 
-    def share_row(self, rows: dict[Hashable, RequestRow]) -> None:
-        """Use the row of an ask of the claim of which the same would be said."""
+    def share_status(self, rows: dict[Hashable, RequestRow]) -> None:
+        """Use the status of another row of the claim for which all checks have the same results."""
         ask = self.ask
         if ask.takes_all:
             return
@@ -188,14 +188,14 @@ class Problem:
 
     def __init__(
         self,
-        surroundings: AllocatorContext,
+        context: AllocatorContext,
         node: Node,
         pools: Sequence[Pool],
         claims: Sequence[ResourceClaim],
         sites: Sequence[Site] = (),
     ) -> None:
-        """`sites` are those of the claims, if they are not all to be used on the node."""
-        self.surroundings = surroundings
+        """`sites` are those of the claims, if not all claims are to be used on the node."""
+        self.context = context
         self.node = node
         self.pools = pools
         self.claims = claims
@@ -203,46 +203,44 @@ class Problem:
         self.sites = sites or (Site((node,)),) * len(claims)
         self.devices: list[PooledDevice] = []
         self.pool_of: list[Pool] = []
+        # Each pool with the range of its devices.
         self._spans: list[tuple[Pool, int, int]] = []
-        self._lay_out()
-        self._row = self._taken_before()
-        self.ledger = CounterLedger(surroundings.allocated.in_use)
+        start = 0
+        for pool in pools:
+            end = start + len(pool.devices)
+            self.devices += pool.devices
+            self.pool_of += [pool] * len(pool.devices)
+            self._spans.append((pool, start, end))
+            start = end
+        self._status = self._status_in_use()
+        self.ledger = CounterLedger(context.allocated.in_use)
         self.draws: dict[int, tuple[tuple[int, int], ...]] = {}
         self.constraints: list[Constraint] = []
         self.columns: list[Column] = []
         # One entry per request of all claims: the ways to satisfy it.
         self.requests: list[tuple[RequestRow, ...]] = []
         self.has_admin = False
-        self._rules = surroundings.rules
+        self._rules = context.rules
         self._shared_columns: dict[str, Column] = {}
         for index, claim in enumerate(claims):
             self._add_claim(index, claim)
 
     def freeze(self) -> None:
-        """What is in use was looked at for the last time; what happens from now on is no matter."""
-        allocated = self.surroundings.allocated.snapshot(each.id for each in self.devices)
-        self.surroundings = replace(self.surroundings, allocated=allocated)
+        """Ignore later changes of the devices in use."""
+        allocated = self.context.allocated.snapshot(each.id for each in self.devices)
+        self.context = replace(self.context, allocated=allocated)
 
-    def _lay_out(self) -> None:
-        start = 0
-        for pool in self.pools:
-            end = start + len(pool.devices)
-            self.devices += pool.devices
-            self.pool_of += [pool] * len(pool.devices)
-            self._spans.append((pool, start, end))
-            start = end
-
-    def _taken_before(self) -> bytearray:
-        """The row of the table that says no more than which devices are in use."""
-        allocated = self.surroundings.allocated
-        row = bytearray(len(self.devices))
+    def _status_in_use(self) -> bytearray:
+        """Return a row of the table in which only the devices in use are refused."""
+        allocated = self.context.allocated
+        status = bytearray(len(self.devices))
         for pool, start, end in self._spans:
             in_use = allocated.in_use(pool.id)
             for index in range(start, end) if in_use else ():
                 device = self.devices[index]
                 if device.device.name in in_use and device.id in allocated.devices:
-                    row[index] = Code.IN_USE
-        return row
+                    status[index] = Code.IN_USE
+        return status
 
     def _add_claim(self, index: int, claim: ResourceClaim) -> None:
         first = len(self.requests)
@@ -255,40 +253,40 @@ class Problem:
             )
         if claim.spec.devices.constraints:
             self._add_constraints(index, claim)
-        slates = [slate for slates in self.requests[first:] for slate in slates]
+        rows = [row for rows in self.requests[first:] for row in rows]
         if self.constraints:
-            for slate in slates:
-                slate.constraints = tuple(self._covering(slate))
-        if len(slates) > 1:
-            rows: dict[Hashable, RequestRow] = {}
-            for slate in slates:
-                slate.share_row(rows)
+            for row in rows:
+                row.constraints = tuple(self._covering(row))
+        if len(rows) > 1:
+            known: dict[Hashable, RequestRow] = {}
+            for row in rows:
+                row.share_status(known)
 
     def _add_request(self, claim_index: int, request: DeviceRequest, names: dict[str, int]) -> int:
-        """Add a request; returns the fewest devices that satisfy it."""
+        """Add a request, and return the fewest devices that satisfy it."""
         claim = self.claims[claim_index]
-        surroundings = self.surroundings
-        check_gates(claim, request, surroundings.features)
-        slates: list[RequestRow] = []
-        for sub, draft in enumerate(asks_of(claim, request, surroundings.classes)):
-            ask = draft.checked(surroundings.features)
-            slate = RequestRow(
+        context = self.context
+        check_gates(claim, request, context.features)
+        rows: list[RequestRow] = []
+        for sub, draft in enumerate(asks_of(claim, request, context.classes)):
+            ask = draft.checked(context.features)
+            row = RequestRow(
                 ask,
                 claim=claim_index,
                 request=len(self.requests),
                 sub=sub,
-                status=bytearray(len(self.devices)) if ask.admin else bytearray(self._row),
+                status=bytearray(len(self.devices)) if ask.admin else bytearray(self._status),
             )
-            slate.by_class = surroundings.selectors.verdicts(ask.class_selectors)
-            slate.by_request = surroundings.selectors.verdicts(ask.selectors)
+            row.by_class = context.selectors.verdicts(ask.class_selectors)
+            row.by_request = context.selectors.verdicts(ask.selectors)
             if ask.takes_all:
-                slate.all_devices = list(self._all_devices(slate))
-                slate.count = len(slate.all_devices)
-            slate.name_of = names.setdefault(ask.base, slate.request)
+                row.all_devices = list(self._all_devices(row))
+                row.count = len(row.all_devices)
+            row.name_of = names.setdefault(ask.base, row.request)
             self.has_admin |= ask.admin
-            slates.append(slate)
-        self.requests.append(tuple(slates))
-        return min([slate.count for slate in slates])
+            rows.append(row)
+        self.requests.append(tuple(rows))
+        return min([row.count for row in rows])
 
     def _add_constraints(self, claim_index: int, claim: ResourceClaim) -> None:
         for position, written in enumerate(claim.spec.devices.constraints):
@@ -311,21 +309,21 @@ class Problem:
     def _column(self, attribute: str) -> Column:
         column = self._shared_columns.get(attribute)
         if column is None:
-            features = self.surroundings.features
+            features = self.context.features
             column = new_column(attribute, self.devices, features)
             self._shared_columns[attribute] = column
         return column
 
-    def _covering(self, slate: RequestRow) -> Iterator[Constraint]:
-        ask = slate.ask
+    def _covering(self, row: RequestRow) -> Iterator[Constraint]:
+        ask = row.ask
         subrequest = None if ask.parent is None else ask.name
         for constraint in self.constraints:
-            if constraint.claim == slate.claim and constraint.covers(ask.base, subrequest):
+            if constraint.claim == row.claim and constraint.covers(ask.base, subrequest):
                 yield constraint
 
-    def _all_devices(self, slate: RequestRow) -> Iterator[int]:
-        where = f"claim {slate.ask.claim_name}, request {slate.ask.name}: asks for all devices"
-        seen = self.sites[slate.claim].pools
+    def _all_devices(self, row: RequestRow) -> Iterator[int]:
+        where = f"claim {row.ask.claim_name}, request {row.ask.name}: asks for all devices"
+        seen = self.sites[row.claim].pools
         for pool, start, end in self._spans:
             if seen is not None and pool.id not in seen:
                 continue
@@ -340,146 +338,142 @@ class Problem:
                     remedy="correct the slices of the pool",
                 )
             for device in range(start, end):
-                if self._belongs_to_all(slate, device):
+                if self._belongs_to_all(row, device):
                     yield device
 
-    def _belongs_to_all(self, slate: RequestRow, device: int) -> bool:
-        code = self._unselectable(slate, device)
+    def _belongs_to_all(self, row: RequestRow, device: int) -> bool:
+        code = self._check_selection(row, device)
         if code == FAILED:
-            raise AllocationError(slate.failures[device], device=str(self.devices[device].id))
-        if code or not self.surroundings.features.consumable_capacity:
+            raise AllocationError(row.failures[device], device=str(self.devices[device].id))
+        if code or not self.context.features.consumable_capacity:
             return not code
-        if self.surroundings.release is Release.V1_36:
-            return self.misfit(slate, device) is None
+        if self.context.release is Release.V1_36:
+            return self.misfit(row, device) is None
         try:
-            return self.misfit(slate, device, allocated={}) is None
+            return self.misfit(row, device, allocated={}) is None
         except AllocationError as error:
             name = self.devices[device].device.name
-            raise self._capacity_error(slate, name, error) from error
+            raise self._capacity_error(row, name, error) from error
 
     # The table.
 
-    def judge(self, slate: RequestRow, device: int) -> int:
-        """Fill in, and return, what the table says about the ask and the device."""
-        code = self._judge(slate, device)
-        slate.status[device] = code
-        return code
+    def judge(self, row: RequestRow, device: int) -> int:
+        """Check the device for the ask, enter the result into the table, and return it."""
+        code = 0
+        if not row.ask.takes_all or not row.all_devices:
+            code = self._check_selection(row, device) or self._check_capacity(row, device)
+        if not code:
+            code = self._check_counters(device) or self._check_taints(row, device)
+        if not code and not row.ask.takes_all:
+            code = self._check_attributes(row, device)
+        row.status[device] = code or USABLE
+        return code or USABLE
 
-    def _judge(self, slate: RequestRow, device: int) -> int:
-        if not slate.ask.takes_all or not slate.all_devices:
-            code = self._unselectable(slate, device) or self._unfit(slate, device)
-            if code:
-                return code
-        code = self._drained(device) or self._tainted(slate, device)
-        if code or slate.ask.takes_all:
-            return code or USABLE
-        return self._lacking_attribute(slate, device) or USABLE
-
-    def _unselectable(self, slate: RequestRow, device: int) -> int:
+    def _check_selection(self, row: RequestRow, device: int) -> int:
         pooled = self.devices[device]
-        features = self.surroundings.features
+        features = self.context.features
         if self._are_apart:
-            code = self._off_site(slate, device)
+            code = self._check_site(row, device)
             if code:
                 return code
         if pooled.device.binding_conditions and not features.device_binding_and_status:
             return Code.GATE_OFF
-        code = self._by_selectors(slate, device)
+        code = self._check_selectors(row, device)
         if code:
             return code
         if pooled.slice.spec.per_device_node_selection and not self._are_apart:
-            return self._off_site(slate, device)
+            return self._check_site(row, device)
         return 0
 
-    def _by_selectors(self, slate: RequestRow, device: int) -> int:
-        ask = slate.ask
-        selectors = self.surroundings.selectors
+    def _check_selectors(self, row: RequestRow, device: int) -> int:
+        ask = row.ask
+        selectors = self.context.selectors
         shape = self.devices[device].shape
-        verdict = slate.by_class.get(shape)
+        verdict = row.by_class.get(shape)
         if verdict is None:
             verdict = selectors.judge(ask.class_selectors, shape)
         if verdict is not True:
             owner = f"class {ask.device_class.metadata.name}"
-            return self._not_selected(slate, device, owner, verdict) or Code.CLASS_SELECTOR
+            return self._not_selected(row, device, owner, verdict) or Code.CLASS_SELECTOR
         if not ask.selectors:
             return 0
-        verdict = slate.by_request.get(shape)
+        verdict = row.by_request.get(shape)
         if verdict is None:
             verdict = selectors.judge(ask.selectors, shape)
         if verdict is not True:
             owner = f"claim {ask.claim_name}"
-            return self._not_selected(slate, device, owner, verdict) or Code.REQUEST_SELECTOR
+            return self._not_selected(row, device, owner, verdict) or Code.REQUEST_SELECTOR
         return 0
 
     def _not_selected(
-        self, slate: RequestRow, device: int, owner: str, verdict: bool | SelectorFailure
+        self, row: RequestRow, device: int, owner: str, verdict: bool | SelectorFailure
     ) -> int:
         if not isinstance(verdict, SelectorFailure):
             return 0
         place, message = f"selector #{verdict.index}", verdict.message
-        if verdict.stage == "runtime" and self.surroundings.release is not Release.V1_36:
+        if verdict.stage == "runtime" and self.context.release is not Release.V1_36:
             place = f"{place} on device {self.devices[device].id}"
             if "no such key:" in message:
                 message += _HINT
-        slate.failures[device] = f"{owner}: {place}: CEL {verdict.stage} error: {message}"
+        row.failures[device] = f"{owner}: {place}: CEL {verdict.stage} error: {message}"
         return FAILED
 
-    def _off_site(self, slate: RequestRow, device: int) -> int:
+    def _check_site(self, row: RequestRow, device: int) -> int:
         try:
-            here = self.sites[slate.claim].sees(self.devices[device])
+            here = self.sites[row.claim].sees(self.devices[device])
         except AllocationError as error:
-            slate.failures[device] = str(error)
+            row.failures[device] = str(error)
             return FAILED
         return 0 if here else Code.NODE
 
-    def _unfit(self, slate: RequestRow, device: int) -> int:
-        if not self.surroundings.features.consumable_capacity:
+    def _check_capacity(self, row: RequestRow, device: int) -> int:
+        if not self.context.features.consumable_capacity:
             return 0
         offered = self.devices[device].device
-        if not offered.capacity and not slate.ask.capacity:
+        if not offered.capacity and not row.ask.capacity:
             return 0
         try:
-            misfit = self.misfit(slate, device)
+            misfit = self.misfit(row, device)
         except AllocationError as error:
             named = str(self.devices[device].id)
-            slate.failures[device] = str(self._capacity_error(slate, named, error))
+            row.failures[device] = str(self._capacity_error(row, named, error))
             return FAILED
         return _MISFIT[misfit.kind] if misfit else 0
 
     @staticmethod
-    def _capacity_error(slate: RequestRow, device: str, error: AllocationError) -> AllocationError:
-        where = f"claim {slate.ask.claim_name}, request {slate.ask.name}"
+    def _capacity_error(row: RequestRow, device: str, error: AllocationError) -> AllocationError:
+        where = f"claim {row.ask.claim_name}, request {row.ask.name}"
         return AllocationError(f"{where}: checking capacity for device {device}: {error}")
 
     def misfit(
         self,
-        slate: RequestRow,
+        row: RequestRow,
         device: int,
         allocated: Mapping[str, Quantity] | None = None,
     ) -> CapacityMisfit | None:
-        """What is wrong with the device's capacity, before anything is chosen."""
+        """Return the capacity that does not fit before anything is chosen, if there is one."""
         pooled = self.devices[device]
-        consumed = self._rules.consumption(pooled.device.capacity, slate.ask.capacity)
+        consumed = self._rules.consumption(pooled.device.capacity, row.ask.capacity)
         if isinstance(consumed, CapacityMisfit):
             return consumed
         if allocated is None:
-            allocated = self.surroundings.allocated.capacity.get(pooled.id, {})
+            allocated = self.context.allocated.capacity.get(pooled.id, {})
         misfit = self._rules.misfit(pooled.device.capacity, consumed, allocated)
         if misfit is None and pooled.device.allow_multiple_allocations:
-            slate.needs[device] = tuple(amount.nanos for amount in consumed.values())
+            row.needs[device] = tuple(amount.nanos for amount in consumed.values())
         return misfit
 
-    def consumed(self, slate: RequestRow, device: int) -> dict[str, Quantity]:
-        """What a share of the device consumes, for the result."""
+    def consumed(self, row: RequestRow, device: int) -> dict[str, Quantity]:
+        """Return the capacity that a share of the device consumes, for the result."""
         capacity = self.devices[device].device.capacity
-        consumed = self._rules.consumption(capacity, slate.ask.capacity)
+        consumed = self._rules.consumption(capacity, row.ask.capacity)
         assert not isinstance(consumed, CapacityMisfit), "the search chose a misfit"
         return consumed
 
     def room(self, device: int) -> list[int]:
-        """What each capacity of a shareable device has left before anything is chosen."""
+        """Return the amount left of each capacity before anything is chosen."""
         pooled = self.devices[device]
-        allocated = self.surroundings.allocated.capacity.get(pooled.id, {})
+        allocated = self.context.allocated.capacity.get(pooled.id, {})
         return [
             each.value.nanos - (allocated[name].nanos if name in allocated else 0)
             for name, each in pooled.device.capacity.items()
@@ -487,13 +481,13 @@ class Problem:
 
     def shareable(self, device: int) -> bool:
         multiple = self.devices[device].device.allow_multiple_allocations
-        return bool(multiple) and self.surroundings.features.consumable_capacity
+        return bool(multiple) and self.context.features.consumable_capacity
 
-    def _drained(self, device: int) -> int:
+    def _check_counters(self, device: int) -> int:
         pooled = self.devices[device]
         if not pooled.device.consumes_counters:
             return 0
-        if not self.surroundings.features.partitionable_devices:
+        if not self.context.features.partitionable_devices:
             return Code.GATE_OFF
         pool = self.pool_of[device]
         if device not in self.draws:
@@ -505,21 +499,21 @@ class Problem:
         return Code.COUNTER_SHORT if short or self.ledger.overdrawn(pool) else 0
 
     def already_counted(self, device: int) -> bool:
-        """Whether a further share of the device draws no counters, because an earlier one did."""
-        return self.shareable(device) and self.surroundings.is_counted(self.devices[device].id)
+        """Return whether a further share draws no counters, because an earlier one did."""
+        return self.shareable(device) and self.context.is_counted(self.devices[device].id)
 
-    def _tainted(self, slate: RequestRow, device: int) -> int:
+    def _check_taints(self, row: RequestRow, device: int) -> int:
         offered = self.devices[device].device
-        if not offered.taints or not self.surroundings.features.device_taints:
+        if not offered.taints or not self.context.features.device_taints:
             return 0
-        return Code.TAINTED if blocking_taints(offered, slate.ask.tolerations) else 0
+        return Code.TAINTED if blocking_taints(offered, row.ask.tolerations) else 0
 
-    def _lacking_attribute(self, slate: RequestRow, device: int) -> int:
+    def _check_attributes(self, row: RequestRow, device: int) -> int:
         # Up to 1.36 a device that one constraint admits and another refuses leaves a trace.
-        traces = slate.count > 1 or self.surroundings.features.list_type_attributes
-        if traces and len(slate.constraints) > 1 and self.surroundings.release is Release.V1_36:
+        traces = row.count > 1 or self.context.features.list_type_attributes
+        if traces and len(row.constraints) > 1 and self.context.release is Release.V1_36:
             return 0
-        for constraint in slate.constraints:
+        for constraint in row.constraints:
             if self.columns[constraint.number][device] == MISSING:
                 return Code.CONSTRAINT
         return 0

@@ -38,12 +38,12 @@ def assemble(
 ) -> tuple[AllocationResult, ...]:
     """One result per claim, in their order."""
     of_claim: list[Picks] = [[] for _ in problem.claims]
-    for slate, device in picks:
-        of_claim[slate.claim].append((slate, device))
+    for row, device in picks:
+        of_claim[row.claim].append((row, device))
     chosen: list[list[RequestRow]] = [[] for _ in problem.claims]
-    for number, slates in enumerate(problem.requests):
-        slate = slates[ways.get(number, 0)]
-        chosen[slate.claim].append(slate)
+    for number, rows in enumerate(problem.requests):
+        row = rows[ways.get(number, 0)]
+        chosen[row.claim].append(row)
     return tuple(
         [
             AllocationResult(
@@ -51,7 +51,7 @@ def assemble(
                     results=tuple(
                         [_result(problem, claim, pick, chance) for pick in of_claim[index]]
                     ),
-                    config=_configs(claim, chosen[index], problem.surroundings.release),
+                    config=_configs(claim, chosen[index], problem.context.release),
                 ),
                 node_selector=_node_selector(problem, claim, of_claim[index]),
             )
@@ -63,35 +63,35 @@ def assemble(
 def _result(
     problem: Problem, claim: ResourceClaim, pick: tuple[RequestRow, int], chance: Chance
 ) -> DeviceRequestAllocationResult:
-    slate, device = pick
+    row, device = pick
     pooled = problem.devices[device]
     shared = problem.shareable(device)
-    binding = problem.surroundings.features.device_binding_and_status
+    binding = problem.context.features.device_binding_and_status
     return DeviceRequestAllocationResult(
-        request=slate.ask.label,
+        request=row.ask.label,
         driver=pooled.slice.spec.driver,
         pool=pooled.slice.spec.pool.name,
         device=pooled.device.name,
-        admin_access=True if slate.ask.admin else None,
-        tolerations=_tolerations(claim, slate),
+        admin_access=True if row.ask.admin else None,
+        tolerations=_tolerations(claim, row),
         binding_conditions=pooled.device.binding_conditions if binding else (),
         binding_failure_conditions=pooled.device.binding_failure_conditions if binding else (),
         share_id=chance.uuid() if shared else None,
-        consumed_capacity=problem.consumed(slate, device) if shared else {},
+        consumed_capacity=problem.consumed(row, device) if shared else {},
     )
 
 
-def _tolerations(claim: ResourceClaim, slate: RequestRow) -> tuple[DeviceToleration, ...]:
+def _tolerations(claim: ResourceClaim, row: RequestRow) -> tuple[DeviceToleration, ...]:
     """The request's tolerations, found by name; of two requests of one name, the first's."""
     for request in claim.spec.devices.requests:
-        if request.name != slate.ask.base:
+        if request.name != row.ask.base:
             continue
-        if slate.ask.parent is None:
+        if row.ask.parent is None:
             return request.exactly.tolerations if request.exactly else ()
         for subrequest in request.first_available:
-            if subrequest.name == slate.ask.name:
+            if subrequest.name == row.ask.name:
                 return subrequest.tolerations
-    return slate.ask.tolerations
+    return row.ask.tolerations
 
 
 def _configs(
@@ -106,12 +106,12 @@ def _configs(
 def _class_configs(chosen: Sequence[RequestRow]) -> list[DeviceAllocationConfiguration]:
     labels: dict[str, list[str]] = {}
     classes: dict[str, DeviceClass] = {}
-    for slate in chosen:
-        if not slate.ask.device_class.spec.config:
+    for row in chosen:
+        if not row.ask.device_class.spec.config:
             continue
-        name = slate.ask.device_class.metadata.name
-        classes.setdefault(name, slate.ask.device_class)
-        labels.setdefault(name, []).append(slate.ask.label)
+        name = row.ask.device_class.metadata.name
+        classes.setdefault(name, row.ask.device_class)
+        labels.setdefault(name, []).append(row.ask.label)
     return [
         DeviceAllocationConfiguration(
             source="FromClass", requests=tuple(labels[name]), opaque=config.opaque
@@ -126,7 +126,7 @@ def _claim_configs(
 ) -> list[DeviceAllocationConfiguration]:
     configs: list[DeviceAllocationConfiguration] = []
     for config in claim.spec.devices.config:
-        times = sum(_concerns(config.requests, slate) for slate in chosen)
+        times = sum(_concerns(config.requests, row) for row in chosen)
         if not config.requests:
             times = 1
         elif release is not Release.V1_36:
@@ -139,17 +139,15 @@ def _claim_configs(
     return configs
 
 
-def _concerns(requests: Sequence[str], slate: RequestRow) -> bool:
-    return slate.ask.base in requests or (
-        slate.ask.parent is not None and slate.ask.label in requests
-    )
+def _concerns(requests: Sequence[str], row: RequestRow) -> bool:
+    return row.ask.base in requests or (row.ask.parent is not None and row.ask.label in requests)
 
 
 def _for_all(
     config: DeviceAllocationConfiguration, chosen: Sequence[RequestRow]
 ) -> DeviceAllocationConfiguration:
     """A configuration that names every request might as well name none."""
-    if config.requests and all(_concerns(config.requests, slate) for slate in chosen):
+    if config.requests and all(_concerns(config.requests, row) for row in chosen):
         return msgspec.structs.replace(config, requests=())
     return config
 
@@ -157,11 +155,11 @@ def _for_all(
 def _node_selector(problem: Problem, claim: ResourceClaim, picks: Picks) -> NodeSelector | None:
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
-    for slate, device in picks:
+    for row, device in picks:
         pooled = problem.devices[device]
         selector = pooled.where.node_selector
         if pooled.is_tied:
-            return _only_on(problem.sites[slate.claim].nodes[0].metadata.name)
+            return _only_on(problem.sites[row.claim].nodes[0].metadata.name)
         terms = selector.node_selector_terms if selector is not None else ()
         if len(terms) > 1:
             raise AllocationError(

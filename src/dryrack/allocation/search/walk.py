@@ -56,43 +56,43 @@ class Frame:
         "cursor",
         "exceeded",
         "key",
-        "slate",
+        "row",
         "slot",
         "touched",
         "tried",
     )
 
-    def __init__(self, slate: RequestRow, slot: int) -> None:
-        self.slate = slate
+    def __init__(self, row: RequestRow, slot: int) -> None:
+        self.row = row
         # -1 for the request as a whole; then `cursor` is the next way to satisfy it.
         self.slot = slot
         self.cursor = 0
         self.chosen = -1
         self.exceeded = True
-        # For the proof: what has been tried here, and how to remember that it failed.
+        # For the proof: the keys of devices that were tried here, and the key of this state.
         self.tried: set[Hashable] | None = None
         self.key: Hashable = None
         self.touched: dict[int, tuple[int, ...]] | None = None
 
 
 class Proof(Protocol):
-    """Knows of parts of the tree that hold neither a solution nor an error."""
+    """Finds parts of the tree that hold neither a solution nor an error."""
 
-    def foreseen(self, walk: Walk, frame: Frame) -> Ending | None:
-        """How the frame that the walk is about to enter will end, if that is in vain."""
+    def foresee(self, walk: Walk, frame: Frame) -> Ending | None:
+        """Return how the frame that the walk is about to enter will end, if that is known."""
         ...
 
-    def ended(self, walk: Walk, frame: Frame, ending: Ending) -> None:
-        """The frame was walked through and nothing came of it."""
+    def record(self, walk: Walk, frame: Frame, ending: Ending) -> None:
+        """Remember that the frame was walked through without a result."""
         ...
 
     def twin_key(self, walk: Walk, frame: Frame, device: int) -> Hashable:
-        """Equal for two devices of which the second need not be tried after the first."""
+        """Return a key that is equal for devices of which only the first has to be tried."""
         ...
 
 
 class Walk:
-    """The state of the walk: what is chosen, and what that leaves."""
+    """A depth-first search: the devices chosen so far, and what they leave."""
 
     def __init__(
         self,
@@ -105,14 +105,14 @@ class Walk:
         self.problem = problem
         self.stack: list[Frame] = []
         self.counts = [0] * len(problem.claims)
-        # How many of the pod's claims hold a device; and which, for admin access.
+        # How many of the pod's claims hold a device; and, for admin access, which of them.
         self.holds = bytearray(len(problem.devices))
         self.held: set[tuple[int, int]] = set()
         # By counter number; the ledger has what there was before.
         self.drawn: dict[int, int] = {}
         self.rooms: dict[int, list[int]] = {}
         self.shares: dict[int, int] = {}
-        release = problem.surroundings.release
+        release = problem.context.release
         self.states: list[ConstraintState] = [
             initial_state(constraint, problem.columns[constraint.number], release)
             for constraint in problem.constraints
@@ -127,91 +127,61 @@ class Walk:
         self._proof = proof
         self._within = within if within is not None else range(len(problem.requests))
         self._picks = 0
-        # What the frame on top of the stack has to be told when the walk goes on.
-        self._news: Ending | None = Ending.UNDECIDED
+        # The ending that the frame on top of the stack gets when the walk goes on.
+        self._last_ending: Ending | None = Ending.UNDECIDED
 
     def run(self, dead_ends_max: int = _NO_END, *, steps_max: int = _NO_END) -> Ending:
         """
-        Walk until something is found, nothing is left, or one of the limits is passed.
+        Walk until a solution is found, nothing is left to try, or a limit is passed.
 
-        A walk that is undecided goes on from there when it is run again; dead ends are those
-        of the whole walk, steps those of this run.
+        An undecided walk continues there when it runs again. Dead ends are counted over the whole
+        walk, steps over this run.
         """
-        ending = self._news
+        ending = self._last_ending
         if ending is Ending.UNDECIDED:
             ending = self._enter(self._within.start)
         stack = self.stack
         end = self.steps + steps_max
         while stack and ending is not Ending.FOUND:
             if self.steps >= end or self.dead_ends > dead_ends_max:
-                self._news = ending
+                self._last_ending = ending
                 return Ending.UNDECIDED
             self.steps += 1
-            ending = self._resume(stack[-1], ending)
+            frame = stack[-1]
+            if frame.slot < 0:
+                ending = self._next_way(frame, ending)
+                continue
+            if ending is not None:
+                self._release(frame)
+            if ending is Ending.EXCEEDED:
+                ending = self._close(frame, ending)
+            else:
+                ending = self._next_device(frame)
         return Ending.FOUND if ending is Ending.FOUND else Ending.FAILED
 
     @property
     def ongoing(self) -> int:
         """The request of which some devices are chosen and some are not; -1 if there is none."""
         top = self.stack[-1] if self.stack else None
-        if top is None or top.slot < 0 or top.slot + 1 >= top.slate.count:
+        if top is None or top.slot < 0 or top.slot + 1 >= top.row.count:
             return -1
-        return top.slate.name_of
+        return top.row.name_of
 
     def chosen(self) -> list[tuple[RequestRow, int]]:
-        """What is chosen, in the order of the results."""
-        return [(frame.slate, frame.chosen) for frame in self.stack if frame.chosen >= 0]
+        """Return the chosen devices, in the order of the results."""
+        return [(frame.row, frame.chosen) for frame in self.stack if frame.chosen >= 0]
 
-    # Frames. `None` as an ending means: the frame on top of the stack goes on.
+    # Frames. `None` as an ending means: continue with the frame on top of the stack.
 
     def _enter(self, request: int) -> Ending | None:
-        problem = self.problem
+        """Begin a request; after the last request the walk has found a solution."""
         if request == self._within.stop:
             return Ending.FOUND
-        frame = Frame(problem.requests[request][0], -1)
-        return self._open(frame)
-
-    def _resume(self, frame: Frame, ending: Ending | None) -> Ending | None:
-        if frame.slot < 0:
-            return self._next_way(frame, ending)
-        if ending is not None:
-            self._release(frame)
-            if ending is Ending.EXCEEDED:
-                return self._close(frame, ending)
-        return self._next_device(frame)
-
-    def _next_way(self, frame: Frame, ending: Ending | None) -> Ending | None:
-        """Begin the next way to satisfy a request, or be done with it."""
-        ways = self.problem.requests[frame.slate.request]
-        if ending is not None and ending is not Ending.EXCEEDED:
-            frame.exceeded = False
-        if frame.cursor < len(ways):
-            slate = ways[frame.cursor]
-            frame.cursor += 1
-            self.chosen_ways[slate.request] = slate.sub
-            return self._begin(slate)
-        if not frame.exceeded:
-            return self._close(frame, Ending.FAILED)
-        # The limit is the claim's own; what went before the claim may be chosen otherwise.
-        request = frame.slate.request
-        first = request and self.problem.requests[request - 1][0].claim != frame.slate.claim
-        return self._close(frame, Ending.FAILED if first else Ending.EXCEEDED)
-
-    def _begin(self, slate: RequestRow) -> Ending | None:
-        if slate.ask.takes_all and not slate.all_devices:
-            self._note(slate)
-            return Ending.FAILED
-        if slate.count <= 0:
-            return self._enter(slate.request + 1)
-        if self.counts[slate.claim] + slate.count > RESULTS_MAX:
-            self.limited = slate
-            self.dead_ends += 1
-            return Ending.EXCEEDED
-        return self._open(Frame(slate, 0))
+        return self._open(Frame(self.problem.requests[request][0], -1))
 
     def _open(self, frame: Frame) -> Ending | None:
         if self._proof is not None:
-            ending = self._proof.foreseen(self, frame)
+            ending = self._proof.foresee(self, frame)
             if ending is not None:
                 return ending
         self.stack.append(frame)
@@ -220,105 +190,126 @@ class Walk:
     def _close(self, frame: Frame, ending: Ending) -> Ending:
         self.stack.pop()
         if self._proof is not None:
-            self._proof.ended(self, frame, ending)
+            self._proof.record(self, frame, ending)
         return ending
 
+    def _next_way(self, frame: Frame, ending: Ending | None) -> Ending | None:
+        """Begin the next way to satisfy a request: the request itself, or a subrequest."""
+        request = frame.row.request
+        ways = self.problem.requests[request]
+        if ending is not None and ending is not Ending.EXCEEDED:
+            frame.exceeded = False
+        if frame.cursor == len(ways):
+            if not frame.exceeded:
+                return self._close(frame, Ending.FAILED)
+            # The limit is the claim's own; earlier claims may be satisfied in another way.
+            first = request and self.problem.requests[request - 1][0].claim != frame.row.claim
+            return self._close(frame, Ending.FAILED if first else Ending.EXCEEDED)
+        row = ways[frame.cursor]
+        frame.cursor += 1
+        self.chosen_ways[request] = row.sub
+        if row.ask.takes_all and not row.all_devices:
+            self._record_dead_end(row)
+            return Ending.FAILED
+        if row.count <= 0:
+            return self._enter(request + 1)
+        if self.counts[row.claim] + row.count > RESULTS_MAX:
+            self.limited = row
+            self.dead_ends += 1
+            return Ending.EXCEEDED
+        return self._open(Frame(row, 0))
+
     def _next_device(self, frame: Frame) -> Ending | None:
-        slate = frame.slate
-        found = self._choose_all(frame) if slate.ask.takes_all else self._choose(frame)
-        if not found:
-            self._note(slate)
+        """Choose the next device for a place of a request, and go on to the next place."""
+        row = frame.row
+        is_chosen = self._choose_of_all(frame) if row.ask.takes_all else self._choose(frame)
+        if not is_chosen:
+            self._record_dead_end(row)
             return self._close(frame, Ending.FAILED)
         slot = frame.slot + 1
-        if slot >= slate.count:
-            return self._enter(slate.request + 1)
-        deeper = Frame(slate, slot)
+        if slot >= row.count:
+            return self._enter(row.request + 1)
+        deeper = Frame(row, slot)
         deeper.cursor = frame.cursor
         return self._open(deeper)
 
     def _choose(self, frame: Frame) -> bool:
-        """Take the next device that fits; raises if the walk meets an error first."""
-        slate = frame.slate
-        order = frame.slate.order
-        status = slate.status
+        """Take the first device that fits, if there is one; raise the first error on the way."""
+        row = frame.row
+        order = row.order
+        status = row.status
         holds = self.holds
-        admin = slate.ask.admin
+        admin = row.ask.admin
+        proof = self._proof
         for position in range(frame.cursor, len(order)):
             device = order[position]
-            if ((slate.claim, device) in self.held) if admin else holds[device]:
+            if ((row.claim, device) in self.held) if admin else holds[device]:
                 continue
             code = status[device]
-            # Above these are the codes of refusals.
-            if code > FAILED or (code != USABLE and self._settle(slate, device, code) != USABLE):
+            if code == UNKNOWN:
+                code = self.problem.judge(row, device)
+            if code != USABLE:
+                if code == FAILED:
+                    name = str(self.problem.devices[device].id)
+                    raise AllocationError(row.failures[device], device=name)
                 continue
-            if self._try(frame, device):
-                frame.cursor = position + 1
-                return True
+            twin = None
+            if proof is not None:
+                if frame.tried is None:
+                    frame.tried = set()
+                twin = proof.twin_key(self, frame, device)
+                if twin in frame.tried:
+                    continue
+            if self.refusal(row, device) is not None or not self._constrain(row, device):
+                continue
+            if frame.tried is not None:
+                frame.tried.add(twin)
+            self._take(frame, device)
+            frame.cursor = position + 1
+            return True
         return False
 
-    def _settle(self, slate: RequestRow, device: int, code: int) -> int:
-        if code == UNKNOWN:
-            code = self.problem.judge(slate, device)
-        if code == FAILED:
-            raise AllocationError(
-                slate.failures[device], device=str(self.problem.devices[device].id)
-            )
-        return code
-
-    def _try(self, frame: Frame, device: int) -> bool:
-        slate = frame.slate
-        tried = frame.tried
-        twin = None
-        if self._proof is not None:
-            if tried is None:
-                tried = frame.tried = set()
-            twin = self._proof.twin_key(self, frame, device)
-            if twin in tried:
-                return False
-        if self.refusal(slate, device) is not None or not self._constrain(slate, device):
-            return False
-        if tried is not None:
-            tried.add(twin)
-        self._take(frame, device)
-        return True
-
-    def _choose_all(self, frame: Frame) -> bool:
-        """Take the device that "all" has in this place, if it can be had at all."""
-        slate = frame.slate
+    def _choose_of_all(self, frame: Frame) -> bool:
+        """Take the device that "all" has in this place, if it is available at all."""
+        row = frame.row
         if frame.cursor > frame.slot:
             return False
         frame.cursor = frame.slot + 1
-        device = slate.all_devices[frame.slot]
-        if ((slate.claim, device) in self.held) if slate.ask.admin else self.holds[device]:
+        device = row.all_devices[frame.slot]
+        if ((row.claim, device) in self.held) if row.ask.admin else self.holds[device]:
             return False
-        code = slate.status[device] or self.problem.judge(slate, device)
+        code = row.status[device] or self.problem.judge(row, device)
         if code != USABLE or self.drained(device):
             return False
-        if not self._constrain(slate, device):
-            ask = slate.ask
+        if not self._constrain(row, device):
+            ask = row.ask
             name = self.problem.devices[device].id
             raise AllocationError(
                 f"claim {ask.claim_name}, request {ask.name}: cannot add device {name} "
                 "because a claim constraint would not be satisfied"
             )
-        if self._unfit(slate, device):
-            self._unconstrain(slate, slate.constraints)
+        # Capacity is checked last.
+        if self.problem.context.features.consumable_capacity and (
+            self.problem.misfit(row, device) is not None
+            or (device in row.needs and self.crowded(row, device))
+        ):
+            self._unconstrain(row, row.constraints)
             return False
         self._take(frame, device)
         return True
 
     # Checks that depend on what is chosen.
 
-    def refusal(self, slate: RequestRow, device: int) -> Code | None:
-        """Why a usable device cannot be chosen now, constraints aside."""
+    def refusal(self, row: RequestRow, device: int) -> Code | None:
+        """Return why a usable device cannot be chosen now, apart from constraints."""
         if device in self.problem.draws and self.drained(device):
             return Code.COUNTER_SHORT
-        if device in slate.needs and self.crowded(slate, device):
+        if device in row.needs and self.crowded(row, device):
             return Code.CAPACITY_SHORT
         return None
 
     def drained(self, device: int) -> bool:
-        """Whether a counter has not enough left for the device."""
+        """Return whether a counter has too little left for the device."""
         left = self.problem.ledger.left
         drawn = self.drawn
         return any(
@@ -326,15 +317,15 @@ class Walk:
         )
 
     def draw(self, device: int) -> tuple[tuple[int, int], ...]:
-        """What choosing the device now would draw from counters."""
+        """Return what the device would draw from counters if it were chosen now."""
         draw = self.problem.draws.get(device, _NO_DRAW)
         if draw and (self.shares.get(device) or self.problem.already_counted(device)):
             return _NO_DRAW
         return draw
 
-    def crowded(self, slate: RequestRow, device: int) -> bool:
-        """Whether a shareable device has not enough capacity left for another share."""
-        for left, need in zip(self.room(device), slate.needs[device], strict=True):
+    def crowded(self, row: RequestRow, device: int) -> bool:
+        """Return whether a shareable device has too little capacity left for another share."""
+        for left, need in zip(self.room(device), row.needs[device], strict=True):
             if left < need:
                 return True
         return False
@@ -345,89 +336,81 @@ class Walk:
             room = self.rooms[device] = self.problem.room(device)
         return room
 
-    def _unfit(self, slate: RequestRow, device: int) -> bool:
-        """Whether "all" is denied the device by its capacity, which is looked at last."""
-        if not self.problem.surroundings.features.consumable_capacity:
-            return False
-        if self.problem.misfit(slate, device) is not None:
-            return True
-        return device in slate.needs and self.crowded(slate, device)
-
-    def _constrain(self, slate: RequestRow, device: int) -> bool:
+    def _constrain(self, row: RequestRow, device: int) -> bool:
         columns = self.problem.columns
         states = self.states
-        name = slate.name_of
-        for done, constraint in enumerate(slate.constraints):
+        name = row.name_of
+        for done, constraint in enumerate(row.constraints):
             number = constraint.number
             value = columns[number][device]
             if value == MISSING or not states[number].add(name, value):
                 if done:
-                    self._unconstrain(slate, slate.constraints[:done])
+                    self._unconstrain(row, row.constraints[:done])
                 return False
         return True
 
-    def _unconstrain(self, slate: RequestRow, constraints: Sequence[Constraint]) -> None:
+    def _unconstrain(self, row: RequestRow, constraints: Sequence[Constraint]) -> None:
         for constraint in reversed(constraints):
-            self.states[constraint.number].remove(slate.name_of)
+            self.states[constraint.number].remove(row.name_of)
 
     # Changes.
 
     def replay(self, choices: Iterable[tuple[RequestRow, int]]) -> None:
-        """Choose what another walk through the same problem chose."""
-        for slate, device in choices:
-            frame = Frame(slate, 0)
-            self._constrain(slate, device)
+        """Choose the devices that another walk through the same problem chose."""
+        for row, device in choices:
+            frame = Frame(row, 0)
+            self._constrain(row, device)
             self._take(frame, device)
             self.stack.append(frame)
 
-    def broken(self, slate: RequestRow, device: int) -> Constraint | None:
-        """The first constraint that the device would break now."""
-        for constraint in slate.constraints:
+    def broken(self, row: RequestRow, device: int) -> Constraint | None:
+        """Return the first constraint that the device would break now."""
+        for constraint in row.constraints:
             value = self.problem.columns[constraint.number][device]
             state = self.states[constraint.number]
-            if value == MISSING or not state.add(slate.name_of, value):
+            if value == MISSING or not state.add(row.name_of, value):
                 return constraint
-            state.remove(slate.name_of)
+            state.remove(row.name_of)
         return None
 
     def _take(self, frame: Frame, device: int) -> None:
-        slate = frame.slate
+        row = frame.row
         frame.chosen = device
-        self.counts[slate.claim] += 1
+        self.counts[row.claim] += 1
         self._picks += 1
         for number, amount in self.draw(device):
             self.drawn[number] = self.drawn.get(number, 0) + amount
         if self.problem.shareable(device):
-            self._share(slate, device, 1)
+            self._share(row, device, 1)
         else:
             self.holds[device] += 1
-            self.held.add((slate.claim, device))
+            self.held.add((row.claim, device))
 
     def _release(self, frame: Frame) -> None:
-        slate = frame.slate
+        row = frame.row
         device = frame.chosen
         frame.chosen = -1
-        self.counts[slate.claim] -= 1
+        self.counts[row.claim] -= 1
         self._picks -= 1
         if self.problem.shareable(device):
-            self._share(slate, device, -1)
+            self._share(row, device, -1)
         else:
             self.holds[device] -= 1
-            self.held.discard((slate.claim, device))
+            self.held.discard((row.claim, device))
         # Only after the share is gone is it known whether it was the one that drew.
         for number, amount in self.draw(device):
             self.drawn[number] -= amount
-        self._unconstrain(slate, slate.constraints)
+        self._unconstrain(row, row.constraints)
 
-    def _share(self, slate: RequestRow, device: int, change: int) -> None:
+    def _share(self, row: RequestRow, device: int, change: int) -> None:
         self.shares[device] = self.shares.get(device, 0) + change
         room = self.room(device)
-        for index, need in enumerate(slate.needs.get(device, ())):
+        for index, need in enumerate(row.needs.get(device, ())):
             room[index] -= change * need
 
-    def _note(self, slate: RequestRow) -> None:
-        """Remember how far the walk came, for explanations."""
+    def _record_dead_end(self, row: RequestRow) -> None:
+        """Count a dead end, and remember for explanations how far the walk came."""
         self.dead_ends += 1
         if self.stuck is None or self._picks > len(self.deepest):
-            self.stuck = slate
+            self.stuck = row
             self.deepest = tuple(self.chosen())

@@ -658,7 +658,7 @@ def _allocator(world: World, settings: Settings) -> RememberingAllocator:
         features=features,
         release=settings.release,
         chance=settings.chance,
-        endings=memory.endings,
+        memo=memory.endings,
     )
     slices = world.slices
     if features.device_taints:
