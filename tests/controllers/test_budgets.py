@@ -13,7 +13,7 @@ from dryrack.client.informer import Name
 from dryrack.client.timekeeping import VirtualClock, settle, timestamp
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.controllers.budgets.disruption import DELETION_SECONDS_MAX, Scale, plan
+from dryrack.controllers.budgets import DELETION_SECONDS_MAX, Scale, plan
 from dryrack.controllers.writes import Report, Update
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tests.controllers.worlds import World
 
 from dryrack.client.endpoints import CLAIMS, PODS, TEMPLATES
 from dryrack.client.informer import Name, name_of
-from dryrack.controllers.claims import creation, eviction, release, tainting
+from dryrack.controllers.claims import creation, device_taints, eviction, release
 from dryrack.controllers.objects import finalizers_of, status_of, uid_of
 from dryrack.controllers.writes import Create, Delete, Report
 from dryrack.kinds.expansion.pod_claims import (
@@ -242,7 +242,7 @@ def test_device_taints_drive_pods_out(tolerations: list[Raw], leaves_after: int 
     added = 1_800_000_000.0
     taint = {"key": "k", "value": "v", "effect": "NoExecute", "timeAdded": "2027-01-15T08:00:00Z"}
     now = added + 10
-    when = tainting.eviction_from([claim], lambda _: [tainting.Driving(taint)], now)
+    when = device_taints.eviction_from([claim], lambda _: [device_taints.Driving(taint)], now)
     plan = eviction.plan(pod, when, now)
 
     deletes = any(isinstance(each, Delete) for each in plan.writes)
@@ -260,7 +260,7 @@ def test_only_the_newest_generation_of_a_pool_counts() -> None:
 
     taint = {"key": "k", "effect": "NoExecute"}
 
-    assert tainting.taints_of([published(1, [taint]), published(2, [])]) == {}
-    assert tainting.taints_of([published(2, [taint]), published(1, [])]) == {
+    assert device_taints.taints_of([published(1, [taint]), published(2, [])]) == {}
+    assert device_taints.taints_of([published(2, [taint]), published(1, [])]) == {
         ("d", "p", "x"): [taint]
     }

@@ -16,8 +16,15 @@ from dryrack.base.metrics import Registry
 from dryrack.client.client import Client, Selection
 from dryrack.client.endpoints import CONFIG_MAPS, PODS, REPLICA_SETS
 from dryrack.client.informer import Informers, Name
-from dryrack.controllers.dependents.collection import Collection, Fate, plan
-from dryrack.controllers.dependents.graph import FOREGROUND, ORPHAN, Graph, Item
+from dryrack.controllers.garbage_collector import (
+    FOREGROUND,
+    ORPHAN,
+    Collection,
+    Fate,
+    Graph,
+    Item,
+    plan,
+)
 from dryrack.controllers.writes import Delete, EngineContext, Patch
 
 if TYPE_CHECKING:

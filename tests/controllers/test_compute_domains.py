@@ -9,7 +9,7 @@ from tests.cli.command import dryrack
 
 import dryrack as library
 from dryrack.client.endpoints import COMPUTE_DOMAINS, TEMPLATES
-from dryrack.controllers.computedomains.domains import plan
+from dryrack.controllers.computedomains import plan
 from dryrack.controllers.writes import Create, Patch
 from dryrack.testing import Cluster
 

@@ -19,7 +19,7 @@ from dryrack.cluster.assembly import EngineOptions, assemble_engines
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import running_engines
-from dryrack.controllers.cronjobs.scheduling import plan
+from dryrack.controllers.cronjobs import plan
 from dryrack.controllers.objects import uid_of
 from dryrack.controllers.writes import Plan, Report
 

@@ -10,7 +10,7 @@ from tests.controllers.worlds import World
 
 from dryrack.client.endpoints import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from dryrack.client.informer import Name
-from dryrack.controllers.daemonsets.coverage import Scene, plan, target_of
+from dryrack.controllers.daemonsets import Scene, plan, target_of
 from dryrack.controllers.objects import is_ready
 from dryrack.controllers.workloads import is_active
 

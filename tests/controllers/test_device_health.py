@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dryrack.client.informer import Name
-from dryrack.controllers.pods.device_health import MESSAGE_BYTES_MAX, device_health
+from dryrack.controllers.pods.drivers import MESSAGE_BYTES_MAX, device_health
 from dryrack.hardware import NO_FAULTS, device_annotation, faults_of
 
 Raw = dict[str, Any]

@@ -16,7 +16,7 @@ from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.controllers.claims import creation, group_creation, release
+from dryrack.controllers.claims import creation, release
 from dryrack.controllers.objects import owners_of, status_of, uid_of
 from dryrack.controllers.writes import Report, Update
 
@@ -47,7 +47,7 @@ def group_of(world: World) -> Raw:
 
 def for_group(world: World) -> Any:
     templates = {name_of(each): each for each in world.all(TEMPLATES)}
-    return group_creation.plan(group_of(world), world.all(CLAIMS), templates)
+    return creation.plan_group(group_of(world), world.all(CLAIMS), templates)
 
 
 def for_pod(world: World, name: str) -> Any:

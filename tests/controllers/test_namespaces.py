@@ -12,7 +12,7 @@ from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, PODS
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
-from dryrack.controllers.namespaces.deletion import LOOK_SECONDS_MAX, NamespaceController, plan
+from dryrack.controllers.namespaces import LOOK_SECONDS_MAX, NamespaceController, plan
 from dryrack.controllers.writes import DeleteAll, EngineContext, Update
 
 Raw = dict[str, Any]

@@ -11,10 +11,10 @@ from tests.controllers.worlds import World
 
 from dryrack.client.endpoints import DEPLOYMENTS, PODS, REPLICA_SETS
 from dryrack.client.informer import Name
+from dryrack.controllers import replicasets
 from dryrack.controllers.deployments import rollout
 from dryrack.controllers.deployments.scaling import Limits, limits_of
 from dryrack.controllers.objects import is_controlled_by, is_ready, status_of, uid_of
-from dryrack.controllers.replicasets import replication
 from dryrack.controllers.workloads import is_active, template_hash
 
 Raw = dict[str, Any]
@@ -53,7 +53,7 @@ class Play:
     def replicate(self, up_to: int | None = None) -> int:
         count = 0
         for each in self.world.all(REPLICA_SETS):
-            plan = replication.plan(each, self.world.all(PODS), self.world.now)
+            plan = replicasets.plan(each, self.world.all(PODS), self.world.now)
             self.world.carry_out(plan.writes, up_to=up_to)
             count += len(plan.writes)
         return count

@@ -25,8 +25,7 @@ from dryrack.client.endpoints import (
 from dryrack.client.informer import Name
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.controllers.claims import taint_rules
-from dryrack.controllers.claims.taint_rules import CONDITION, Counts, Rule
+from dryrack.controllers.claims.device_taints import CONDITION, Counts, Rule, plan_status
 from dryrack.controllers.objects import condition_of
 from dryrack.controllers.writes import NOTHING, Apply
 
@@ -72,7 +71,7 @@ def rule(effect: str, **selector: str) -> Raw:
 
 
 def told(raw: Raw, counts: Counts) -> tuple[str, str, str]:
-    (write,) = taint_rules.plan(Rule.of(raw), lambda: counts, NOW).writes
+    (write,) = plan_status(Rule.of(raw), lambda: counts, NOW).writes
     assert isinstance(write, Apply)
     (condition,) = write.object["status"]["conditions"]
     assert condition["lastTransitionTime"] == "2027-01-15T08:00:00Z"
@@ -144,11 +143,11 @@ def test_a_rule_is_told_every_ten_seconds_at_most() -> None:
         "lastTransitionTime": AGO,
     }
     seen = raw | {"status": {"conditions": [condition]}}
-    early = taint_rules.plan(Rule.of(seen), lambda: Counts(pending=1, namespaces=1), NOW)
-    late = taint_rules.plan(Rule.of(seen), lambda: Counts(pending=1, namespaces=1), NOW + 6)
-    same = taint_rules.plan(Rule.of(seen), Counts, NOW + 6)
+    early = plan_status(Rule.of(seen), lambda: Counts(pending=1, namespaces=1), NOW)
+    late = plan_status(Rule.of(seen), lambda: Counts(pending=1, namespaces=1), NOW + 6)
+    same = plan_status(Rule.of(seen), Counts, NOW + 6)
     renewed = seen | {"metadata": raw["metadata"] | {"generation": 2}}
-    changed = taint_rules.plan(Rule.of(renewed), Counts, NOW)
+    changed = plan_status(Rule.of(renewed), Counts, NOW)
 
     assert (early.writes, early.again_seconds) == ((), 5.0)
     assert len(late.writes) == 1

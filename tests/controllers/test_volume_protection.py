@@ -22,7 +22,7 @@ from dryrack.cluster.assembly import EngineOptions
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.initial_objects import virtual_node
-from dryrack.controllers.volumes.protection import uses
+from dryrack.controllers.protection import uses
 
 if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint

@@ -12,8 +12,8 @@ from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster import attached, scheduling
 from dryrack.cluster.ports import SystemChance
 from dryrack.controllers import slices
-from dryrack.controllers.slices.dra_config_status import CONDITIONS
 from dryrack.controllers.slices.events import EVENTS
+from dryrack.controllers.slices.sources import CONDITIONS
 from dryrack.controllers.writes import EngineContext
 from dryrack.kubeletplugin.plugin_metrics import PluginMetrics, fatal_errors
 from dryrack.scheduler import SchedulerSettings

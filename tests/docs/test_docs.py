@@ -13,7 +13,7 @@ from tests.docs.glossary import MEANINGS, REMEDIES
 from tests.docs.reference import PAGES
 
 from dryrack.allocation.model.reasons import Code
-from dryrack.controllers.pods.script import Script
+from dryrack.controllers.pods.lifecycle import Script
 from dryrack.dashboard.pages import ROUTES
 from dryrack.hardware.catalogue.entries import API_VERSION
 

@@ -18,7 +18,7 @@ from dryrack.cli.publish import config_hint
 from dryrack.cli.views.slice_table import SLICE_COLUMNS, slice_rows
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NODES
 from dryrack.controllers import Create, Delete
-from dryrack.controllers.slices import SHARED, World, reader_of, surveyed
+from dryrack.controllers.slices import SHARED, DryRunInput, compute_dry_run, reader_of
 from dryrack.hardware import Source, SourceKind
 from dryrack.hardware.config_formats import read_config_map
 from dryrack.kinds.catalog import Typed, typed
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.controllers import Write
-    from dryrack.controllers.slices import Change, PublisherSettings, Survey
+    from dryrack.controllers.slices import DryRun, PublisherSettings, SliceChanges
     from dryrack.hardware.config_formats import Reading
     from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.raw import Raw
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _SYSTEM = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
 
 
-def world_of(names: Sequence[str], options: PublisherSettings) -> World:
+def world_of(names: Sequence[str], options: PublisherSettings) -> DryRunInput:
     """Return the objects of the files; print a note for each object that publishing ignores."""
     contents = {source.name: source.content for source in read_sources(names)}
     documents: list[Document] = []
@@ -55,7 +55,7 @@ def world_of(names: Sequence[str], options: PublisherSettings) -> World:
 
 def _world(
     documents: Iterable[Document], contents: Mapping[str, bytes], options: PublisherSettings
-) -> World:
+) -> DryRunInput:
     found: dict[str, list[Raw]] = {kind: [] for kind in _KINDS}
     readings: dict[Source, Reading] = {}
     for document in documents:
@@ -66,7 +66,7 @@ def _world(
         else:
             found[document.kind].append(_identified(document.raw))
             readings.update(_read(document, contents[document.file], options))
-    return World(
+    return DryRunInput(
         nodes=found[NODES.kind],
         config_maps=found[CONFIG_MAPS.kind],
         overlays=found[NODE_OVERLAYS.kind],
@@ -122,9 +122,9 @@ def _identified(obj: Raw) -> Raw:
     return obj | {"metadata": {"uid": "", **obj["metadata"]}}
 
 
-def show(world: World, options: PublisherSettings, form: Format) -> bool:
+def show(world: DryRunInput, options: PublisherSettings, form: Format) -> bool:
     """Print what would be published; return whether every document could be read."""
-    found = surveyed(world, options, now=time.time())
+    found = compute_dry_run(world, options, now=time.time())
     slices = [_plain(each) for change in found.changes for each in change.slices]
     if form is Format.TABLE:
         print_table(SLICE_COLUMNS, slice_rows(slices))
@@ -155,7 +155,7 @@ def _plain(slice_: Raw) -> Raw:
     return {**kind, "metadata": metadata, "spec": slice_["spec"]}
 
 
-def _talk(found: Survey) -> None:
+def _talk(found: DryRun) -> None:
     for warning in found.warnings:
         say(shown(f"warning: {warning}"))
     told = [str(warning) for warning in found.warnings]
@@ -167,7 +167,7 @@ def _talk(found: Survey) -> None:
     say(f"{_where(found.changes)}: {_told(found.changes)}")
 
 
-def _where(changes: Iterable[Change]) -> str:
+def _where(changes: Iterable[SliceChanges]) -> str:
     slices: Counter[str] = Counter({change.node: len(change.slices) for change in changes})
     shared = slices.pop(SHARED, 0)
     nodes = sum(bool(count) for count in slices.values())
@@ -175,7 +175,7 @@ def _where(changes: Iterable[Change]) -> str:
     return f"{told}, {many(shared, 'slice')} for the whole cluster" if shared else told
 
 
-def _told(changes: Iterable[Change]) -> str:
+def _told(changes: Iterable[SliceChanges]) -> str:
     counts = Counter(_verb(write) for change in changes for write in change.writes)
     parts = (f"{counts[verb]} to {verb}" for verb in ("create", "change", "delete") if counts[verb])
     return ", ".join(parts) or "nothing to write"

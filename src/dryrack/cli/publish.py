@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dryrack.cli.options import PublishOptions
     from dryrack.client.informer import Name
     from dryrack.cluster.publish_once import Outcome
-    from dryrack.controllers.slices import PublisherSettings, World
+    from dryrack.controllers.slices import DryRunInput, PublisherSettings
     from dryrack.kinds.core import NodeSelector
 
 AGENT = "dryrack-publisher"
@@ -161,7 +161,7 @@ def config_hint(settings: PublisherSettings) -> str:
     )
 
 
-async def _read_world(options: PublishOptions, settings: PublisherSettings) -> World:
+async def _read_world(options: PublishOptions, settings: PublisherSettings) -> DryRunInput:
     """Return the nodes and the device configuration of the cluster."""
     from dryrack.client.client import Client
     from dryrack.client.https import connected

@@ -65,9 +65,9 @@ async def publish_once(
         failing = await _settled(publisher, clock)
         for task in tasks:
             task.cancel()
-    count = sum(publisher.ledger.slices_of(kind) for kind in SourceKind)
+    count = sum(publisher.counts.slices_of(kind) for kind in SourceKind)
     sources = len(publisher.sources.verdicts)
-    return Outcome(publisher.ledger.nodes, count, failing, _unread(publisher), sources)
+    return Outcome(publisher.counts.nodes, count, failing, _unread(publisher), sources)
 
 
 async def _settled(publisher: Publisher, clock: Timekeeper) -> dict[str, str]:

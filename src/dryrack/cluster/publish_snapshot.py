@@ -8,7 +8,7 @@ from dryrack.client.client import Selection
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS, NODES, SLICES
 from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.cluster.attached import AttachError, Need, remedy
-from dryrack.controllers.slices import World
+from dryrack.controllers.slices import DryRunInput
 from dryrack.hardware import MANAGED_BY, MANAGER
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ def publisher_needs(options: PublisherSettings) -> tuple[Need, ...]:
     return Need(NODES), Need(SLICES), Need(CONFIG_MAPS, config_map)
 
 
-async def read_world(client: Client, options: PublisherSettings) -> World:
+async def read_world(client: Client, options: PublisherSettings) -> DryRunInput:
     """Everything as it is now; raises with a remedy if that cannot be seen."""
     nodes, slices, config_map = publisher_needs(options)
     ours = Need(slices.endpoint, Selection(labels=f"{MANAGED_BY}={MANAGER}"))
-    return World(
+    return DryRunInput(
         nodes=await _listed(client, nodes),
         slices=await _listed(client, ours),
         config_maps=await _listed(client, config_map),

@@ -17,33 +17,29 @@ from dryrack.client.client import Client
 from dryrack.client.informer import Informers
 from dryrack.client.supervision import Supervisor
 from dryrack.client.timekeeping import Timekeeper
-from dryrack.controllers.budgets.disruption import DisruptionController
-from dryrack.controllers.claims.creation import ClaimCreation
+from dryrack.controllers.budgets import DisruptionController
+from dryrack.controllers.claims.creation import ClaimCreation, GroupClaimCreation
 from dryrack.controllers.claims.eviction import DeviceTaintEviction
-from dryrack.controllers.claims.group_creation import GroupClaimCreation
 from dryrack.controllers.claims.release import ClaimRelease
-from dryrack.controllers.cronjobs.scheduling import CronJobController
-from dryrack.controllers.daemonsets.coverage import DaemonSetController
-from dryrack.controllers.dependents.collection import Collection
+from dryrack.controllers.cronjobs import CronJobController
+from dryrack.controllers.daemonsets import DaemonSetController
 from dryrack.controllers.deployments.rollout import DeploymentController
+from dryrack.controllers.garbage_collector import Collection
 from dryrack.controllers.jobs.completion import JobController
-from dryrack.controllers.namespaces.deletion import NamespaceController
+from dryrack.controllers.namespaces import NamespaceController
 from dryrack.controllers.nodes.eviction import TaintEviction
 from dryrack.controllers.nodes.heartbeat import Heartbeat
 from dryrack.controllers.nodes.readiness import NodeLifecycleController
-from dryrack.controllers.podgroups.protection import GroupProtection
 from dryrack.controllers.pods.collection import PodCollection
 from dryrack.controllers.pods.drivers import Drivers
 from dryrack.controllers.pods.running import VirtualKubelet
-from dryrack.controllers.quotas.accounting import QuotaController
+from dryrack.controllers.protection import ClaimProtection, GroupProtection, VolumeProtection
+from dryrack.controllers.quotas import QuotaController
 from dryrack.controllers.reconciler import Controller
-from dryrack.controllers.replicasets.replication import ReplicaSetController
-from dryrack.controllers.serviceaccounts.defaults import ServiceAccountController
-from dryrack.controllers.statefulsets.ordering import StatefulSetController
-from dryrack.controllers.volumes.binding import ClaimBinding
-from dryrack.controllers.volumes.ephemeral import EphemeralClaims
-from dryrack.controllers.volumes.protection import ClaimProtection, VolumeProtection
-from dryrack.controllers.volumes.release import VolumeRelease
+from dryrack.controllers.replicasets import ReplicaSetController
+from dryrack.controllers.serviceaccounts import ServiceAccountController
+from dryrack.controllers.statefulsets import StatefulSetController
+from dryrack.controllers.volumes import ClaimBinding, EphemeralClaims, VolumeRelease
 from dryrack.controllers.writes import EngineContext
 
 if TYPE_CHECKING:
@@ -77,7 +73,7 @@ def compute_domains() -> Engine:
     """Return the engine for NVIDIA's ComputeDomains, for clusters that have nodes with channels."""
 
     def build(context: EngineContext) -> Controller:
-        from dryrack.controllers.computedomains.domains import ComputeDomainController
+        from dryrack.controllers.computedomains import ComputeDomainController
 
         return ComputeDomainController(context)
 

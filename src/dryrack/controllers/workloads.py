@@ -20,6 +20,7 @@ from dryrack.controllers.objects import (
     is_controlled_by,
     is_deleted,
     is_ready,
+    is_same_but_status,
     is_terminal,
     labels_of,
     owners_of,
@@ -27,7 +28,18 @@ from dryrack.controllers.objects import (
     status_of,
     uid_of,
 )
-from dryrack.controllers.writes import Create, Delete, Patch, Report, Update, Write
+from dryrack.controllers.reconciler import Reconciler
+from dryrack.controllers.writes import (
+    NOTHING,
+    Create,
+    Delete,
+    EngineContext,
+    Patch,
+    Plan,
+    Report,
+    Update,
+    Write,
+)
 from dryrack.kinds.decode import decode
 from dryrack.kinds.expansion.workloads import pod_of
 from dryrack.kinds.meta import LabelSelector
@@ -37,22 +49,18 @@ from dryrack.kinds.selectors import matches_labels
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
+
 # Some 5 µs are spent on each member in a look: below the first number that is nothing, and above
 # it looks take a hundredth of the time.
 FAMILY_SMALL = 50
+
 FAMILY_LOOKS_PER_SECOND = 2000.0
+
 PACE_SECONDS_MAX = 1.0
+
 
 # Characters of which no bad word can be made: neither vowels nor what looks like them.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-
-
-def template_hash(template: Raw, collisions: int = 0) -> str:
-    """A short name for a pod template: equal templates have equal ones."""
-    number = zlib.crc32(_canonical(template))
-    if collisions:
-        number = zlib.crc32(str(collisions).encode(), number)
-    return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,14 @@ class Family:
 
     members: tuple[Raw, ...]
     writes: tuple[Write, ...] = ()
+
+
+def template_hash(template: Raw, collisions: int = 0) -> str:
+    """A short name for a pod template: equal templates have equal ones."""
+    number = zlib.crc32(_canonical(template))
+    if collisions:
+        number = zlib.crc32(str(collisions).encode(), number)
+    return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(number))
 
 
 def family_of(
@@ -235,3 +251,42 @@ def waits_for_availability(
         return None
     waits = (available_in(pod, min_ready_seconds, now) for pod in pods if is_ready(pod))
     return min((each for each in waits if each > 0), default=None)
+
+
+class OwnerReconciler(Reconciler[Name]):
+    """Decides the owners of a kind; a subclass has `plan_owner`."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        name: str,
+        endpoint: Endpoint,
+        *,
+        owned: Endpoint = PODS,
+        ignores_status: bool = False,
+    ) -> None:
+        """With `ignores_status`, a change of an owner's status alone does not queue the owner."""
+        super().__init__(context, name)
+        self._endpoint = endpoint
+        self._ignores_status = ignores_status
+        self.owners = self.watch(endpoint, self._on_owner)
+        self.members = self.watch(owned)
+        self.candidates = Candidates(self.members)
+        self.members.listen(self._on_member)
+
+    def plan_owner(self, owner: Raw) -> Plan:
+        """Return what to write about an owner and the objects that it controls."""
+        raise NotImplementedError
+
+    async def decide(self, name: Name) -> Plan:
+        owner = self.owners.objects.get(name)
+        return NOTHING if owner is None else self.plan_owner(owner)
+
+    def _on_owner(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None and not (self._ignores_status and is_same_but_status(old, new)):
+            self.queue.add(name_of(new))
+
+    def _on_member(self, old: Raw | None, new: Raw | None) -> None:
+        for each in (old, new):
+            if each is not None and (key := owner_key(each, self._endpoint)):
+                self.queue.add_after(key, self.candidates.pace_of(each))

@@ -23,8 +23,8 @@ from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
 from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.slices.current_inventory import CurrentInventory
-from dryrack.controllers.slices.ledger import Ledger
-from dryrack.controllers.slices.publisher import watch_ledger, watch_sources
+from dryrack.controllers.slices.published_counts import PublishedCounts
+from dryrack.controllers.slices.publisher import watch_counts, watch_sources
 from dryrack.controllers.slices.sources import Sources
 from dryrack.controllers.writes import EngineContext
 
@@ -89,7 +89,7 @@ class Stage:
     at: Site
     options: PublisherSettings
     current: CurrentInventory
-    ledger: Ledger
+    counts: PublishedCounts
     metrics: Registry
     sources: Sources
     running: asyncio.Task[None]
@@ -163,11 +163,11 @@ async def begin(at: Site, options: PublisherSettings | None = None) -> Stage:
     informers = Informers(at.client, clock=at.clock, chance=at.chance)
     metrics = Registry()
     current = CurrentInventory()
-    ledger = Ledger()
+    counts = PublishedCounts()
     context = EngineContext(at.client, informers, at.clock, at.chance, metrics=metrics)
-    sources = Sources(context, chosen, current=current, ledger=ledger)
+    sources = Sources(context, chosen, current=current, counts=counts)
     watch_sources(metrics, sources.verdicts)
-    watch_ledger(metrics, ledger)
+    watch_counts(metrics, counts)
 
     async def run() -> None:
         async with asyncio.TaskGroup() as group:
@@ -176,7 +176,7 @@ async def begin(at: Site, options: PublisherSettings | None = None) -> Stage:
 
     running = asyncio.create_task(run(), name="publisher")
     await settle()
-    return Stage(at, chosen, current, ledger, metrics, sources, running)
+    return Stage(at, chosen, current, counts, metrics, sources, running)
 
 
 async def prepared(at: Site) -> Site:

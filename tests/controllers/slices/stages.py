@@ -15,7 +15,7 @@ from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import settle
 from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.slices.current_inventory import CurrentInventory
-from dryrack.controllers.slices.ledger import Ledger
+from dryrack.controllers.slices.published_counts import PublishedCounts
 from dryrack.controllers.slices.publishing import Publishing
 from dryrack.controllers.writes import EngineContext
 from dryrack.hardware.inventory import Assignment, Batch, Inventory, Origin, SourceKind, ThisNode
@@ -64,7 +64,7 @@ class Stage:
     site: Site
     publishing: Publishing
     current: CurrentInventory
-    ledger: Ledger
+    counts: PublishedCounts
     client: Client = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,19 +123,19 @@ async def stage(
     informers = Informers(place.client, clock=place.clock, chance=place.chance)
     context = EngineContext(place.client, informers, place.clock, place.chance)
     current = CurrentInventory()
-    ledger = Ledger()
+    counts = PublishedCounts()
     publishing = Publishing(
         context,
         options or PublisherSettings(),
         current=current,
-        ledger=ledger,
+        counts=counts,
         asker=lambda label: None,
     )
     if mappings or wanted is not None:
         current.replace(wanted or inventory(*mappings))
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(informers.run()), group.create_task(publishing.run())]
-        made = Stage(place, publishing, current, ledger)
+        made = Stage(place, publishing, current, counts)
         await made.rest()
         yield made
         for task in tasks:

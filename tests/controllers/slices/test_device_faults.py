@@ -18,7 +18,7 @@ from dryrack.client.timekeeping import settle
 from dryrack.cluster.publish_once import publish_once
 from dryrack.cluster.publish_snapshot import read_world
 from dryrack.controllers.slices import PublisherSettings
-from dryrack.controllers.slices.survey import surveyed
+from dryrack.controllers.slices.dry_run import compute_dry_run
 from dryrack.hardware import device_annotation, limited, node_annotation
 
 
@@ -88,7 +88,7 @@ def test_a_survey_and_a_publisher_that_ends_go_by_faults_as_well() -> None:
 
     async def writes(at: Karpenter) -> int:
         world = await read_world(at.client, PublisherSettings())
-        changes = surveyed(world, PublisherSettings(), now=at.clock.now()).changes
+        changes = compute_dry_run(world, PublisherSettings(), now=at.clock.now()).changes
         return sum(len(each.writes) for each in changes)
 
     async def scene(at: Karpenter) -> None:

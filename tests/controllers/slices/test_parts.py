@@ -16,7 +16,7 @@ from dryrack.client.timekeeping import settle
 from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.desired import SharedMatches
 from dryrack.controllers.slices.events import WAITING_MAX, EventQueue
-from dryrack.controllers.slices.verification import missed
+from dryrack.controllers.slices.publishing import missed
 from dryrack.controllers.writes import EngineContext, Report
 from dryrack.hardware.inventory import Inventory, Source, SourceKind
 

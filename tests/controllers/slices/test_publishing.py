@@ -13,7 +13,7 @@ from tests.controllers.slices.weather import FAIR, Storm
 
 from dryrack.client.endpoints import NODES, SLICES
 from dryrack.controllers.slices import PublisherSettings
-from dryrack.controllers.slices.ledger import Published
+from dryrack.controllers.slices.published_counts import Published
 from dryrack.hardware.inventory import (
     EveryNode,
     Inventory,
@@ -205,7 +205,7 @@ def test_the_slices_of_a_node_go_with_it() -> None:
         await at.rest()
 
         assert [each["spec"]["nodeName"] for each in await at.slices()] == ["node-b"]
-        assert at.ledger.nodes == 1
+        assert at.counts.nodes == 1
 
     play(scene)
 
@@ -473,12 +473,12 @@ def test_the_ledger_tells_what_each_source_has_caused() -> None:
         await at.node("node-a", gpu="yes", san="yes")
         await at.node("node-b", gpu="yes")
         await at.rest()
-        assert at.ledger.of(source) == Published(slices=3, nodes=2)
-        assert at.ledger.is_settled
+        assert at.counts.of(source) == Published(slices=3, nodes=2)
+        assert at.counts.is_settled
 
         await at.client.delete(NODES, "node-a")
         await at.rest()
-        assert at.ledger.of(source) == Published(slices=1, nodes=1)
+        assert at.counts.of(source) == Published(slices=1, nodes=1)
 
     play(scene, GPUS, SAN)
 

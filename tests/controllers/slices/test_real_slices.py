@@ -30,7 +30,7 @@ from dryrack.client.timekeeping import sleep
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.slices.current_inventory import CurrentInventory
-from dryrack.controllers.slices.ledger import Ledger
+from dryrack.controllers.slices.published_counts import PublishedCounts
 from dryrack.controllers.slices.publishing import Publishing
 from dryrack.controllers.writes import EngineContext
 
@@ -62,7 +62,7 @@ async def publishing(transport: Transport) -> AsyncIterator[Publishing]:
         context,
         PublisherSettings(resync_seconds=0.2),
         current=current,
-        ledger=Ledger(),
+        counts=PublishedCounts(),
         asker=lambda label: None,
     )
     current.replace(EVERYTHING)

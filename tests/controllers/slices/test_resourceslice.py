@@ -20,7 +20,7 @@ from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.engines import Family
 from dryrack.controllers import engines, slices
-from dryrack.controllers.slices.node_filter import is_kwok_node
+from dryrack.controllers.slices.desired import is_kwok_node
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection

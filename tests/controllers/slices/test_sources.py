@@ -34,7 +34,7 @@ from dryrack.client.timekeeping import settle
 from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.slices import current_inventory as readers_module
 from dryrack.controllers.slices.current_inventory import CurrentInventory
-from dryrack.controllers.slices.ledger import Ledger
+from dryrack.controllers.slices.published_counts import PublishedCounts
 from dryrack.controllers.slices.sources import Sources
 from dryrack.controllers.writes import EngineContext
 from dryrack.hardware.inventory import Assignment, Origin, Source, SourceKind
@@ -578,7 +578,7 @@ async def test_whoever_waits_for_its_turn_knows_all_already() -> None:
     informers = Informers(at.client, clock=at.clock, chance=at.chance)
     context = EngineContext(at.client, informers, at.clock, at.chance)
     current = CurrentInventory()
-    sources = Sources(context, PublisherSettings(), current=current, ledger=Ledger())
+    sources = Sources(context, PublisherSettings(), current=current, counts=PublishedCounts())
     kinds = {"configmaps", "nodeoverlays.karpenter.sh", "draconfigs.test.karpenter.sh"}
     assert set(informers.unsynced()) == set(sources.lacking()) == kinds
     caching = asyncio.create_task(informers.run(), name="informers")

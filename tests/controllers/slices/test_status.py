@@ -20,9 +20,9 @@ from tests.controllers.slices.reading import (
 )
 
 from dryrack.client.endpoints import DEFINITIONS
-from dryrack.controllers.slices.dra_config_status import CONDITIONS, Condition
 from dryrack.controllers.slices.events import EVENTS, Reason
-from dryrack.controllers.slices.ledger import Ledger, Published, Row
+from dryrack.controllers.slices.published_counts import Published, PublishedCounts, Row
+from dryrack.controllers.slices.sources import CONDITIONS, Condition
 from dryrack.hardware.inventory import Source, SourceKind
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def test_a_valid_config_is_ready_when_all_is_published() -> None:
     async def scene(stage: Stage) -> None:
         await stage.define()
         is_done = False
-        stage.ledger.settles_when(lambda: is_done)
+        stage.counts.settles_when(lambda: is_done)
         await stage.create(DRA_CONFIGS, dra_config("a"))
         await stage.at.clock.advance(5)
         valid = await stage.condition("a", "ValidationSucceeded")
@@ -64,7 +64,7 @@ def test_a_valid_config_is_ready_when_all_is_published() -> None:
         ready = await stage.condition("a", "Ready")
         assert (ready["status"], ready["reason"]) == ("True", "Published")
         is_done = False
-        stage.ledger.enter("node-a", Row({A: 1}))
+        stage.counts.enter("node-a", Row({A: 1}))
         await stage.at.clock.advance(5)
         assert (await stage.condition("a", "Ready"))["status"] == "True"
 
@@ -78,13 +78,13 @@ def test_counts_are_those_of_the_ledger() -> None:
         await stage.define()
         await stage.create(DRA_CONFIGS, dra_config("a"))
         await stage.create(DRA_CONFIGS, dra_config("b", "gpu-1"))
-        stage.ledger.enter("node-a", Row({A: 2, B: 1}))
-        stage.ledger.enter("node-b", Row({A: 1}))
-        stage.ledger.enter("", Row({B: 3}, is_node=False))
+        stage.counts.enter("node-a", Row({A: 2, B: 1}))
+        stage.counts.enter("node-b", Row({A: 1}))
+        stage.counts.enter("", Row({B: 3}, is_node=False))
         await stage.at.clock.advance(2)
         assert counts(await stage.status("a")) == (3, 2)
         assert counts(await stage.status("b")) == (4, 1)
-        stage.ledger.enter("node-a", Row({}))
+        stage.counts.enter("node-a", Row({}))
         await stage.at.clock.advance(2)
         assert counts(await stage.status("a")) == (1, 1)
         assert counts(await stage.status("b")) == (3, 0)
@@ -148,7 +148,7 @@ def test_a_fleet_that_comes_up_is_counted_once_a_second() -> None:
         await stage.at.clock.advance(2)
         before = len(writes(stage))
         for number in range(300):
-            stage.ledger.enter(f"node-{number}", Row({A: 1}))
+            stage.counts.enter(f"node-{number}", Row({A: 1}))
             await stage.at.clock.advance(0.01)
         await stage.at.clock.advance(2)
         assert counts(await stage.status("a")) == (300, 300)
@@ -191,7 +191,7 @@ def test_what_others_say_in_the_status_stays() -> None:
         other = found["status"]["conditions"][0] | {"type": "Other"}
         status = found["status"] | {"conditions": [other, *found["status"]["conditions"]]}
         await stage.at.client.update(DRA_CONFIGS, found | {"status": status}, subresource="status")
-        stage.ledger.enter("node-a", Row({A: 1}))
+        stage.counts.enter("node-a", Row({A: 1}))
         await stage.at.clock.advance(2)
         kinds = [each["type"] for each in (await stage.status("a"))["conditions"]]
         assert kinds == ["Other", "ValidationSucceeded", "Ready"]
@@ -201,19 +201,19 @@ def test_what_others_say_in_the_status_stays() -> None:
 
 
 def test_devices_that_were_left_out_are_told() -> None:
-    """A note of the ledger is an event, once for each version, and is in the condition."""
+    """A note of the counts is an event, once for each version, and is in the condition."""
 
     async def scene(stage: Stage) -> None:
         await stage.define()
         await stage.create(DRA_CONFIGS, dra_config("a"))
         note = frozenset({(A, "device gpu-0 is there already")})
         for node in ("node-a", "node-b"):
-            stage.ledger.enter(node, Row({A: 1}, note))
+            stage.counts.enter(node, Row({A: 1}, note))
             await stage.at.clock.advance(2)
         assert messages(await stage.events("DevicesLeftOut")) == ["device gpu-0 is there already"]
         assert (await stage.condition("a", "Ready"))["message"] == "device gpu-0 is there already"
         for node in ("node-a", "node-b"):
-            stage.ledger.enter(node, Row({A: 1}))
+            stage.counts.enter(node, Row({A: 1}))
         await stage.at.clock.advance(2)
         assert (await stage.condition("a", "Ready"))["message"] == ""
 
@@ -228,7 +228,7 @@ def test_a_fleet_with_one_mistake_is_not_told_for_each_node() -> None:
         await stage.create(DRA_CONFIGS, dra_config("a"))
         for number in range(40):
             note = frozenset({(A, f"pool node-{number} is taken")})
-            stage.ledger.enter(f"node-{number}", Row({A: 1}, note))
+            stage.counts.enter(f"node-{number}", Row({A: 1}, note))
             await stage.at.clock.advance(0.5)
         found = messages(await stage.events("DevicesLeftOut"))
         assert len(found) == 6
@@ -269,30 +269,30 @@ ROWS = st.builds(
 @given(st.lists(st.tuples(st.sampled_from("pqr"), ROWS), max_size=20))
 def test_the_ledger_sums_up_what_rows_say(entries: list[tuple[str, Row]]) -> None:
     """After any entries the sums are those of the last row of each key."""
-    ledger = Ledger()
+    counts = PublishedCounts()
     last = dict[str, Row]()
     heard: set[Source] = set()
-    ledger.listen(heard.add)
+    counts.listen(heard.add)
     for key, row in entries:
-        was = {source: (ledger.of(source), ledger.notes_on(source)) for source in (A, B)}
+        was = {source: (counts.of(source), counts.notes_on(source)) for source in (A, B)}
         heard.clear()
-        ledger.enter(key, row)
+        counts.enter(key, row)
         last[key] = row
         assert all(
             source in heard
             for source in (A, B)
-            if was[source] != (ledger.of(source), ledger.notes_on(source))
+            if was[source] != (counts.of(source), counts.notes_on(source))
         )
 
     for source in (A, B):
         slices = sum(row.slices.get(source, 0) for row in last.values())
         nodes = sum(row.is_node and source in row.slices for row in last.values())
-        assert ledger.of(source) == Published(slices, nodes)
+        assert counts.of(source) == Published(slices, nodes)
         notes = {text for row in last.values() for about, text in row.notes if about == source}
-        assert ledger.notes_on(source) == tuple(sorted(notes))
-    assert ledger.nodes == sum(row.is_node and bool(row.slices) for row in last.values())
+        assert counts.notes_on(source) == tuple(sorted(notes))
+    assert counts.nodes == sum(row.is_node and bool(row.slices) for row in last.values())
     total = sum(sum(row.slices.values()) for row in last.values())
-    assert ledger.slices_of(SourceKind.CONFIG) == total
+    assert counts.slices_of(SourceKind.CONFIG) == total
 
 
 def test_every_word_has_a_meaning() -> None:

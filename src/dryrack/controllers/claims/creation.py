@@ -14,6 +14,7 @@ from dryrack.client.endpoints import CLAIMS, POD_GROUPS, PODS, TEMPLATES, Endpoi
 from dryrack.client.informer import Informer, Name, name_of
 from dryrack.controllers.claims.references import (
     Reference,
+    claims_of,
     claims_of_pod,
     group_owner,
     is_done,
@@ -45,6 +46,7 @@ from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 MANAGER = "ResourceClaimController"
+
 CONSUMERS_MAX = 256
 
 
@@ -219,3 +221,54 @@ def _group_keys(pod: Raw) -> Sequence[str]:
 def _template_keys(pod: Raw) -> Sequence[str]:
     namespace = pod["metadata"]["namespace"]
     return [f"{namespace}/{each.template}" for each in claims_of_pod(pod) if each.template]
+
+
+def plan_group(group: Raw, owned: Sequence[Raw], templates: Mapping[Name, Raw]) -> Plan:
+    """What the claims of a group need now; `owned` are those that it controls."""
+    if is_deleted(group):
+        return NOTHING
+    entries = [each for each in claims_of(group) if each.template and each.claim != ""]
+    found = {made_for_entry(each): each for each in owned if is_made_for(each, group)}
+    missing = [each for each in entries if each.name not in found]
+    if missing:
+        return Plan(tuple(make(group, each, templates, POD_GROUPS) for each in missing))
+    return Plan(tuple(tell(group, entries, found, POD_GROUPS)))
+
+
+class GroupClaimCreation(Reconciler[Name]):
+    """Watches groups, templates and claims, where groups are served."""
+
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "resource-claim-controller")
+        self._groups: Informer | None = None
+        self._claims = self.watch(CLAIMS, self._on_claim)
+        self._by_owner = self._claims.index("controller", controller_uids)
+        self._templates = self.watch(TEMPLATES, self._on_template)
+
+    async def run(self) -> None:
+        self._groups = await self.watch_if_served(POD_GROUPS, self._on_group)
+        await super().run()
+
+    def _on_group(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None and any(claims_of(new)):
+            self.queue.add(name_of(new))
+
+    def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
+        claim = new or old or {}
+        group = group_owner(claim)
+        if group:
+            self.queue.add(Name(name_of(claim).namespace, group))
+
+    def _on_template(self, old: Raw | None, new: Raw | None) -> None:
+        if new is None or self._groups is None:
+            return
+        name = name_of(new)
+        for group in self._groups.all(name.namespace):
+            if any(each.template == name.name for each in claims_of(group)):
+                self.queue.add(name_of(group))
+
+    async def decide(self, name: Name) -> Plan:
+        group = self._groups.objects.get(name) if self._groups else None
+        if group is None:
+            return NOTHING
+        return plan_group(group, self._by_owner.get(uid_of(group)), self._templates.objects)

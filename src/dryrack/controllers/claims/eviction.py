@@ -12,21 +12,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dryrack.allocation import DeviceId
 from dryrack.client.endpoints import CLAIMS, PODS, SLICES, TAINT_RULES
 from dryrack.client.informer import Name, name_of
-from dryrack.controllers.claims import taint_rules
-from dryrack.controllers.claims.references import claims_of_pod, is_reserved_for
-from dryrack.controllers.claims.taint_rules import Counts, Rule, Rules
-from dryrack.controllers.claims.tainting import (
+from dryrack.controllers.claims.device_taints import (
     NO_EXECUTE,
+    PERIOD_SECONDS,
+    Counts,
     Driving,
     Eviction,
+    Rule,
+    Rules,
     TaintsOn,
     device_of,
     eviction_from,
+    pending,
+    plan_status,
     pool_of,
     published_devices,
     results_of,
     taints_of,
 )
+from dryrack.controllers.claims.references import claims_of_pod, is_reserved_for
 from dryrack.controllers.nodes.eviction import departure
 from dryrack.controllers.objects import is_deleted, is_terminal, spec_of, status_of
 from dryrack.controllers.reconciler import Reconciler
@@ -136,7 +140,7 @@ class DeviceTaintEviction(Reconciler[Name]):
         if made is not NOTHING and eviction is not None:
             self._due[name] = eviction.rules
             for rule in self._rules.named(eviction.rules):
-                self._rule_status.queue.add_after(rule, taint_rules.PERIOD_SECONDS)
+                self._rule_status.queue.add_after(rule, PERIOD_SECONDS)
         elif self._due.pop(name, None) is not None and not is_deleted(pod):
             return Plan((_told(pod, "Cancelling deletion"),))
         return made
@@ -166,13 +170,13 @@ class DeviceTaintEviction(Reconciler[Name]):
         rule = self._rules.known.get(name)
         if rule is None:
             return NOTHING
-        return taint_rules.plan(rule, lambda: self._counts(rule), self._clock.now())
+        return plan_status(rule, lambda: self._counts(rule), self._clock.now())
 
     def _counts(self, rule: Rule) -> Counts:
         evicted = self._rules.evicted.get(rule.raw["metadata"].get("uid", ""), 0)
         if rule.effect not in (NO_EXECUTE, "None"):
             return Counts(evicted=evicted)
-        pods = taint_rules.pending(rule, self._claims.all(), self._consumers)
+        pods = pending(rule, self._claims.all(), self._consumers)
         results = [result for claim in self._claims.all() for result in results_of(claim)]
         published = published_devices(self._slices.all()) if rule.effect == "None" else ()
         return Counts(

@@ -32,9 +32,9 @@ from dryrack.controllers.objects import (
     uid_of,
     with_metadata,
 )
-from dryrack.controllers.owners import OwnerReconciler
 from dryrack.controllers.workloads import (
     Candidates,
+    OwnerReconciler,
     family_of,
     owner_key,
     replicas_of,

@@ -40,11 +40,11 @@ from dryrack.controllers.objects import (
     uid_of,
     with_condition,
 )
-from dryrack.controllers.owners import OwnerReconciler
 from dryrack.controllers.reconciler import Reconciler
-from dryrack.controllers.replicasets.replication import least_wanted
+from dryrack.controllers.replicasets import least_wanted
 from dryrack.controllers.workloads import (
     Candidates,
+    OwnerReconciler,
     creation_of,
     family_of,
     is_active,

@@ -19,8 +19,7 @@ from dryrack.controllers.objects import (
     uid_of,
     with_condition,
 )
-from dryrack.controllers.pods.addresses import host_address
-from dryrack.controllers.pods.virtual import is_played, is_virtual
+from dryrack.controllers.pods.virtual import host_address, is_played, is_virtual
 from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import (
     NOTHING,

@@ -11,21 +11,63 @@ never runs again; nothing starts after a deletion or the deadline, however long 
 the pod; `Remove` is answered only after a deletion, when nothing runs any more.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import assert_never
 
-from dryrack.controllers.pods.script import Script
-
 # The kubelet's waits between restarts, and the time after which a container is forgiven.
 RESTART_SECONDS_MIN = 10.0
+
 RESTART_SECONDS_MAX = 300.0
+
 FORGIVEN_SECONDS = 600.0
+
 
 # What a process exits with that does not handle signals: 128 and the number of SIGTERM, SIGKILL.
 TERMINATED = 143
+
 KILLED = 137
+
+
+PREFIX = "dryrack.dev/"
+
+
+# Long enough to be seen running, short enough that nobody waits for a job.
+RUN_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """
+    The behavior of a pod on a virtual node, as its annotations describe it.
+
+    No program runs on a virtual node, so annotations of the pod state what a program would do:
+
+    | annotation                  | meaning                                                      |
+    |-----------------------------|--------------------------------------------------------------|
+    | `dryrack.dev/start-seconds` | from the pod's arrival on the node to its first container    |
+    | `dryrack.dev/init-seconds`  | run time of each init container                              |
+    | `dryrack.dev/ready-seconds` | from a container's start to its readiness                    |
+    | `dryrack.dev/run-seconds`   | run time; default: 5 for pods of Jobs and Helm hooks, no end |
+    | `dryrack.dev/exit-code`     | exit code                                                    |
+    | `dryrack.dev/failures`      | number of first runs of a container that exit with 1         |
+    | `dryrack.dev/stop-seconds`  | time that a container takes to stop when the pod is deleted  |
+    | `dryrack.dev/waiting`       | a reason (`ImagePullBackOff`) why no container ever starts   |
+
+    Values that are negative or not numbers are ignored. `run_seconds` is None for a container that
+    never ends.
+    """
+
+    start_seconds: float = 0.0
+    init_seconds: float = 0.0
+    ready_seconds: float = 0.0
+    run_seconds: float | None = None
+    exit_code: int = 0
+    failures: int = 0
+    stop_seconds: float = 0.0
+    waiting: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +225,9 @@ class Remove:
 Effect = WakeAt | Remove
 
 
+_Change = tuple[float, Run]
+
+
 def restarts(policy: str, code: int) -> bool:
     """Whether the policy starts a container again that exited with a code."""
     return policy == "Always" or (policy == "OnFailure" and code != 0)
@@ -223,9 +268,6 @@ def _let_pass(run: Run, now: float) -> tuple[Run, tuple[Effect, ...]]:
     if run.is_deleted and run.is_stopped:
         return run, (Remove(),)
     return run, (WakeAt(change[0]),) if change is not None else ()
-
-
-_Change = tuple[float, Run]
 
 
 def _next_change(run: Run) -> _Change | None:
@@ -375,3 +417,31 @@ def _waits_again(container: Container) -> Container:
         seconds = min(max(RESTART_SECONDS_MIN, container.waits_seconds * 2), RESTART_SECONDS_MAX)
     waiting = Waiting("CrashLoopBackOff" if seconds else "ContainerCreating")
     return replace(container, state=waiting, last=exited, waits_seconds=seconds)
+
+
+def script_of(annotations: Mapping[str, str], *, run_seconds: float | None) -> Script:
+    """What the annotations of a pod say; `run_seconds` is what holds if they do not."""
+    return Script(
+        start_seconds=_number(annotations, "start-seconds"),
+        init_seconds=_number(annotations, "init-seconds"),
+        ready_seconds=_number(annotations, "ready-seconds"),
+        run_seconds=_optional_number(annotations, "run-seconds", run_seconds),
+        exit_code=int(_number(annotations, "exit-code")) & 0xFF,
+        failures=int(_number(annotations, "failures")),
+        stop_seconds=_number(annotations, "stop-seconds"),
+        waiting=annotations.get(PREFIX + "waiting", ""),
+    )
+
+
+def _number(annotations: Mapping[str, str], name: str) -> float:
+    return _optional_number(annotations, name, None) or 0.0
+
+
+def _optional_number(
+    annotations: Mapping[str, str], name: str, usual: float | None
+) -> float | None:
+    try:
+        number = float(annotations[PREFIX + name])
+    except (KeyError, ValueError):
+        return usual
+    return number if math.isfinite(number) and number >= 0 else usual

@@ -21,6 +21,7 @@ from dryrack.controllers.objects import (
     with_condition,
 )
 from dryrack.controllers.pods.lifecycle import (
+    RUN_SECONDS,
     Container,
     Exited,
     Role,
@@ -28,8 +29,8 @@ from dryrack.controllers.pods.lifecycle import (
     Running,
     State,
     Waiting,
+    script_of,
 )
-from dryrack.controllers.pods.script import RUN_SECONDS, script_of
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 

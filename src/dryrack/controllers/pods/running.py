@@ -22,7 +22,6 @@ from dryrack.controllers.objects import (
     status_of,
     uid_of,
 )
-from dryrack.controllers.pods.addresses import host_address, pod_address
 from dryrack.controllers.pods.configuration import (
     CONFIG_MAP,
     SECRET,
@@ -32,10 +31,11 @@ from dryrack.controllers.pods.configuration import (
     referred,
     unmounted,
 )
-from dryrack.controllers.pods.device_health import device_health, has_devices
 from dryrack.controllers.pods.drivers import (
     PrepareCalls,
     Unprepared,
+    device_health,
+    has_devices,
     present_claims,
     unprepared,
 )
@@ -61,7 +61,7 @@ from dryrack.controllers.pods.rendering import (
     render,
     resume,
 )
-from dryrack.controllers.pods.virtual import is_played
+from dryrack.controllers.pods.virtual import host_address, is_played, pod_address
 from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import (
     NOTHING,

@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
     from dryrack.controllers.slices.current_inventory import reader_of
     from dryrack.controllers.slices.desired import SHARED
+    from dryrack.controllers.slices.dry_run import (
+        DryRun,
+        DryRunInput,
+        SliceChanges,
+        compute_dry_run,
+    )
     from dryrack.controllers.slices.publisher import Publisher
-    from dryrack.controllers.slices.survey import Change, Survey, World, surveyed
     from dryrack.controllers.writes import EngineContext
     from dryrack.hardware import Assignment
     from dryrack.kinds.core import NodeSelector
@@ -30,20 +35,20 @@ else:
             "current_inventory": "reader_of",
             "desired": "SHARED",
             "publisher": "Publisher",
-            "survey": "Change Survey World surveyed",
+            "dry_run": "DryRun DryRunInput SliceChanges compute_dry_run",
         },
     )
 
 __all__ = [
     "SHARED",
-    "Change",
+    "DryRun",
+    "DryRunInput",
     "Publisher",
     "PublisherSettings",
-    "Survey",
-    "World",
+    "SliceChanges",
+    "compute_dry_run",
     "engine",
     "reader_of",
-    "surveyed",
 ]
 
 

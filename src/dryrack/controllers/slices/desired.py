@@ -7,15 +7,16 @@ left as it is, and so is a node on which it would have been asked before those t
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.client.endpoints import SLICES
 from dryrack.client.informer import name_of
-from dryrack.controllers.objects import labels_of, uid_of
-from dryrack.controllers.slices.ledger import Row
-from dryrack.controllers.slices.node_filter import typed
+from dryrack.controllers.objects import annotations_of, fault_annotations, labels_of, uid_of
+from dryrack.controllers.pods.virtual import KWOK_NODE, is_virtual
+from dryrack.controllers.slices.published_counts import Row
 from dryrack.controllers.writes import Create, Delete, Plan, Update, Write
 from dryrack.hardware import (
     MANAGED_BY,
@@ -39,14 +40,20 @@ from dryrack.hardware.pool_plan import (
     pool_of,
     with_known_times,
 )
+from dryrack.kinds.core import Node
+from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.paths import get
+from dryrack.kinds.selectors import strict_node_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from dryrack.controllers.slices import PublisherSettings
     from dryrack.hardware import Assignment, Inventory, Matched, NodeFaults, Pool, Source
     from dryrack.hardware.pool_plan import SliceWrite
     from dryrack.kinds.meta import OwnerReference
     from dryrack.kinds.raw import Raw
+
 
 # Which kind of source is asked first; those that are asked together have one number.
 _PRECEDENCE = {
@@ -55,22 +62,15 @@ _PRECEDENCE = {
     SourceKind.CONFIG: 1,
     SourceKind.CATALOGUE: 2,
 }
+
 _NO_SOURCE = 3
+
 
 _CONTENTS = ("devices", "sharedCounters")
 
+
 # The key of the pools of the whole cluster. No node has this name.
 SHARED = ""
-
-
-def is_ours(slice_: Raw) -> bool:
-    """Return True if dryrack publishes the slice; all others belong to a driver."""
-    return labels_of(slice_).get(MANAGED_BY) == MANAGER
-
-
-def key_of(slice_: Raw) -> str:
-    """Return the node of a slice, or `SHARED`: slices with one key are reconciled together."""
-    return str(slice_["spec"].get("nodeName") or SHARED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,26 @@ class Desired:
 
 
 NOTHING = Desired({}, Row({}))
+
 # Where there is no node any more, all goes, whether the source that wanted it was read or not.
 GONE = Desired({}, Row({}), precedence=-1)
+
 # Where the driver is gone but for its slices, they stay, whatever they say.
 AS_IT_IS = Desired({}, Row({}), precedence=-2)
+
+
+# What a kubelet says of itself; KWOK says "kwok-v0.7.0", or "fake".
+_KUBELET_VERSION = re.compile(r"v[0-9]+\.")
+
+
+def is_ours(slice_: Raw) -> bool:
+    """Return True if dryrack publishes the slice; all others belong to a driver."""
+    return labels_of(slice_).get(MANAGED_BY) == MANAGER
+
+
+def key_of(slice_: Raw) -> str:
+    """Return the node of a slice, or `SHARED`: slices with one key are reconciled together."""
+    return str(slice_["spec"].get("nodeName") or SHARED)
 
 
 class DesiredSlices:
@@ -259,3 +275,55 @@ def _untimed_device(device: Raw) -> Raw:
         for taint in device.get("taints", ())
     ]
     return device | {"taints": taints} if taints else device
+
+
+def is_kwok_node(node: Raw) -> bool:
+    """Whether a node is marked as Karpenter marks those of its KWOK provider."""
+    return KWOK_NODE in annotations_of(node)
+
+
+def has_kubelet(node: Raw) -> bool:
+    """Whether a machine stands behind a node, by what it tells about itself."""
+    told = get(node, "status.nodeInfo", {})
+    return not is_virtual(node) and bool(_KUBELET_VERSION.match(told.get("kubeletVersion") or ""))
+
+
+def typed(node: Raw) -> Node:
+    """As much of a node as selectors look at."""
+    metadata = ObjectMeta(
+        name=node["metadata"]["name"], labels=labels_of(node), annotations=_mark(node)
+    )
+    return Node(metadata=metadata)
+
+
+class NodeFilter:
+    """Tells the nodes that devices are published for from the others."""
+
+    def __init__(self, options: PublisherSettings) -> None:
+        self._selected = strict_node_selector(options.nodes) if options.nodes else None
+        self._real_nodes = options.real_nodes
+
+    def matches(self, node: Raw) -> bool:
+        if has_kubelet(node) and not self._real_nodes:
+            return False
+        if self._selected is not None:
+            return self._selected.matches(typed(node))
+        return is_kwok_node(node) or self._real_nodes
+
+
+def relevant_fields(node: Raw | None) -> tuple[object, ...]:
+    """All about a node that decides which devices it has; its reports on itself do not."""
+    if node is None:
+        return ()
+    return (
+        node["metadata"].get("uid"),
+        labels_of(node),
+        _mark(node),
+        has_kubelet(node),
+        fault_annotations(node),
+    )
+
+
+def _mark(node: Raw) -> dict[str, str]:
+    """Karpenter's annotation; no other says which devices there are."""
+    return {key: value for key, value in annotations_of(node).items() if key == KWOK_NODE}

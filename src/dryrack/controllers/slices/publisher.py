@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.controllers.slices.events import mismatches
-from dryrack.controllers.slices.ledger import Ledger
+from dryrack.controllers.slices.published_counts import PublishedCounts
 from dryrack.controllers.slices.publishing import Publishing
 from dryrack.controllers.slices.sources import Sources
 from dryrack.hardware import SourceKind
@@ -33,14 +33,14 @@ class Publisher:
 
     def __init__(self, context: EngineContext, options: PublisherSettings) -> None:
         current = CurrentInventory()
-        self.ledger = Ledger()
-        self.sources = Sources(context, options, current=current, ledger=self.ledger)
+        self.counts = PublishedCounts()
+        self.sources = Sources(context, options, current=current, counts=self.counts)
         self.publishing = Publishing(
-            context, options, current=current, ledger=self.ledger, asker=self.sources.asker
+            context, options, current=current, counts=self.counts, asker=self.sources.asker
         )
         if context.metrics is not None:
             watch_sources(context.metrics, self.sources.verdicts)
-            watch_ledger(context.metrics, self.ledger)
+            watch_counts(context.metrics, self.counts)
             watch_failures(context.metrics, self.publishing.failing)
 
     async def run(self) -> None:
@@ -114,16 +114,16 @@ def _mismatches(verdicts: Mapping[Source, Verdict]) -> int:
     return sum(len(mismatches(each)) for each in readings if each is not None)
 
 
-def watch_ledger(registry: Registry, ledger: Ledger) -> None:
+def watch_counts(registry: Registry, counts: PublishedCounts) -> None:
     """Tells how much is published."""
     registry.reading(
         "dryrack_publish_slices",
         "ResourceSlices that are published, by the kind of source.",
         ("source",),
-    ).read_from(lambda: {(kind,): ledger.slices_of(kind) for kind in SourceKind})
+    ).read_from(lambda: {(kind,): counts.slices_of(kind) for kind in SourceKind})
     registry.reading(
         "dryrack_publish_nodes", "Nodes that have devices published for them."
-    ).read_from(lambda: {(): ledger.nodes})
+    ).read_from(lambda: {(): counts.nodes})
 
 
 def watch_failures(registry: Registry, failing: Mapping[str, str]) -> None:

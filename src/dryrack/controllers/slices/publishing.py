@@ -19,9 +19,15 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dryrack.client.client import Selection
+from dryrack.client.client import EVERYTHING, Selection
 from dryrack.client.endpoints import NODES, SLICES
-from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TooManyRequestsError
+from dryrack.client.errors import (
+    ApiError,
+    ConflictError,
+    NotFoundError,
+    TooManyRequestsError,
+    TransportError,
+)
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import sleep
 from dryrack.controllers.objects import annotations_of
@@ -33,17 +39,13 @@ from dryrack.controllers.slices.desired import (
     SHARED,
     DesiredSlices,
     DroppedFields,
+    NodeFilter,
     SharedMatches,
     is_ours,
     key_of,
+    relevant_fields,
 )
-from dryrack.controllers.slices.events import (
-    EventQueue,
-    Reason,
-    change_texts,
-    drop_texts,
-    report,
-)
+from dryrack.controllers.slices.events import EventQueue, Reason, change_texts, drop_texts, report
 from dryrack.controllers.slices.key_state import (
     NEW,
     Differs,
@@ -55,31 +57,45 @@ from dryrack.controllers.slices.key_state import (
     is_forgettable,
     step,
 )
-from dryrack.controllers.slices.node_filter import NodeFilter, relevant_fields
-from dryrack.controllers.slices.verification import keep_verified
 from dryrack.controllers.writes import Create, Plan, Update
-from dryrack.hardware import NO_FAULTS, SourceKind, faults_of
+from dryrack.hardware import MANAGED_BY, MANAGER, NO_FAULTS, SourceKind, faults_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from dryrack.client.client import Listing
+    from dryrack.client.endpoints import Endpoint
     from dryrack.client.informer import Name
     from dryrack.controllers.slices import PublisherSettings
     from dryrack.controllers.slices.current_inventory import CurrentInventory
     from dryrack.controllers.slices.desired import Desired
     from dryrack.controllers.slices.key_state import Event, KeyState, Seen
-    from dryrack.controllers.slices.ledger import Ledger
+    from dryrack.controllers.slices.published_counts import PublishedCounts
     from dryrack.controllers.writes import EngineContext
     from dryrack.hardware import NodeFaults
     from dryrack.kinds.raw import Raw
 
+
 NAME = "resourceslice"
+
 # Writes wait for answers most of their time, and a fleet comes up all at once.
 WORKERS = 16
+
 # How many keys are looked at again without letting other work have a turn: some milliseconds.
 KEYS_AT_ONCE = 500
 
+
 _logger = logging.getLogger(__name__)
+
+
+# A watch in good health is milliseconds behind; a second is enough for a bad one.
+GRACE_SECONDS = 1.0
+
+# Of all time, one part in so many may be spent on reading.
+SHARE = 50
+
+
+OURS = Selection(labels=f"{MANAGED_BY}={MANAGER}")
 
 
 def _keys(slice_: Raw) -> Iterable[str]:
@@ -99,7 +115,7 @@ class Publishing(Reconciler[str]):
         options: PublisherSettings,
         *,
         current: CurrentInventory,
-        ledger: Ledger,
+        counts: PublishedCounts,
         asker: Callable[[str], Raw | None],
     ) -> None:
         """`asker` knows the object that asked for the slices with a label."""
@@ -107,7 +123,7 @@ class Publishing(Reconciler[str]):
         self._resync_seconds = options.resync_seconds
         self._node_filter = NodeFilter(options)
         self._current = current
-        self._ledger = ledger
+        self._counts = counts
         self._asker = asker
         self._desired_slices: DesiredSlices | None = None
         self._matches = SharedMatches()
@@ -121,7 +137,7 @@ class Publishing(Reconciler[str]):
         self._slices = self.watch(SLICES, self._on_slice)
         self._by_key = self._slices.index("own slices by node", _keys)
         current.listen(self._on_inventory)
-        ledger.settles_when(lambda: self.is_idle)
+        counts.settles_when(lambda: self.is_idle)
 
     @property
     def is_idle(self) -> bool:
@@ -242,7 +258,7 @@ class Publishing(Reconciler[str]):
         if plans:
             texts = change_texts(plans, desired.pools, observed)
             return self._step(key, Differs(plans, texts, self._clock.now()))
-        self._ledger.enter(key, desired.row)
+        self._counts.enter(key, desired.row)
         is_same = _revisions(cached) == _revisions(observed)
         return self._step(key, Matches(None if desired is GONE else seen, is_same))
 
@@ -341,8 +357,55 @@ class Publishing(Reconciler[str]):
         failing = len(self._failing)
         if not self._tally and not failing:
             return
-        slices = sum(map(self._ledger.slices_of, SourceKind))
-        totals = {"nodes": self._ledger.nodes, "slices": slices}
+        slices = sum(map(self._counts.slices_of, SourceKind))
+        totals = {"nodes": self._counts.nodes, "slices": slices}
         extra = totals | {"failing": failing, **self._tally}
         _logger.info("slices kept", extra=extra)
         self._tally.clear()
+
+
+async def keep_verified(context: EngineContext, every_seconds: float) -> None:
+    """Verifies the caches of nodes and slices until it is cancelled."""
+    pause = every_seconds
+    while True:
+        await sleep(context.clock, pause)
+        began = context.clock.now()
+        try:
+            await _verify(context, NODES, EVERYTHING)
+            await _verify(context, SLICES, OURS)
+        except (ApiError, TransportError) as error:
+            _logger.info("caches not verified: %s", error)
+        pause = max(every_seconds, SHARE * (context.clock.now() - began - 2 * GRACE_SECONDS))
+
+
+async def _verify(context: EngineContext, endpoint: Endpoint, selection: Selection) -> None:
+    listing = await context.client.list_metadata(endpoint, selection)
+    objects = context.informers.of(endpoint).objects
+    suspects = list(missed(objects, listing, selection))
+    if not suspects:
+        return
+    await sleep(context.clock, GRACE_SECONDS)
+    lost = [name for name, before in suspects if objects.get(name) is before]
+    if lost:
+        shown = lost[0].name
+        _logger.warning("a watch of %s lost events", endpoint.resource, extra={"first": shown})
+        context.informers.refresh(endpoint)
+
+
+def missed(
+    objects: Mapping[Name, Raw], listing: Listing, selection: Selection = EVERYTHING
+) -> Iterator[tuple[Name, Raw | None]]:
+    """Names of which a listing knows more than the cache, and what the cache has of them."""
+    listed = {name_of(item): item for item in listing.items}
+    for name, item in listed.items():
+        cached = objects.get(name)
+        if cached is None or _revision(cached) < _revision(item):
+            yield name, cached
+    for name, cached in objects.items():
+        is_meant = selection is EVERYTHING or is_ours(cached)
+        if is_meant and name not in listed and _revision(cached) <= int(listing.revision):
+            yield name, cached
+
+
+def _revision(obj: Raw) -> int:
+    return int(obj["metadata"]["resourceVersion"])

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from enum import Enum
+from enum import Enum, StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CONFIG_MAPS, DRA_CONFIGS, NODE_OVERLAYS
+from dryrack.client.informer import name_of
 from dryrack.client.optional_kind import OptionalKind
+from dryrack.client.timekeeping import timestamp
+from dryrack.controllers.objects import condition_of, status_of, uid_of, with_condition
 from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.slices.current_inventory import (
     ABSENT,
@@ -31,31 +34,36 @@ from dryrack.controllers.slices.current_inventory import (
     reader_of,
     source_of,
 )
-from dryrack.controllers.slices.dra_config_status import status_patch
-from dryrack.controllers.slices.events import listed, note_reports, source_reports
-from dryrack.controllers.writes import NOTHING, Plan, Write
+from dryrack.controllers.slices.events import Reason, fitted, listed, note_reports, source_reports
+from dryrack.controllers.writes import NOTHING, Patch, Plan, Write
 from dryrack.hardware import Source, SourceKind, source_label
 from dryrack.hardware.config_formats import Reading
 from dryrack.kinds.documents import Problem
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from dryrack.controllers.slices import PublisherSettings
-    from dryrack.controllers.slices.current_inventory import CurrentInventory
-    from dryrack.controllers.slices.ledger import Ledger
+    from dryrack.controllers.slices.current_inventory import CurrentInventory, Verdict
+    from dryrack.controllers.slices.published_counts import Published, PublishedCounts
     from dryrack.controllers.writes import EngineContext
     from dryrack.kinds.raw import Raw
 
+
 _logger = logging.getLogger(__name__)
 
+
 NAME = "dryrack-publisher"
+
 
 # Counts change with every node; a status is for people, who read no faster than this.
 STATUS_SECONDS = 1.0
 
+
 # One mistake in a version can have a note for each of many nodes; these many become events.
 NOTES_MAX = 5
+
 _MORE_NOTES = (
     "dryrack writes no more events for this version; to see all of its devices that are not "
     "published, run: dryrack publish --dry-run"
@@ -68,6 +76,30 @@ class Task(Enum):
     REFRESH = "the current inventory"
 
 
+# What a condition tells of what was left out; the rest is alike.
+_NOTES_MAX = 5
+
+
+class Condition(StrEnum):
+    """What a DRAConfig tells of itself."""
+
+    VALIDATED = "ValidationSucceeded"
+    READY = "Ready"
+
+
+CONDITIONS: Mapping[Condition, str] = {
+    Condition.VALIDATED: (
+        "`True` (`Valid`) if dryrack can read the DRAConfig, `False` (`InvalidConfig`) otherwise; "
+        "the message lists each problem or warning with its field and a fix"
+    ),
+    Condition.READY: (
+        "`True` (`Published`) after dryrack has checked all nodes for this generation; `False` "
+        "before that (`Publishing`) or if it is not valid (`ValidationFailed`); the message lists "
+        "the devices that are not published"
+    ),
+}
+
+
 class Sources(Reconciler["Source | Task"]):
     """Watches the documents; `run` keeps it going."""
 
@@ -77,12 +109,12 @@ class Sources(Reconciler["Source | Task"]):
         options: PublisherSettings,
         *,
         current: CurrentInventory,
-        ledger: Ledger,
+        counts: PublishedCounts,
     ) -> None:
         super().__init__(context, NAME, workers=1)
         self._options = options
         self._current = current
-        self._ledger = ledger
+        self._counts = counts
         self._verdicts: dict[Source, Verdict] = {}
         self._told: dict[Source, set[str]] = {}
         selection = Selection(
@@ -106,7 +138,7 @@ class Sources(Reconciler["Source | Task"]):
         }
         for each in self._kinds.values():
             context.informers.tend(each)
-        ledger.listen(self._on_published)
+        counts.listen(self._on_published)
 
     @property
     def verdicts(self) -> Mapping[Source, Verdict]:
@@ -226,7 +258,7 @@ class Sources(Reconciler["Source | Task"]):
         told = self._told.setdefault(source, set())
         if _MORE_NOTES in told:
             return []
-        new = [each for each in self._ledger.notes_on(source) if each not in told]
+        new = [each for each in self._counts.notes_on(source) if each not in told]
         if len(told) + len(new) > NOTES_MAX:
             new = [*new[: NOTES_MAX - len(told)], _MORE_NOTES]
         told.update(new)
@@ -235,12 +267,12 @@ class Sources(Reconciler["Source | Task"]):
     def _with_status(self, source: Source, obj: Raw, verdict: Verdict, writes: list[Write]) -> Plan:
         if source.kind is not SourceKind.CONFIG:
             return Plan(tuple(writes))
-        is_settled = self._current.known.is_set() and self._ledger.is_settled
+        is_settled = self._current.known.is_set() and self._counts.is_settled
         patch = status_patch(
             obj,
             verdict,
-            published=self._ledger.of(source),
-            notes=self._ledger.notes_on(source),
+            published=self._counts.of(source),
+            notes=self._counts.notes_on(source),
             is_settled=is_settled,
             now=self._clock.now(),
         )
@@ -248,3 +280,66 @@ class Sources(Reconciler["Source | Task"]):
             writes.append(patch)
         again = None if is_settled or not verdict.is_valid else STATUS_SECONDS
         return Plan(tuple(writes), again)
+
+
+def status_patch(
+    obj: Raw,
+    verdict: Verdict,
+    *,
+    published: Published,
+    notes: Sequence[str],
+    is_settled: bool,
+    now: float,
+) -> Patch | None:
+    """The write that makes the status of a DRAConfig true, if it is not."""
+    status = status_of(obj)
+    new: Raw = {
+        "conditions": get(status, "conditions", []),
+        "resourceSliceCount": published.slices,
+        "nodeCount": published.nodes,
+    }
+    for condition in (_validated(verdict), _ready(obj, verdict, notes, is_settled=is_settled)):
+        whole = condition | {
+            "observedGeneration": int(obj["metadata"].get("generation", 0)),
+            "lastTransitionTime": timestamp(now),
+        }
+        new["conditions"] = with_condition(new["conditions"], whole)
+    if all(status.get(key) == value for key, value in new.items()):
+        return None
+    identity = {"uid": uid_of(obj), "resourceVersion": obj["metadata"]["resourceVersion"]}
+    return Patch(DRA_CONFIGS, name_of(obj), {"metadata": identity, "status": new}, "status")
+
+
+def _validated(verdict: Verdict) -> Raw:
+    if not verdict.is_valid:
+        return _condition(
+            Condition.VALIDATED, "False", Reason.INVALID_CONFIG, listed(verdict.problems)
+        )
+    return _condition(Condition.VALIDATED, "True", "Valid", listed(verdict.warnings))
+
+
+def _ready(obj: Raw, verdict: Verdict, notes: Sequence[str], *, is_settled: bool) -> Raw:
+    if not verdict.is_valid:
+        kept = verdict.in_force is not None and verdict.valid_generation
+        stays = f"; generation {verdict.valid_generation} stays in force" if kept else ""
+        return _condition(
+            Condition.READY, "False", "ValidationFailed", f"see {Condition.VALIDATED}{stays}"
+        )
+    if is_settled or _was_ready(obj):
+        untold = max(len(notes) - _NOTES_MAX, 0)
+        told = fitted(notes[:_NOTES_MAX], untold=untold)
+        return _condition(Condition.READY, "True", "Published", told)
+    return _condition(
+        Condition.READY, "False", "Publishing", "dryrack has not checked all nodes yet"
+    )
+
+
+def _was_ready(obj: Raw) -> bool:
+    """Nodes come and go all the time; that makes no version less published than it was."""
+    known = condition_of(obj, Condition.READY) or {}
+    generation = obj["metadata"].get("generation", 0)
+    return known.get("status") == "True" and known.get("observedGeneration") == generation
+
+
+def _condition(kind: str, status: str, reason: str, message: str) -> Raw:
+    return {"type": kind, "status": status, "reason": reason, "message": message}

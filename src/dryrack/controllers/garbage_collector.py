@@ -10,7 +10,7 @@ for at the server, and only a clear "not found" or another uid counts as gone.
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from dryrack.client.discovery import Served, discover
 from dryrack.client.endpoints import Endpoint
 from dryrack.client.errors import ApiError, NotFoundError, TransportError
-from dryrack.controllers.dependents.graph import FOREGROUND, ORPHAN, Graph, Item, item_of
-from dryrack.controllers.objects import uid_of
+from dryrack.client.informer import Name, name_of
+from dryrack.controllers.objects import finalizers_of, is_deleted, owners_of, uid_of
 from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Patch, Plan, Write
 from dryrack.kinds.raw import Raw
@@ -27,16 +27,22 @@ from dryrack.kinds.raw import Raw
 if TYPE_CHECKING:
     from dryrack.client.informer import Informer
 
+
 _logger = logging.getLogger(__name__)
+
 
 # How often new kinds are looked for, as kube-controller-manager does.
 DISCOVERY_SECONDS = 30.0
+
 # While a kind is still being listed, nothing is concluded from what is not there.
 UNSYNCED_SECONDS = 1.0
+
 # A new definition brings a new kind at once.
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
 # Events come and go by themselves, and there are many.
 IGNORED = frozenset({"events", "events.events.k8s.io"})
+
 # More than anybody's garbage at one time; forgetting one only costs a question.
 ABSENT_MAX = 5000
 
@@ -50,6 +56,42 @@ class Fate(Enum):
     GONE = "gone"
     UNKNOWN = "unknown"
     """It cannot be told."""
+
+
+FOREGROUND = "foregroundDeletion"
+
+ORPHAN = "orphan"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What the graph keeps of an object."""
+
+    endpoint: Endpoint
+    name: Name
+    uid: str
+    revision: str
+    owners: tuple[Raw, ...]
+    finalizers: tuple[str, ...]
+    is_deleted: bool
+
+    @property
+    def waits_for_dependents(self) -> bool:
+        """Whether its deletion goes from the leaves to the root."""
+        return self.is_deleted and FOREGROUND in self.finalizers
+
+    @property
+    def orphans_dependents(self) -> bool:
+        return self.is_deleted and ORPHAN in self.finalizers
+
+    @property
+    def blocks(self) -> bool:
+        """Whether any owner's deletion in the foreground waits for it."""
+        return any(owner.get("blockOwnerDeletion") for owner in self.owners)
+
+    def is_blocking(self, owner: str) -> bool:
+        """Whether an owner's deletion in the foreground waits for it."""
+        return any(o["uid"] == owner and o.get("blockOwnerDeletion") for o in self.owners)
 
 
 def plan(item: Item, fates: Mapping[str, Fate], dependents: Sequence[Item]) -> Plan:
@@ -255,3 +297,44 @@ class Collection(Reconciler[str]):
             return Fate.SOLID
         self._remember_absent(owner["uid"])
         return Fate.GONE
+
+
+def item_of(endpoint: Endpoint, obj: Raw) -> Item:
+    return Item(
+        endpoint,
+        name_of(obj),
+        uid_of(obj),
+        str(obj["metadata"].get("resourceVersion", "")),
+        tuple(owners_of(obj)),
+        tuple(finalizers_of(obj)),
+        is_deleted(obj),
+    )
+
+
+class Graph:
+    """Items by uid, and the dependents of each."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, Item] = {}
+        self._dependents: dict[str, dict[str, None]] = {}
+
+    def get(self, uid: str) -> Item | None:
+        return self._items.get(uid)
+
+    def dependents(self, uid: str) -> Sequence[Item]:
+        """What names that uid as an owner, whether the owner is known or not; by uid."""
+        return [self._items[each] for each in sorted(self._dependents.get(uid, ()))]
+
+    def put(self, item: Item) -> None:
+        self.remove(item.uid)
+        self._items[item.uid] = item
+        for owner in item.owners:
+            self._dependents.setdefault(owner["uid"], {})[item.uid] = None
+
+    def remove(self, uid: str) -> None:
+        item = self._items.pop(uid, None)
+        for owner in item.owners if item else ():
+            siblings = self._dependents.get(owner["uid"], {})
+            siblings.pop(uid, None)
+            if not siblings:
+                self._dependents.pop(owner["uid"], None)

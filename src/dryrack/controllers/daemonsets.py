@@ -20,10 +20,10 @@ from dryrack.controllers.objects import (
     spec_of,
     status_of,
 )
-from dryrack.controllers.owners import OwnerReconciler
 from dryrack.controllers.revisions import HASH_LABEL, chronicle
 from dryrack.controllers.workloads import (
     Candidates,
+    OwnerReconciler,
     creation_of,
     deletions_of,
     family_of,

@@ -25,10 +25,10 @@ from dryrack.controllers.slices.desired import (
     NOTHING,
     SHARED,
     DesiredSlices,
+    NodeFilter,
     is_ours,
     key_of,
 )
-from dryrack.controllers.slices.node_filter import NodeFilter
 from dryrack.controllers.writes import Create, Delete, Update
 from dryrack.hardware import Source, SourceKind, faults_of
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class DryRunInput:
     """All that publishing depends on."""
 
     nodes: Sequence[Raw]
@@ -57,7 +57,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SliceChanges:
     """The slices of a node, or of the whole cluster: as they will be, and what that takes."""
 
     node: str
@@ -67,16 +67,16 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class DryRun:
     """All changes, those of the whole cluster first, and what people should know."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[SliceChanges, ...]
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
     notes: tuple[str, ...]
 
 
-def surveyed(world: World, options: PublisherSettings, now: float = 0.0) -> Survey:
+def compute_dry_run(world: DryRunInput, options: PublisherSettings, now: float = 0.0) -> DryRun:
     """What a publisher with these options would make of that world; now, faults may be over."""
     readings = dict(_readings(world, options))
     verdicts = {
@@ -88,7 +88,7 @@ def surveyed(world: World, options: PublisherSettings, now: float = 0.0) -> Surv
     nodes = [node for node in world.nodes if node_filter.matches(node)]
     desired = dict(_desired(desired_slices, nodes, now))
     found = [reading for reading, _ in readings.values()]
-    return Survey(
+    return DryRun(
         tuple(_changes(desired_slices, desired, world)),
         tuple(problem for reading in found for problem in reading.problems),
         tuple(warning for reading in found for warning in reading.warnings),
@@ -97,7 +97,7 @@ def surveyed(world: World, options: PublisherSettings, now: float = 0.0) -> Surv
 
 
 def _readings(
-    world: World, options: PublisherSettings
+    world: DryRunInput, options: PublisherSettings
 ) -> Iterator[tuple[Source, tuple[Reading, Raw]]]:
     found = (
         (SourceKind.CONFIG_MAP, world.config_maps),
@@ -126,8 +126,8 @@ def _desired(
 
 
 def _changes(
-    desired_slices: DesiredSlices, desired: Mapping[str, Desired], world: World
-) -> Iterator[Change]:
+    desired_slices: DesiredSlices, desired: Mapping[str, Desired], world: DryRunInput
+) -> Iterator[SliceChanges]:
     observed: dict[str, list[Raw]] = {}
     for each in filter(is_ours, world.slices):
         observed.setdefault(key_of(each), []).append(each)
@@ -138,7 +138,7 @@ def _changes(
         wanted = desired.get(place, nothing)
         plans = desired_slices.plans(wanted, there) if wanted is not AS_IT_IS else {}
         writes = tuple(write for plan in plans.values() for write in plan.writes)
-        yield Change(place, tuple(_written(there, writes)), writes)
+        yield SliceChanges(place, tuple(_written(there, writes)), writes)
 
 
 def _written(there: Iterable[Raw], writes: Iterable[Write]) -> Iterator[Raw]:

@@ -19,8 +19,8 @@ from dryrack.controllers.objects import (
     spec_of,
     status_of,
 )
-from dryrack.controllers.owners import OwnerReconciler
 from dryrack.controllers.workloads import (
+    OwnerReconciler,
     creation_of,
     deletions_of,
     family_of,

@@ -9,42 +9,69 @@ volume is made for a claim of the class "", of the provisioner `kubernetes.io/no
 a selector, or that names its volume.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dryrack.client.endpoints import PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.objects import (
     annotations_of,
+    controller_reference,
+    is_controlled_by,
     is_deleted,
     is_terminal,
+    labels_of,
     spec_of,
     status_of,
     uid_of,
     with_metadata,
 )
 from dryrack.controllers.reconciler import Reconciler
-from dryrack.controllers.volumes.matching import (
-    asked_for,
-    best,
-    class_of,
-    is_kept_for,
-    mismatch,
-    size_of,
+from dryrack.controllers.writes import (
+    NOTHING,
+    Create,
+    Delete,
+    EngineContext,
+    Plan,
+    Report,
+    Update,
+    Write,
 )
-from dryrack.controllers.volumes.pod_claims import claims_of
-from dryrack.controllers.writes import NOTHING, Create, EngineContext, Plan, Report, Update, Write
-from dryrack.kinds.paths import get
+from dryrack.kinds.decode import decode
+from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.paths import get, metadata_of
+from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.rules.checks import driver_name
+from dryrack.kinds.selectors import matches_labels
 
 _COMPLETED = "pv.kubernetes.io/bind-completed"
+
+
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+
+
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+
+
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+
 _PROVISIONER = "volumes.dryrack.dev"
+
+
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
+
+
 _ON_FIRST_USE = "WaitForFirstConsumer"
+
+
 _WAITS = "waiting for first consumer to be created before binding"
+
+
+_OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+
+
+_NONE = Quantity.parse("0")
 
 
 def bound(claim: Raw, volume: Raw) -> Plan:
@@ -251,3 +278,187 @@ def _claims_on_node(pod: Raw) -> Iterable[str]:
     if is_terminal(pod) or not spec_of(pod).get("nodeName"):
         return ()
     return ["/".join(each) for each in claims_of(pod)]
+
+
+def class_of(obj: Raw) -> str | None:
+    """The storage class of a claim or a volume; None if it says nothing, which "" is not."""
+    old = annotations_of(obj).get(_OLD_CLASS)
+    return old if old is not None else spec_of(obj).get("storageClassName")
+
+
+def best(claim: Raw, volumes: Iterable[Raw]) -> Raw | None:
+    """The volume that is kept for the claim, else the smallest that does; None if none does."""
+    found = [each for each in volumes if _does(each, claim)]
+    kept = [each for each in found if spec_of(each).get("claimRef")]
+    return min(kept or found, key=lambda each: (size_of(each), name_of(each)), default=None)
+
+
+def is_kept_for(volume: Raw, claim: Raw) -> bool:
+    """Whether a volume names the claim, by its uid or as one that is to come."""
+    reference = get(volume, "spec.claimRef", {})
+    name = (reference.get("namespace", ""), reference.get("name"))
+    return name == name_of(claim) and reference.get("uid") in (None, "", uid_of(claim))
+
+
+def asked_for(claim: Raw) -> Quantity:
+    requests = get(claim, "spec.resources.requests", {})
+    return Quantity.parse(requests["storage"]) if "storage" in requests else _NONE
+
+
+def mismatch(volume: Raw, claim: Raw) -> str:
+    """Why a claim cannot have a volume that it names, in the controller's words; "" if it can."""
+    if is_deleted(volume):
+        return f'the volume is marked for deletion "{volume["metadata"]["name"]}"'
+    if size_of(volume) < asked_for(claim):
+        return "requested PV is too small"
+    if (class_of(volume) or "") != (class_of(claim) or ""):
+        return "storageClassName does not match"
+    return _unlike(volume, claim)
+
+
+def _unlike(volume: Raw, claim: Raw) -> str:
+    spec = spec_of(volume)
+    wanted = spec_of(claim)
+    attributes = "volumeAttributesClassName"
+    if (spec.get(attributes) or "") != (wanted.get(attributes) or ""):
+        return f"{attributes} does not match"
+    if spec.get("volumeMode", "Filesystem") != wanted.get("volumeMode", "Filesystem"):
+        return "incompatible volumeMode"
+    is_fit = set(get(wanted, "accessModes", ())) <= set(get(spec, "accessModes", ()))
+    return "" if is_fit else "incompatible accessMode"
+
+
+def _does(volume: Raw, claim: Raw) -> bool:
+    """Who keeps a volume for a claim has chosen it, whatever its class and its labels."""
+    if not spec_of(volume).get("claimRef"):
+        return not mismatch(volume, claim) and _is_selected(volume, spec_of(claim).get("selector"))
+    is_usable = not is_deleted(volume) and size_of(volume) >= asked_for(claim)
+    return is_usable and is_kept_for(volume, claim) and not _unlike(volume, claim)
+
+
+def _is_selected(volume: Raw, selector: Raw | None) -> bool:
+    return selector is None or matches_labels(decode(selector, LabelSelector), labels_of(volume))
+
+
+def size_of(volume: Raw) -> Quantity:
+    capacity = get(volume, "spec.capacity", {})
+    return Quantity.parse(capacity["storage"]) if "storage" in capacity else _NONE
+
+
+def claims_of(pod: Raw) -> list[Name]:
+    """By namespace and name, whether or not they are there."""
+    found: list[Name] = []
+    namespace = pod["metadata"]["namespace"]
+    pod_name = pod["metadata"]["name"]
+    for volume in get(pod, "spec.volumes", ()):
+        source = volume.get("persistentVolumeClaim")
+        if source:
+            found.append(Name(namespace, source["claimName"]))
+        elif volume.get("ephemeral"):
+            found.append(Name(namespace, f"{pod_name}-{volume['name']}"))
+    return found
+
+
+def plan_ephemeral_claims(pod: Raw, known: Callable[[str], Raw | None]) -> Plan:
+    """The claims that are missing; one that is somebody else's is told of, and left alone."""
+    writes: list[Create | Report] = []
+    for name, template in _ephemeral_templates(pod):
+        claim = known(name)
+        if claim is None:
+            writes.append(Create(VOLUME_CLAIMS, _ephemeral_claim(pod, name, template)))
+        elif not is_controlled_by(claim, pod):
+            about = f"PVC {'/'.join(name_of(claim))} was not created for pod"
+            message = f"{about} {'/'.join(name_of(pod))} (pod is not owner)"
+            writes.append(Report(pod, "Warning", "EphemeralVolume", message, message))
+    return Plan(tuple(writes))
+
+
+def _ephemeral_templates(pod: Raw) -> Iterator[tuple[str, Raw]]:
+    """The names of claims, and what they ask for."""
+    for volume in get(pod, "spec.volumes", ()):
+        template = get(volume, "ephemeral.volumeClaimTemplate")
+        if template:
+            yield f"{pod['metadata']['name']}-{volume['name']}", template
+
+
+def _ephemeral_claim(pod: Raw, name: str, template: Raw) -> Raw:
+    metadata = metadata_of(template)
+    kept = {key: metadata[key] for key in ("labels", "annotations") if key in metadata}
+    own = {"name": name, "namespace": pod["metadata"]["namespace"]}
+    owners = {"ownerReferences": [controller_reference(pod, PODS)]}
+    return {"metadata": own | kept | owners, "spec": template["spec"]}
+
+
+class EphemeralClaims(Reconciler[Name]):
+    """Watches pods; the garbage collector sees to the end of claims."""
+
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "ephemeral-volume-controller")
+        self._pods = self.watch(PODS, self._on_pod)
+        self._claims = self.watch(VOLUME_CLAIMS, self._on_claim)
+
+    def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
+        if old is None and new is not None and any(_ephemeral_templates(new)):
+            self.queue.add(name_of(new))
+
+    def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
+        """One that is deleted is made again as long as its pod is there."""
+        if old is not None and new is None:
+            for owner in get(old["metadata"], "ownerReferences", ()):
+                if owner["kind"] == "Pod":
+                    self.queue.add(Name(name_of(old).namespace, owner["name"]))
+
+    async def decide(self, name: Name) -> Plan:
+        pod = self._pods.objects.get(name)
+        if pod is None or is_deleted(pod) or is_terminal(pod):
+            return NOTHING
+        return plan_ephemeral_claims(pod, lambda claim: self._claims.get(name.namespace, claim))
+
+
+def plan_release(volume: Raw, claim: Raw | None) -> Plan:
+    """What becomes of a volume; `claim` is the one of the name that it has, if there is one."""
+    uid = get(volume, "spec.claimRef.uid")
+    if uid and claim is not None and uid_of(claim) == uid:
+        return NOTHING
+    writes: list[Update | Delete] = []
+    phase = "Released" if uid else "Available"
+    if status_of(volume).get("phase") != phase:
+        status = status_of(volume) | {"phase": phase}
+        writes.append(Update(VOLUMES, volume | {"status": status}, "status"))
+    is_reclaimed = spec_of(volume).get("persistentVolumeReclaimPolicy") == "Delete"
+    if uid and is_reclaimed and not is_deleted(volume):
+        writes.append(Delete(VOLUMES, name_of(volume), uid_of(volume)))
+    return Plan(tuple(writes))
+
+
+class VolumeRelease(Reconciler[Name]):
+    """Watches volumes, and claims that go."""
+
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "persistentvolume-release-controller")
+        self._volumes = self.watch(VOLUMES, self._on_volume)
+        # By the claim, which may be deleted before it names its volume.
+        self._of_claim = self._volumes.index("claim", _claim_uids)
+        self._claims = self.watch(VOLUME_CLAIMS, self._on_claim)
+
+    def _on_volume(self, old: Raw | None, new: Raw | None) -> None:
+        if new is not None:
+            self.queue.add(name_of(new))
+
+    def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
+        if old is not None and (new is None or uid_of(new) != uid_of(old)):
+            for volume in self._of_claim.get(uid_of(old)):
+                self.queue.add(name_of(volume))
+
+    async def decide(self, name: Name) -> Plan:
+        volume = self._volumes.objects.get(name)
+        if volume is None:
+            return NOTHING
+        reference = get(volume, "spec.claimRef", {})
+        claim = self._claims.get(reference.get("namespace", ""), reference.get("name", ""))
+        return plan_release(volume, claim)
+
+
+def _claim_uids(volume: Raw) -> Iterable[str]:
+    uid = get(volume, "spec.claimRef.uid")
+    return (uid,) if uid else ()

@@ -8,18 +8,13 @@ its name and writes it down. What the schedule says is in `kinds`, which time is
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from dryrack.client.endpoints import CRON_JOBS, JOBS
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
-from dryrack.controllers.cronjobs.due_times import (
-    MISSED_MAX,
-    DueTime,
-    due_time,
-    wait_seconds,
-)
 from dryrack.controllers.objects import (
     controller_reference,
     has_condition,
@@ -29,26 +24,39 @@ from dryrack.controllers.objects import (
     status_of,
     uid_of,
 )
-from dryrack.controllers.owners import OwnerReconciler
-from dryrack.controllers.workloads import status_update
+from dryrack.controllers.workloads import OwnerReconciler, status_update
 from dryrack.controllers.writes import Create, Delete, EngineContext, Plan, Report, Write
 from dryrack.kinds.paths import get, metadata_of
 from dryrack.kinds.raw import Raw
-from dryrack.kinds.rules.cron_schedules import (
-    Schedule,
-    ScheduleError,
-    parse_schedule,
-    time_zone,
-)
+from dryrack.kinds.rules.cron_schedules import Schedule, ScheduleError, parse_schedule, time_zone
 from dryrack.kinds.text.quoting import quoted
 
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+
 _TOO_MANY = (
     "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
 )
+
 _ALREADY_ACTIVE = (
     "Not starting job because prior execution is running and concurrency policy is Forbid"
 )
+
+
+# More than this many are told to people: a clock is wrong, or a deadline is missing.
+MISSED_MAX = 100
+
+# A timer that is a little early would find nothing to do; as long as Kubernetes waits.
+_LATE_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class DueTime:
+    """The latest time that has come; None if none has, or if none is found."""
+
+    since: float
+    time: float | None = None
+    missed: int = 0
+    """About how many have come, if more than one."""
 
 
 def plan(cron_job: Raw, jobs: Sequence[Raw], now: float, *, existing: Mapping[Name, Raw]) -> Plan:
@@ -242,3 +250,46 @@ class CronJobController(OwnerReconciler):
     def plan_owner(self, cron_job: Raw) -> Plan:
         own = self.candidates.controlled(cron_job)
         return plan(cron_job, own, self._clock.now(), existing=self.members.objects)
+
+
+def due_time(cron_job: Raw, schedule: Schedule, now: float) -> DueTime:
+    """What has come since the last job, and not before the deadline; raises `ScheduleError`."""
+    since = _since(cron_job)
+    deadline = spec_of(cron_job).get("startingDeadlineSeconds")
+    return _latest(schedule, since if deadline is None else max(since, now - deadline), now)
+
+
+def wait_seconds(cron_job: Raw, schedule: Schedule, now: float) -> float | None:
+    """How long until the next time; None if there is none."""
+    since = _since(cron_job)
+    try:
+        due = _latest(schedule, since, now)
+    except ScheduleError:
+        return None
+    base = due.time if due.time is not None else now if due.missed else since
+    following = schedule.next_after(base)
+    return None if following is None else following - now + _LATE_SECONDS
+
+
+def _since(cron_job: Raw) -> float:
+    last = status_of(cron_job).get("lastScheduleTime")
+    return seconds_of(last or cron_job["metadata"]["creationTimestamp"])
+
+
+def _latest(schedule: Schedule, since: float, now: float) -> DueTime:
+    first = schedule.next_after(since)
+    second = None if first is None else schedule.next_after(first)
+    if first is None or second is None:
+        raise ScheduleError("time difference between two schedules is less than 1 second")
+    if now < first:
+        return DueTime(since)
+    if now < second:
+        return DueTime(since, first)
+    distance = int(second - first)
+    missed = int(now - first) // distance + 1
+    latest = None
+    following = schedule.next_after(first + (missed - 2) * distance)
+    while following is not None and following <= now:
+        latest = following
+        following = schedule.next_after(following)
+    return DueTime(since, latest, missed)

@@ -37,7 +37,7 @@ class Row:
 _NOTHING = Row({})
 
 
-class Ledger:
+class PublishedCounts:
     """Rows, and their sums; listeners are told which source's have changed."""
 
     def __init__(self) -> None:
@@ -85,13 +85,13 @@ class Ledger:
             self._rows[key] = row
         else:
             self._rows.pop(key, None)
-        self._count(old, -1)
-        self._count(row, 1)
+        self._add(old, -1)
+        self._add(row, 1)
         for source in sorted({*_sources(old), *_sources(row)}):
             for listener in self._listeners:
                 listener(source)
 
-    def _count(self, row: Row, sign: int) -> None:
+    def _add(self, row: Row, sign: int) -> None:
         for source, slices in row.slices.items():
             self._slices[source] += sign * slices
             self._nodes[source] += sign if row.is_node and slices else 0

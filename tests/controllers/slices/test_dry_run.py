@@ -11,13 +11,13 @@ from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, NODES, SLICES
 from dryrack.client.informer import Informers
 from dryrack.cluster.publish_snapshot import read_world
 from dryrack.controllers.slices import PublisherSettings
-from dryrack.controllers.slices.survey import surveyed
+from dryrack.controllers.slices.dry_run import compute_dry_run
 from dryrack.controllers.writes import Create, Delete, EngineContext, Update, WriteExecutor
 
 if TYPE_CHECKING:
     from tests.client.planes import Site
 
-    from dryrack.controllers.slices.survey import Survey
+    from dryrack.controllers.slices.dry_run import DryRun
 
 
 OPTIONS = PublisherSettings()
@@ -33,18 +33,18 @@ async def ground(*files: str) -> Site:
     return at
 
 
-async def look(at: Site) -> Survey:
-    return surveyed(await read_world(at.client, OPTIONS), OPTIONS)
+async def look(at: Site) -> DryRun:
+    return compute_dry_run(await read_world(at.client, OPTIONS), OPTIONS)
 
 
-async def carry_out(at: Site, found: Survey) -> None:
+async def carry_out(at: Site, found: DryRun) -> None:
     informers = Informers(at.client, clock=at.clock, chance=at.chance)
     hands = WriteExecutor(EngineContext(at.client, informers, at.clock, at.chance), "test")
     for change in found.changes:
         await hands.carry_out(change.writes)
 
 
-def deeds(found: Survey) -> list[type]:
+def deeds(found: DryRun) -> list[type]:
     return [type(write) for change in found.changes for write in change.writes]
 
 

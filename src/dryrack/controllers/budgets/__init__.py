@@ -1,1 +1,0 @@
-"""How many pods may be missing at once."""

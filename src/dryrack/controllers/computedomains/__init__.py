@@ -1,1 +1,0 @@
-"""ComputeDomains of NVIDIA's driver: their claim templates, and the nodes that join them."""

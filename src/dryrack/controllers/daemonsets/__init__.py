@@ -1,1 +1,0 @@
-"""Daemon sets."""

@@ -1,1 +1,0 @@
-"""Objects that depend on others: gone with their owners, or set free."""

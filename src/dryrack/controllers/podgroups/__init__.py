@@ -1,1 +1,0 @@
-"""Controllers of groups of pods that are scheduled together."""

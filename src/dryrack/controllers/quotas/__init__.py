@@ -1,1 +1,0 @@
-"""Quotas: what is used of them."""

@@ -1,1 +1,0 @@
-"""Persistent volumes of a cluster that stores nothing."""
