@@ -1,18 +1,18 @@
 """
-Preemption: which pods of lower priority have to go so that others can come.
+Preemption: find the pods of lower priority that have to be deleted so that others fit.
 
-For one pod it is kube-scheduler's: on each node all pods of lower priority are taken away, and as
-many as possible put back, those first that a budget protects, then the more important ones; the
-node is taken whose victims are the least. Unlike there, devices count: a claim that only victims
-use is free without them.
+For one pod it is kube-scheduler's algorithm: on each node it removes all pods of lower priority,
+and puts back as many as possible, first those that a disruption budget protects, then the more
+important ones. It chooses the node whose victims are the least. Unlike kube-scheduler, it includes
+devices: a claim that only victims use is free without them.
 
-For a gang, or a pod that needs devices of another node, all pods of lower priority are taken away
-everywhere, and put back alike. No victim of the outcome could be spared by itself.
+For a gang, or a pod that needs devices of another node, it removes all pods of lower priority on
+all nodes, and puts them back in the same way. No single victim of the outcome could be spared.
 
-Pods of one gang are not left behind as too few of it to run: so many as it can spare go one by one,
-and the others all together or not at all, wherever they are.
+Preemption does not leave too few pods of a gang to run: it takes those that the gang can spare one
+by one, and the others all together or not at all, wherever they are.
 
-Everything is tried on the books and taken back (see `simulation`).
+It tries everything in a simulation (see `simulation`).
 """
 
 from __future__ import annotations
@@ -50,39 +50,39 @@ if TYPE_CHECKING:
     from dryrack.placement.outcomes import Cluster
     from dryrack.placement.simulation import PodPlacement
 
-# As kube-scheduler: no more nodes than these are weighed against each other.
+# As in kube-scheduler: no more candidate nodes than these are compared.
 CANDIDATES_MIN = 100
 _CANDIDATES_PERCENT = 10
 # Kubernetes' priorities begin below zero; one more victim is never better.
 _PRIORITY_FLOOR = 2**31
-# As kube-scheduler: a pod that the kubelet has not taken up is younger than all that it has.
+# As in kube-scheduler: a pod that the kubelet has not started is younger than all started pods.
 _NOT_STARTED = "9999-12-31T23:59:59Z"
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
-# The dialects by which Kubernetes itself knows gangs.
+# The dialects of Kubernetes itself.
 NATIVE_DIALECTS = (Dialect.POD_GROUP, Dialect.WORKLOAD)
 
 
-def _nobody(_: Occupant) -> bool:
+def _never_yields(_: Occupant) -> bool:
     return False
 
 
-def _alone(_: Hashable) -> None:
+def _no_group(_: Hashable) -> None:
     return None
 
 
-def _by_the_books(pod: Occupant) -> str:
+def _start_of(pod: Occupant) -> str:
     return pod.started
 
 
 @dataclass(frozen=True, slots=True)
 class DisruptionBudget:
-    """A PodDisruptionBudget as it is counted now."""
+    """A PodDisruptionBudget with the disruptions that it allows now."""
 
     namespace: str
     selector: LabelSelector | None
     allowed: int
-    # Pods whose eviction is counted already.
+    # Pods whose eviction it counts already.
     disrupted: frozenset[str] = frozenset()
 
     def covers(self, pod: Occupant) -> bool:
@@ -100,7 +100,7 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A pod that has to go, by the key under which the fleet knows it."""
+    """A pod that has to be deleted, with its key in the fleet."""
 
     key: Hashable
     occupant: Occupant
@@ -108,23 +108,23 @@ class Victim:
 
     @property
     def rank(self) -> tuple[int, str, tuple[str, str]]:
-        """The least is the most important: by priority, then by age."""
+        """Return the order of importance by priority, then age; the most important is first."""
         pod = self.occupant
         return -pod.priority, self.started, pod.name
 
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """Who has to go, the more important first; the node, if it is for a single pod."""
+    """The victims, the most important first; the node, if it is for a single pod."""
 
     victims: tuple[Victim, ...]
-    # How many of them are protected by a budget that allows no more.
+    # How many victims a budget protects that allows no more disruptions.
     violations: int = 0
     node: str = ""
 
     @property
     def weight(self) -> tuple[int, int, int, int]:
-        """The less the better, as kube-scheduler weighs nodes; the start of the oldest is last."""
+        """Return the cost by which kube-scheduler compares nodes, before the start times."""
         priorities = [each.occupant.priority for each in self.victims]
         return (
             self.violations,
@@ -135,35 +135,35 @@ class Preemption:
 
     @property
     def oldest(self) -> str:
-        """When the first of the most important victims began: the later the better."""
+        """Return the earliest start of the most important victims: the later the better."""
         top = max(each.occupant.priority for each in self.victims)
         return min(each.started for each in self.victims if each.occupant.priority == top)
 
 
 @dataclass(frozen=True, slots=True)
 class NoPreemption:
-    """Nothing that may go would help; `message` says it as kube-scheduler does."""
+    """No set of victims would help; `message` is that of kube-scheduler."""
 
     nodes: int
-    # What is said of nodes, and of how many of them.
+    # The number of nodes by message.
     words: Mapping[str, int]
 
     @property
     def message(self) -> str:
-        told = ", ".join(sorted(f"{count} {words}" for words, count in self.words.items() if count))
-        return f"preemption: 0/{self.nodes} nodes are available: {told}."
+        counts = sorted(f"{count} {words}" for words, count in self.words.items() if count)
+        return f"preemption: 0/{self.nodes} nodes are available: {', '.join(counts)}."
 
 
 @dataclass(frozen=True, slots=True)
 class DisruptionGroup:
-    """Pods of which so many have to run together, or none; all of them, if no number is said."""
+    """Pods of which at least `min_count` have to run together, or none; None means all."""
 
     key: Hashable
     members: Collection[Hashable]
     min_count: int | None = None
 
     def spare(self, running: int) -> int:
-        """How many may go by themselves."""
+        """Return how many of the running pods may be deleted without the others."""
         return 0 if self.min_count is None else max(0, running - self.min_count)
 
 
@@ -174,9 +174,9 @@ def disruption_group(
     definition: Definition | None,
 ) -> DisruptionGroup | None:
     """
-    Return the pods that go together with a member of a gang; None if each goes by itself.
+    Return the pods that are preempted with a member of a gang; None if each is preempted alone.
 
-    `min_count` is the minimum that the pods name. A native group says itself how it is disrupted.
+    `min_count` is the minimum in the pods' labels. A native group has its own disruption mode.
     """
     if key.dialect not in NATIVE_DIALECTS:
         minimum = min_count if definition is None else definition.min_count
@@ -188,71 +188,61 @@ def disruption_group(
 
 @dataclass(frozen=True, slots=True)
 class Preemptor:
-    """Whoever wants to come, in whose favour pods of lower priority may go."""
+    """A pod or a gang for which pods of lower priority may be preempted."""
 
     priority: int
-    # Pods that stay, because they belong to it.
+    # Its own pods, which are not preempted.
     own: frozenset[Hashable] = frozenset()
-    # The pods that a pod is not to be parted from, by its key.
-    group_of: Callable[[Hashable], DisruptionGroup | None] = _alone
-    # Pods that go before all others, whatever their priority.
-    yields: Callable[[Occupant], bool] = _nobody
-    # When the kubelet took a pod up, if it did: the books are not told of that.
-    started: Callable[[Occupant], str | None] = _by_the_books
+    # Returns the group of pods that are preempted together with a pod, by its key.
+    group_of: Callable[[Hashable], DisruptionGroup | None] = _no_group
+    # Whether a pod is preempted before all others, whatever its priority.
+    yields: Callable[[Occupant], bool] = _never_yields
+    # Returns when the kubelet started a pod, if it did; an occupant does not learn of that.
+    started: Callable[[Occupant], str | None] = _start_of
 
     def units(self, fleet: Fleet, states: Iterable[NodeState]) -> list[_Unit]:
-        """What could go from these nodes, the most important first."""
-        found: list[_Unit] = []
+        """Return the pods on these nodes that may be preempted, the most important first."""
+        units: list[_Unit] = []
         groups: dict[Hashable, tuple[DisruptionGroup, list[Hashable]]] = {}
         for key in (key for state in states for key in state.occupants):
             group = self.group_of(key)
             if group is None:
-                found += (_Unit((each,)) for each in self._victims(fleet, (key,)))
+                units += (_Unit((each,)) for each in self._victims(fleet, (key,)))
             else:
                 groups.setdefault(group.key, (group, []))[1].append(key)
         for group, here in groups.values():
-            found += self._units_of(fleet, group, here)
-        return sorted(found, key=self._importance)
-
-    def _importance(self, unit: _Unit) -> tuple[bool, tuple[int, str, tuple[str, str]]]:
-        first = unit.victims[0]
-        return self.yields(first.occupant), first.rank
-
-    def _units_of(
-        self, fleet: Fleet, group: DisruptionGroup, here: Sequence[Hashable]
-    ) -> Iterator[_Unit]:
-        """The least important that the group can spare, and all the others with them as one."""
-        running = [each for each in group.members if fleet.occupant(each) is not None]
-        victims = self._victims(fleet, here)
-        spare = group.spare(len(running))
-        single = victims[max(0, len(victims) - spare) :]
-        keys = {each.key for each in single}
-        others = [each for each in running if each not in keys]
-        together = self._victims(fleet, others) if len(single) < len(here) else ()
-        core = together[0].key if together and len(together) == len(others) else None
-        if core is not None:
-            yield _Unit(together)
-        yield from (_Unit((each,), core) for each in single)
+            # The group spares its least important pods one by one, and the others only together.
+            running = [each for each in group.members if fleet.occupant(each) is not None]
+            victims = self._victims(fleet, here)
+            spare = group.spare(len(running))
+            single = victims[max(0, len(victims) - spare) :]
+            keys = {each.key for each in single}
+            others = [each for each in running if each not in keys]
+            together = self._victims(fleet, others) if len(single) < len(here) else ()
+            core = together[0].key if together and len(together) == len(others) else None
+            if core is not None:
+                units.append(_Unit(together))
+            units += (_Unit((each,), core) for each in single)
+        firsts = ((unit.victims[0], unit) for unit in units)
+        ranked = [((self.yields(it.occupant), it.rank), unit) for it, unit in firsts]
+        return [unit for _, unit in sorted(ranked, key=lambda each: each[0])]
 
     def _victims(self, fleet: Fleet, keys: Iterable[Hashable]) -> tuple[Victim, ...]:
-        """Those of the pods that may go, the most important first."""
-        found = []
+        """Return the pods that may be preempted, the most important first."""
+        victims = []
         for key in keys:
-            pod = fleet.occupant(key)
-            if pod is not None and self._may_go(key, pod):
-                found.append(Victim(key, pod, self.started(pod) or _NOT_STARTED))
-        return tuple(sorted(found, key=lambda victim: victim.rank))
-
-    def _may_go(self, key: Hashable, pod: Occupant) -> bool:
-        return key not in self.own and (pod.priority < self.priority or self.yields(pod))
+            pod = None if key in self.own else fleet.occupant(key)
+            if pod is not None and (pod.priority < self.priority or self.yields(pod)):
+                victims.append(Victim(key, pod, self.started(pod) or _NOT_STARTED))
+        return tuple(sorted(victims, key=lambda victim: victim.rank))
 
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """Pods that go together, the most important first."""
+    """Pods that are preempted together, the most important first."""
 
     victims: tuple[Victim, ...]
-    # The first of those without whom this one cannot stay: too few would be left to run.
+    # The first victim of the unit without which this pod cannot stay, as too few would run.
     core: Hashable | None = None
 
     @property
@@ -261,7 +251,7 @@ class _Unit:
 
 
 def no_victims(cluster: Cluster, unresolvable: int) -> NoPreemption:
-    """What is said where no pod at all may go; so many nodes would not be helped by it anyhow."""
+    """Return the message if no pod may be preempted, and so many nodes cannot be helped anyhow."""
     nodes = len(cluster.fleet)
     return NoPreemption(nodes, {_NO_VICTIMS: nodes - unresolvable, _NOT_HELPFUL: unresolvable})
 
@@ -275,28 +265,36 @@ def preempt_on_node(
     unresolvable: Collection[str] = (),
 ) -> Preemption | NoPreemption:
     """
-    The node where the least has to go for one pod, and what that is.
+    Find the node with the least victims for one pod.
 
-    `try_on` puts the pod on a node as the books are at that moment, or tells why not. Nodes that
-    are `unresolvable` refuse it for what no pod that goes can change.
+    `try_on` places the pod on a node as the cluster is at that moment, or returns why the node
+    refuses it. Nodes that are `unresolvable` refuse the pod even if all pods leave them.
     """
-    found: list[Preemption] = []
-    told: Counter[str] = Counter()
+    candidates: list[Preemption] = []
+    words: Counter[str] = Counter()
     enough = max(CANDIDATES_MIN, len(cluster.fleet) * _CANDIDATES_PERCENT // 100)
+
+    def refuse_on(node: str) -> Sequence[str] | None:
+        outcome = try_on(node)
+        return outcome.words if isinstance(outcome, Refused) else None
+
     for state in cluster.fleet.states():
         if state.name in unresolvable:
-            told[_NOT_HELPFUL] += 1
+            words[_NOT_HELPFUL] += 1
             continue
         units = preemptor.units(cluster.fleet, (state,))
-        refusal = partial(_refusal, try_on, state.name)
-        least = _Reprieve(cluster, refusal, budgets).least(units)
+        least = _Reprieve(cluster, partial(refuse_on, state.name), budgets).least(units)
         if isinstance(least, Preemption):
-            found.append(replace(least, node=state.name))
+            candidates.append(replace(least, node=state.name))
         else:
-            told.update(least)
-        if len(found) > enough and any(not each.violations for each in found):
+            words.update(least)
+        if len(candidates) > enough and any(not each.violations for each in candidates):
             break
-    return _best(found) or NoPreemption(len(cluster.fleet), told)
+    if not candidates:
+        return NoPreemption(len(cluster.fleet), words)
+    lightest = min(each.weight for each in candidates)
+    best = (each for each in candidates if each.weight == lightest)
+    return max(best, key=lambda each: each.oldest)
 
 
 def preempt_for_pod(
@@ -306,29 +304,27 @@ def preempt_for_pod(
     profile: Profile,
     budgets: Sequence[DisruptionBudget] = (),
 ) -> tuple[Preemption, Placed] | NoPreemption:
-    """Return the least that has to go for one pod, and where the pod goes when it is gone."""
-    member_parts = (member.pod, member.wanted, member.allocated, cluster)
-    ask = partial(place_on, extended=member.extended, profile=profile)
-    found = preempt_on_node(
+    """Return the least victims for one pod, and the placement of the pod without them."""
+    asked = (member.pod, member.wanted, member.allocated, cluster)
+
+    def try_on(node: str) -> Placed | Refused:
+        return place_on(node, *asked, extended=member.extended, profile=profile)
+
+    preemption = preempt_on_node(
         cluster,
         preemptor,
-        lambda node: ask(node, *member_parts),
+        try_on,
         budgets,
-        unresolvable=unresolvable_nodes(*member_parts, extended=member.extended, profile=profile),
+        unresolvable=unresolvable_nodes(*asked, extended=member.extended, profile=profile),
     )
-    if isinstance(found, NoPreemption):
-        return found
+    if isinstance(preemption, NoPreemption):
+        return preemption
     with Simulation(cluster) as simulation:
-        for victim in found.victims:
+        for victim in preemption.victims:
             simulation.remove_pod(victim.key)
-        placed = ask(found.node, *member_parts)
-    assert isinstance(placed, Placed), "it was found to fit"
-    return found, placed
-
-
-def _refusal(try_on: Callable[[str], Placed | Refused], node: str) -> Sequence[str] | None:
-    tried = try_on(node)
-    return tried.words if isinstance(tried, Refused) else None
+        placed = try_on(preemption.node)
+    assert isinstance(placed, Placed), "the pod fits without the victims"
+    return preemption, placed
 
 
 def preempt_anywhere(
@@ -337,7 +333,7 @@ def preempt_anywhere(
     fits: Callable[[], bool],
     budgets: Sequence[DisruptionBudget] = (),
 ) -> Preemption | NoPreemption:
-    """What has to go from any nodes, so that all of a gang can come."""
+    """Find the least victims on any nodes, so that a whole gang fits."""
     states = cluster.fleet.states()
     reprieve = _Reprieve(cluster, lambda: None if fits() else (_NOT_HELPFUL,), budgets)
     least = reprieve.least(preemptor.units(cluster.fleet, states))
@@ -347,28 +343,30 @@ def preempt_anywhere(
     return NoPreemption(len(states), {_NO_VICTIMS: without, _NOT_HELPFUL: len(states) - without})
 
 
-def _best(found: Sequence[Preemption]) -> Preemption | None:
-    """The first of those whose victims are the least."""
-    if not found:
-        return None
-    least = min(each.weight for each in found)
-    return max((each for each in found if each.weight == least), key=lambda each: each.oldest)
-
-
 @dataclass(frozen=True, slots=True)
 class _Reprieve:
-    """Takes all away that may go, and puts back what can stay."""
+    """Removes all pods that may be preempted, and puts back as many as possible."""
 
     cluster: Cluster
-    # What is against those who want to come, as the books are; None if they fit.
+    # Returns why the preemptor does not fit at that moment; None if it fits.
     refusal: Callable[[], Sequence[str] | None]
     budgets: Sequence[DisruptionBudget]
 
     def least(self, units: Sequence[_Unit]) -> Preemption | Sequence[str]:
-        """Who still has to go; or why it does not help."""
+        """Return the remaining victims, or why preemption does not help."""
         if not units:
             return (_NO_VICTIMS,)
-        protected, others = self._by_budget(units)
+        protected: list[_Unit] = []
+        others: list[_Unit] = []
+        allowed = [budget.allowed for budget in self.budgets]
+        for unit in units:
+            violates = False
+            for victim in unit.victims:
+                for index, budget in enumerate(self.budgets):
+                    if budget.covers(victim.occupant):
+                        allowed[index] -= 1
+                        violates = violates or allowed[index] < 0
+            (protected if violates else others).append(unit)
         with Simulation(self.cluster) as simulation:
             places = {key: simulation.remove_pod(key) for unit in units for key in unit.keys}
             refusal = self.refusal()
@@ -377,8 +375,8 @@ class _Reprieve:
             gone: list[_Unit] = []
             self._put_back(simulation, places, protected, gone)
             self._put_back(simulation, places, others, gone)
-            # They were put back before the others of their gang turned out to go.
-            late = _dragged(protected, gone)
+            # These were put back before other pods of their gang became victims.
+            late = _without_core(protected, gone)
             for key in (key for unit in late for key in unit.keys):
                 simulation.remove_pod(key)
             refusal = self.refusal() if late else None
@@ -390,21 +388,6 @@ class _Reprieve:
         victims = sorted((each for unit in gone for each in unit.victims), key=lambda it: it.rank)
         return Preemption(tuple(victims), violations) if victims else (_NOT_HELPFUL,)
 
-    def _by_budget(self, units: Sequence[_Unit]) -> tuple[list[_Unit], list[_Unit]]:
-        """Those that a budget protects, if all others go, and those that none does."""
-        left = [budget.allowed for budget in self.budgets]
-        protected: list[_Unit] = []
-        others: list[_Unit] = []
-        for unit in units:
-            violates = False
-            for victim in unit.victims:
-                for index, budget in enumerate(self.budgets):
-                    if budget.covers(victim.occupant):
-                        left[index] -= 1
-                        violates = violates or left[index] < 0
-            (protected if violates else others).append(unit)
-        return protected, others
-
     def _put_back(
         self,
         simulation: Simulation,
@@ -413,14 +396,14 @@ class _Reprieve:
         gone: list[_Unit],
     ) -> None:
         """
-        Those that cannot be put back are gone, in order.
+        Put back the units that can stay, in order; add the others to `gone`.
 
-        What can be put back together could be one by one: many are tried at once.
+        Units that can be put back together can be put back one by one: so many are tried at once.
         """
-        dragged = _dragged(units, gone)
-        if dragged:
-            gone += dragged
-            units = [unit for unit in units if unit not in dragged]
+        lost = _without_core(units, gone)
+        if lost:
+            gone += lost
+            units = [unit for unit in units if unit not in lost]
         if not units:
             return
         mark = simulation.mark()
@@ -438,8 +421,8 @@ class _Reprieve:
         self._put_back(simulation, places, units[half:], gone)
 
 
-def _dragged(units: Sequence[_Unit], gone: Sequence[_Unit]) -> list[_Unit]:
-    """Those that may not stay, because the others of their group do not."""
+def _without_core(units: Sequence[_Unit], gone: Sequence[_Unit]) -> list[_Unit]:
+    """Return the units that cannot stay, because the core of their group is gone."""
     bound = [unit for unit in units if unit.core is not None]
     lost = {unit.victims[0].key for unit in gone} if bound else set()
     return [unit for unit in bound if unit.core in lost and unit not in gone]
