@@ -60,14 +60,14 @@ def gives_without_noting(patch: Patch) -> None:
 
 def waits_for_its_own_gang(patch: Patch) -> None:
     """A claim that another member is about to have is not to be had."""
-    decided = PartialPlacement.decided
+    decided = PartialPlacement.decide
 
     def blocked(self: PartialPlacement, member: Member, *args: Any) -> Any:
         if any(claim in self.given for claim in member.claims):
             return Unplaced("a claim is in the process of being allocated")
         return decided(self, member, *args)
 
-    patch.setattr(PartialPlacement, "decided", blocked)
+    patch.setattr(PartialPlacement, "decide", blocked)
     patch.setattr(search, "place_exactly", lambda *_: ExactPlacement(()))
 
 

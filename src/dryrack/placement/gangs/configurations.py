@@ -1,11 +1,10 @@
 """
-Configurations of a node: which members of a gang it can take together.
+Configurations of a node: the members of a gang that it can take together.
 
 Members that every node treats alike are of one kind, so a configuration is a number of members for
-each kind. Whether a node can take it depends on that node alone, as far as its filters look at one
-node and its devices are seen by no other: what it has to give is held against all members and all
-their claims at once, so that the answer is exact. A node that can take a configuration can take
-every smaller one.
+each kind. If filters look at one node and its devices belong to it alone, the answer depends on
+that node alone. It is exact, because all members and all their claims are checked at once. A node
+that can take a configuration can take every smaller one.
 """
 
 from __future__ import annotations
@@ -38,85 +37,84 @@ if TYPE_CHECKING:
     from dryrack.placement.place import Cluster
     from dryrack.placement.pod_constraints import PodConstraints
 
-# For each kind, how many.
+# The number of members of each kind.
 Counts = tuple[int, ...]
 
-# To ask a node for devices takes about a millisecond; a gang of many members may ask more.
+# An allocation takes about a millisecond; a gang of many members may need more of them.
 STEPS_MAX = 500
-# A look at what a node has left, or at one way to go on, takes some dozen microseconds.
+# A check of a node's free amounts, or of one arrival, takes some dozen microseconds.
 LOOKS_MAX = 8_000
-# To find out which nodes are alike takes about a tenth of a millisecond for each of them.
+# The likeness of a node takes about a tenth of a millisecond.
 NODES_MAX = 10_000
-# A turn of a longer search takes some, and most end after a few.
+# A turn of a longer search counts as several steps, and most searches end after a few turns.
 _STEPS_A_TURN = 4
 _TURNS_MAX = 8
 
 
 @dataclass(slots=True)
 class Effort:
-    """What a search may cost, and whether it was too little to be sure."""
+    """The remaining budget of a search, and whether the answer is undecided for lack of it."""
 
     steps_left: int = STEPS_MAX
     looks_left: int = LOOKS_MAX
     searches_left: int = 0
-    # How many nodes may be held against each other.
+    # How many nodes may be compared with each other.
     nodes_left: int = NODES_MAX
-    # Set where something is not known that counts as "no".
+    # Set when an unknown answer counts as "no".
     is_undecided: bool = False
-    # A long search that would tell.
+    # A long search that would decide the answer.
     search: Search | None = None
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing more may be tried."""
+        """Return True if nothing more may be tried."""
         return min(self.steps_left, self.looks_left) < 0 or self.search is not None
 
     def spend(self) -> bool:
-        """Whether another step may be made."""
+        """Spend a step; return False if none is left."""
         self.steps_left -= 1
         if self.steps_left < 0:
             self.is_undecided = True
         return self.steps_left >= 0
 
     def look(self) -> bool:
-        """Whether another look may be taken."""
+        """Spend a look; return False if none is left."""
         self.looks_left -= 1
         if self.looks_left < 0:
             self.is_undecided = True
         return self.looks_left >= 0
 
     def spend_on_node(self) -> bool:
-        """Whether another node may be held against the others."""
+        """Spend a comparison of a node with the others; return False if none is left."""
         self.nodes_left -= 1
         return self.nodes_left >= 0
 
-    def allocated(self, begin: Callable[[], Outcome | Search]) -> Allocated | None:
-        """What is given where a search is begun; None, if nothing is, or it is not known."""
+    def allocate(self, begin: Callable[[], Outcome | Search]) -> Allocated | None:
+        """Spend a step on an allocation; return None if it fails, or the answer is unknown."""
         if not self.spend():
             return None
         try:
             outcome = begin()
-            if isinstance(outcome, Search) and self._ends_soon(outcome):
-                outcome = begin()
+            if isinstance(outcome, Search):
+                turns = sum(1 for _ in islice(outcome.turns, _TURNS_MAX))
+                self.steps_left -= _STEPS_A_TURN * turns
+                if turns < _TURNS_MAX:
+                    # The search has ended, and its result is remembered.
+                    outcome = begin()
         except AllocationError:
             return None
         if isinstance(outcome, Search) and self.searches_left > 0:
-            # There is no point in going on before it has ended.
+            # The caller has to finish this search first.
             self.search = outcome
             self.steps_left = 0
         elif isinstance(outcome, Search | Undecided):
             self.is_undecided = True
         return outcome if isinstance(outcome, Allocated) else None
 
-    def _ends_soon(self, search: Search) -> bool:
-        turns = sum(1 for _ in islice(search.turns, _TURNS_MAX))
-        self.steps_left -= _STEPS_A_TURN * turns
-        return turns < _TURNS_MAX
-
 
 @runtime_checkable
 class KnowsLikeness(Protocol):
-    """Knows which nodes have devices that are alike, as `LiveAllocator` does."""
+    """Compares the devices of nodes, as `LiveAllocator` does."""
 
     def likeness(self, node: Node, claims: Sequence[ResourceClaim]) -> Hashable: ...
 
@@ -127,18 +125,25 @@ class MemberKind:
 
     members: tuple[Member, ...]
     constraints: tuple[PodConstraints, ...]
-    # Of filters whose answer about a node does not depend on members on other nodes.
+    # The checks of filters that do not depend on members on other nodes.
     checks: tuple[tuple[Plugin, Check], ...]
     relations: PodRelations
-    # Claims that other members of the gang want, too.
+    # Claims that other members of the gang use, too.
     shared: frozenset[str]
-    # Whether it matters when its members arrive, to them or to others.
+    # Whether the order of arrival matters to its members or to others.
     depends_on_order: bool = False
 
 
 def kinds_of(members: Sequence[Member], scope: PlacementScope) -> list[MemberKind]:
-    """Return the members by kind, those that come first in front; raises `PluginError`."""
-    shared = _shared(members)
+    """Return the members by kind, in the order of their first members; raises `PluginError`."""
+    # Several users share a claim; a claim without requests does not depend on its users.
+    users = Counter(
+        claim_name(claim)
+        for member in members
+        for claim in member.wanted
+        if claim.spec.devices.requests
+    )
+    shared = frozenset(name for name, number in users.items() if number > 1)
     fleet = scope.cluster.fleet
     storage = _StorageSigns(members, fleet.volumes)
     asked_for = labels_asked_for(member.pod for member in members)
@@ -150,28 +155,40 @@ def kinds_of(members: Sequence[Member], scope: PlacementScope) -> list[MemberKin
         key = (_sign(plugins, storage), relations.sign(asked_for), own)
         groups.setdefault(key, []).append((member, plugins, relations))
     every = [relations for (_, _, relations), *_ in groups.values()]
-    return [_kind(group, shared, scope, every) for group in groups.values()]
+    kinds = []
+    for group in groups.values():
+        first, plugins, relations = group[0]
+        kind = MemberKind(
+            tuple(member for member, _, _ in group),
+            tuple(plugins.pod for _, plugins, _ in group),
+            (*plugins.node_checks, *static_checks(plugins, relations, fleet)),
+            relations,
+            frozenset(name for name in map(claim_name, first.wanted) if name in shared),
+            relations.depends_on_order(every),
+        )
+        kinds.append(kind)
+    return kinds
 
 
 def _sign(plugins: ActivePlugins, storage: _StorageSigns) -> Hashable:
-    """Return what is equal for pods that filters treat alike, except for other pods."""
+    """Return a key of pods that filters treat alike, except for rules about other pods."""
     local = [
         (plugin.name, call(plugin, plugin.sign, plugins.pod)) for plugin, _ in plugins.node_checks
     ]
-    # What filters that look at the cluster see of a pod is in none of their signs.
+    # Signs of filters that see the cluster do not cover what they read of a pod.
     pod = plugins.pod.pod
     return tuple(local), storage.of(pod) if plugins.cluster_checks else ()
 
 
 class _StorageSigns:
-    """Signs of claims of storage, equal for claims for which the same volumes do."""
+    """Signs of PersistentVolumeClaims, equal for claims that the same volumes fit."""
 
     def __init__(self, members: Iterable[Member], volumes: Volumes) -> None:
         self._volumes = volumes
         keys = (key for member in members for key in {*claim_keys(member.pod)})
         shared = {key for key, number in Counter(keys).items() if number > 1}
         owners = map(volumes.owner, volumes.volumes.values())
-        # A claim that members share, or that has a volume, is like no other.
+        # A claim that members share, or that has a volume, equals no other claim.
         self._special = shared.union(filter(None, owners))
 
     def of(self, pod: Pod) -> Hashable:
@@ -187,48 +204,20 @@ class _StorageSigns:
         return tuple(signs)
 
 
-def _kind(
-    group: Sequence[tuple[Member, ActivePlugins, PodRelations]],
-    shared: frozenset[str],
-    scope: PlacementScope,
-    relations_of_all: Sequence[PodRelations],
-) -> MemberKind:
-    first, plugins, relations = group[0]
-    return MemberKind(
-        tuple(member for member, _, _ in group),
-        tuple(plugins.pod for _, plugins, _ in group),
-        (*plugins.node_checks, *static_checks(plugins, relations, scope.cluster.fleet)),
-        relations,
-        frozenset(name for name in map(claim_name, first.wanted) if name in shared),
-        relations.depends_on_order(relations_of_all),
-    )
-
-
-def _shared(members: Sequence[Member]) -> frozenset[str]:
-    """Claims that several members want; one that asks for nothing can be had by anybody."""
-    users = Counter(
-        claim_name(claim)
-        for member in members
-        for claim in member.wanted
-        if claim.spec.devices.requests
-    )
-    return frozenset(name for name, number in users.items() if number > 1)
-
-
 class Configurations:
-    """What each node can take, each asked once."""
+    """The configurations that each node can take, each checked once."""
 
     def __init__(self, kinds: Sequence[MemberKind], cluster: Cluster, effort: Effort) -> None:
         self.kinds = kinds
         self._cluster = cluster
         self._effort = effort
         self._known: dict[tuple[str, Counts], bool] = {}
-        # Whether nodes have the devices, asked once of all nodes whose devices are alike.
+        # Whether nodes have the devices, checked once for all nodes with equal devices.
         self._devices: dict[tuple[Hashable, Counts], bool] = {}
         self._likenesses: dict[str, Hashable] = {}
 
     def without_sharing(self) -> Configurations:
-        """Return the same for claims that every node gives by itself, which asks for no less."""
+        """Return the configurations if no claim is shared, which is easier to satisfy."""
         kinds = [replace(kind, shared=frozenset()) for kind in self.kinds]
         other = Configurations(kinds, self._cluster, self._effort)
         other._known = self._known
@@ -252,7 +241,7 @@ class Configurations:
         return self._likenesses[name]
 
     def fits(self, state: NodeState, counts: Counts) -> bool:
-        """Whether the node can take so many of each kind."""
+        """Return True if the node can take so many members of each kind."""
         key = (state.name, counts)
         if key not in self._known:
             self._known[key] = (
@@ -263,10 +252,16 @@ class Configurations:
         return self._known[key]
 
     def _has_room(self, state: NodeState, counts: Counts) -> bool:
-        """Whether filters let the members in, one after the other."""
+        """Return True if filters accept the members, one after the other."""
         copy = copy_of(state)
-        if not self._are_compatible(state, counts):
-            return False
+        labels = state.node.metadata.labels
+        present = [each for each in zip(self.kinds, counts, strict=True) if each[1]]
+        for one, number in present:
+            for other, _ in present:
+                is_alone = one is other and number == 1
+                pod = other.members[0].pod
+                if not is_alone and one.relations.keeps_off(pod, labels, labels):
+                    return False
         for kind, number in zip(self.kinds, counts, strict=True):
             for member, wants in zip(kind.members[:number], kind.constraints, strict=False):
                 if first_refusal(kind.checks, copy) is not None:
@@ -278,26 +273,14 @@ class Configurations:
         return True
 
     def _have_volumes(self, members: Sequence[Member], state: NodeState) -> bool:
-        """Whether the node has volumes for all members of a kind, as far as it is known."""
+        """Return True if the node may have volumes for all members of a kind."""
         volumes = self._cluster.fleet.volumes
         waiting = [list(volumes.waiting(member.pod)) for member in members]
-        # Claims of one member may ask for different volumes, of which one may get the other's.
+        # With several claims of one member, a claim may get the volume that another one needs.
         if any(len(each) != 1 for each in waiting):
             return True
         offers = VolumeOffers(volumes, [each for (each,) in waiting])
         return not isinstance(offers.on(state.node.metadata), Unbindable)
-
-    def _are_compatible(self, state: NodeState, counts: Counts) -> bool:
-        """Whether no member keeps another off the node."""
-        labels = state.node.metadata.labels
-        there = [kind for kind, number in zip(self.kinds, counts, strict=True) if number]
-        alone = [kind for kind, number in zip(self.kinds, counts, strict=True) if number == 1]
-        return not any(
-            one.relations.keeps_off(other.members[0].pod, labels, labels)
-            for one in there
-            for other in there
-            if one is not other or one not in alone
-        )
 
     def _has_devices(self, state: NodeState, counts: Counts) -> bool:
         claims = self.claims(state, counts)
@@ -306,11 +289,11 @@ class Configurations:
         key = (self.likeness(state), counts)
         if key not in self._devices:
             begin = partial(self._cluster.allocator.begin, state.node, claims)
-            self._devices[key] = self._effort.allocated(begin) is not None
+            self._devices[key] = self._effort.allocate(begin) is not None
         return self._devices[key]
 
     def claims(self, state: NodeState, counts: Counts) -> tuple[ResourceClaim, ...]:
-        """What so many of each kind want of the node; a claim that they share is wanted once."""
+        """Return the claims of so many members of each kind on the node; shared claims once."""
         wanted: dict[str, ResourceClaim] = {}
         for kind, number in zip(self.kinds, counts, strict=True):
             for each in kind.constraints[:number]:
@@ -318,33 +301,32 @@ class Configurations:
         return tuple(wanted.values())
 
     def largest(self, state: NodeState) -> list[Counts]:
-        """All that the node can take and that are part of no other."""
-        nothing = (0,) * len(self.kinds)
-        return largest(self._grown(state, nothing, 0))
+        """Return all configurations that the node can take and that are part of no other."""
+        return largest(self._enumerate(state, (0,) * len(self.kinds), 0))
 
-    def _grown(self, state: NodeState, counts: Counts, first: int) -> Iterator[Counts]:
-        """The configuration, and all that are larger by members of this kind and later ones."""
+    def _enumerate(self, state: NodeState, counts: Counts, first: int) -> Iterator[Counts]:
+        """Yield the configuration, and all that add members of this kind and later kinds."""
         yield counts
         for index in range(first, len(counts)):
             more = (*counts[:index], counts[index] + 1, *counts[index + 1 :])
             if more[index] <= len(self.kinds[index].members) and self.fits(state, more):
-                yield from self._grown(state, more, index)
+                yield from self._enumerate(state, more, index)
 
 
-def largest(these: Iterable[Counts]) -> list[Counts]:
-    """Those that are part of no other, each once."""
-    found: list[Counts] = []
-    for counts in sorted(set(these), key=sum, reverse=True):
-        if not any(is_part(counts, other) for other in found):
-            found.append(counts)
-    return found
+def largest(configurations: Iterable[Counts]) -> list[Counts]:
+    """Return the configurations that are part of no other, each once."""
+    maximal: list[Counts] = []
+    for counts in sorted(set(configurations), key=sum, reverse=True):
+        if not any(is_part(counts, other) for other in maximal):
+            maximal.append(counts)
+    return maximal
 
 
 def is_part(one: Counts, other: Counts) -> bool:
-    """Whether there are no more of any kind."""
+    """Return True if one has no more members of any kind than the other."""
     return all(map(le, one, other))
 
 
 def copy_of(state: NodeState) -> NodeState:
-    """Return the node as it is now, which does not change with the node."""
+    """Return a copy of the node that does not change with it."""
     return NodeState(state.node, dict(state.used), dict(state.non_zero), dict(state.occupants))

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from dryrack.placement.gangs.configurations import MemberKind
     from dryrack.placement.node_state import NodeState
 
-# The values of the topology key of each affinity term of a kind; None if it can be anywhere.
+# The values of the topology key of each affinity term of a kind; None without restriction.
 Domains: TypeAlias = "tuple[frozenset[str], ...] | None"
 
 
 class Confinement:
-    """Where members of each kind can be, now or when further members have arrived."""
+    """The domains for members of each kind, now or when further members have arrived."""
 
     def __init__(
         self,
@@ -29,11 +29,11 @@ class Confinement:
         self._kinds = kinds
         self._candidates = candidates
         self._fleet = fleet
-        # The other kinds whose members can open a domain for a kind.
+        # For each kind, the other kinds whose members can open a domain for it.
         self._openers = [
             [
-                place
-                for place, other in enumerate(kinds)
+                index
+                for index, other in enumerate(kinds)
                 if other is not kind and _meets(other, kind)
             ]
             for kind in kinds
@@ -46,21 +46,24 @@ class Confinement:
         A member with required affinity opens no domain for its own kind, unless no pod that its
         terms match is anywhere. Members of other kinds can.
         """
-        found = [self._domains_now(kind) for kind in self._kinds]
+        domains = [self._domains_now(kind) for kind in self._kinds]
         is_growing = True
         while is_growing:
             is_growing = False
-            for index, before in enumerate(found):
+            for index, before in enumerate(domains):
                 openers = [each for each in self._openers[index] if left[each]]
                 if before is None or not openers:
                     continue
-                states = [s for each in openers for s in self._states(each, found[each])]
+                states = [s for each in openers for s in self._states(each, domains[each])]
+                labels = [state.node.metadata.labels for state in states]
                 keys = [term.topology_key for term in self._kinds[index].relations.terms.affinity]
-                opened = [_values(key, states) for key in keys]
-                after = tuple(a | b for a, b in zip(before, opened, strict=True))
+                after = tuple(
+                    values.union(each[key] for each in labels if key in each)
+                    for key, values in zip(keys, before, strict=True)
+                )
                 is_growing |= after != before
-                found[index] = after
-        return tuple(found)
+                domains[index] = after
+        return tuple(domains)
 
     def nodes(self, domains: Sequence[Domains]) -> list[frozenset[str]]:
         """Return the names of the candidates of each kind that are in its domains."""
@@ -71,7 +74,7 @@ class Confinement:
 
     def _domains_now(self, kind: MemberKind) -> Domains:
         terms = kind.relations.terms.affinity
-        found = tuple(
+        domains = tuple(
             frozenset(
                 value
                 for value, pods in pods_meant(terms, term.topology_key, self._fleet).domains.items()
@@ -79,9 +82,9 @@ class Confinement:
             )
             for term in terms
         )
-        # The first pod that its own terms match can go anywhere.
-        may_be_first = not any(found) and _meets(kind, kind)
-        return None if not terms or may_be_first else found
+        # The first pod that its own terms match can be placed anywhere.
+        may_be_first = not any(domains) and _meets(kind, kind)
+        return None if not terms or may_be_first else domains
 
     def _states(self, index: int, domains: Domains) -> Iterable[NodeState]:
         if domains is None:
@@ -97,13 +100,8 @@ class Confinement:
         ]
 
 
-def _values(key: str, states: Iterable[NodeState]) -> frozenset[str]:
-    labels = (state.node.metadata.labels for state in states)
-    return frozenset(each[key] for each in labels if key in each)
-
-
 def _meets(kind: MemberKind, other: MemberKind) -> bool:
-    """Whether a member of a kind is a pod that all affinity terms of the other one match."""
+    """Return True if all affinity terms of the other kind match members of this kind."""
     metadata = kind.members[0].pod.metadata
     terms = other.relations.terms.affinity
     return bool(terms) and all(t.matches(metadata.namespace, metadata.labels) for t in terms)

@@ -1,14 +1,14 @@
 """
-One `Gang` behind every way to say that pods belong together.
+Dialects of gangs: one `Gang` for every format that groups pods.
 
-Pods say it by labels (kubenexus' and those of scheduler-plugins, with the minimum in a label), by
-the label of a `scheduling.x-k8s.io` PodGroup, by `spec.workloadRef` (1.35: a pod group within a
-Workload, perhaps one of many replicas), or by `spec.schedulingGroup` (from 1.36 on: a PodGroup).
-`membership` reads a pod, `definitions` an object, and `gang_of` puts the two together.
+Pods name their gang by labels (kubenexus' and those of scheduler-plugins, with the minimum in a
+label), by the label of a `scheduling.x-k8s.io` PodGroup, by `spec.workloadRef` (1.35: a pod group
+within a Workload, perhaps one of many replicas), or by `spec.schedulingGroup` (from 1.36 on: a
+PodGroup). `membership` reads a pod, `definitions` an object, and `gang_of` combines both.
 
-What is wrong is a value that says what and how to put it right, for the condition and the event of
-the pod; nothing here raises. As in kubenexus, a pod that lacks one of the two labels, or whose
-minimum is one, is in no gang.
+A mistake is a returned `Flaw` with its remedy, for the condition and the event of the pod; nothing
+here raises. As in kubenexus, a pod that lacks one of the two labels, or whose minimum is one, is in
+no gang.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from dryrack.kinds.scheduling import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from dryrack.kinds.core import Pod
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.scheduling import PodGroupResourceClaim, PodGroupSchedulingPolicy
 
-# The kinds that say something about gangs.
+# The kinds that define gangs.
 GROUPS = (CoschedulingPodGroup, PodGroup, PodGroupV1Beta1, WorkloadV1Alpha1)
 
-# The first goes before the second where a pod has both, as in kubenexus.
+# If a pod has both, the first counts, as in kubenexus.
 LABEL_PREFIXES = ("pod-group.scheduling.kubenexus.io", "pod-group.scheduling.sigs.k8s.io")
 _NAME = "name"
 MINIMUM = "min-available"
@@ -44,7 +44,7 @@ MINIMUM_LABELS = tuple(f"{prefix}/{MINIMUM}" for prefix in LABEL_PREFIXES)
 
 
 class Dialect(Enum):
-    """Who says what a gang is; the value is what a person calls it."""
+    """The format that defines a gang; the value is its name in messages."""
 
     LABELS = "pod group"
     COSCHEDULING = "PodGroup.scheduling.x-k8s.io"
@@ -53,18 +53,18 @@ class Dialect(Enum):
 
 
 class GangKey(NamedTuple):
-    """Which gang; the same for all its members."""
+    """The identity of a gang, equal for all its members."""
 
     dialect: Dialect
     namespace: str
     name: str
-    # In a Workload of 1.35, which of its pod groups, and which replica of that.
+    # For a Workload of 1.35, the pod group and its replica.
     group: str = ""
     replica: str = ""
 
     @property
     def definition(self) -> GangKey:
-        """By which its definition is known; replicas share one."""
+        """Return the key of its definition, which replicas share."""
         return self._replace(replica="")
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class GangKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """What is wrong with how pods are grouped, and what would put it right."""
+    """A mistake in the grouping of pods, and its remedy."""
 
     fact: str
     remedy: str
@@ -87,7 +87,7 @@ class Flaw:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """That a pod is in a gang; the minimum where it is the pod that says it, else none."""
+    """The gang of a pod, and the minimum if the pod's labels state it."""
 
     key: GangKey
     min_count: int | None = None
@@ -95,7 +95,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """What an object says about a gang."""
+    """The definition of a gang by an object."""
 
     key: GangKey
     min_count: int
@@ -103,10 +103,10 @@ class Definition:
     created: str = ""
     priority: int | None = None
     timeout_seconds: int | None = None
-    # All members are on nodes with one and the same value of this label.
+    # The label of nodes that must have the same value for all members.
     topology_key: str = ""
     claims: tuple[PodGroupResourceClaim, ...] = ()
-    # Whether preemption takes all members or none.
+    # Whether preemption deletes all members or none.
     disrupted_whole: bool = False
     flaw: Flaw | None = None
 
@@ -114,10 +114,10 @@ class Definition:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
     """
-    Pods of which at least so many are placed together, or none.
+    Pods of which at least `min_count` are placed together, or none.
 
-    Its priority is that of its group, else the lowest of its members, so that none of them pushes
-    aside what it may not. It is as old as its group, else as its oldest member.
+    Its priority is that of its group, else the lowest of its members, so that no member preempts
+    a pod that it may not preempt. It is as old as its group, else as its oldest member.
     """
 
     key: GangKey
@@ -132,53 +132,50 @@ class Gang:
 
     @property
     def too_few(self) -> str:
-        """What to say of a gang that has not enough members to run; empty if it has."""
+        """Return the message of a gang with too few members to run; empty if it has enough."""
         return self.too_few_with(len(self.members))
 
     def too_few_with(self, number: int) -> str:
-        """The same if it had so many."""
+        """Return the message of the gang if it had so many members; empty if it had enough."""
         if number >= self.min_count:
             return ""
+        pods = "1 pod" if number == 1 else f"{number} pods"
         return (
-            f"{self.key} has {_pods(number)}, needs at least {self.min_count}; "
+            f"{self.key} has {pods}, needs at least {self.min_count}; "
             f"create {self.min_count - number} more, or lower the minimum"
         )
 
 
 def membership(pod: Pod) -> Membership | Flaw | None:
-    """The gang that a pod says it is in."""
-    found: dict[GangKey, Membership] = {}
-    for each in _said(pod):
-        if isinstance(each, Flaw):
-            return each
-        found.setdefault(each.key, each)
-    if len(found) > 1:
-        named = " and ".join(str(key) for key in found)
-        return Flaw(f"pod {pod.full_name} is in {len(found)} gangs: {named}", "keep only one")
-    return next(iter(found.values()), None)
-
-
-def _said(pod: Pod) -> Iterator[Membership | Flaw]:
+    """Return the gang that the pod names; a Flaw if it names it wrongly, or several."""
     namespace = pod.metadata.namespace
-    labels = pod.metadata.labels
     spec = pod.spec
+    gangs: dict[GangKey, Membership] = {}
     for prefix in LABEL_PREFIXES:
-        said = _by_labels(pod, prefix)
-        if said is not None:
-            yield said
-    if labels.get(CoschedulingPodGroup.POD_LABEL):
-        name = labels[CoschedulingPodGroup.POD_LABEL]
-        yield Membership(GangKey(Dialect.COSCHEDULING, namespace, name))
-    if spec.workload_ref is not None:
-        ref = spec.workload_ref
-        key = (Dialect.WORKLOAD, namespace, ref.name, ref.pod_group, ref.pod_group_replica_key)
-        yield Membership(GangKey(*key))
+        by_labels = _membership_by_labels(pod, prefix)
+        if isinstance(by_labels, Flaw):
+            return by_labels
+        if by_labels is not None:
+            gangs.setdefault(by_labels.key, by_labels)
+    keys: list[GangKey] = []
+    name = pod.metadata.labels.get(CoschedulingPodGroup.POD_LABEL)
+    if name:
+        keys.append(GangKey(Dialect.COSCHEDULING, namespace, name))
+    ref = spec.workload_ref
+    if ref is not None:
+        replica = ref.pod_group_replica_key
+        keys.append(GangKey(Dialect.WORKLOAD, namespace, ref.name, ref.pod_group, replica))
     if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
         name = spec.scheduling_group.pod_group_name
-        yield Membership(GangKey(Dialect.POD_GROUP, namespace, name))
+        keys.append(GangKey(Dialect.POD_GROUP, namespace, name))
+    gangs |= {key: Membership(key) for key in keys}
+    if len(gangs) > 1:
+        named = " and ".join(str(key) for key in gangs)
+        return Flaw(f"pod {pod.full_name} is in {len(gangs)} gangs: {named}", "keep only one")
+    return next(iter(gangs.values()), None)
 
 
-def _by_labels(pod: Pod, prefix: str) -> Membership | Flaw | None:
+def _membership_by_labels(pod: Pod, prefix: str) -> Membership | Flaw | None:
     labels = pod.metadata.labels
     label = f"{prefix}/{MINIMUM}"
     name = labels.get(f"{prefix}/{_NAME}")
@@ -198,17 +195,30 @@ def _by_labels(pod: Pod, prefix: str) -> Membership | Flaw | None:
 
 
 def definitions(each: KubernetesObject) -> tuple[Definition, ...]:
-    """What an object says about gangs; a Workload of later releases has templates, and no gang."""
+    """Return the gangs that an object defines; a Workload of later releases defines none."""
     if isinstance(each, CoschedulingPodGroup):
-        return (_coscheduling(each),)
-    if isinstance(each, WorkloadV1Alpha1):
-        return tuple(_groups(each))
+        return (_definition_of_coscheduling(each),)
     if isinstance(each, PodGroup | PodGroupV1Beta1):
-        return (_pod_group(each),)
-    return ()
+        return (_definition_of_pod_group(each),)
+    if not isinstance(each, WorkloadV1Alpha1):
+        return ()
+    definitions = []
+    for group in each.spec.pod_groups:
+        namespace = each.metadata.namespace
+        key = GangKey(Dialect.WORKLOAD, namespace, each.metadata.name, group.name)
+        minimum, flaw = _minimum(key, group.policy, "policy")
+        definition = Definition(
+            key=key,
+            min_count=minimum,
+            uid=each.metadata.uid,
+            created=each.metadata.creation_timestamp or "",
+            flaw=flaw,
+        )
+        definitions.append(definition)
+    return tuple(definitions)
 
 
-def _coscheduling(each: CoschedulingPodGroup) -> Definition:
+def _definition_of_coscheduling(each: CoschedulingPodGroup) -> Definition:
     metadata = each.metadata
     minimum = each.spec.min_member
     key = GangKey(Dialect.COSCHEDULING, metadata.namespace, metadata.name)
@@ -225,21 +235,7 @@ def _coscheduling(each: CoschedulingPodGroup) -> Definition:
     )
 
 
-def _groups(each: WorkloadV1Alpha1) -> Iterator[Definition]:
-    metadata = each.metadata
-    for group in each.spec.pod_groups:
-        key = GangKey(Dialect.WORKLOAD, metadata.namespace, metadata.name, group.name)
-        minimum, flaw = _minimum(key, group.policy, "policy")
-        yield Definition(
-            key=key,
-            min_count=minimum,
-            uid=metadata.uid,
-            created=metadata.creation_timestamp or "",
-            flaw=flaw,
-        )
-
-
-def _pod_group(each: PodGroup | PodGroupV1Beta1) -> Definition:
+def _definition_of_pod_group(each: PodGroup | PodGroupV1Beta1) -> Definition:
     metadata = each.metadata
     spec = each.spec
     key = GangKey(Dialect.POD_GROUP, metadata.namespace, metadata.name)
@@ -254,14 +250,14 @@ def _pod_group(each: PodGroup | PodGroupV1Beta1) -> Definition:
         priority=spec.priority,
         topology_key=topology[0].key if topology else "",
         claims=spec.resource_claims,
-        # A word in 1.36, a choice of two fields from 1.37 on.
+        # A string in 1.36, a choice of two fields from 1.37 on.
         disrupted_whole=mode == "PodGroup" if isinstance(mode, str) else bool(mode and mode.all),
         flaw=flaw,
     )
 
 
 def _minimum(key: GangKey, policy: PodGroupSchedulingPolicy, field: str) -> tuple[int, Flaw | None]:
-    """How many pods have to be placed together; each by itself where the policy is basic."""
+    """Return how many pods have to be placed together: 1 with the basic policy."""
     if policy.gang is None:
         remedy = "set gang: {minCount: …} or basic: {}"
         return 1, None if policy.basic is not None else Flaw(f"{key}, {field}: is empty", remedy)
@@ -275,23 +271,21 @@ def gang_of(
     key: GangKey, members: Sequence[Pod], known: Mapping[GangKey, Definition]
 ) -> Gang | Flaw:
     """
-    The gang of these members, which all name it.
+    Return the gang of these members, which all name it.
 
-    `known` are definitions by their keys; the order of the members is the one to place them in.
+    `known` are definitions by their keys. Members are placed in this order.
     """
+    definition = known.get(key.definition)
     if key.dialect is Dialect.LABELS:
-        minimum = _agreed(key, members)
+        minimum = _common_minimum(key, members)
         if isinstance(minimum, Flaw):
             return minimum
-        return _gang(key, members, Definition(key=key, min_count=minimum))
-    definition = known.get(key.definition)
+        definition = Definition(key=key, min_count=minimum)
     if definition is None:
         what = str(key.definition)
         return Flaw(f"{what} does not exist", "create it, or remove the pods from it")
-    return definition.flaw or _gang(key, members, definition)
-
-
-def _gang(key: GangKey, members: Sequence[Pod], definition: Definition) -> Gang:
+    if definition.flaw is not None:
+        return definition.flaw
     priority = definition.priority
     if priority is None:
         priority = min((pod.spec.priority or 0 for pod in members), default=0)
@@ -309,20 +303,16 @@ def _gang(key: GangKey, members: Sequence[Pod], definition: Definition) -> Gang:
     )
 
 
-def _agreed(key: GangKey, members: Sequence[Pod]) -> int | Flaw:
-    """The minimum that all members name."""
+def _common_minimum(key: GangKey, members: Sequence[Pod]) -> int | Flaw:
+    """Return the minimum in the labels of all members; a Flaw if they differ."""
     first: dict[int, str] = {}
     for pod in members:
-        said = membership(pod)
-        if isinstance(said, Membership) and said.min_count is not None:
-            first.setdefault(said.min_count, pod.full_name)
+        gang = membership(pod)
+        if isinstance(gang, Membership) and gang.min_count is not None:
+            first.setdefault(gang.min_count, pod.full_name)
     if len(first) == 1:
         return next(iter(first))
-    told = ", ".join(f"{minimum} ({pod})" for minimum, pod in sorted(first.items()))
+    values = ", ".join(f"{minimum} ({pod})" for minimum, pod in sorted(first.items()))
     return Flaw(
-        f"{key}: its pods have different values of {MINIMUM}: {told}", "use one value for all"
+        f"{key}: its pods have different values of {MINIMUM}: {values}", "use one value for all"
     )
-
-
-def _pods(number: int) -> str:
-    return "1 pod" if number == 1 else f"{number} pods"

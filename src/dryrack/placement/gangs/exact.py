@@ -1,13 +1,12 @@
 """
-The exact search: as many members as are needed, on any nodes and with any devices.
+The exact search: place as many members as are needed, on any nodes and with any devices.
 
-It begins with the nodes that can take a member of a kind. Of these it needs only as many as there
-are members: a member on a further node can use one of these instead that no other member uses;
-where pods have requirements about zones, one of the same zone, and where nodes see the same
-devices, one that is alike. Nodes that do not depend on each other are packed, which decides the
-matter. For other nodes packing is a bound: what cannot be packed does not fit. Further bounds are
-the amounts and the devices of all nodes together. Only then are members tried on nodes (see
-`joint`).
+It begins with the nodes that can take a member of a kind. It needs only as many of these as there
+are members: a member on a further node can use one of these instead that no other member uses. If
+pods have rules about zones, it keeps so many nodes of each zone, and if nodes see the same devices,
+so many nodes of each likeness. Packing decides for nodes that do not depend on each other. For
+other nodes packing is a bound: what cannot be packed does not fit. Further bounds are the amounts
+and the devices of all nodes together. Only then the search tries members on nodes (see `joint`).
 """
 
 from __future__ import annotations
@@ -44,37 +43,37 @@ if TYPE_CHECKING:
     from dryrack.placement.gangs.packing import Packed
     from dryrack.placement.node_state import NodeState
 
-# What no profile leaves out of account.
+# Resources that no profile ignores.
 _COUNTED = ("cpu", "memory", "pods")
-# As many nodes may be asked as there are members: for one of them, for two, and in the end.
+# Each member may need allocations on one node: alone, with another member, and at the end.
 _STEPS_A_MEMBER = 4
-# A node is looked at for one member, for two, and while members are packed.
+# Each node is checked for one member, for two, and during packing.
 _LOOKS_A_NODE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ExactPlacement:
-    """As many members as were needed, or fewer."""
+    """The result: as many members as were needed, or fewer."""
 
     placed: Sequence[MemberPlaced]
-    # Whether more might fit.
+    # Whether more members might fit.
     is_undecided: bool = False
-    # What has to end before more is known.
+    # The search that has to end before the answer is known.
     search: Search | None = None
-    # Whether one member can take the place of any other.
+    # Whether any member can take the place of any other.
     are_alike: bool = False
 
 
 def place_exactly(
     members: Sequence[Member], needed: int, scope: PlacementScope, searches_left: int
 ) -> ExactPlacement:
-    """At least as many as are needed; else some, and the gang does not fit."""
+    """Place at least as many members as are needed; if it places fewer, the gang does not fit."""
     try:
         search = _ExactSearch(members, needed, scope, searches_left)
         placed = search.run()
         effort = search.effort
     except PluginError:
-        # It was told to the first that it failed for; nobody can be placed by it.
+        # The first member for which the plugin failed has reported it; no member can be placed.
         return ExactPlacement(())
     if len(placed) >= needed:
         return ExactPlacement(placed)
@@ -100,8 +99,9 @@ class _ExactSearch:
         return len(self._kinds) == 1 and not self._looks_around
 
     def run(self) -> Sequence[MemberPlaced]:
+        """Try the bounds from cheap to expensive, then the search."""
         candidates = [self._candidates(index) for index in range(len(self._kinds))]
-        states = {state.name: state for found in candidates for state in found}
+        states = {state.name: state for of_kind in candidates for state in of_kind}
         are_all = not self.effort.is_undecided
         is_joint = self._looks_around or not all(map(self._is_local, states.values()))
         configurations = self._configurations
@@ -121,14 +121,14 @@ class _ExactSearch:
             is_refuted = not self._devices_suffice(candidates)
             self.effort.is_undecided &= not (is_refuted and are_all)
         if not is_joint:
-            return self._placed(_choices(packed, self._kinds))
+            return self._allocate(_choices(packed, self._kinds))
         if is_refuted or packed.size < self._needed:
             return ()
-        return self._placed(self._search(candidates))
+        return self._allocate(self._search(candidates))
 
     def _search(self, candidates: Sequence[Sequence[NodeState]]) -> Sequence[Choice]:
         """Search members, nodes and devices together."""
-        # The trial of the search changes the nodes themselves.
+        # The simulation of the search changes the nodes themselves.
         copies = {state.name: copy_of(state) for states in candidates for state in states}
         own = [[copies[state.name] for state in states] for states in candidates]
         fleet = self._scope.cluster.fleet
@@ -145,7 +145,7 @@ class _ExactSearch:
         return search.run(self._needed)
 
     def _signs(self, candidates: Mapping[str, NodeState]) -> Mapping[str, Hashable]:
-        """Return by node a value that is equal for nodes that can stand in for each other."""
+        """Return by node a key of nodes that can replace each other."""
         fleet = self._scope.cluster.fleet
         relations = [kind.relations for kind in self._kinds]
         near = [
@@ -154,7 +154,7 @@ class _ExactSearch:
             for term in each.terms.affinity
         ]
         spreads = [counts for each in relations for counts in each.spreads]
-        # What other plugins look at is not known. A volume may be of one node, or of several.
+        # What unknown plugins look at is not known. A volume may belong to one node or to several.
         is_single = any(each.is_unknown or each.awaits_volumes for each in relations)
         signs: dict[str, Hashable] = {}
         for state in fleet.states():
@@ -162,76 +162,68 @@ class _ExactSearch:
             pods = tuple(counts.on(name) for counts in (*near, *spreads))
             counted = tuple(counts.includes(name) for counts in spreads)
             if name in candidates:
-                signs[name] = (self._likeness(candidates[name]), pods, counted, is_single and name)
+                state = candidates[name]
+                takes = frozenset(self._configurations.largest(state))
+                devices = () if self._is_local(state) else self._configurations.likeness(state)
+                signs[name] = (takes, devices, pods, counted, is_single and name)
             elif any(pods) or any(counted):
                 signs[name] = (pods, counted)
         return signs
 
-    def _placed(self, chosen: Sequence[Choice]) -> Sequence[MemberPlaced]:
+    def _allocate(self, chosen: Sequence[Choice]) -> Sequence[MemberPlaced]:
+        """Return the placements with their devices; nothing if the effort is spent."""
         given = self._allocation.of(chosen)
-        # Unless the effort is over.
         return () if given is None else placements(chosen, given)
 
     @property
     def _looks_around(self) -> bool:
-        """Whether it matters to a member where others are."""
+        """Return True if the nodes of other members matter to a member."""
         return any(kind.relations.looks_around for kind in self._kinds)
 
     def _is_local(self, state: NodeState) -> bool:
         return self._allocation.is_local(state)
 
     def _candidates(self, index: int) -> list[NodeState]:
-        """Return nodes that can take a member of the kind by itself, no more than are of use."""
+        """Return nodes that can take a member of the kind by itself, no more than are useful."""
         kind = self._kinds[index]
         if kind.shared or kind.relations.awaits_volumes or kind.relations.is_unknown:
-            return self._accepting(index, self._one_by_one)
-        found = self._accepting(index, self._domain)
-        if all(map(self._is_local, found)):
-            return found
-        return self._accepting(index, self._alike)
+            return self._nodes_for(index, lambda state: state.name)
+        nodes = self._nodes_for(index, self._domain)
+        if all(map(self._is_local, nodes)):
+            return nodes
+        likeness = self._configurations.likeness
+        return self._nodes_for(index, lambda state: (self._domain(state), likeness(state)))
 
-    def _accepting(self, index: int, group: Callable[[NodeState], Hashable]) -> list[NodeState]:
-        """Of each group of such nodes as many as there are members."""
+    def _nodes_for(self, index: int, group: Callable[[NodeState], Hashable]) -> list[NodeState]:
+        """Return as many nodes of each group as there are members, that take one of the kind."""
         alone = tuple(int(place == index) for place in range(len(self._kinds)))
         constraints = self._kinds[index].constraints[0]
         scope = self._scope
-        found: dict[Hashable, list[NodeState]] = {}
+        groups: dict[Hashable, list[NodeState]] = {}
         for state in open_nodes(constraints, scope.cluster, scope.profile):
-            there = found.setdefault(group(state), [])
-            if len(there) < self._size:
+            nodes = groups.setdefault(group(state), [])
+            if len(nodes) < self._size:
                 if self._configurations.fits(state, alone):
-                    there.append(state)
+                    nodes.append(state)
             elif group == self._domain and not self._topology_keys:
-                # There is one group of all nodes.
+                # All nodes are in one group.
                 break
-        return [state for there in found.values() for state in there]
-
-    def _one_by_one(self, state: NodeState) -> Hashable:
-        return state.name
-
-    def _alike(self, state: NodeState) -> Hashable:
-        """Return a value that is equal for nodes of one domain that can replace each other."""
-        return self._domain(state), self._configurations.likeness(state)
+        return [state for nodes in groups.values() for state in nodes]
 
     @cached_property
     def _topology_keys(self) -> list[str]:
-        """The labels of nodes by which pods are held against each other."""
+        """Return the labels of nodes that the members' rules about pods use."""
         return sorted({key for kind in self._kinds for key in kind.relations.topology_keys})
 
     def _domain(self, state: NodeState) -> tuple[str | None, ...]:
         labels = state.node.metadata.labels
         return tuple(labels.get(key) for key in self._topology_keys)
 
-    def _likeness(self, state: NodeState) -> Hashable:
-        """Return a value that is equal for nodes that can take the same, and see the same."""
-        takes = frozenset(self._configurations.largest(state))
-        return takes, () if self._is_local(state) else self._configurations.likeness(state)
-
     def _amounts_suffice(self, states: Collection[NodeState]) -> bool:
-        """Whether there is enough of CPU, memory and the like on all nodes together."""
+        """Return False if all nodes together have too little CPU, memory or places for pods."""
         filters = {plugin.name for plugin in self._scope.profile.filters}
         if self._needed < self._size or NODE_RESOURCES_FIT.name not in filters:
-            # Who would be left out is not known, or nobody counts.
+            # It is unknown which members would wait, or no filter checks amounts.
             return True
         wanted = dict.fromkeys(_COUNTED, 0)
         left = dict.fromkeys(_COUNTED, 0)
@@ -243,9 +235,9 @@ class _ExactSearch:
         return all(left[name] >= wanted[name] for name in _COUNTED)
 
     def _devices_suffice(self, candidates: Sequence[Sequence[NodeState]]) -> bool:
-        """Whether there are enough devices, if every claim may have those of any node."""
+        """Return False if there are too few devices even if every claim may use any node's."""
         if self._needed < self._size and len(self._kinds) > 1:
-            # Who would be left out is not known.
+            # It is unknown which members would wait.
             return True
         claims: dict[str, ResourceClaim] = {}
         nodes: dict[str, dict[str, Node]] = {}
@@ -268,7 +260,7 @@ class _ExactSearch:
 
 
 def _choices(packed: Packed, kinds: Sequence[MemberKind]) -> list[Choice]:
-    """Members for the numbers, in their order."""
+    """Return members for the numbers of the packing, in their order."""
     used = [0] * len(kinds)
     chosen = []
     for state, taken in packed.nodes():
@@ -280,7 +272,7 @@ def _choices(packed: Packed, kinds: Sequence[MemberKind]) -> list[Choice]:
 
 
 def _takes_all(claim: ResourceClaim) -> bool:
-    """Whether it wants all that there is on its node, which is more where more is counted."""
+    """Return True if a request is for all devices of a node, which are more on more nodes."""
     asks = [
         ask
         for request in claim.spec.devices.requests

@@ -1,16 +1,15 @@
 """
-Joint search: members on nodes that depend on each other.
+Joint search: place members on nodes that depend on each other.
 
-Nodes depend on each other where they see the same devices, where members on several of them share
-a claim, or where pods have requirements about other pods. The search lets members arrive one after
-the other: each goes to a node that the filters accept with those before it there, and all claims so
-far are allocated together, each where its users are. If the search cannot go on, it goes back and
-tries other nodes and other orders. So whatever it finds is an order in which kube-scheduler's
-filters accept every member.
+Nodes depend on each other if they see the same devices, if members on several of them share a
+claim, or if pods have rules about other pods. The search adds one member after the other: to a node
+that the filters accept with the earlier members in place, and with all claims so far allocated
+together, each on the nodes of its users. If it cannot continue, it goes back and tries other nodes
+and other orders. So its result is an order in which kube-scheduler's filters accept every member.
 
 Three things keep it short. Members of one kind are exchangeable. So are nodes and domains that are
-alike (see `symmetry`). And where required affinity confines members to some domains, the search
-goes no further unless these have room for enough members.
+alike (see `symmetry`). And if required affinity confines members to some domains, the search goes
+on only if these have capacity for enough members.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ if TYPE_CHECKING:
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.place import Cluster
 
-# An arrival changes the books of the simulation, which takes longer than a look.
+# An arrival changes the fleet and the allocator, which takes longer than a look.
 _LOOKS_AN_ARRIVAL = 4
 
 
 @runtime_checkable
 class AllocatesApart(Protocol):
-    """Gives devices to claims that are used on different nodes, as `LiveAllocator` does."""
+    """Allocates devices for claims that are used on different nodes, as `LiveAllocator` does."""
 
     def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search: ...
 
@@ -79,7 +78,7 @@ class JointAllocation:
         self._local: dict[str, bool] = {}
 
     def is_local(self, state: NodeState) -> bool:
-        """Whether its devices are its own."""
+        """Return True if no other node can use its devices."""
         if state.name not in self._local:
             self._local[state.name] = self._allocator.is_local(state.node)
         return self._local[state.name]
@@ -87,28 +86,28 @@ class JointAllocation:
     def begin_apart(
         self, claims: Sequence[ResourceClaim], sites: Sequence[Site]
     ) -> Outcome | Search:
-        """As the allocator does."""
+        """Begin an allocation for claims on several nodes (see the allocator)."""
         return self._allocator.begin_apart(claims, sites)
 
     def of(self, chosen: Iterable[Choice]) -> Mapping[str, AllocationResult] | None:
-        """What each claim gets; None, if there is not enough."""
+        """Return the allocation of each claim; None if the devices do not suffice."""
         given: dict[str, AllocationResult] = {}
         for group in self._groups(chosen):
-            results = self._given(group)
+            results = self._allocate(group)
             if results is None:
                 return None
             given |= results
         return given
 
     def suffices_with(self, choice: Choice, before: Iterable[Choice]) -> bool:
-        """Whether there is enough for one more, on a node that has enough by itself."""
+        """Return True if devices suffice for one more, on a node that suffices by itself."""
         for group in self._groups((choice, *before)):
             if choice in group:
                 nodes = {each.state.name for each in group}
-                return len(nodes) == 1 or self._given(group) is not None
+                return len(nodes) == 1 or self._allocate(group) is not None
         raise AssertionError("every choice is in a group")
 
-    def _given(self, group: Sequence[Choice]) -> Mapping[str, AllocationResult] | None:
+    def _allocate(self, group: Sequence[Choice]) -> Mapping[str, AllocationResult] | None:
         wanted: dict[str, ResourceClaim] = {}
         nodes: dict[str, dict[str, Node]] = {}
         for choice in group:
@@ -124,14 +123,14 @@ class JointAllocation:
         else:
             sites = [Site(tuple(used.values())) for used in nodes.values()]
             begin = partial(self._allocator.begin_apart, claims, sites)
-        outcome = self._effort.allocated(begin)
+        outcome = self._effort.allocate(begin)
         return None if outcome is None else dict(zip(wanted, outcome.results, strict=True))
 
     def _groups(self, chosen: Iterable[Choice]) -> list[list[Choice]]:
-        """By nodes that do not depend on each other: those of one group share devices or claims."""
+        """Return groups that do not depend on each other: one group shares devices or claims."""
         groups: list[tuple[set[str], list[Choice]]] = []
         for choice in chosen:
-            # Nodes that see what others see are all taken together.
+            # All nodes with devices that other nodes can use are in one group.
             marks = {f"node {choice.state.name}" if self.is_local(choice.state) else ""}
             marks |= {f"claim {name}" for name in choice.kind.shared}
             together = [choice]
@@ -149,13 +148,13 @@ class JointSearch:
 
     scope: PlacementScope
     configurations: Configurations
-    # The nodes that may do for each kind, as they are without members of the gang.
+    # The candidate nodes for each kind, as they are without members of the gang.
     candidates: Sequence[Sequence[NodeState]]
     allocation: JointAllocation
     confinement: Confinement
     symmetry: Symmetry
     effort: Effort
-    # Whether members have requirements about others on other nodes.
+    # Whether members have rules about others on other nodes.
     looks_around: bool
     _simulation: Simulation = field(init=False)
     _chosen: list[Choice] = field(default_factory=list)
@@ -166,8 +165,8 @@ class JointSearch:
     _states: list[dict[str, NodeState]] = field(init=False)
     _groups: list[list[list[NodeState]]] = field(init=False)
     _visited: set[Hashable] = field(default_factory=set)
-    # Whether there is room, by the domains that kinds are confined to.
-    _rooms: dict[Hashable, bool] = field(default_factory=dict)
+    # Whether enough members fit, by the domains that kinds are confined to.
+    _enough_by_domains: dict[Hashable, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._arrived = [0] * len(self.configurations.kinds)
@@ -177,32 +176,45 @@ class JointSearch:
     def run(self, needed: int) -> tuple[Choice, ...]:
         """Return as many members as are needed in the order in which they arrive, or none."""
         with Simulation(self.scope.cluster) as self._simulation:
-            if not self._has_room(needed):
+            if not self._can_reach(needed):
                 return ()
             # Not recursive: a gang may have more members than Python has frames.
             moves = [self._moves()]
             while moves and len(self._chosen) < needed:
                 if next(moves[-1], None) is None:
                     moves.pop()
-                elif self._is_new() and self._has_room(needed):
+                elif self._is_new() and self._can_reach(needed):
                     moves.append(self._moves())
         return tuple(self._chosen) if len(self._chosen) >= needed else ()
 
     def _moves(self) -> Iterator[Choice]:
         """Let each member that can be next arrive; it leaves again before the one after it."""
+        nothing = (0,) * len(self._arrived)
         for index in self._next_kinds():
             kind = self.configurations.kinds[index]
             number = self._arrived[index]
-            checks = self._checks(kind, number)
-            for state in self._worth_trying(index):
+            checks = self._cluster_checks(kind, number)
+            for state in self._distinct_nodes(index):
                 choice = Choice(kind, number, state)
-                if self._accepts(index, choice, checks):
-                    before = self._taken.get(state.name)
+                before = self._taken.get(state.name)
+                taken = tuple(
+                    count + (place == index) for place, count in enumerate(before or nothing)
+                )
+                if self._accepts(choice, taken, checks):
                     mark = self._simulation.mark()
-                    self._arrive(index, choice)
+                    self._taken[state.name] = taken
+                    self._arrived[index] += 1
+                    self._chosen.append(choice)
+                    if self.looks_around:
+                        _placement(choice, {}).add_to(self._simulation)
                     yield choice
                     self._simulation.rewind(mark)
-                    self._leave(index, choice, before)
+                    self._chosen.pop()
+                    self._arrived[index] -= 1
+                    if before is None:
+                        del self._taken[state.name]
+                    else:
+                        self._taken[state.name] = before
                 if self.effort.is_spent:
                     return
 
@@ -213,7 +225,7 @@ class JointSearch:
         Members whose order does not matter come last, in the order of their kinds.
         """
         kinds = self.configurations.kinds
-        # Those that have the fewest nodes to go to are the hardest to place.
+        # Kinds with the fewest candidate nodes are the hardest to place.
         order = sorted(range(len(kinds)), key=lambda each: len(self.candidates[each]))
         order.sort(key=lambda each: not kinds[each].depends_on_order)
         last = order.index(kinds.index(self._chosen[-1].kind)) if self._chosen else 0
@@ -221,97 +233,79 @@ class JointSearch:
             order = order[last:]
         return [each for each in order if self._arrived[each] < len(kinds[each].members)]
 
-    def _checks(self, kind: MemberKind, number: int) -> list[tuple[Plugin, Check]]:
-        """Return what the filters check that look at other nodes, with the members so far."""
+    def _cluster_checks(self, kind: MemberKind, number: int) -> list[tuple[Plugin, Check]]:
+        """Return the checks of filters that see the cluster, with the members so far."""
         if not self.looks_around:
-            # Their answers do not change, and are among the checks of the kind.
+            # The answers of these checks do not change, and the checks of the kind include them.
             return []
         profile = self.scope.profile
-        found = []
+        checks = []
         for plugin in profile.filters:
             if plugin.sees_cluster and plugin.filter is not None:
                 args = profile.args_of(plugin)
                 fleet = self.scope.cluster.fleet
                 check = call(plugin, plugin.filter, kind.constraints[number], fleet, args)
                 if check is not None:
-                    found.append((plugin, check))
-        return found
+                    checks.append((plugin, check))
+        return checks
 
-    def _worth_trying(self, index: int) -> list[NodeState]:
-        """Return the first of all nodes that serve equally."""
-        touched = self.symmetry.touched(self._taken)
+    def _distinct_nodes(self, index: int) -> list[NodeState]:
+        """Return the first node of each set of exchangeable nodes."""
+        touched = self.symmetry.domains_of(self._taken)
         own = self._states[index]
         used = [own[name] for name in self._taken if name in own]
         unused = (
             next((each for each in group if each.name not in self._taken), None)
             for group in self._groups[index]
         )
-        found: dict[Hashable, NodeState] = {}
+        nodes: dict[Hashable, NodeState] = {}
         for state in (*used, *(each for each in unused if each is not None)):
             place = self.symmetry.place(state.name, touched)
-            found.setdefault((place, self._taken.get(state.name)), state)
-        return list(found.values())
+            nodes.setdefault((place, self._taken.get(state.name)), state)
+        return list(nodes.values())
 
-    def _accepts(self, index: int, choice: Choice, checks: Sequence[tuple[Plugin, Check]]) -> bool:
-        """Whether one more member can go to its node."""
+    def _accepts(
+        self, choice: Choice, taken: Counts, checks: Sequence[tuple[Plugin, Check]]
+    ) -> bool:
+        """Return True if one more member fits on its node, which then has these members."""
         if not self.effort.look():
             return False
         state = self.scope.cluster.fleet.get(choice.state.name)
         if state is None or first_refusal(checks, state) is not None:
             return False
-        counts = self._counts_with(index, choice)
-        return self.configurations.fits(choice.state, counts) and self.allocation.suffices_with(
+        return self.configurations.fits(choice.state, taken) and self.allocation.suffices_with(
             choice, self._chosen
         )
 
-    def _counts_with(self, index: int, choice: Choice) -> Counts:
-        before = self._taken.get(choice.state.name, (0,) * len(self._arrived))
-        return tuple(number + (place == index) for place, number in enumerate(before))
-
-    def _arrive(self, index: int, choice: Choice) -> None:
-        self._taken[choice.state.name] = self._counts_with(index, choice)
-        self._arrived[index] += 1
-        self._chosen.append(choice)
-        if self.looks_around:
-            _placed(choice, {}).add_to(self._simulation)
-
-    def _leave(self, index: int, choice: Choice, before: Counts | None) -> None:
-        self._chosen.pop()
-        self._arrived[index] -= 1
-        if before is None:
-            del self._taken[choice.state.name]
-        else:
-            self._taken[choice.state.name] = before
-
     def _is_new(self) -> bool:
-        """Whether the search has not been here before, by other orders or by nodes alike."""
+        """Return True if the search has not been here, by another order or by equal nodes."""
         for _ in range(_LOOKS_AN_ARRIVAL):
             self.effort.look()
         volumes = self.scope.cluster.fleet.volumes.assumed
         last = self._chosen[-1].kind
-        # Where order does not matter any more, what can still come depends on the last kind.
+        # When the order does not matter any more, the next members depend on the last kind.
         turn = None if last.depends_on_order else self.configurations.kinds.index(last)
         here = (self.symmetry.shape(self._taken), frozenset(volumes.items()), turn)
         is_new = here not in self._visited
         self._visited.add(here)
         return is_new
 
-    def _has_room(self, needed: int) -> bool:
-        """Whether the domains that members are confined to can take as many as are needed."""
+    def _can_reach(self, needed: int) -> bool:
+        """Return True if the domains that members are confined to can take enough of them."""
         sizes = [len(kind.members) for kind in self.configurations.kinds]
         left = [size - arrived for size, arrived in zip(sizes, self._arrived, strict=True)]
         domains = self.confinement.domains(left)
-        if domains not in self._rooms:
-            self._rooms[domains] = (
+        if domains not in self._enough_by_domains:
+            self._enough_by_domains[domains] = (
                 all(each is None for each in domains)
-                or self._packed(domains, needed) >= needed
-                # Nothing is known if the effort was too little.
+                or self._pack_into(domains, needed) >= needed
+                # The answer is unknown if the effort is spent.
                 or self.effort.is_spent
             )
-        return self._rooms[domains]
+        return self._enough_by_domains[domains]
 
-    def _packed(self, domains: Sequence[Domains], needed: int) -> int:
-        """Return how many members go into these domains at most."""
+    def _pack_into(self, domains: Sequence[Domains], needed: int) -> int:
+        """Return the largest number of members that fit into these domains."""
         nodes = self.confinement.nodes(domains)
         apart = self.configurations.without_sharing()
 
@@ -330,17 +324,17 @@ class JointSearch:
 def placements(
     chosen: Iterable[Choice], given: Mapping[str, AllocationResult]
 ) -> list[MemberPlaced]:
-    """Return members where they are, each claim with the first member that wants it."""
+    """Return the members with their nodes, each claim with the first member that uses it."""
     left = dict(given)
     placed = []
     for choice in chosen:
         names = [claim_name(claim) for claim in choice.claims]
         own = {name: left.pop(name) for name in names if name in left}
-        placed.append(_placed(choice, own))
+        placed.append(_placement(choice, own))
     return placed
 
 
-def _placed(choice: Choice, given: Mapping[str, AllocationResult]) -> MemberPlaced:
+def _placement(choice: Choice, given: Mapping[str, AllocationResult]) -> MemberPlaced:
     member = choice.kind.members[choice.number]
     amounts = choice.kind.constraints[choice.number].amounts
     return MemberPlaced(member, choice.state.name, amounts, given)

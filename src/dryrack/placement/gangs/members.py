@@ -1,4 +1,4 @@
-"""Members of a gang: a pod with its claims, where it goes, or why it does not."""
+"""Members of a gang: pods with their claims, their placements and refusals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Member:
     pod: Pod
     wanted: tuple[ResourceClaim, ...] = ()
     allocated: tuple[ResourceClaim, ...] = ()
-    # What it wants beside them by extended resources.
+    # The additional claim for its extended resources.
     extended: ExtendedResources | None = None
 
     @property
@@ -40,13 +40,13 @@ class Member:
 
     @property
     def claims(self) -> tuple[str, ...]:
-        """All its claims, by name."""
+        """Return the names of all its claims."""
         return tuple(map(claim_name, (*self.wanted, *self.allocated)))
 
 
 @dataclass(frozen=True, slots=True)
 class MemberPlaced:
-    """Where a member goes. A claim that members share is given with one of them, once."""
+    """The node and allocations of a member; a shared claim is allocated with one member only."""
 
     member: Member
     node: str
@@ -55,7 +55,7 @@ class MemberPlaced:
 
     @property
     def key(self) -> tuple[str, str]:
-        """By which it is known while a trial lasts."""
+        """Return the key of the pod during a simulation."""
         return ("gang member", self.member.name)
 
     @property
@@ -63,20 +63,20 @@ class MemberPlaced:
         return Occupant.of(self.member.pod, claims=self.member.claims, amounts=self.amounts)
 
     def add_to(self, simulation: Simulation) -> None:
-        """Put the member on its node, with its devices and volumes, while the trial lasts."""
+        """Put the member on its node, with its devices and volumes, for this simulation."""
         simulation.keep_volumes(self.member.pod, self.node)
         simulation.add_pod(self.key, self.occupant, self.node, self.given)
 
 
 @dataclass(frozen=True, slots=True)
 class MemberRefused:
-    """Why a member is not placed when those that fit are."""
+    """A member that does not fit with the members that are placed."""
 
     member: Member
     message: str
-    # Whether there are nodes that would do but for what one of its claims was given before.
+    # Whether a node would take it but for the earlier allocation of one of its claims.
     is_kept_off_by_claims: bool
-    # Whether it may fit when a pod goes from its node, and nothing else happens.
+    # Whether it may fit when a pod leaves its node, without any other event.
     is_helped_by_leaving: bool
     # Whether a plugin or a selector failed, which is an error and not a refusal.
     is_error: bool = False
@@ -84,18 +84,18 @@ class MemberRefused:
 
 @dataclass(frozen=True, slots=True)
 class PlacementScope:
-    """Where members are placed: in a cluster, by a profile, on nodes with some labels."""
+    """The cluster and the profile for a gang, and the labels of nodes that it is restricted to."""
 
     cluster: Cluster
     profile: Profile
     domain: Mapping[str, str] = field(default_factory=dict)
 
     def pod(self, member: Member) -> Pod:
-        """The pod of a member, which keeps to the domain."""
+        """Return the pod of a member, restricted to the domain."""
         pod = member.pod
         if not self.domain:
             return pod
-        # A pod that selects another one has nowhere to go.
+        # A pod that selects another domain fits on no node.
         selector = {**self.domain, **pod.spec.node_selector}
         if any(selector[key] != value for key, value in self.domain.items()):
             selector = {**selector, **dict.fromkeys(self.domain, "")}
@@ -108,27 +108,32 @@ class PlacementScope:
 
 
 class PartialPlacement:
-    """Members that are placed, and what has been given to the claims that they share."""
+    """The members placed so far, and the allocations of their claims."""
 
     def __init__(self, scope: PlacementScope, placed: Iterable[MemberPlaced] = ()) -> None:
         self.scope = scope
         self.placed = list(placed)
         self.given = {name: each for one in self.placed for name, each in one.given.items()}
 
-    def decided(
+    def decide(
         self, member: Member, searches_left: int, turns: Iterator[int] | None = None
     ) -> Placed | Unplaced | Unfinished:
         """
-        Where the member goes, with what others of the gang were given for it, too.
+        Place the member, whose shared claims may be allocated with other members.
 
-        It is not finished without a search where there are no more turns to ask nodes in.
+        It returns Unfinished without a search if there are no more turns to ask nodes in.
         """
-        had = [self._allocated(claim) for claim in member.wanted if claim_name(claim) in self.given]
+        wanted = tuple(claim for claim in member.wanted if claim_name(claim) not in self.given)
+        allocated = [
+            changed(claim, status=changed(claim.status, allocation=self.given[claim_name(claim)]))
+            for claim in member.wanted
+            if claim_name(claim) in self.given
+        ]
         while True:
             outcome = decide(
                 self.scope.pod(member),
-                self._open(member),
-                (*member.allocated, *had),
+                wanted,
+                (*member.allocated, *allocated),
                 self.scope.cluster,
                 extended=member.extended,
                 profile=self.scope.profile,
@@ -140,14 +145,7 @@ class PartialPlacement:
                 return outcome
 
     def add(self, member: Member, placed: Placed) -> MemberPlaced:
-        made = MemberPlaced(member, placed.node, placed.amounts, placed.given)
-        self.placed.append(made)
+        member_placed = MemberPlaced(member, placed.node, placed.amounts, placed.given)
+        self.placed.append(member_placed)
         self.given |= placed.given
-        return made
-
-    def _open(self, member: Member) -> tuple[ResourceClaim, ...]:
-        return tuple(claim for claim in member.wanted if claim_name(claim) not in self.given)
-
-    def _allocated(self, claim: ResourceClaim) -> ResourceClaim:
-        allocation = self.given[claim_name(claim)]
-        return changed(claim, status=changed(claim.status, allocation=allocation))
+        return member_placed

@@ -1,13 +1,13 @@
 """
-Packing: how many members go together onto nodes that do not depend on each other.
+Packing: the largest number of members on nodes that do not depend on each other.
 
-Each node is looked at once, with all that is reached so far: how many members of each kind the
-nodes before it can take. What is part of something else that is reached is left out, because a
-node that takes more takes less as well. So the work grows with the nodes, and for members of a
-single kind with nothing else; and the most that is reached at the end is the most there is.
+It looks at each node once, with all totals reached so far: the numbers of members of each kind that
+the nodes before it can take. It drops totals that are part of another, because a node that can take
+more members can take fewer as well. So the work grows with the number of nodes, and for members of
+a single kind with nothing else. The largest total at the end is the largest possible one.
 
-A claim that members share has its devices on one node, where all of its users are: a node that
-takes some of them leaves the others nowhere to go.
+A shared claim has its devices on one node, which all of its users need: if a node takes some of
+them, no other node can take the others.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from dryrack.placement.gangs.configurations import Counts, Effort, MemberKind
     from dryrack.placement.node_state import NodeState
 
-# More than a gang of eight that all differ can come to.
+# More totals than a gang of eight members of different kinds reaches.
 _REACHED_MAX = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Members of each kind on the nodes so far, the last of which took some of them."""
+    """The total of members on the nodes so far, and those on the last node."""
 
     total: Counts
     # Shared claims whose users are on one of the nodes.
@@ -44,7 +44,7 @@ class Packed:
         return sum(self.total)
 
     def nodes(self) -> Iterator[tuple[NodeState, Counts]]:
-        """What each node took, the first node first."""
+        """Yield each node with its members, the first node first."""
         if self.before is not None:
             assert self.state is not None, "each result has a node"
             yield from self.before.nodes()
@@ -59,7 +59,7 @@ def pack(
     effort: Effort,
 ) -> Packed:
     """
-    Return at least as many members as are needed, or else the most that there can be.
+    Return a total of at least as many members as are needed, or else the largest possible one.
 
     `options_of` returns the largest configurations that a node can take.
     """
@@ -69,36 +69,35 @@ def pack(
         if not any(map(sum, options)):
             continue
         more: dict[tuple[Counts, frozenset[str]], Packed] = {}
-        for after in (after for one in reached for after in _with(one, state, options, kinds)):
+        for after in (after for one in reached for after in _extend(one, state, options, kinds)):
             if not effort.look():
                 break
             more.setdefault((after.total, after.closed), after)
-        reached = _worthwhile((*more.values(), *reached), effort)
+        reached = _drop_parts((*more.values(), *reached), effort)
         if reached[0].size >= needed or effort.looks_left < 0:
             break
     return reached[0]
 
 
-def _with(
+def _extend(
     one: Packed, state: NodeState, options: Sequence[Counts], kinds: Sequence[MemberKind]
 ) -> Iterator[Packed]:
-    """What can be reached with another node."""
+    """Yield the totals that can be reached with another node."""
     sizes = [len(kind.members) for kind in kinds]
     for counts in {each for option in options for each in _choices(option, kinds)}:
         users = [kind.shared for kind, number in zip(kinds, counts, strict=True) if number]
         shared = frozenset(chain.from_iterable(users))
-        taken = tuple(map(_limited, counts, one.total, sizes))
+        taken = tuple(
+            min(count, size - before)
+            for count, before, size in zip(counts, one.total, sizes, strict=True)
+        )
         if any(taken) and not shared & one.closed:
             total = tuple(a + b for a, b in zip(one.total, taken, strict=True))
             yield Packed(total, one.closed | shared, state, taken, one)
 
 
-def _limited(count: int, before: int, size: int) -> int:
-    return min(count, size - before)
-
-
 def _choices(option: Counts, kinds: Sequence[MemberKind]) -> Iterator[Counts]:
-    """The configuration, and without the users of some of the shared claims."""
+    """Yield the configuration, and each one without the users of some shared claims."""
     users = [kind.shared for kind, number in zip(kinds, option, strict=True) if number]
     shared = sorted(set(chain.from_iterable(users)))
     for number in range(len(shared) + 1):
@@ -108,14 +107,14 @@ def _choices(option: Counts, kinds: Sequence[MemberKind]) -> Iterator[Counts]:
             )
 
 
-def _worthwhile(these: Iterable[Packed], effort: Effort) -> list[Packed]:
-    """Those that are part of no other, the largest first."""
-    found: list[Packed] = []
-    for one in sorted(these, key=lambda each: -each.size):
+def _drop_parts(reached: Iterable[Packed], effort: Effort) -> list[Packed]:
+    """Return the totals that are part of no other, the largest first."""
+    maximal: list[Packed] = []
+    for one in sorted(reached, key=lambda each: -each.size):
         if not any(
-            is_part(one.total, other.total) and other.closed <= one.closed for other in found
+            is_part(one.total, other.total) and other.closed <= one.closed for other in maximal
         ):
-            found.append(one)
-    if len(found) > _REACHED_MAX:
+            maximal.append(one)
+    if len(maximal) > _REACHED_MAX:
         effort.is_undecided = True
-    return found[:_REACHED_MAX]
+    return maximal[:_REACHED_MAX]

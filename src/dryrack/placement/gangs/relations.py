@@ -1,12 +1,12 @@
 """
-What members of a gang say about other pods, and so about each other.
+The rules of gang members about other pods, and so about each other.
 
-A filter that looks at the cluster says the same of a node whatever members are placed, unless it
-is about pods: affinity, anti-affinity and spreading. Members that keep each other off one node are
-a matter of that node (see `configurations`); all else is a matter of where all of them are.
+A filter that sees the cluster has the same answer about a node whatever members are placed, unless
+it is about pods: affinity, anti-affinity and spreading. Whether members exclude each other on one
+node depends on that node (see `configurations`); the other rules depend on all members' nodes.
 
-What pods say about each other is about labels, so members with labels that nobody asks for are
-alike all the same.
+These rules select pods by labels, so members that differ only in labels that no rule selects by are
+alike.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ _ABOUT_VOLUMES = (VOLUME_BINDING.name, VOLUME_ZONE.name)
 
 @dataclass(frozen=True, slots=True)
 class PodRelations:
-    """What one member requires of other pods."""
+    """The requirements of one member about other pods."""
 
     pod: Pod
     terms: PodTerms
-    # For each constraint that it is spread by, the pods that it counts.
+    # The pods that each of its topology spread constraints counts.
     spreads: tuple[PodCounts, ...]
     spread_keys: frozenset[str]
-    # Whether it has claims of storage that get their volumes when it has a node.
+    # Whether it has PersistentVolumeClaims that are bound when it has a node.
     awaits_volumes: bool
-    # Whether a plugin that is not known here looks at the cluster.
+    # Whether a plugin that is not known here sees the cluster.
     is_unknown: bool
 
     @staticmethod
     def of(plugins: ActivePlugins, fleet: Fleet) -> PodRelations:
-        """Return what a pod requires; raises `PluginError`."""
+        """Return the requirements of a pod; raises `PluginError`."""
         pod = plugins.pod.pod
         names = {plugin.name for plugin, _ in plugins.cluster_checks}
         try:
             terms = PodTerms.of(pod.spec.affinity, pod.metadata.namespace).among(fleet.namespaces)
         except SelectorError:
-            # It is refused everywhere.
+            # Every node refuses the pod.
             terms = NO_TERMS
         known = (INTER_POD_AFFINITY.name, POD_TOPOLOGY_SPREAD.name, *_ABOUT_VOLUMES)
         spreads: Sequence[tuple[str, PodCounts]] = ()
@@ -80,17 +80,17 @@ class PodRelations:
 
     @property
     def looks_around(self) -> bool:
-        """Whether it matters on which other nodes members are."""
+        """Return True if the nodes of other members matter."""
         far = any(term.topology_key != HOSTNAME for term in self.terms.anti_affinity)
         return self.needs_others or self.awaits_volumes or far
 
     @property
     def needs_others(self) -> bool:
-        """Whether other pods could help it, and not only be in its way."""
+        """Return True if other pods could help it, and not only block it."""
         return bool(self.terms.affinity or self.spreads or self.is_unknown)
 
     def depends_on_order(self, others: Iterable[PodRelations]) -> bool:
-        """Whether it matters when it arrives, to itself or to one of the others."""
+        """Return True if the order of its arrival matters to itself or to one of the others."""
         if self.needs_others or self.awaits_volumes:
             return True
         namespace = self.pod.metadata.namespace
@@ -104,7 +104,7 @@ class PodRelations:
 
     @property
     def topology_keys(self) -> frozenset[str]:
-        """The labels of nodes that matter to it, except for members on the same node."""
+        """Return the labels of nodes that matter to it, except for members on the same node."""
         terms = (*self.terms.affinity, *self.terms.anti_affinity)
         keys = {term.topology_key for term in terms}
         if not self.needs_others:
@@ -114,7 +114,7 @@ class PodRelations:
     def keeps_off(
         self, other: Pod, labels: Mapping[str, str], labels_of_other: Mapping[str, str]
     ) -> bool:
-        """Whether the other cannot be where it is, by labels of their nodes, which may be one."""
+        """Return True if its anti-affinity excludes the other, by the labels of their nodes."""
         return any(
             term.topology_key in labels
             and labels[term.topology_key] == labels_of_other.get(term.topology_key)
@@ -123,36 +123,31 @@ class PodRelations:
         )
 
     def sign(self, keys: frozenset[str]) -> Hashable:
-        """Equal for members that require the same and are meant alike by who asks for the keys."""
+        """Return a key of members with equal rules and equal labels of these keys."""
         metadata = self.pod.metadata
         spec = self.pod.spec
         labels = metadata.labels
         if not self.is_unknown:
             labels = {key: value for key, value in labels.items() if key in keys}
-        said = (metadata.namespace, labels, spec.affinity, spec.topology_spread_constraints)
-        return msgspec.json.encode(said, order="deterministic")
+        rules = (metadata.namespace, labels, spec.affinity, spec.topology_spread_constraints)
+        return msgspec.json.encode(rules, order="deterministic")
 
 
 def labels_asked_for(pods: Iterable[Pod]) -> frozenset[str]:
-    """The keys of all labels by which these pods select others."""
-    return frozenset(
-        key
-        for pod in pods
-        for selector, more in _selectors(pod)
-        for key in (*_keys(selector), *more)
-    )
+    """Return the keys of all labels by which these pods select others."""
+    keys: set[str] = set()
+    for pod in pods:
+        affinity = pod.spec.affinity
+        for part in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
+            for term in part.required_during_scheduling_ignored_during_execution if part else ():
+                keys.update(term.match_label_keys, term.mismatch_label_keys)
+                keys.update(_keys_of(term.label_selector))
+        for spread in pod.spec.topology_spread_constraints:
+            keys.update(spread.match_label_keys, _keys_of(spread.label_selector))
+    return frozenset(keys)
 
 
-def _selectors(pod: Pod) -> Iterable[tuple[LabelSelector | None, Sequence[str]]]:
-    affinity = pod.spec.affinity
-    for part in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
-        for term in part.required_during_scheduling_ignored_during_execution if part else ():
-            yield term.label_selector, (*term.match_label_keys, *term.mismatch_label_keys)
-    for spread in pod.spec.topology_spread_constraints:
-        yield spread.label_selector, spread.match_label_keys
-
-
-def _keys(selector: LabelSelector | None) -> Iterable[str]:
+def _keys_of(selector: LabelSelector | None) -> Iterable[str]:
     if selector is None:
         return ()
     return (*selector.match_labels, *(each.key for each in selector.match_expressions))
@@ -162,14 +157,14 @@ def static_checks(
     plugins: ActivePlugins, relations: PodRelations, fleet: Fleet
 ) -> tuple[tuple[Plugin, Check], ...]:
     """
-    Return checks that look at the cluster, and that no member can make pass by its arrival.
+    Return checks that see the cluster and do not start to pass when a member arrives.
 
-    Anti-affinity is one of them: pods that keep a member off a node now keep it off later, too.
+    Anti-affinity is one of them: pods that block a member on a node now block it later, too.
     """
     if not relations.needs_others:
         return tuple(plugins.cluster_checks)
-    found = [each for each in plugins.cluster_checks if each[0].name in _ABOUT_VOLUMES]
+    checks = [each for each in plugins.cluster_checks if each[0].name in _ABOUT_VOLUMES]
     if any(plugin.name == INTER_POD_AFFINITY.name for plugin, _ in plugins.cluster_checks):
         check = call(INTER_POD_AFFINITY, check_anti_affinity, plugins.pod, fleet)
-        found += [] if check is None else [(INTER_POD_AFFINITY, check)]
-    return tuple(found)
+        checks += [] if check is None else [(INTER_POD_AFFINITY, check)]
+    return tuple(checks)

@@ -1,5 +1,5 @@
 """
-A gang and where it goes: all members that it needs, with all their devices, or none.
+Place a gang: all members that it needs, with all their devices, or none.
 
 Members are first placed in a simulation, one after the other, each where a single pod would go.
 That is cheap, and mostly succeeds; if it fails, larger members are tried first. A claim that
@@ -7,10 +7,11 @@ several members share is allocated with the first of them, and restricts the oth
 can use it. Members that already run count. Members beyond the minimum are placed if there is
 capacity, and wait if not.
 
-Where that does not do, all members, nodes and devices are searched together (see `exact`): a gang
-that fits is found, and one that is refused does not fit, unless it is said to be undecided.
+If that fails, all members, nodes and devices are searched together (see `exact`): the search finds
+every placement that exists, and a refused gang does not fit, unless it is reported as undecided.
 
-A refusal carries its proof: how many fit together, and why a further one does not when they do.
+A refusal contains its proof: how many members fit together, and why one more does not fit with
+them.
 """
 
 from __future__ import annotations
@@ -34,23 +35,22 @@ if TYPE_CHECKING:
     from dryrack.placement.gangs.members import Member, MemberPlaced
     from dryrack.placement.place import Cluster, Refusal
 
-# In each turn eight nodes are asked for devices. Those that refuse for reasons of their own are
-# remembered, and more of them are asked in these turns than there are members: so whoever asks
-# again gets further.
+# In each turn eight nodes are asked for devices. Nodes that refuse by themselves are remembered,
+# and these turns ask more nodes than the gang has members: so the next call gets further.
 _TURNS_MAX = 32
 _EASIER = ". Pods with equal requests, or with devices of one node, are easier to schedule"
 
 
 @dataclass(frozen=True, slots=True)
 class GangPlaced:
-    """All that the gang needs goes to these nodes; there was no room for the `waiting`."""
+    """The placements of all members that the gang needs; the `waiting` members do not fit."""
 
     placements: tuple[MemberPlaced, ...]
     waiting: tuple[MemberRefused, ...]
     _round: PartialPlacement | None = field(repr=False, compare=False, default=None)
 
     def refusals(self, member: Member) -> tuple[Refusal, ...]:
-        """Why each node refuses one that waits; to be read before the cluster changes."""
+        """Return why each node refuses a waiting member; to be read before the cluster changes."""
         return _refusals(self._round, self.placements, member)
 
 
@@ -59,18 +59,18 @@ class GangRefused:
     """The gang does not fit, or it is unknown whether it does."""
 
     message: str
-    # As many as fit together, and why the others do not.
+    # The members that fit together, and those that do not fit with them.
     fitting: tuple[MemberPlaced, ...] = ()
     lacking: tuple[MemberRefused, ...] = ()
     # Whether the search stopped at its limit, so that the gang may fit all the same.
     undecided: bool = False
-    # Whether it may fit when a pod goes from its node, and nothing else happens.
+    # Whether it may fit when a pod leaves its node, without any other event.
     is_helped_by_leaving: bool = True
     _round: PartialPlacement | None = field(repr=False, compare=False, default=None)
 
     def refusals(self, member: Member) -> tuple[Refusal, ...]:
         """
-        Why each node refuses a member, when those that fit are placed.
+        Return why each node refuses a member when the fitting members are placed.
 
         To be read before the cluster changes.
         """
@@ -85,7 +85,7 @@ def _refusals(
     with Simulation(done.scope.cluster) as simulation:
         for each in placed:
             each.add_to(simulation)
-        outcome = done.decided(member, searches_left=0)
+        outcome = done.decide(member, searches_left=0)
         return outcome.refusals if isinstance(outcome, Unplaced) else ()
 
 
@@ -99,10 +99,10 @@ def place_gang(
     searches_left: int = SEARCHES_MAX,
 ) -> GangPlaced | GangRefused | Unfinished:
     """
-    Where the members go that are on no node yet.
+    Place the members that are on no node yet, or return Unfinished before a long search.
 
-    `bound` is how many are, if not as many as the gang's pods say. The cluster is as before
-    afterwards: who is answered with placements makes them so.
+    `bound` is the number of bound members, if the gang's pods do not show it. The cluster is the
+    same afterwards: the caller carries out the placements.
     """
     running = [pod.spec.node_name for pod in gang.members if pod.spec.node_name]
     bound = len(running) if bound is None else bound
@@ -127,23 +127,23 @@ def place_gang(
 
 
 def _domains(key: str, running: Sequence[str], cluster: Cluster) -> Sequence[str] | str:
-    """Values of the label that all members could have in common, or why there is none."""
-    there = [cluster.fleet.get(name) for name in running] if running else cluster.fleet.states()
-    labels = [state.node.metadata.labels for state in there if state is not None]
+    """Return the values of the label that all members could share, or why there is none."""
+    states = [cluster.fleet.get(name) for name in running] if running else cluster.fleet.states()
+    labels = [state.node.metadata.labels for state in states if state is not None]
     values = sorted({each[key] for each in labels if key in each})
     if not values:
         return f"no node has the label {key} that its pods must have in common; label the nodes"
     if running and len(values) > 1:
-        found = " and ".join(values)
-        return f"its pods must run in one {key}, but run in {found}; delete those of all but one"
+        domains = " and ".join(values)
+        return f"its pods must run in one {key}, but run in {domains}; delete those of all but one"
     return values
 
 
 def _better(one: GangRefused, other: GangRefused) -> GangRefused:
-    """Return the one that leaves more to hope for: unknown before known, then by members."""
-    one_hope, other_hope = ((it.undecided, len(it.fitting)) for it in (one, other))
+    """Return the refusal that is nearer to a placement: undecided first, then by members."""
+    is_other_nearer = (other.undecided, len(other.fitting)) > (one.undecided, len(one.fitting))
     return replace(
-        other if other_hope > one_hope else one,
+        other if is_other_nearer else one,
         is_helped_by_leaving=one.is_helped_by_leaving or other.is_helped_by_leaving,
     )
 
@@ -157,12 +157,12 @@ def _place_within(
         return lacking
     needed = gang.min_count - bound
     if len(done.placed) < needed:
-        # What takes more has fewer places to go to.
+        # A larger member fits on fewer nodes.
         again = PartialPlacement(scope)
         largest_first = sorted(members, key=_size, reverse=True)
         left = None if largest_first == list(members) else _greedy(largest_first, again, 0)
         if left is not None and len(again.placed) > len(done.placed):
-            assert not isinstance(left, Unfinished), "there are turns without end"
+            assert not isinstance(left, Unfinished), "the number of turns is not limited"
             done = again
             lacking = left
     if len(done.placed) >= needed:
@@ -172,7 +172,10 @@ def _place_within(
         return Unfinished(exact.search)
     if len(exact.placed) > len(done.placed):
         done = PartialPlacement(scope, exact.placed)
-        lacking = _others(members, done)
+        names = {placed.member.name for placed in exact.placed}
+        left = _greedy([each for each in members if each.name not in names], done, 0)
+        assert not isinstance(left, Unfinished), "without searches the attempt always finishes"
+        lacking = left
     placed = tuple(done.placed)
     if len(placed) >= needed:
         return GangPlaced(placed, lacking, done)
@@ -192,7 +195,7 @@ def place_gang_now(
     profile: Profile = DEFAULT_PROFILE,
     bound: int | None = None,
 ) -> GangPlaced | GangRefused:
-    """The same, however long it takes."""
+    """Place the members that are on no node yet, however long it takes."""
     searches_left = SEARCHES_MAX
     while True:
         outcome = place_gang(
@@ -211,17 +214,17 @@ def _greedy(
     searches_left: int,
     turns: Iterator[int] | None = None,
 ) -> tuple[MemberRefused, ...] | Unfinished:
-    """One after the other, each as if it were alone with those before it; who does not fit."""
+    """Place the members one by one, each as if it were the last; return those that do not fit."""
     lacking: list[MemberRefused] = []
     with Simulation(done.scope.cluster) as simulation:
         for placed in done.placed:
             placed.add_to(simulation)
         for member in members:
-            outcome = done.decided(member, searches_left, turns)
+            outcome = done.decide(member, searches_left, turns)
             if isinstance(outcome, Unfinished) and outcome.search is None and _is_shared(done):
-                # What nodes said would be forgotten with the simulation.
+                # The answers of nodes would be forgotten at the end of the simulation.
                 turns = None
-                outcome = done.decided(member, searches_left)
+                outcome = done.decide(member, searches_left)
             if isinstance(outcome, Unfinished):
                 return outcome
             if isinstance(outcome, Unplaced):
@@ -236,7 +239,7 @@ def _greedy(
 
 
 def _size(member: Member) -> tuple[int, int, int]:
-    """How much it takes: devices first, which are fewest."""
+    """Return the size of a member: devices first, which are the scarcest."""
     amounts = demand(member.pod)
     wanted = (*member.wanted, *((member.extended.claim,) if member.extended else ()))
     asks = [each.exactly for claim in wanted for each in claim.spec.devices.requests]
@@ -245,20 +248,12 @@ def _size(member: Member) -> tuple[int, int, int]:
 
 
 def _is_shared(done: PartialPlacement) -> bool:
-    """Whether some of what is placed takes devices that other nodes see, too."""
+    """Return True if a placed member has devices that other nodes can use, too."""
     cluster = done.scope.cluster
     states = [cluster.fleet.get(placed.node) for placed in done.placed if placed.given]
     allocator = cluster.allocator
     assert isinstance(allocator, AllocatesApart), "the allocator allocates apart"
     return not all(allocator.is_local(state.node) for state in states if state is not None)
-
-
-def _others(members: Sequence[Member], done: PartialPlacement) -> tuple[MemberRefused, ...]:
-    """Places those that fit with what is placed already; who does not."""
-    there = {placed.member.name for placed in done.placed}
-    lacking = _greedy([each for each in members if each.name not in there], done, 0)
-    assert not isinstance(lacking, Unfinished), "without searches the attempt always finishes"
-    return lacking
 
 
 def _proof(

@@ -1,10 +1,10 @@
 """
-Symmetry: nodes that a search can exchange for each other, so that it tries one of them.
+Symmetry: nodes that a search can exchange for each other, so that it tries only one of them.
 
-The topology keys of a gang divide the nodes into domains. Where the keys nest, as zones, racks and
+The topology keys of a gang divide the nodes into domains. If the keys nest, as zones, racks and
 hosts do, the domains form a tree. Two domains are alike if they consist of the same domains and
-nodes, whatever their names are. As long as no member is in either, what fits in one fits in the
-other. Nodes of one domain are alike if they can take the same members.
+nodes, whatever their names are. As long as no member is in either, the same members fit in both.
+Nodes of one domain are alike if they can take the same members.
 """
 
 from __future__ import annotations
@@ -65,20 +65,20 @@ class Symmetry:
             found[self._paths[state.name], self._nodes[state.name]].append(state)
         return list(found.values())
 
-    def touched(self, names: Iterable[str]) -> set[Path]:
-        """Return all domains that have one of the nodes."""
+    def domains_of(self, names: Iterable[str]) -> set[Path]:
+        """Return all domains that contain one of the nodes."""
         paths = (self._paths[name] for name in names)
         return {path[:length] for path in paths for length in range(1, len(path) + 1)}
 
     def place(self, name: str, touched: set[Path]) -> Hashable:
-        """Return a value that is equal for nodes which serve equally, if these are touched."""
+        """Return a key of nodes that can be exchanged when these domains are touched."""
         path = self._paths[name]
         domains = (path[:length] for length in range(1, len(path) + 1))
         place = (each if each in touched else self._domains[each] for each in domains)
         return (*place, self._nodes[name])
 
     def shape(self, taken: Mapping[str, Hashable]) -> Hashable:
-        """Return a value that is equal for ways to use nodes that differ in names alone."""
+        """Return a key of placements that differ in the names of nodes only."""
         inside: defaultdict[Path, Counter[Hashable]] = defaultdict(Counter)
         depth = 0
         for name, content in taken.items():
@@ -93,7 +93,7 @@ class Symmetry:
 
 
 def _nests(paths: Iterable[Path]) -> bool:
-    """Whether each domain is within one domain of the next wider key."""
+    """Return True if each domain is within one domain of the next wider key."""
     within: dict[tuple[int, Hashable], Path] = {}
     for path in paths:
         for level, value in enumerate(path):
