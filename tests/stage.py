@@ -14,24 +14,25 @@ that are asynchronous functions run by themselves (see tests/conftest.py).
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dryrack.client.client import Selection
+from dryrack.client.client import Client, Selection
 from dryrack.client.endpoints import EVENTS, PODS
 from dryrack.client.errors import NotFoundError
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster import ControlPlaneOptions, EngineOptions, SeededChance
+from dryrack.scheduler import Scheduler
 from dryrack.testing import AsyncCluster, Setup
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
     from types import TracebackType
     from typing import Self
 
     from dryrack.base.ports import Chance
-    from dryrack.client.client import Client
     from dryrack.client.endpoints import Endpoint
     from dryrack.client.transport import Transport
     from dryrack.kinds.raw import Raw
@@ -99,6 +100,22 @@ class Stage(AsyncCluster):
         task = asyncio.create_task(work)
         self._tasks.append(task)
         return task
+
+    @asynccontextmanager
+    async def scheduler(
+        self, transport: Transport | None = None, **options: Any
+    ) -> AsyncIterator[None]:
+        """Run a scheduler within the block; it has had its turn when the block begins."""
+        client = Client(transport or self.transport, agent="scheduler")
+        chance = SeededChance(self._setup.seed)
+        scheduler = Scheduler(client, clock=self.clock, chance=chance, **options)
+        task = asyncio.create_task(scheduler.run(), name="scheduler")
+        try:
+            await self.advance(1)
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     @property
     def store(self) -> Store:

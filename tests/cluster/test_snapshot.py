@@ -7,7 +7,6 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.scheduler.virtual import Stage, on_stage
 
 from dryrack.base.errors import DryrackError
 from dryrack.client.client import Client, Selection
@@ -17,6 +16,8 @@ from dryrack.cluster import DECISION_KINDS, follow_snapshots, read_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tests.stage import Stage
 
     from dryrack.client.transport import Request
     from dryrack.cluster.snapshots.snapshot import Snapshot
@@ -69,30 +70,25 @@ def test_missing_rights_are_told_with_the_command_that_gives_them() -> None:
     assert "podgroups" not in needed
 
 
-def test_a_cluster_that_is_followed_is_told_again_when_it_changes() -> None:
+@pytest.mark.stage(only=())
+async def test_a_cluster_that_is_followed_is_told_again_when_it_changes(stage: Stage) -> None:
     """Once for changes that come together, and never while nothing changes."""
     told: list[list[str]] = []
 
-    async def story(stage: Stage) -> None:
-        def note(objects: Sequence[KubernetesObject]) -> None:
-            told.append(sorted(each.metadata.name for each in objects))
+    def note(objects: Sequence[KubernetesObject]) -> None:
+        told.append(sorted(each.metadata.name for each in objects))
 
-        kinds = (CLAIMS, PODS, TAINT_RULES)
-        namespace = Selection(namespace="default")
-        following = follow_snapshots(stage.client, kinds, namespace, note, clock=stage.clock)
-        task = asyncio.create_task(following, name="follow")
-        await stage.after(5)
-        for name in ("one", "two"):
-            requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]
-            metadata = {"name": name, "namespace": "default"}
-            spec = {"devices": {"requests": requests}}
-            await stage.client.create(CLAIMS, {"metadata": metadata, "spec": spec})
-        await stage.after(5)
-        await stage.client.delete(CLAIMS, "one", namespace="default")
-        await stage.after(60)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    on_stage(story)
+    kinds = (CLAIMS, PODS, TAINT_RULES)
+    namespace = Selection(namespace="default")
+    stage.run_beside(follow_snapshots(stage.client, kinds, namespace, note, clock=stage.clock))
+    await stage.advance(5)
+    for name in ("one", "two"):
+        requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]
+        metadata = {"name": name, "namespace": "default"}
+        spec = {"devices": {"requests": requests}}
+        await stage.client.create(CLAIMS, {"metadata": metadata, "spec": spec})
+    await stage.advance(5)
+    await stage.client.delete(CLAIMS, "one", namespace="default")
+    await stage.advance(60)
 
     assert told == [[], ["one", "two"], ["two"]]

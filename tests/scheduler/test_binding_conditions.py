@@ -8,7 +8,6 @@ import pytest
 from tests.scheduler.gang_scenes import PREFIX
 from tests.scheduler.test_failures import furnish
 from tests.scheduler.test_schedule import user_of
-from tests.scheduler.virtual import Stage, on_stage
 
 from dryrack.cli.scheduler_config import read_config, settings_of_plane
 from dryrack.client.endpoints import CLAIMS, CLASSES, PODS, SLICES
@@ -17,6 +16,11 @@ from dryrack.client.timekeeping import timestamp
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
+
+    from tests.stage import Stage
+
+
+pytestmark = pytest.mark.stage(only=())
 
 Raw = dict[str, Any]
 
@@ -83,83 +87,73 @@ async def driver_sets(stage: Stage, *types: str, claim: str = "fabric") -> None:
     await stage.client.update(CLAIMS, {**known, "status": told}, subresource="status")
 
 
-def test_a_pod_is_bound_when_its_device_is_ready() -> None:
+async def test_a_pod_is_bound_when_its_device_is_ready(stage: Stage) -> None:
     """Its claim is allocated and reserved before, it is told so, and others are bound meanwhile."""
+    await fabric(stage)
+    async with stage.scheduler():
+        await stage.advance(300)
+        claimed = await status(stage)
 
-    async def story(stage: Stage) -> None:
-        await fabric(stage)
-        async with stage.scheduler():
-            await stage.after(300)
-            claimed = await status(stage)
+        assert [each["name"] for each in claimed["reservedFor"]] == ["user"]
+        assert claimed["allocation"]["allocationTimestamp"]
+        assert await stage.node_of("user") == ""
+        assert await stage.events("user", "BindingConditionsPending") == [PENDING]
+        assert await nominated(stage, "user") == "n"
+        assert await stage.condition("user") == {}
 
-            assert [each["name"] for each in claimed["reservedFor"]] == ["user"]
-            assert claimed["allocation"]["allocationTimestamp"]
-            assert await stage.node_of("user") == ""
-            assert await stage.events("user", "BindingConditionsPending") == [PENDING]
-            assert await nominated(stage, "user") == "n"
-            assert await stage.condition("user") == {}
+        container = {"name": "c", "image": "i"}
+        metadata = {"name": "other", "namespace": "default"}
+        await stage.client.create(PODS, {"metadata": metadata, "spec": {"containers": [container]}})
+        await stage.advance(1)
 
-            container = {"name": "c", "image": "i"}
-            metadata = {"name": "other", "namespace": "default"}
-            await stage.client.create(
-                PODS, {"metadata": metadata, "spec": {"containers": [container]}}
-            )
-            await stage.after(1)
+        assert await stage.node_of("other") == "n"
 
-            assert await stage.node_of("other") == "n"
+        await driver_sets(stage, ATTACHED)
+        await stage.advance(1)
 
-            await driver_sets(stage, ATTACHED)
-            await stage.after(1)
-
-            assert await stage.node_of("user") == "n"
-            assert await nominated(stage, "user") == ""
-            assert (await status(stage))["allocation"] == claimed["allocation"]
-
-    on_stage(story)
+        assert await stage.node_of("user") == "n"
+        assert await nominated(stage, "user") == ""
+        assert (await status(stage))["allocation"] == claimed["allocation"]
 
 
 async def fails(stage: Stage) -> str:
     await driver_sets(stage, LOST)
-    await stage.after(0.001)
+    await stage.advance(0.001)
     return f'{PRE_BIND}device binding failed: claim=fabric, reason=Seen, message="by the driver"'
 
 
 async def is_late(stage: Stage) -> str:
-    await stage.after(598.9)
-    assert await stage.told("user") == ""
-    await stage.after(0.2)
+    await stage.advance(598.9)
+    assert await stage.refusal("user") == ""
+    await stage.advance(0.2)
     return f"{PRE_BIND}device binding timeout: claim=fabric, y.example.com/fabric/fabric-0 lacks"
 
 
 @pytest.mark.parametrize("ends", [fails, is_late])
-def test_a_device_that_does_not_get_ready_is_given_back(
-    ends: Callable[[Stage], Awaitable[str]],
+async def test_a_device_that_does_not_get_ready_is_given_back(
+    ends: Callable[[Stage], Awaitable[str]], stage: Stage
 ) -> None:
     """The claim loses its allocation, the pod is told why, and is decided anew."""
+    await fabric(stage)
+    async with stage.scheduler():
+        before = await status(stage)
+        words = await ends(stage)
 
-    async def story(stage: Stage) -> None:
-        await fabric(stage)
-        async with stage.scheduler():
-            before = await status(stage)
-            words = await ends(stage)
+        condition = await stage.condition("user")
+        assert condition["reason"] == "SchedulerError"
+        assert condition["message"].startswith(words)
 
-            condition = await stage.condition("user")
-            assert condition["reason"] == "SchedulerError"
-            assert condition["message"].startswith(words)
+        await stage.advance(5)
+        after = await status(stage)
 
-            await stage.after(5)
-            after = await status(stage)
-
-            assert "devices" not in after
-            assert (
-                after["allocation"]["allocationTimestamp"]
-                != (before["allocation"]["allocationTimestamp"])
-            )
-            await driver_sets(stage, ATTACHED)
-            await stage.after(1)
-            assert await stage.node_of("user") == "n"
-
-    on_stage(story)
+        assert "devices" not in after
+        assert (
+            after["allocation"]["allocationTimestamp"]
+            != (before["allocation"]["allocationTimestamp"])
+        )
+        await driver_sets(stage, ATTACHED)
+        await stage.advance(1)
+        assert await stage.node_of("user") == "n"
 
 
 CONFIGURATION = """
@@ -173,73 +167,62 @@ profiles:
 """
 
 
-def test_each_profile_has_its_own_binding_timeout(tmp_path: Path) -> None:
+async def test_each_profile_has_its_own_binding_timeout(tmp_path: Path, stage: Stage) -> None:
     """Also beside the profiles that a control plane has anyway."""
     (tmp_path / "scheduler.yaml").write_text(CONFIGURATION)
     settings = settings_of_plane(read_config(str(tmp_path / "scheduler.yaml")))
 
-    async def story(stage: Stage) -> None:
-        await gang_of_two(stage)
-        for name, claim in (("a", "fabric"), ("b", "other")):
-            await stage.client.delete(PODS, name, namespace="default", grace_seconds=0)
-            pod = user_of(claim, name)
-            pod["spec"]["schedulerName"] = "patient" if name == "b" else "default-scheduler"
-            await stage.client.create(PODS, pod)
-        async with stage.scheduler(settings=settings):
-            await stage.after(28)
-            assert [await stage.told(name) for name in ("a", "b")] == ["", ""]
-            await stage.after(2)
-            assert "after 30 s" in await stage.told("a")
-            await stage.after(560)
-            assert await stage.told("b") == ""
-            await stage.after(15)
-            assert "after 600 s" in await stage.told("b")
-
-    on_stage(story)
+    await gang_of_two(stage)
+    for name, claim in (("a", "fabric"), ("b", "other")):
+        await stage.client.delete(PODS, name, namespace="default", grace_seconds=0)
+        pod = user_of(claim, name)
+        pod["spec"]["schedulerName"] = "patient" if name == "b" else "default-scheduler"
+        await stage.client.create(PODS, pod)
+    async with stage.scheduler(settings=settings):
+        await stage.advance(28)
+        assert [await stage.refusal(name) for name in ("a", "b")] == ["", ""]
+        await stage.advance(2)
+        assert "after 30 s" in await stage.refusal("a")
+        await stage.advance(560)
+        assert await stage.refusal("b") == ""
+        await stage.advance(15)
+        assert "after 600 s" in await stage.refusal("b")
 
 
 @pytest.mark.parametrize("waited", [100.0, 400.0])
-def test_a_wait_outlives_the_scheduler(waited: float) -> None:
+async def test_a_wait_outlives_the_scheduler(waited: float, stage: Stage) -> None:
     """Who starts next waits for the rest of the time, with the same allocation."""
+    await fabric(stage)
+    async with stage.scheduler():
+        await stage.advance(waited)
+        before = await status(stage)
+    assert await status(stage) == before
 
-    async def story(stage: Stage) -> None:
-        await fabric(stage)
-        async with stage.scheduler():
-            await stage.after(waited)
-            before = await status(stage)
+    async with stage.scheduler():
+        await stage.advance(590 - waited)
         assert await status(stage) == before
-
-        async with stage.scheduler():
-            await stage.after(590 - waited)
-            assert await status(stage) == before
-            await stage.after(9)
-            assert "timeout" in await stage.told("user")
-            await stage.after(5)
-            await driver_sets(stage, ATTACHED)
-            await stage.after(1)
-            assert await stage.node_of("user") == "n"
-
-    on_stage(story)
+        await stage.advance(9)
+        assert "timeout" in await stage.refusal("user")
+        await stage.advance(5)
+        await driver_sets(stage, ATTACHED)
+        await stage.advance(1)
+        assert await stage.node_of("user") == "n"
 
 
-def test_a_claim_that_goes_while_its_device_is_awaited_ends_the_wait() -> None:
+async def test_a_claim_that_goes_while_its_device_is_awaited_ends_the_wait(stage: Stage) -> None:
     """The pod learns that, is nominated no longer, and waits for another claim of the name."""
+    await fabric(stage)
+    async with stage.scheduler():
+        claim = await stage.client.get(CLAIMS, "fabric", "default")
+        bare = {**claim["metadata"], "finalizers": []}
+        await stage.client.update(CLAIMS, {**claim, "metadata": bare})
+        await stage.client.delete(CLAIMS, "fabric", namespace="default")
+        await stage.advance(5)
 
-    async def story(stage: Stage) -> None:
-        await fabric(stage)
-        async with stage.scheduler():
-            claim = await stage.client.get(CLAIMS, "fabric", "default")
-            bare = {**claim["metadata"], "finalizers": []}
-            await stage.client.update(CLAIMS, {**claim, "metadata": bare})
-            await stage.client.delete(CLAIMS, "fabric", namespace="default")
-            await stage.after(5)
-
-            condition = await stage.condition("user")
-            assert condition["reason"] == "SchedulerError"
-            assert condition["message"].startswith(f"{PRE_BIND}claim default/fabric: was deleted")
-            assert await stage.node_of("user") == await nominated(stage, "user") == ""
-
-    on_stage(story)
+        condition = await stage.condition("user")
+        assert condition["reason"] == "SchedulerError"
+        assert condition["message"].startswith(f"{PRE_BIND}claim default/fabric: was deleted")
+        assert await stage.node_of("user") == await nominated(stage, "user") == ""
 
 
 async def gang_of_two(stage: Stage) -> None:
@@ -259,50 +242,42 @@ async def nodes_of_gang(stage: Stage) -> list[str]:
     return [await stage.node_of(name) for name in ("a", "b")]
 
 
-def test_a_gang_waits_for_all_its_devices() -> None:
+async def test_a_gang_waits_for_all_its_devices(stage: Stage) -> None:
     """No member is bound before the last device is ready, also after a restart."""
-
-    async def story(stage: Stage) -> None:
-        await gang_of_two(stage)
-        async with stage.scheduler():
-            await stage.after(10)
-            await driver_sets(stage, ATTACHED)
-            await stage.after(100)
-            assert await nodes_of_gang(stage) == ["", ""]
-            for name in ("a", "b"):
-                assert await stage.events(name, "BindingConditionsPending") == [PENDING]
-        before = [await status(stage, name) for name in ("fabric", "other")]
-        async with stage.scheduler():
-            await stage.after(10)
-            assert [await status(stage, name) for name in ("fabric", "other")] == before
-            await driver_sets(stage, ATTACHED, claim="other")
-            await stage.after(10)
-            assert await nodes_of_gang(stage) == ["n", "n"]
-
-    on_stage(story)
+    await gang_of_two(stage)
+    async with stage.scheduler():
+        await stage.advance(10)
+        await driver_sets(stage, ATTACHED)
+        await stage.advance(100)
+        assert await nodes_of_gang(stage) == ["", ""]
+        for name in ("a", "b"):
+            assert await stage.events(name, "BindingConditionsPending") == [PENDING]
+    before = [await status(stage, name) for name in ("fabric", "other")]
+    async with stage.scheduler():
+        await stage.advance(10)
+        assert [await status(stage, name) for name in ("fabric", "other")] == before
+        await driver_sets(stage, ATTACHED, claim="other")
+        await stage.advance(10)
+        assert await nodes_of_gang(stage) == ["n", "n"]
 
 
-def test_a_gang_gives_everything_back_when_one_of_its_devices_fails() -> None:
+async def test_a_gang_gives_everything_back_when_one_of_its_devices_fails(stage: Stage) -> None:
     """It is decided anew as a whole, and told why."""
-
-    async def story(stage: Stage) -> None:
-        await gang_of_two(stage)
-        async with stage.scheduler():
-            await stage.after(10)
-            before = [await status(stage, name) for name in ("fabric", "other")]
-            await driver_sets(stage, LOST, claim="other")
-            await stage.after(20)
-            for name in ("a", "b"):
-                condition = await stage.condition(name)
-                assert condition["reason"] == "SchedulerError"
-                assert "device binding failed: claim=other" in condition["message"]
-            after = [await status(stage, name) for name in ("fabric", "other")]
-            for old, new in zip(before, after, strict=True):
-                when = "allocationTimestamp"
-                assert old["allocation"][when] != new["allocation"][when]
-            for name in ("fabric", "other"):
-                await driver_sets(stage, ATTACHED, claim=name)
-            await stage.after(10)
-            assert await nodes_of_gang(stage) == ["n", "n"]
-
-    on_stage(story)
+    await gang_of_two(stage)
+    async with stage.scheduler():
+        await stage.advance(10)
+        before = [await status(stage, name) for name in ("fabric", "other")]
+        await driver_sets(stage, LOST, claim="other")
+        await stage.advance(20)
+        for name in ("a", "b"):
+            condition = await stage.condition(name)
+            assert condition["reason"] == "SchedulerError"
+            assert "device binding failed: claim=other" in condition["message"]
+        after = [await status(stage, name) for name in ("fabric", "other")]
+        for old, new in zip(before, after, strict=True):
+            when = "allocationTimestamp"
+            assert old["allocation"][when] != new["allocation"][when]
+        for name in ("fabric", "other"):
+            await driver_sets(stage, ATTACHED, claim=name)
+        await stage.advance(10)
+        assert await nodes_of_gang(stage) == ["n", "n"]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.apiserver.replay import CountingChance
-from tests.scheduler.virtual import Stage, on_stage
 from tests.scheduler.waiting import is_so_at_last
 
 from dryrack.client.endpoints import NODES, PODS, Endpoint
@@ -21,10 +20,14 @@ from dryrack.scheduler import Scheduler, SchedulerSettings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tests.stage import Stage
+
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.framework import Args
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.pod_constraints import PodConstraints
+
+pytestmark = pytest.mark.stage(only=())
 
 Raw = dict[str, Any]
 
@@ -124,19 +127,16 @@ def _fails(constraints: PodConstraints, fleet: Fleet, args: Args) -> NodeScorer:
 
 
 @pytest.mark.parametrize("gang", [False, True])
-def test_a_plugin_that_raises_is_an_error_of_the_scheduler(gang: bool) -> None:
+async def test_a_plugin_that_raises_is_an_error_of_the_scheduler(gang: bool, stage: Stage) -> None:
     """As by kube-scheduler the reason is SchedulerError: the pod is not to blame."""
     plugin = Plugin("Broken", score=_fails)
     broken = SchedulerSettings(profiles={"dryrack": Profile(scores=((plugin, 1),))})
     labels = {f"{GROUP}/name": "gang", f"{GROUP}/min-available": "1"} if gang else {}
 
-    async def story(stage: Stage) -> None:
-        await stage.client.create(NODES, NODE)
-        await stage.client.create(PODS, pod("p", labels=labels))
-        async with stage.scheduler(settings=broken):
-            await stage.after(10)
-            condition = await stage.condition("p")
-        assert condition["reason"] == "SchedulerError"
-        assert "plugin Broken: ValueError: no occupants" in condition["message"]
-
-    on_stage(story)
+    await stage.client.create(NODES, NODE)
+    await stage.client.create(PODS, pod("p", labels=labels))
+    async with stage.scheduler(settings=broken):
+        await stage.advance(10)
+        condition = await stage.condition("p")
+    assert condition["reason"] == "SchedulerError"
+    assert "plugin Broken: ValueError: no occupants" in condition["message"]

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.scheduler.messages import refusal_in
-from tests.scheduler.virtual import Stage, on_stage
 
 from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES
 from dryrack.cluster import DECISION_KINDS, SeededChance, read_snapshot
@@ -14,6 +13,10 @@ from dryrack.placement import Settings, World, explain_pod, what_if, with_only_p
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tests.stage import Stage
+
+pytestmark = pytest.mark.stage(only=())
 
 Raw = dict[str, Any]
 NOBODYS = {"limits": {"example.com/nothing": "1"}, "requests": {"example.com/nothing": "1"}}
@@ -79,132 +82,116 @@ async def world_of(stage: Stage) -> World:
         "resource",
     ],
 )
-def test_condition_event_and_explanation_say_the_same(claims: Sequence[Raw], waiting: Raw) -> None:
+async def test_condition_event_and_explanation_say_the_same(
+    claims: Sequence[Raw], waiting: Raw, stage: Stage
+) -> None:
     """One decider has one voice."""
+    await furnish(stage)
+    for each in claims:
+        await stage.client.create(CLAIMS, each)
+    async with stage.scheduler():
+        await stage.client.create(PODS, waiting)
+        await stage.advance(5)
+        told = await stage.refusal("p")
+        events = await stage.events("p", "FailedScheduling")
+    world = with_only_pending(await world_of(stage), {"default/p"})
+    explained = explain_pod(world, "default/p", Settings(chance=SeededChance()))
 
-    async def story(stage: Stage) -> None:
-        await furnish(stage)
-        for each in claims:
-            await stage.client.create(CLAIMS, each)
-        async with stage.scheduler():
-            await stage.client.create(PODS, waiting)
-            await stage.after(5)
-            told = await stage.told("p")
-            events = await stage.events("p", "FailedScheduling")
-        world = with_only_pending(await world_of(stage), {"default/p"})
-        explained = explain_pod(world, "default/p", Settings(chance=SeededChance()))
-
-        assert told
-        assert events == [told]
-        assert refusal_in(told) == explained.message.rstrip(".")
-
-    on_stage(story)
+    assert told
+    assert events == [told]
+    assert refusal_in(told) == explained.message.rstrip(".")
 
 
-def test_a_selector_that_fails_on_one_node_ends_every_attempt() -> None:
+async def test_a_selector_that_fails_on_one_node_ends_every_attempt(stage: Stage) -> None:
     """Two nodes fit, the selector fails on the third: the pod waits, in files as in a cluster."""
+    await furnish(stage)
+    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
+    await stage.client.create(NODES, {"metadata": {"name": "c"}, "status": status})
+    pool = {"name": "c", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "odd.example.com", "nodeName": "c", "pool": pool}
+    devices = {"devices": [{"name": "odd-0"}]}
+    await stage.client.create(SLICES, {"metadata": {"name": "c"}, "spec": spec | devices})
+    wanted = claim("guarded", 1)
+    test = 'device.driver == "gpu.example.com" || device.attributes["odd.example.com"].x == 1'
+    exactly = wanted["spec"]["devices"]["requests"][0]["exactly"]
+    exactly["selectors"] = [{"cel": {"expression": test}}]
+    await stage.client.create(CLAIMS, wanted)
+    async with stage.scheduler():
+        await stage.client.create(PODS, pod("p", claim="guarded"))
+        await stage.advance(5)
+        told = await stage.refusal("p")
+        world = with_only_pending(await world_of(stage), {"default/p"})
+        settings = Settings(chance=SeededChance())
+        explained = explain_pod(world, "default/p", settings)
+        refused = {each.claim for each in what_if(world, settings).refused}
+        await stage.client.delete(SLICES, "c")
+        await stage.advance(60)
+        bound = await stage.client.get(PODS, "p", "default")
 
-    async def story(stage: Stage) -> None:
-        await furnish(stage)
-        status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
-        await stage.client.create(NODES, {"metadata": {"name": "c"}, "status": status})
-        pool = {"name": "c", "generation": 1, "resourceSliceCount": 1}
-        spec = {"driver": "odd.example.com", "nodeName": "c", "pool": pool}
-        devices = {"devices": [{"name": "odd-0"}]}
-        await stage.client.create(SLICES, {"metadata": {"name": "c"}, "spec": spec | devices})
-        wanted = claim("guarded", 1)
-        test = 'device.driver == "gpu.example.com" || device.attributes["odd.example.com"].x == 1'
-        exactly = wanted["spec"]["devices"]["requests"][0]["exactly"]
-        exactly["selectors"] = [{"cel": {"expression": test}}]
-        await stage.client.create(CLAIMS, wanted)
-        async with stage.scheduler():
-            await stage.client.create(PODS, pod("p", claim="guarded"))
-            await stage.after(5)
-            told = await stage.told("p")
-            world = with_only_pending(await world_of(stage), {"default/p"})
-            settings = Settings(chance=SeededChance())
-            explained = explain_pod(world, "default/p", settings)
-            refused = {each.claim for each in what_if(world, settings).refused}
-            await stage.client.delete(SLICES, "c")
-            await stage.after(60)
-            bound = await stage.client.get(PODS, "p", "default")
-
-        assert "CEL runtime error: no such key: x" in told
-        assert "odd.example.com/c/odd-0" in told
-        assert refusal_in(told) == explained.message.rstrip(".")
-        assert refused == {"default/guarded"}
-        assert bound["spec"].get("nodeName") in ("a", "b")
-
-    on_stage(story)
+    assert "CEL runtime error: no such key: x" in told
+    assert "odd.example.com/c/odd-0" in told
+    assert refusal_in(told) == explained.message.rstrip(".")
+    assert refused == {"default/guarded"}
+    assert bound["spec"].get("nodeName") in ("a", "b")
 
 
 @pytest.mark.parametrize("exists", [False, True])
-def test_a_pod_that_does_not_enter_the_queue_gets_no_condition(exists: bool) -> None:
+async def test_a_pod_that_does_not_enter_the_queue_gets_no_condition(
+    exists: bool, stage: Stage
+) -> None:
     """As by kube-scheduler's PreEnqueue; the explanation names the claim."""
+    await furnish(stage)
+    if exists:
+        await stage.client.create(CLAIMS, leaving("gone"))
+        await stage.client.delete(CLAIMS, "gone", namespace="default")
+    async with stage.scheduler():
+        await stage.client.create(PODS, pod("p", claim="gone"))
+        await stage.advance(5)
+        assert await stage.condition("p") == {}
+        assert await stage.events("p", "FailedScheduling") == []
+    world = with_only_pending(await world_of(stage), {"default/p"})
+    explained = explain_pod(world, "default/p", Settings(chance=SeededChance()))
 
-    async def story(stage: Stage) -> None:
-        await furnish(stage)
-        if exists:
-            await stage.client.create(CLAIMS, leaving("gone"))
-            await stage.client.delete(CLAIMS, "gone", namespace="default")
-        async with stage.scheduler():
-            await stage.client.create(PODS, pod("p", claim="gone"))
-            await stage.after(5)
-            assert await stage.condition("p") == {}
-            assert await stage.events("p", "FailedScheduling") == []
-        world = with_only_pending(await world_of(stage), {"default/p"})
-        explained = explain_pod(world, "default/p", Settings(chance=SeededChance()))
-
-        problem = "is being deleted" if exists else "not found; create it"
-        assert explained.message == f'resourceclaim "gone" {problem}'
-
-    on_stage(story)
+    problem = "is being deleted" if exists else "not found; create it"
+    assert explained.message == f'resourceclaim "gone" {problem}'
 
 
-def test_a_gang_is_told_the_same() -> None:
+async def test_a_gang_is_told_the_same(stage: Stage) -> None:
     """All its members, and who asks for it."""
-
-    async def story(stage: Stage) -> None:
-        await furnish(stage)
+    await furnish(stage)
+    for name in ("one", "two"):
+        await stage.client.create(CLAIMS, claim(name, 2))
+    async with stage.scheduler():
         for name in ("one", "two"):
-            await stage.client.create(CLAIMS, claim(name, 2))
-        async with stage.scheduler():
-            for name in ("one", "two"):
-                await stage.client.create(PODS, pod(name, claim=name, gang="pair"))
-            await stage.after(10)
-            told = {await stage.told(name) for name in ("one", "two")}
-        world = with_only_pending(await world_of(stage), {"default/one", "default/two"})
-        outcome = what_if(world, Settings(chance=SeededChance()))
+            await stage.client.create(PODS, pod(name, claim=name, gang="pair"))
+        await stage.advance(10)
+        told = {await stage.refusal(name) for name in ("one", "two")}
+    world = with_only_pending(await world_of(stage), {"default/one", "default/two"})
+    outcome = what_if(world, Settings(chance=SeededChance()))
 
-        assert told == {gang.message for gang in outcome.gangs}
-        assert told != {""}
-
-    on_stage(story)
+    assert told == {gang.message for gang in outcome.gangs}
+    assert told != {""}
 
 
-def test_what_is_kept_for_a_gang_is_seen_by_who_asks_about_another_pod() -> None:
+async def test_what_is_kept_for_a_gang_is_seen_by_who_asks_about_another_pod(stage: Stage) -> None:
     """Only one pod of two fits, on the node with two devices; that is kept from the third."""
+    await furnish(stage)
+    for name in ("one", "two", "late"):
+        await stage.client.create(CLAIMS, claim(name, 2))
+    seed = {"schedulerName": "kubenexus-scheduler"}
+    async with stage.scheduler():
+        for name in ("one", "two"):
+            await stage.client.create(PODS, pod(name, claim=name, gang="pair", **seed))
+        await stage.advance(10)
+        await stage.client.create(PODS, pod("late", claim="late", **seed))
+        await stage.advance(5)
+        told = await stage.refusal("late")
+        pods = [await stage.client.get(PODS, name, "default") for name in ("one", "two")]
+    world = with_only_pending(await world_of(stage), {"default/late"})
+    explained = explain_pod(world, "default/late", Settings(chance=SeededChance()))
 
-    async def story(stage: Stage) -> None:
-        await furnish(stage)
-        for name in ("one", "two", "late"):
-            await stage.client.create(CLAIMS, claim(name, 2))
-        seed = {"schedulerName": "kubenexus-scheduler"}
-        async with stage.scheduler():
-            for name in ("one", "two"):
-                await stage.client.create(PODS, pod(name, claim=name, gang="pair", **seed))
-            await stage.after(10)
-            await stage.client.create(PODS, pod("late", claim="late", **seed))
-            await stage.after(5)
-            told = await stage.told("late")
-            pods = [await stage.client.get(PODS, name, "default") for name in ("one", "two")]
-        world = with_only_pending(await world_of(stage), {"default/late"})
-        explained = explain_pod(world, "default/late", Settings(chance=SeededChance()))
-
-        assert [each["status"].get("nominatedNodeName") for each in pods] == ["b", None]
-        refusal = "0/2 nodes are available: 2 cannot allocate all claims."
-        # Each names the node that it asked first.
-        assert told.startswith(refusal)
-        assert explained.message.startswith(refusal)
-
-    on_stage(story)
+    assert [each["status"].get("nominatedNodeName") for each in pods] == ["b", None]
+    refusal = "0/2 nodes are available: 2 cannot allocate all claims."
+    # Each names the node that it asked first.
+    assert told.startswith(refusal)
+    assert explained.message.startswith(refusal)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.scheduler.gang_scenes import PREFIX
 from tests.scheduler.messages import nobody_goes
 from tests.scheduler.test_extended_resources import asking, claims, two_devices
 from tests.scheduler.test_failures import Failing, furnish
 from tests.scheduler.test_schedule import Noting, user_of
-from tests.scheduler.virtual import Stage, on_stage
 
 from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES
 
 if TYPE_CHECKING:
+    from tests.stage import Stage
+
     from dryrack.client.client import Client
+
+pytestmark = pytest.mark.stage(only=())
 
 Raw = dict[str, Any]
 
@@ -67,130 +71,104 @@ async def pool_of(stage: Stage) -> str:
     return str(result["pool"])
 
 
-def test_an_allocation_that_nobody_uses_makes_way() -> None:
+async def test_an_allocation_that_nobody_uses_makes_way(stage: Stage) -> None:
     """Its node takes no pods; it is allocated anew where its pod can be."""
-
-    async def story(stage: Stage) -> None:
-        await allocated_on_first(stage, users=[])
-        await stage.client.create(PODS, user_of("shared", "p"))
-        async with stage.scheduler():
-            assert await stage.node_of("p") == "m"
-            assert await pool_of(stage) == "m"
-
-    on_stage(story)
+    await allocated_on_first(stage, users=[])
+    await stage.client.create(PODS, user_of("shared", "p"))
+    async with stage.scheduler():
+        assert await stage.node_of("p") == "m"
+        assert await pool_of(stage) == "m"
 
 
-def test_an_allocation_that_nobody_uses_makes_way_for_a_gang() -> None:
+async def test_an_allocation_that_nobody_uses_makes_way_for_a_gang(stage: Stage) -> None:
     """As for a pod by itself."""
-
-    async def story(stage: Stage) -> None:
-        await allocated_on_first(stage, users=[])
-        for name in ("a", "b"):
-            pod = user_of("shared", name)
-            labels = {f"{PREFIX}/name": "gang", f"{PREFIX}/min-available": "2"}
-            pod["metadata"]["labels"] = labels
-            await stage.client.create(PODS, pod)
-        async with stage.scheduler():
-            await stage.after(10)
-            assert [await stage.node_of(name) for name in ("a", "b")] == ["m", "m"]
-            assert await pool_of(stage) == "m"
-
-    on_stage(story)
-
-
-def test_an_allocation_that_another_pod_uses_stays() -> None:
-    """The pod waits, and is told that the claim is elsewhere."""
-
-    async def story(stage: Stage) -> None:
-        user = {"resource": "pods", "name": "other", "uid": "1"}
-        await allocated_on_first(stage, users=[user])
-        await stage.client.create(PODS, user_of("shared", "p"))
-        async with stage.scheduler():
-            assert await stage.node_of("p") == ""
-            assert await pool_of(stage) == "n"
-            assert await stage.told("p") == (
-                "0/2 nodes are available: 1 node(s) were unschedulable, "
-                f"1 resourceclaim not available on the node. {nobody_goes(helpful=2, claims=True)}"
-            )
-
-    on_stage(story)
-
-
-def test_an_allocation_on_a_node_that_is_full_for_now_stays() -> None:
-    """No other node would do for the pod: only nodes that the claim keeps away count."""
-
-    async def story(stage: Stage) -> None:
-        await allocated_on_first(stage, users=[])
-        pod = user_of("shared", "p")
-        pod["spec"]["nodeSelector"] = {"disk": "fast"}
+    await allocated_on_first(stage, users=[])
+    for name in ("a", "b"):
+        pod = user_of("shared", name)
+        labels = {f"{PREFIX}/name": "gang", f"{PREFIX}/min-available": "2"}
+        pod["metadata"]["labels"] = labels
         await stage.client.create(PODS, pod)
-        async with stage.scheduler():
-            assert await stage.node_of("p") == ""
-            assert await pool_of(stage) == "n"
-
-    on_stage(story)
-
-
-def test_a_claim_that_is_deleted_is_given_back_by_a_pod_that_waits_for_it_to_go() -> None:
-    """A scheduler died between the reservation and the binding, and each waits for the other."""
-
-    async def story(stage: Stage) -> None:
-        made = await stage.client.create(PODS, user_of("shared", "p"))
-        user = {"resource": "pods", "name": "p", "uid": made["metadata"]["uid"]}
-        await allocated_on_first(stage, users=[user])
-        await stage.client.delete(CLAIMS, "shared", namespace="default")
-        async with stage.scheduler():
-            await stage.after(10)
-            claim = await stage.client.get(CLAIMS, "shared", "default")
-            assert not claim["status"].keys() & {"allocation", "reservedFor"}
-            assert await stage.condition("p") == {}
-
-    on_stage(story)
+    async with stage.scheduler():
+        await stage.advance(10)
+        assert [await stage.node_of(name) for name in ("a", "b")] == ["m", "m"]
+        assert await pool_of(stage) == "m"
 
 
-def test_a_claim_that_was_made_for_another_node_is_deleted() -> None:
-    """A scheduler died before the binding, and the node was cordoned meanwhile."""
-
-    async def story(stage: Stage) -> None:
-        await two_devices(stage)
-        await stage.client.create(PODS, asking("p", 2))
-        dead = Failing(stage.cluster.transport, frozenset(range(2, 1000)))
-        async with stage.scheduler(dead):
-            pass
-        [left] = await claims(stage)
-        assert left["status"]["allocation"]
-        await second_node(stage.client)
-        await cordon(stage.client, "n")
-        async with stage.scheduler():
-            [claim] = await claims(stage)
-
-            assert await stage.node_of("p") == "m"
-            assert claim["metadata"]["uid"] != left["metadata"]["uid"]
-
-    on_stage(story)
-
-
-def test_a_pod_waits_while_its_claim_is_being_allocated_for_another() -> None:
-    """Both are bound, and no write is made in vain."""
-
-    async def story(stage: Stage) -> None:
-        await furnish(stage.client, 0)
-        requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
-        metadata = {"name": "shared", "namespace": "default"}
-        await stage.client.create(
-            CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
+async def test_an_allocation_that_another_pod_uses_stays(stage: Stage) -> None:
+    """The pod waits, and is told that the claim is elsewhere."""
+    user = {"resource": "pods", "name": "other", "uid": "1"}
+    await allocated_on_first(stage, users=[user])
+    await stage.client.create(PODS, user_of("shared", "p"))
+    async with stage.scheduler():
+        assert await stage.node_of("p") == ""
+        assert await pool_of(stage) == "n"
+        assert await stage.refusal("p") == (
+            "0/2 nodes are available: 1 node(s) were unschedulable, "
+            f"1 resourceclaim not available on the node. {nobody_goes(helpful=2, claims=True)}"
         )
-        for name in ("a", "b"):
-            await stage.client.create(PODS, user_of("shared", name))
-        noting = Noting(stage.cluster.transport)
-        async with stage.scheduler(noting):
-            assert await stage.node_of("a") == await stage.node_of("b") == "n"
-        of_claim = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/shared"
-        writes = [each for each in noting.requests if of_claim in each]
-        assert writes == [
-            f"PUT {of_claim}",
-            f"PUT {of_claim}/status",
-            f"PUT {of_claim}/status",
-        ]
 
-    on_stage(story)
+
+async def test_an_allocation_on_a_node_that_is_full_for_now_stays(stage: Stage) -> None:
+    """No other node would do for the pod: only nodes that the claim keeps away count."""
+    await allocated_on_first(stage, users=[])
+    pod = user_of("shared", "p")
+    pod["spec"]["nodeSelector"] = {"disk": "fast"}
+    await stage.client.create(PODS, pod)
+    async with stage.scheduler():
+        assert await stage.node_of("p") == ""
+        assert await pool_of(stage) == "n"
+
+
+async def test_a_claim_that_is_deleted_is_given_back_by_a_pod_that_waits_for_it_to_go(
+    stage: Stage,
+) -> None:
+    """A scheduler died between the reservation and the binding, and each waits for the other."""
+    made = await stage.client.create(PODS, user_of("shared", "p"))
+    user = {"resource": "pods", "name": "p", "uid": made["metadata"]["uid"]}
+    await allocated_on_first(stage, users=[user])
+    await stage.client.delete(CLAIMS, "shared", namespace="default")
+    async with stage.scheduler():
+        await stage.advance(10)
+        claim = await stage.client.get(CLAIMS, "shared", "default")
+        assert not claim["status"].keys() & {"allocation", "reservedFor"}
+        assert await stage.condition("p") == {}
+
+
+async def test_a_claim_that_was_made_for_another_node_is_deleted(stage: Stage) -> None:
+    """A scheduler died before the binding, and the node was cordoned meanwhile."""
+    await two_devices(stage)
+    await stage.client.create(PODS, asking("p", 2))
+    dead = Failing(stage.transport, frozenset(range(2, 1000)))
+    async with stage.scheduler(dead):
+        pass
+    [left] = await claims(stage)
+    assert left["status"]["allocation"]
+    await second_node(stage.client)
+    await cordon(stage.client, "n")
+    async with stage.scheduler():
+        [claim] = await claims(stage)
+
+        assert await stage.node_of("p") == "m"
+        assert claim["metadata"]["uid"] != left["metadata"]["uid"]
+
+
+async def test_a_pod_waits_while_its_claim_is_being_allocated_for_another(stage: Stage) -> None:
+    """Both are bound, and no write is made in vain."""
+    await furnish(stage.client, 0)
+    requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
+    metadata = {"name": "shared", "namespace": "default"}
+    await stage.client.create(
+        CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
+    )
+    for name in ("a", "b"):
+        await stage.client.create(PODS, user_of("shared", name))
+    noting = Noting(stage.transport)
+    async with stage.scheduler(noting):
+        assert await stage.node_of("a") == await stage.node_of("b") == "n"
+    of_claim = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/shared"
+    writes = [each for each in noting.requests if of_claim in each]
+    assert writes == [
+        f"PUT {of_claim}",
+        f"PUT {of_claim}/status",
+        f"PUT {of_claim}/status",
+    ]

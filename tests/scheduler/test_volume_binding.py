@@ -10,7 +10,6 @@ from tests.scheduler.gang_scenes import PREFIX
 from tests.scheduler.test_failures import furnish
 from tests.scheduler.test_schedule import user_of
 from tests.scheduler.test_stale_claims import second_node
-from tests.scheduler.virtual import Stage, on_stage
 
 from dryrack.client.endpoints import (
     CLAIMS,
@@ -23,6 +22,10 @@ from dryrack.client.endpoints import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from tests.stage import Stage
+
+pytestmark = pytest.mark.stage(only=())
 
 Raw = dict[str, Any]
 
@@ -91,45 +94,37 @@ async def give_up(stage: Stage) -> None:
     await stage.client.patch(VOLUME_CLAIMS, "data", patch, namespace="default")
 
 
-def test_a_pod_is_bound_when_its_volume_is_made() -> None:
+async def test_a_pod_is_bound_when_its_volume_is_made(stage: Stage) -> None:
     """It has its device meanwhile, and others are bound."""
+    await storage(stage)
+    await stage.client.create(PODS, storing("p"))
+    async with stage.scheduler():
+        await stage.advance(300)
+        assert (await chosen(stage), await users(stage)) == ("n", ["p"])
+        assert await stage.node_of("p") == ""
 
-    async def story(stage: Stage) -> None:
-        await storage(stage)
-        await stage.client.create(PODS, storing("p"))
-        async with stage.scheduler():
-            await stage.after(300)
-            assert (await chosen(stage), await users(stage)) == ("n", ["p"])
-            assert await stage.node_of("p") == ""
+        await stage.client.create(PODS, user_of("d", "other"))
+        await stage.advance(1)
+        assert await stage.node_of("other") == "n"
 
-            await stage.client.create(PODS, user_of("d", "other"))
-            await stage.after(1)
-            assert await stage.node_of("other") == "n"
-
-            await provision(stage)
-            await stage.after(1)
-            assert await stage.node_of("p") == "n"
-
-    on_stage(story)
+        await provision(stage)
+        await stage.advance(1)
+        assert await stage.node_of("p") == "n"
 
 
-def test_a_class_may_come_after_its_pod() -> None:
+async def test_a_class_may_come_after_its_pod(stage: Stage) -> None:
     """As from a folder of files, which are applied by their names."""
-
-    async def story(stage: Stage) -> None:
-        await storage(stage)
-        late = await stage.client.get(STORAGE_CLASSES, "late")
-        await stage.client.delete(STORAGE_CLASSES, "late")
-        await stage.client.create(PODS, storing("p"))
-        async with stage.scheduler():
-            await stage.after(10)
-            assert "pod has unbound immediate PersistentVolumeClaims" in await stage.told("p")
-            del late["metadata"]["uid"], late["metadata"]["resourceVersion"]
-            await stage.client.create(STORAGE_CLASSES, late)
-            await stage.after(1)
-            assert await chosen(stage) == "n"
-
-    on_stage(story)
+    await storage(stage)
+    late = await stage.client.get(STORAGE_CLASSES, "late")
+    await stage.client.delete(STORAGE_CLASSES, "late")
+    await stage.client.create(PODS, storing("p"))
+    async with stage.scheduler():
+        await stage.advance(10)
+        assert "pod has unbound immediate PersistentVolumeClaims" in await stage.refusal("p")
+        del late["metadata"]["uid"], late["metadata"]["resourceVersion"]
+        await stage.client.create(STORAGE_CLASSES, late)
+        await stage.advance(1)
+        assert await chosen(stage) == "n"
 
 
 async def sharing_pods(stage: Stage, labels: Mapping[str, str]) -> None:
@@ -144,32 +139,24 @@ async def sharing_pods(stage: Stage, labels: Mapping[str, str]) -> None:
         await stage.client.create(PODS, pod)
 
 
-def test_pods_on_several_nodes_may_share_a_volume() -> None:
+async def test_pods_on_several_nodes_may_share_a_volume(stage: Stage) -> None:
     """It is made on one of them; who is on the other waits for it, and is bound too."""
-
-    async def story(stage: Stage) -> None:
-        await sharing_pods(stage, {})
-        async with stage.scheduler():
-            await stage.after(10)
-            assert await chosen(stage) == "n"
-            await provision(stage)
-            await stage.after(30)
-            assert [await stage.node_of(name) for name in "ab"] == ["n", "m"]
-
-    on_stage(story)
+    await sharing_pods(stage, {})
+    async with stage.scheduler():
+        await stage.advance(10)
+        assert await chosen(stage) == "n"
+        await provision(stage)
+        await stage.advance(30)
+        assert [await stage.node_of(name) for name in "ab"] == ["n", "m"]
 
 
-def test_a_gang_does_not_use_a_volume_on_a_node_before_it_is_made() -> None:
+async def test_a_gang_does_not_use_a_volume_on_a_node_before_it_is_made(stage: Stage) -> None:
     """Kube-scheduler refuses the second pod until the volume exists, and a gang cannot wait."""
-
-    async def story(stage: Stage) -> None:
-        await sharing_pods(stage, {f"{PREFIX}/name": "g", f"{PREFIX}/min-available": "2"})
-        async with stage.scheduler():
-            await stage.after(10)
-            assert await chosen(stage) == ""
-            assert "1 of 2 pods fit; pod default/b does not fit with them" in await stage.told("b")
-
-    on_stage(story)
+    await sharing_pods(stage, {f"{PREFIX}/name": "g", f"{PREFIX}/min-available": "2"})
+    async with stage.scheduler():
+        await stage.advance(10)
+        assert await chosen(stage) == ""
+        assert "1 of 2 pods fit; pod default/b does not fit with them" in await stage.refusal("b")
 
 
 def on_node(name: str) -> Raw:
@@ -178,24 +165,20 @@ def on_node(name: str) -> Raw:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 
 
-def test_a_gang_is_bound_when_the_volumes_of_all_are_made() -> None:
+async def test_a_gang_is_bound_when_the_volumes_of_all_are_made(stage: Stage) -> None:
     """All of it, or nothing."""
+    await storage(stage)
+    for pod in (storing("a"), user_of("d", "b")):
+        pod["metadata"]["labels"] = {f"{PREFIX}/name": "g", f"{PREFIX}/min-available": "2"}
+        await stage.client.create(PODS, pod)
+    async with stage.scheduler():
+        await stage.advance(60)
+        before = [await stage.node_of(name) for name in "ab"]
+        await provision(stage)
+        await stage.advance(1)
 
-    async def story(stage: Stage) -> None:
-        await storage(stage)
-        for pod in (storing("a"), user_of("d", "b")):
-            pod["metadata"]["labels"] = {f"{PREFIX}/name": "g", f"{PREFIX}/min-available": "2"}
-            await stage.client.create(PODS, pod)
-        async with stage.scheduler():
-            await stage.after(60)
-            before = [await stage.node_of(name) for name in "ab"]
-            await provision(stage)
-            await stage.after(1)
-
-            assert before == ["", ""]
-            assert [await stage.node_of(name) for name in "ab"] == ["n", "n"]
-
-    on_stage(story)
+        assert before == ["", ""]
+        assert [await stage.node_of(name) for name in "ab"] == ["n", "n"]
 
 
 @pytest.mark.parametrize(
@@ -205,84 +188,68 @@ def test_a_gang_is_bound_when_the_volumes_of_all_are_made() -> None:
         (1, give_up, "cannot have its volume on node n; see its events"),
     ],
 )
-def test_a_volume_that_is_not_made_gives_the_device_back(
-    seconds: float, happens: Any, words: str
+async def test_a_volume_that_is_not_made_gives_the_device_back(
+    seconds: float, happens: Any, words: str, stage: Stage
 ) -> None:
     """The pod is told, and decided anew."""
-
-    async def story(stage: Stage) -> None:
-        await storage(stage)
-        await stage.client.create(PODS, storing("p"))
-        async with stage.scheduler():
-            if happens is not None:
-                await happens(stage)
-            seen = []
-            for _ in range(round(seconds) + 3):
-                await stage.after(1)
-                seen.append(await stage.told("p"))
-            plugin = 'running PreBind plugin "VolumeBinding": '
-            assert f'{plugin}persistentvolumeclaim "data" {words}' in seen
-            await stage.after(30)
-            assert (await chosen(stage), await users(stage)) == ("n", ["p"])
-            await provision(stage)
-            await stage.after(1)
-            assert await stage.node_of("p") == "n"
-
-    on_stage(story)
-
-
-def test_a_scheduler_that_dies_leaves_the_node_chosen() -> None:
-    """The next one chooses no other, and binds the pod when the volume is there."""
-
-    async def story(stage: Stage) -> None:
-        await storage(stage)
-        await stage.client.create(PODS, storing("p"))
-        async with stage.scheduler():
-            await stage.after(10)
+    await storage(stage)
+    await stage.client.create(PODS, storing("p"))
+    async with stage.scheduler():
+        if happens is not None:
+            await happens(stage)
+        seen = []
+        for _ in range(round(seconds) + 3):
+            await stage.advance(1)
+            seen.append(await stage.refusal("p"))
+        plugin = 'running PreBind plugin "VolumeBinding": '
+        assert f'{plugin}persistentvolumeclaim "data" {words}' in seen
+        await stage.advance(30)
+        assert (await chosen(stage), await users(stage)) == ("n", ["p"])
         await provision(stage)
-        async with stage.scheduler():
-            assert await stage.node_of("p") == "n"
-
-    on_stage(story)
+        await stage.advance(1)
+        assert await stage.node_of("p") == "n"
 
 
-def test_a_claim_that_goes_meanwhile_lets_the_device_go() -> None:
+async def test_a_scheduler_that_dies_leaves_the_node_chosen(stage: Stage) -> None:
+    """The next one chooses no other, and binds the pod when the volume is there."""
+    await storage(stage)
+    await stage.client.create(PODS, storing("p"))
+    async with stage.scheduler():
+        await stage.advance(10)
+    await provision(stage)
+    async with stage.scheduler():
+        assert await stage.node_of("p") == "n"
+
+
+async def test_a_claim_that_goes_meanwhile_lets_the_device_go(stage: Stage) -> None:
     """The pod waits for another one of that name."""
+    await storage(stage)
+    await stage.client.create(PODS, storing("p"))
+    async with stage.scheduler():
+        await stage.advance(10)
+        await stage.client.delete(VOLUME_CLAIMS, "data", namespace="default")
+        await stage.advance(30)
+        assert 'persistentvolumeclaim "data" is being deleted' in await stage.refusal("p")
+        assert await users(stage) == []
 
-    async def story(stage: Stage) -> None:
-        await storage(stage)
-        await stage.client.create(PODS, storing("p"))
-        async with stage.scheduler():
-            await stage.after(10)
-            await stage.client.delete(VOLUME_CLAIMS, "data", namespace="default")
-            await stage.after(30)
-            assert 'persistentvolumeclaim "data" is being deleted' in await stage.told("p")
-            assert await users(stage) == []
-
-            unprotected = {"metadata": {"finalizers": None}}
-            await stage.client.patch(VOLUME_CLAIMS, "data", unprotected, namespace="default")
-            await stage.after(1)
-            assert 'persistentvolumeclaim "data" not found' in await stage.told("p")
-
-    on_stage(story)
+        unprotected = {"metadata": {"finalizers": None}}
+        await stage.client.patch(VOLUME_CLAIMS, "data", unprotected, namespace="default")
+        await stage.advance(1)
+        assert 'persistentvolumeclaim "data" not found' in await stage.refusal("p")
 
 
-def test_a_volume_that_was_made_elsewhere_takes_its_pod_there() -> None:
+async def test_a_volume_that_was_made_elsewhere_takes_its_pod_there(stage: Stage) -> None:
     """Not to the node that was chosen."""
+    await storage(stage)
+    await stage.client.create(PODS, storing("p"))
+    async with stage.scheduler():
+        await stage.advance(10)
+        await provision(stage, "elsewhere")
+        await stage.advance(30)
 
-    async def story(stage: Stage) -> None:
-        await storage(stage)
-        await stage.client.create(PODS, storing("p"))
-        async with stage.scheduler():
-            await stage.after(10)
-            await provision(stage, "elsewhere")
-            await stage.after(30)
-
-            assert await stage.node_of("p") == ""
-            assert "didn't match PersistentVolume's node affinity" in await stage.told("p")
-            assert await users(stage) == []
-
-    on_stage(story)
+        assert await stage.node_of("p") == ""
+        assert "didn't match PersistentVolume's node affinity" in await stage.refusal("p")
+        assert await users(stage) == []
 
 
 def disk(name: str, node: str, size: str = "1Gi") -> Raw:
@@ -348,102 +315,81 @@ async def bind(stage: Stage, claim: str, volume: str) -> None:
     bound = {"pv.kubernetes.io/bind-completed": "yes"}
     patch = {"metadata": {"annotations": bound}, "spec": {"volumeName": volume}}
     await stage.client.patch(VOLUME_CLAIMS, claim, patch, namespace="default")
-    await stage.after(1)
+    await stage.advance(1)
 
 
-def test_a_free_volume_is_kept_for_the_claim_of_a_pod() -> None:
+async def test_a_free_volume_is_kept_for_the_claim_of_a_pod(stage: Stage) -> None:
     """The smallest that does decides on the node; the pod is bound when the claim is."""
+    await local_storage(stage, "p")
+    await disks(stage, disk("small", "m", "500Mi"), disk("right", "m"))
+    async with stage.scheduler():
+        assert (await kept_for(stage, "right"), await kept_for(stage, "small")) == ("p", "")
+        assert await stage.node_of("p") == ""
+        made = await stage.client.get(VOLUMES, "right")
+        claim = await stage.client.get(VOLUME_CLAIMS, "p", "default")
+        assert made["metadata"]["annotations"] == {"pv.kubernetes.io/bound-by-controller": "yes"}
+        assert SELECTED not in claim["metadata"].get("annotations", {})
 
-    async def story(stage: Stage) -> None:
-        await local_storage(stage, "p")
-        await disks(stage, disk("small", "m", "500Mi"), disk("right", "m"))
-        async with stage.scheduler():
-            assert (await kept_for(stage, "right"), await kept_for(stage, "small")) == ("p", "")
-            assert await stage.node_of("p") == ""
-            made = await stage.client.get(VOLUMES, "right")
-            claim = await stage.client.get(VOLUME_CLAIMS, "p", "default")
-            assert made["metadata"]["annotations"] == {
-                "pv.kubernetes.io/bound-by-controller": "yes"
-            }
-            assert SELECTED not in claim["metadata"].get("annotations", {})
-
-            await bind(stage, "p", "right")
-            assert await stage.node_of("p") == "m"
-
-    on_stage(story)
+        await bind(stage, "p", "right")
+        assert await stage.node_of("p") == "m"
 
 
-def test_pods_do_not_choose_the_same_volume() -> None:
+async def test_pods_do_not_choose_the_same_volume(stage: Stage) -> None:
     """Who finds none waits, and is told; a volume that is made wakes it."""
+    await local_storage(stage, "a", "b", "c")
+    await disks(stage, disk("one", "n"), disk("two", "m"))
+    async with stage.scheduler():
+        kept = {await kept_for(stage, name): name for name in ("one", "two")}
+        [late] = {"a", "b", "c"} - set(kept)
+        assert UNBINDABLE in await stage.refusal(late)
 
-    async def story(stage: Stage) -> None:
-        await local_storage(stage, "a", "b", "c")
-        await disks(stage, disk("one", "n"), disk("two", "m"))
-        async with stage.scheduler():
-            kept = {await kept_for(stage, name): name for name in ("one", "two")}
-            [late] = {"a", "b", "c"} - set(kept)
-            assert UNBINDABLE in await stage.told(late)
-
-            await disks(stage, disk("three", "n"))
-            await stage.after(15)
-            assert await kept_for(stage, "three") == late
-            for claim, volume in {**kept, late: "three"}.items():
-                await bind(stage, claim, volume)
-            nodes = {volume: await stage.node_of(pod) for pod, volume in kept.items()}
-            assert nodes == {"one": "n", "two": "m"}
-            assert await stage.node_of(late) == "n"
-
-    on_stage(story)
+        await disks(stage, disk("three", "n"))
+        await stage.advance(15)
+        assert await kept_for(stage, "three") == late
+        for claim, volume in {**kept, late: "three"}.items():
+            await bind(stage, claim, volume)
+        nodes = {volume: await stage.node_of(pod) for pod, volume in kept.items()}
+        assert nodes == {"one": "n", "two": "m"}
+        assert await stage.node_of(late) == "n"
 
 
-def test_members_of_a_gang_choose_different_volumes() -> None:
+async def test_members_of_a_gang_choose_different_volumes(stage: Stage) -> None:
     """Both volumes are kept at once, each for another member, on its own node."""
     labels = {f"{PREFIX}/name": "g", f"{PREFIX}/min-available": "2"}
 
-    async def story(stage: Stage) -> None:
-        await local_storage(stage, "a", "b", labels=labels)
-        await disks(stage, disk("one", "n"))
-        async with stage.scheduler():
-            await stage.after(5)
-            assert "1 of 2 pods fit" in await stage.told("a")
-            assert await kept_for(stage, "one") == ""
-            await disks(stage, disk("two", "m"))
-            await stage.after(30)
-            assert {await kept_for(stage, name) for name in ("one", "two")} == {"a", "b"}
-
-    on_stage(story)
+    await local_storage(stage, "a", "b", labels=labels)
+    await disks(stage, disk("one", "n"))
+    async with stage.scheduler():
+        await stage.advance(5)
+        assert "1 of 2 pods fit" in await stage.refusal("a")
+        assert await kept_for(stage, "one") == ""
+        await disks(stage, disk("two", "m"))
+        await stage.advance(30)
+        assert {await kept_for(stage, name) for name in ("one", "two")} == {"a", "b"}
 
 
-def test_a_scheduler_that_dies_leaves_the_volume_kept() -> None:
+async def test_a_scheduler_that_dies_leaves_the_volume_kept(stage: Stage) -> None:
     """The next one chooses no other, though a smaller one has come."""
-
-    async def story(stage: Stage) -> None:
-        await local_storage(stage, "p")
-        await disks(stage, disk("first", "n", "2Gi"))
-        async with stage.scheduler():
-            assert await kept_for(stage, "first") == "p"
-        await disks(stage, disk("second", "m"))
-        async with stage.scheduler():
-            await stage.after(1)
-            await bind(stage, "p", "first")
-            assert (await stage.node_of("p"), await kept_for(stage, "second")) == ("n", "")
-
-    on_stage(story)
+    await local_storage(stage, "p")
+    await disks(stage, disk("first", "n", "2Gi"))
+    async with stage.scheduler():
+        assert await kept_for(stage, "first") == "p"
+    await disks(stage, disk("second", "m"))
+    async with stage.scheduler():
+        await stage.advance(1)
+        await bind(stage, "p", "first")
+        assert (await stage.node_of("p"), await kept_for(stage, "second")) == ("n", "")
 
 
-def test_a_volume_that_is_lost_meanwhile_has_another_chosen() -> None:
+async def test_a_volume_that_is_lost_meanwhile_has_another_chosen(stage: Stage) -> None:
     """As if somebody deletes it, or takes the reference away."""
-
-    async def story(stage: Stage) -> None:
-        await local_storage(stage, "p")
-        await disks(stage, disk("first", "n"))
-        async with stage.scheduler():
-            gone = {"spec": {"claimRef": None, "storageClassName": "other"}}
-            await stage.client.patch(VOLUMES, "first", gone)
-            await stage.after(1)
-            assert UNBINDABLE in await stage.told("p")
-            await disks(stage, disk("second", "m"))
-            await stage.after(15)
-            assert await kept_for(stage, "second") == "p"
-
-    on_stage(story)
+    await local_storage(stage, "p")
+    await disks(stage, disk("first", "n"))
+    async with stage.scheduler():
+        gone = {"spec": {"claimRef": None, "storageClassName": "other"}}
+        await stage.client.patch(VOLUMES, "first", gone)
+        await stage.advance(1)
+        assert UNBINDABLE in await stage.refusal("p")
+        await disks(stage, disk("second", "m"))
+        await stage.advance(15)
+        assert await kept_for(stage, "second") == "p"
