@@ -53,7 +53,23 @@ class _Diagnosis:
         named: set[str] = set()
         for row in self._culprits():
             named.add(row.ask.claim_name)
-            yield from self._of_ask(row)
+            details = [self._of_device(row, device) for device in self._devices(row)]
+            yield self._summary(row, details)
+            for pool in self._problem.pools:
+                if pool.incomplete:
+                    have, want = pool.incomplete
+                    yield self._reason(
+                        row,
+                        str(pool.id),
+                        Code.POOL_INCOMPLETE,
+                        f"{have} of {want} ResourceSlices exist",
+                        "publish the whole pool in one generation",
+                    )
+                if pool.invalid:
+                    yield self._reason(
+                        row, str(pool.id), Code.POOL_INVALID, pool.invalid, "correct the slices"
+                    )
+            yield from (reason for reason in details if reason is not None)
         limited = self._walk.limited
         if limited is not None:
             named.add(limited.ask.claim_name)
@@ -81,10 +97,7 @@ class _Diagnosis:
     def _short(self, row: RequestRow) -> bool:
         if row.ask.takes_all and not row.all_devices:
             return True
-        return self._usable(row) < row.count
-
-    def _usable(self, row: RequestRow) -> int:
-        return sum(self._status(row, device) == USABLE for device in self._devices(row))
+        return sum(self._status(row, device) == USABLE for device in self._devices(row)) < row.count
 
     def _devices(self, row: RequestRow) -> range | list[int]:
         if row.ask.takes_all and row.all_devices:
@@ -94,12 +107,6 @@ class _Diagnosis:
     def _status(self, row: RequestRow, device: int) -> int:
         code = row.status[device]
         return self._problem.judge(row, device) if code == UNKNOWN else code
-
-    def _of_ask(self, row: RequestRow) -> Iterator[Reason]:
-        details = [self._of_device(row, device) for device in self._devices(row)]
-        yield self._summary(row, details)
-        yield from self._of_pools(row)
-        yield from (reason for reason in details if reason is not None)
 
     def _summary(self, row: RequestRow, details: list[Reason | None]) -> Reason:
         wanted = "all devices" if row.ask.takes_all else _count(row.count, "device")
@@ -135,22 +142,6 @@ class _Diagnosis:
         because = f" ({', '.join(taken)})" if taken else ""
         verb = "is" if codes[None] == 1 else "are"
         return f"{codes[None]} of {meant} {verb} available{because}"
-
-    def _of_pools(self, row: RequestRow) -> Iterator[Reason]:
-        for pool in self._problem.pools:
-            if pool.incomplete:
-                have, want = pool.incomplete
-                yield self._reason(
-                    row,
-                    str(pool.id),
-                    Code.POOL_INCOMPLETE,
-                    f"{have} of {want} ResourceSlices exist",
-                    "publish the whole pool in one generation",
-                )
-            if pool.invalid:
-                yield self._reason(
-                    row, str(pool.id), Code.POOL_INVALID, pool.invalid, "correct the slices"
-                )
 
     def _over_limit(self, row: RequestRow) -> Reason:
         fact = f"{row.count} more devices exceed the limit of {RESULTS_MAX} devices per claim"
@@ -272,7 +263,15 @@ class _Diagnosis:
         if misfit.lacking is not None:
             return f"{misfit.name} is short by {misfit.lacking}", "request less, or free some"
         if row.status[device] == Code.CAPACITY_ABSENT:
-            return self._absent(device, misfit.name)
+            name = misfit.name
+            known = sorted(self._problem.devices[device].device.capacity)
+            if not known:
+                return f"has no capacity {name}; it has no capacities", "request no capacity"
+            bare = name.rpartition("/")[2]
+            meant = [each for each in known if each.rpartition("/")[2] == bare]
+            meant = meant or get_close_matches(name, known, n=1)
+            remedy = f"request {meant[0]}" if meant else "request a capacity that it has"
+            return f"has no capacity {name}; it has {', '.join(known)}", remedy
         return (
             f"its request policy does not allow {misfit.wanted} of {misfit.name}",
             f"request {self._allowed(device, misfit.name)}",
@@ -289,17 +288,6 @@ class _Diagnosis:
         least, most, step = (getattr(policy.valid_range, key) for key in ("min", "max", "step"))
         to = f" to {most}" if most is not None else " or more"
         return f"{least}{to}{f', in steps of {step}' if step is not None else ''}"
-
-    def _absent(self, device: int, name: str) -> tuple[str, str]:
-        """Return the fact and the remedy for a request of a capacity that the device lacks."""
-        known = sorted(self._problem.devices[device].device.capacity)
-        if not known:
-            return f"has no capacity {name}; it has no capacities", "request no capacity"
-        bare = name.rpartition("/")[2]
-        meant = [each for each in known if each.rpartition("/")[2] == bare]
-        meant = meant or get_close_matches(name, known, n=1)
-        remedy = f"request {meant[0]}" if meant else "request a capacity that it has"
-        return f"has no capacity {name}; it has {', '.join(known)}", remedy
 
     def _crowding(self, row: RequestRow, device: int) -> tuple[str, str]:
         short = self._short_capacity(row, device)

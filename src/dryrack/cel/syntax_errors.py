@@ -36,7 +36,8 @@ def syntax_error(tokens: Sequence[Token], index: int, expected: Collection[str])
     """Say that a token cannot be where it is, and what could have been there."""
     token = tokens[index]
     found = f"'{token.text.translate(_ESCAPED)}'"
-    wanted = _shown(expected)
+    names = [_NAMES.get(kind, f"'{kind}'") for kind in sorted(expected, key=_ORDER.index)]
+    wanted = names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"
     if token.kind != EOF and tokens[index + 1].kind in expected:
         message = f"extraneous input {found} expecting {wanted}"
     elif _is_missing(token.kind, *expected):
@@ -53,8 +54,3 @@ def _is_missing(found: str, expected: str, *others: str) -> bool:
     if others or found == EOF:
         return not others and expected in (")", "]", "}")
     return expected == ":" and found not in _ENDS
-
-
-def _shown(kinds: Collection[str]) -> str:
-    names = [_NAMES.get(kind, f"'{kind}'") for kind in sorted(kinds, key=_ORDER.index)]
-    return names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"

@@ -101,13 +101,23 @@ class Draft(msgspec.Struct, frozen=True):
         claim = claim_name(self.claim)
         where = f"claim {claim}, request {self.name}"
         if wanted.selectors:
-            _check_selectors(where, wanted.selectors)
+            for index, selector in enumerate(wanted.selectors):
+                if selector.cel is None:
+                    raise AllocationError(
+                        f"{where}, selector #{index}: CEL expression empty "
+                        "(unsupported selector type?)"
+                    )
         admin = wanted.admin_access if isinstance(wanted, ExactDeviceRequest) else None
         if admin is not None and not features.admin_access:
             raise AllocationError(
                 f"{where}: admin access is requested, but the feature is disabled"
             )
-        device_class = self._class(where)
+        name = self.wanted.device_class_name
+        if not name:
+            raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
+        device_class = self.classes.get(name)
+        if device_class is None:
+            raise MissingClassError(claim, self.name, name)
         if wanted.allocation_mode not in ("ExactCount", "All"):
             raise AllocationError(f"{where}: unsupported count mode {wanted.allocation_mode}")
         return Ask(
@@ -123,23 +133,6 @@ class Draft(msgspec.Struct, frozen=True):
             tolerations=wanted.tolerations,
             capacity=_requested(wanted.capacity),
         )
-
-    def _class(self, where: str) -> DeviceClass:
-        name = self.wanted.device_class_name
-        if not name:
-            raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
-        found = self.classes.get(name)
-        if found is None:
-            raise MissingClassError(claim_name(self.claim), self.name, name)
-        return found
-
-
-def _check_selectors(where: str, selectors: tuple[DeviceSelector, ...]) -> None:
-    for index, selector in enumerate(selectors):
-        if selector.cel is None:
-            raise AllocationError(
-                f"{where}, selector #{index}: CEL expression empty (unsupported selector type?)"
-            )
 
 
 def _expressions(selectors: tuple[DeviceSelector, ...]) -> tuple[str, ...]:

@@ -103,7 +103,14 @@ class Bounds:
 
     def impossible(self, walk: Walk, question: Question) -> bool:
         """Whether what is demanded now, and later, cannot be met from what the walk has left."""
-        free = self._free(walk)
+        # The number of devices left of each sort; 0 for a sort whose counters are drained.
+        free = dict(self._total)
+        for device in {frame.chosen for frame in walk.stack}:
+            if device >= 0 and walk.holds[device]:
+                free[self._symmetry.sort[device]] -= 1
+        for sort in self._drawing:
+            if walk.drained(self._sample[sort]):
+                free[sort] = 0
         now = question.now
         groups: list[Group] = []
         for each in (*((Group((now,), now.need),) if now else ()), *question.later):
@@ -120,17 +127,6 @@ class Bounds:
         )
 
     # What would do for which demand.
-
-    def _free(self, walk: Walk) -> dict[int, int]:
-        """How many devices of each sort are left; none of a sort whose counters are drained."""
-        free = dict(self._total)
-        for device in {frame.chosen for frame in walk.stack}:
-            if device >= 0 and walk.holds[device]:
-                free[self._symmetry.sort[device]] -= 1
-        for sort in self._drawing:
-            if walk.drained(self._sample[sort]):
-                free[sort] = 0
-        return free
 
     def _group_key(self, demand: Demand) -> object:
         if demand.cursor is not None:

@@ -223,13 +223,6 @@ def _values_before(problem: Problem, row: RequestRow, constraint: Constraint) ->
     column = problem.columns[constraint.number]
     if constraint.kind is ConstraintKind.MATCH:
         return _shared_before(problem, earlier, constraint)
-    return _possible_values(earlier, constraint, column)
-
-
-def _possible_values(
-    earlier: Iterable[tuple[RequestRow, ...]], constraint: Constraint, column: Column
-) -> set[int]:
-    """Return the values that devices of these requests may have."""
     ways = (way for ways in earlier for way in ways if constraint in way.constraints)
     return {column[device] for way in ways for device in way.order}
 

@@ -159,7 +159,9 @@ def _node_selector(problem: Problem, claim: ResourceClaim, picks: Picks) -> Node
         pooled = problem.devices[device]
         selector = pooled.where.node_selector
         if pooled.is_tied:
-            return _only_on(problem.sites[row.claim].nodes[0].metadata.name)
+            node = problem.sites[row.claim].nodes[0].metadata.name
+            name = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node,))
+            return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(name,)),))
         terms = selector.node_selector_terms if selector is not None else ()
         if len(terms) > 1:
             raise AllocationError(
@@ -173,11 +175,6 @@ def _node_selector(problem: Problem, claim: ResourceClaim, picks: Picks) -> Node
         return None
     term = NodeSelectorTerm(match_fields=tuple(fields), match_expressions=tuple(expressions))
     return NodeSelector(node_selector_terms=(term,))
-
-
-def _only_on(node: str) -> NodeSelector:
-    name = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node,))
-    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(name,)),))
 
 
 def _add_new(there: list[NodeSelectorRequirement], more: Sequence[NodeSelectorRequirement]) -> None:

@@ -109,14 +109,17 @@ class CapacityRules:
             return wanted
         milli = self._in_milli(limits)
         if self.release is not Release.V1_36:
-            _check_representable(name, wanted, milli=milli)
+            if milli and not _exact_milli(wanted):
+                raise _unrepresentable(name, f"request {wanted} is not a representable milli value")
+            if not milli and wanted.nanos > INT64_MAX * _NANO:
+                raise _unrepresentable(name, f"request {wanted} exceeds MaxInt64")
         start = _whole(limits.min, milli=milli)
         step = _whole(limits.step, milli=milli)
         if step == 0:
             return wanted
         total = start + step * -(-(_whole(wanted, milli=milli) - start) // step)
         if self.release is Release.V1_36:
-            return Quantity.of(_wrapped(total) * _NANO, Format.BINARY_SI)
+            return Quantity.of(((total + 2**63) % 2**64 - 2**63) * _NANO, Format.BINARY_SI)
         if total > INT64_MAX:
             where = "the milli-value range" if milli else "MaxInt64"
             raise _unrepresentable(
@@ -128,20 +131,18 @@ class CapacityRules:
         if policy.default is not None and _same_struct(amount, policy.default):
             return False
         if policy.valid_range is not None:
-            return self._outside(amount, policy.valid_range)
+            limits = policy.valid_range
+            if limits.max is not None and amount > limits.max:
+                return True
+            if limits.step is None or limits.min is None:
+                return False
+            milli = self._in_milli(limits)
+            if milli and not _exact_milli(amount):
+                return True
+            step = _whole(limits.step, milli=milli)
+            away = _whole(amount, milli=milli) - _whole(limits.min, milli=milli)
+            return step != 0 and away % step != 0
         return bool(policy.valid_values) and amount not in policy.valid_values
-
-    def _outside(self, amount: Quantity, limits: CapacityRequestPolicyRange) -> bool:
-        if limits.max is not None and amount > limits.max:
-            return True
-        if limits.step is None or limits.min is None:
-            return False
-        milli = self._in_milli(limits)
-        if milli and not _exact_milli(amount):
-            return True
-        step = _whole(limits.step, milli=milli)
-        away = _whole(amount, milli=milli) - _whole(limits.min, milli=milli)
-        return step != 0 and away % step != 0
 
     def _in_milli(self, limits: CapacityRequestPolicyRange) -> bool:
         if not self.fractional or self.release is Release.V1_36:
@@ -149,13 +150,6 @@ class CapacityRules:
         bounds = [each for each in (limits.min, limits.max, limits.step) if each is not None]
         step = limits.step
         return all(map(_exact_milli, bounds)) and (step is None or step.milli_value() >= 1)
-
-
-def _check_representable(name: str, wanted: Quantity, *, milli: bool) -> None:
-    if milli and not _exact_milli(wanted):
-        raise _unrepresentable(name, f"request {wanted} is not a representable milli value")
-    if not milli and wanted.nanos > INT64_MAX * _NANO:
-        raise _unrepresentable(name, f"request {wanted} exceeds MaxInt64")
 
 
 def _unrepresentable(name: str, detail: str) -> AllocationError:
@@ -171,10 +165,6 @@ def _whole(quantity: Quantity, *, milli: bool) -> int:
 
 def _exact_milli(quantity: Quantity) -> bool:
     return quantity.milli_value() * 10**6 == quantity.nanos
-
-
-def _wrapped(value: int) -> int:
-    return (value + 2**63) % 2**64 - 2**63
 
 
 def _same_struct(left: Quantity, right: Quantity) -> bool:

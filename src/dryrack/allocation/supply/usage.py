@@ -138,31 +138,25 @@ class UsageTable:
         for result, share in _counted(allocation, self._features):
             device = _device(result)
             if share is None and device in self._further:
-                self._leave_to_others(device, claim)
+                others = self._further[device]
+                if self.holders.get(device) == claim:
+                    self.holders[device] = others.pop(0)
+                else:
+                    others.remove(claim)
+                if not others:
+                    del self._further[device]
                 continue
             if share is None:
                 self.devices.discard(device)
             else:
-                self._drop_share(share)
+                shares = self._shares.get(share.whole, set())
+                shares.discard(share.share_id)
+                if not shares:
+                    self._shares.pop(share.whole, None)
                 _subtract(self.capacity, device, result.consumed_capacity)
             if device not in self._shares:
                 self.holders.pop(device, None)
             self._forget(device)
-
-    def _leave_to_others(self, device: DeviceId, claim: str) -> None:
-        others = self._further[device]
-        if self.holders.get(device) == claim:
-            self.holders[device] = others.pop(0)
-        else:
-            others.remove(claim)
-        if not others:
-            del self._further[device]
-
-    def _drop_share(self, share: SharedDeviceId) -> None:
-        shares = self._shares.get(share.whole, set())
-        shares.discard(share.share_id)
-        if not shares:
-            self._shares.pop(share.whole, None)
 
     def _forget(self, device: DeviceId) -> None:
         if device in self.devices or device in self._shares or device in self.capacity:

@@ -281,7 +281,13 @@ class _Checker:
                 ids.append(overload.id)
                 result = _merge(result, returned)
         if result is None:
-            self._no_overload(expr, given)
+            self.types[expr.id] = t.ERROR
+            shown = [str(self.bindings.settle(of)) for of in given]
+            receiver = "" if expr.target is None else f"{shown.pop(0)}."
+            applied = f"{receiver}({', '.join(shown)})"
+            self._wrong(
+                expr, f"found no matching overload for '{expr.function}' applied to '{applied}'"
+            )
             return
         self._set(expr, result)
         self.references[expr.id] = Reference(overload_ids=tuple(ids))
@@ -308,15 +314,6 @@ class _Checker:
     def _unknown(self) -> Type:
         self._fresh += 1
         return t.type_param(f"_var{self._fresh - 1}")
-
-    def _no_overload(self, expr: ast.Call, given: Sequence[Type]) -> None:
-        self.types[expr.id] = t.ERROR
-        shown = [str(self.bindings.settle(of)) for of in given]
-        receiver = "" if expr.target is None else f"{shown.pop(0)}."
-        applied = f"{receiver}({', '.join(shown)})"
-        self._wrong(
-            expr, f"found no matching overload for '{expr.function}' applied to '{applied}'"
-        )
 
     # Literals with parts
 
@@ -377,7 +374,13 @@ class _Checker:
             value: Expr = yield self.check(field.value)
             fields.append(replace(field, value=value))
             of = self._present(value, optional=field.optional)
-            self._field_value(field, message, of)
+            wanted = self._struct_field(field, message, field.name)
+            if not self.bindings.fits((wanted,), (of,)):
+                self._wrong(
+                    field,
+                    f"expected type of field '{field.name}' is '{wanted}' "
+                    f"but provided type is '{of}'",
+                )
         return replace(expr, type_name=name, fields=tuple(fields))
 
     def _made_by(self, expr: ast.StructLiteral, found: Type) -> Type:
@@ -391,14 +394,6 @@ class _Checker:
             self._wrong(expr, f"'{made.runtime_name}' is not a message type")
             return t.ERROR
         return made
-
-    def _field_value(self, field: ast.StructField, message: str, of: Type) -> None:
-        wanted = self._struct_field(field, message, field.name)
-        if not self.bindings.fits((wanted,), (of,)):
-            self._wrong(
-                field,
-                f"expected type of field '{field.name}' is '{wanted}' but provided type is '{of}'",
-            )
 
     # Folds
 

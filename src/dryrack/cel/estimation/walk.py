@@ -149,7 +149,13 @@ class _Costs:
         total += yield self.of(expr.result)
         knowledge.forget(expr.accu_var)
         rounds = knowledge.size_or_unknown(expr.iter_range)
-        self._learn_collected(expr, rounds)
+        # A macro that starts from a container adds at most one entry per round.
+        match expr.accu_init:
+            case Literal():
+                self._knowledge.learn_size(expr, self._knowledge.size(expr.accu_init))
+            case ListLiteral() | MapLiteral():
+                self._knowledge.learn_size(expr, rounds)
+                self._knowledge.learn_entries(expr, self._knowledge.entries(expr.loop_step))
         return total + rounds * per_round
 
     def _bind_variables(self, expr: Comprehension) -> tuple[str, ...]:
@@ -159,15 +165,6 @@ class _Costs:
         self._knowledge.bind_key(expr.iter_var, expr.iter_range)
         self._knowledge.bind_value(expr.iter_var2, expr.iter_range)
         return (expr.iter_var, expr.iter_var2)
-
-    def _learn_collected(self, expr: Comprehension, rounds: SizeEstimate) -> None:
-        """A macro that starts from a container adds at most one entry per round."""
-        match expr.accu_init:
-            case Literal():
-                self._knowledge.learn_size(expr, self._knowledge.size(expr.accu_init))
-            case ListLiteral() | MapLiteral():
-                self._knowledge.learn_size(expr, rounds)
-                self._knowledge.learn_entries(expr, self._knowledge.entries(expr.loop_step))
 
     def _call(self, expr: Call) -> Walk:
         costs: list[CostEstimate] = []
@@ -209,21 +206,16 @@ class _Costs:
                     left, right = costs
                     return CallEstimate(Estimate(left.min, (left + right).max))
                 case "conditional":
-                    return self._conditional(expr, site, costs)
+                    _, positive, negative = site.arguments
+                    entries = self._knowledge.common_entries(positive.expr, negative.expr)
+                    self._knowledge.learn_entries(expr, entries)
+                    size = positive.size_or_unknown | negative.size_or_unknown
+                    return CallEstimate(costs[0] + (costs[1] | costs[2]), size)
                 case "add_string" | "add_bytes" | "add_list":
                     found = self._addition(expr, site)
                 case _:
                     found = standard_estimate(site)
         return CallEstimate(sum(costs, found.cost), found.result_size)
-
-    def _conditional(
-        self, expr: Call, site: CallSite, costs: Sequence[CostEstimate]
-    ) -> CallEstimate:
-        _, positive, negative = site.arguments
-        entries = self._knowledge.common_entries(positive.expr, negative.expr)
-        self._knowledge.learn_entries(expr, entries)
-        size = positive.size_or_unknown | negative.size_or_unknown
-        return CallEstimate(costs[0] + (costs[1] | costs[2]), size)
 
     def _addition(self, expr: Call, site: CallSite) -> CallEstimate:
         left, right = site.arguments

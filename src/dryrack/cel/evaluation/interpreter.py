@@ -186,7 +186,9 @@ class Call:
         if failed is not None:
             value = failed
         elif self.priced_first:
-            value = self._run_if_paid(values, tracker)
+            # The work can be in the square of the sizes: it is not begun if it cannot be paid.
+            tracker.check(self.cost(values, None))
+            value = self.run(*values)
         else:
             value = self.run(*values)
         if tracker.stacked:
@@ -197,11 +199,6 @@ class Call:
             tracker.cost += 1 if self.cost is one else self.cost(found, value)
         tracker.push(self.id, value)
         return value
-
-    def _run_if_paid(self, values: list[Value], tracker: Tracker) -> Value:
-        # The work can be in the square of the sizes: it is not begun if it cannot be paid.
-        tracker.check(self.cost(values, None))
-        return self.run(*values)
 
 
 class Equality(Call):

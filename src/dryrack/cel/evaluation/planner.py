@@ -89,9 +89,18 @@ class Planner:
             case ast.Ident():
                 return self._ident(expr)
             case ast.Select():
-                return self._select(expr)
+                path = self._path(self.plan(expr.operand))
+                path.attribute.add(
+                    ConstantQualifier(expr.id, expr.field, optional=False, test_only=expr.test_only)
+                )
+                return AttributeStep(path.attribute, expr.id) if expr.test_only else path
             case ast.Call():
-                return self._call(expr)
+                operands = expr.args if expr.target is None else (expr.target, *expr.args)
+                args = []
+                for operand in operands:
+                    args.append(self.plan(operand))  # noqa: PERF401 - a comprehension costs a frame more
+                special = _SPECIAL.get(expr.function)
+                return self._function(expr, args) if special is None else special(self, expr, args)
             case ast.ListLiteral():
                 return self._list(expr)
             case ast.MapLiteral():
@@ -99,7 +108,12 @@ class Planner:
             case ast.Comprehension():
                 return self._fold(expr)
             case ast.StructLiteral():
-                return self._message(expr)
+                if expr.type_name not in KNOWN and not is_patch_type(expr.type_name):
+                    raise PlanError(f"unknown type: {expr.type_name}")
+                fields = []
+                for field in expr.fields:
+                    fields.append((field.name, self.plan(field.value), field.optional))  # noqa: PERF401
+                return MessageStep(expr.id, expr.type_name, fields)
 
     def _ident(self, expr: ast.Ident) -> Step:
         declared = self._types[expr.id]
@@ -118,21 +132,6 @@ class Planner:
         if isinstance(step, AttributeStep):
             return step
         return AttributeStep(RelativeAttribute(step.id, step))
-
-    def _select(self, expr: ast.Select) -> Step:
-        path = self._path(self.plan(expr.operand))
-        path.attribute.add(
-            ConstantQualifier(expr.id, expr.field, optional=False, test_only=expr.test_only)
-        )
-        return AttributeStep(path.attribute, expr.id) if expr.test_only else path
-
-    def _call(self, expr: ast.Call) -> Step:
-        operands = expr.args if expr.target is None else (expr.target, *expr.args)
-        args = []
-        for operand in operands:
-            args.append(self.plan(operand))  # noqa: PERF401 - a comprehension costs a frame more
-        special = _SPECIAL.get(expr.function)
-        return self._function(expr, args) if special is None else special(self, expr, args)
 
     def _and(self, expr: ast.Call, args: list[Step]) -> Step:
         return Logic(expr.id, args, decisive=False)
@@ -209,14 +208,6 @@ class Planner:
         if all(isinstance(part, Constant) for entry in entries for part in entry[:2]):
             return Constant(expr.id, step.eval(_NOTHING, Tracker()))
         return step
-
-    def _message(self, expr: ast.StructLiteral) -> Step:
-        if expr.type_name not in KNOWN and not is_patch_type(expr.type_name):
-            raise PlanError(f"unknown type: {expr.type_name}")
-        fields = []
-        for field in expr.fields:
-            fields.append((field.name, self.plan(field.value), field.optional))  # noqa: PERF401
-        return MessageStep(expr.id, expr.type_name, fields)
 
     def _fold(self, expr: ast.Comprehension) -> Step:
         accu = self.plan(expr.accu_init)

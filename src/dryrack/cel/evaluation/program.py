@@ -56,7 +56,11 @@ class Program:
         self._env = env
         self._depth = depth
         self._step: Step = Planner(checked, env).plan(checked.expr)
-        self._changes = _sees_changes(checked)
+        # Upstream keeps large numbers in another form than others. A comparison with a large one
+        # changes the form of a quantity, which is then no integer; an addition to a large one
+        # changes the large one. The expression may show that.
+        used = {name for each in checked.references.values() for name in each.overload_ids}
+        self._changes = bool(used & _COMPUTE) or bool(used & _COMPARE and used & _ASK)
         self._evaluation_depth = evaluation_depth(checked.expr)
 
     @cached_property
@@ -91,17 +95,6 @@ class Program:
         return judged, cost & UINT_MAX
 
 
-def _sees_changes(checked: Checked) -> bool:
-    """
-    Whether the expression may see that quantities change by being used.
-
-    Upstream keeps large numbers in another form than others. To compare a quantity with a large
-    one changes its form, and then it is no integer; to add to a large one changes the large one.
-    """
-    used = {name for each in checked.references.values() for name in each.overload_ids}
-    return bool(used & _COMPUTE) or bool(used & _COMPARE and used & _ASK)
-
-
 def compile_expression(text: str, env: Environment) -> Program | CompileError:
     """Compile a selector, or say why it is none."""
     checked = compile_text(text, env)
@@ -109,14 +102,12 @@ def compile_expression(text: str, env: Environment) -> Program | CompileError:
         return CompileError(f"compilation failed: {checked.text}")
     depth = depth_of(checked.expr)
     with raised_recursion_limit(depth):
-        return _program(checked, env, depth)
-
-
-def _program(checked: Checked, env: Environment, depth: int) -> Program | CompileError:
-    output = checked.output_type
-    if output not in (t.BOOL, t.ANY) and not (env.list_type_attributes and output == t.DYN):
-        return CompileError(f"must evaluate to bool or the unknown type, not {output.qualified()}")
-    try:
-        return Program(checked, env, depth)
-    except (PlanError, PanicError) as error:
-        return CompileError(f"program instantiation failed: {error}")
+        output = checked.output_type
+        if output not in (t.BOOL, t.ANY) and not (env.list_type_attributes and output == t.DYN):
+            return CompileError(
+                f"must evaluate to bool or the unknown type, not {output.qualified()}"
+            )
+        try:
+            return Program(checked, env, depth)
+        except (PlanError, PanicError) as error:
+            return CompileError(f"program instantiation failed: {error}")

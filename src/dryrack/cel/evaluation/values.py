@@ -312,17 +312,13 @@ def _candidates(mapping: dict[Any, Value], key: Value) -> Iterable[Any]:
     if kind is Uint:
         return (key, key.value) if key.value <= INT_MAX else (key,)
     if kind is float:
-        return _float_candidates(key)
+        if key != key or key in (float("inf"), float("-inf")) or key != int(key):
+            return (encode_key(key),)
+        whole = int(key)
+        signed = (whole,) if INT_MIN <= whole < INT_MAX else ()
+        unsigned = (Uint(whole),) if 0 <= whole < UINT_MAX else ()
+        return (encode_key(key), *signed, *unsigned)
     return (encode_key(key),)
-
-
-def _float_candidates(key: float) -> Iterable[Any]:
-    if key != key or key in (float("inf"), float("-inf")) or key != int(key):
-        return (encode_key(key),)
-    whole = int(key)
-    signed = (whole,) if INT_MIN <= whole < INT_MAX else ()
-    unsigned = (Uint(whole),) if 0 <= whole < UINT_MAX else ()
-    return (encode_key(key), *signed, *unsigned)
 
 
 _TYPE_NAMES: dict[type, str] = {

@@ -70,7 +70,16 @@ def add(left: Value, right: Value) -> Value:
     if kind is Timestamp or kind is Duration:
         return _add_time(left, right)
     if isinstance(left, list):
-        return _add_lists(left, right)
+        if not isinstance(right, list):
+            return no_such_overload()
+        if len(left) + len(right) > LIST_SIZE_MAX:
+            return too_large("_+_", LIST_SIZE_MAX)
+        if type(left) is MutableList:
+            left.extend(list(right))
+            return left
+        if not left or not right:
+            return left or right
+        return ConcatList((*left, *right))
     if kind not in (int, Uint, float, str, bytes):
         return lacking("_+_", left)
     if type(right) is not kind:
@@ -82,19 +91,6 @@ def add(left: Value, right: Value) -> Value:
     if kind is not float and len(left) + len(right) > TEXT_SIZE_MAX:
         return too_large("_+_", TEXT_SIZE_MAX)
     return left + right
-
-
-def _add_lists(left: list[Value], right: Value) -> Value:
-    if not isinstance(right, list):
-        return no_such_overload()
-    if len(left) + len(right) > LIST_SIZE_MAX:
-        return too_large("_+_", LIST_SIZE_MAX)
-    if type(left) is MutableList:
-        left.extend(list(right))
-        return left
-    if not left or not right:
-        return left or right
-    return ConcatList((*left, *right))
 
 
 def _add_time(left: Value, right: Value) -> Value:
@@ -110,7 +106,13 @@ def _add_time(left: Value, right: Value) -> Value:
 def subtract(left: Value, right: Value) -> Value:
     kind = type(left)
     if kind is Timestamp:
-        return _subtract_from_timestamp(left, right)
+        if type(right) is Timestamp:
+            return _checked_duration(left.nanos - right.nanos)
+        if type(right) is not Duration:
+            return no_such_overload()
+        if right.nanos == INT_MIN:
+            return Err("integer overflow")
+        return _checked_timestamp(left.nanos - right.nanos, left.offset_seconds)
     if kind not in (int, Uint, float, Duration):
         return lacking("_-_", left)
     if type(right) is not kind:
@@ -120,16 +122,6 @@ def subtract(left: Value, right: Value) -> Value:
     if kind is Duration:
         return _checked_duration(left.nanos - right.nanos)
     return checked_uint(left.value - right.value) if kind is Uint else left - right
-
-
-def _subtract_from_timestamp(left: Timestamp, right: Value) -> Value:
-    if type(right) is Timestamp:
-        return _checked_duration(left.nanos - right.nanos)
-    if type(right) is not Duration:
-        return no_such_overload()
-    if right.nanos == INT_MIN:
-        return Err("integer overflow")
-    return _checked_timestamp(left.nanos - right.nanos, left.offset_seconds)
 
 
 def multiply(left: Value, right: Value) -> Value:
@@ -150,21 +142,17 @@ def divide(left: Value, right: Value) -> Value:
     if type(right) is not kind:
         return no_such_overload(right)
     if kind is float:
-        return _divide_floats(left, right)
+        if right != 0:
+            return left / right
+        if left == 0 or left != left:
+            return math.nan
+        return math.copysign(math.inf, left) * math.copysign(1.0, right)
     if kind is Uint:
         return Uint(left.value // right.value) if right.value else Err("division by zero")
     if right == 0:
         return Err("division by zero")
     quotient = abs(left) // abs(right)
     return checked_int(quotient if (left < 0) == (right < 0) else -quotient)
-
-
-def _divide_floats(left: float, right: float) -> float:
-    if right != 0:
-        return left / right
-    if left == 0 or left != left:
-        return math.nan
-    return math.copysign(math.inf, left) * math.copysign(1.0, right)
 
 
 def modulo(left: Value, right: Value) -> Value:

@@ -82,16 +82,12 @@ def _clause(template: str, position: int, argument: Value) -> tuple[int, str]:
     if clause is None:
         raise _FormatError(
             "could not parse formatting clause: "
-            f'unrecognized formatting clause "{_first_byte(verb)}"'
+            f'unrecognized formatting clause "{chr(verb.encode()[0])}"'
         )
     try:
         return position + 1, clause(argument, precision)
     except _FormatError as error:
         raise _FormatError(f"error during formatting: {error}") from None
-
-
-def _first_byte(verb: str) -> str:
-    return chr(verb.encode()[0])
 
 
 def _precision(template: str, position: int) -> tuple[int, int]:
@@ -227,14 +223,10 @@ def _scientific(value: Value, precision: int) -> str:
     mantissa, exponent = f"{number:.{_DEFAULT_PRECISION}e}".split("e")
     sign = "-" if exponent[0] == "-" else ""
     raised = str(int(exponent.lstrip("+-"))).zfill(2)
-    return f"{mantissa} × 10{_superscript(sign + raised)}".rjust(precision)
+    return f"{mantissa} × 10{(sign + raised).translate(_RAISED)}".rjust(precision)
 
 
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-
-
-def _superscript(text: str) -> str:
-    return text.translate(_RAISED)
 
 
 def _binary(value: Value, _precision: int) -> str:

@@ -78,14 +78,10 @@ def _split(text: str, separator: str, limit: int = -1) -> Value:
     if limit == 0:
         return []
     if not separator:
-        return _explode(text, limit)
+        if limit < 0 or limit > len(text):
+            return list(text)
+        return [*text[: limit - 1], text[limit - 1 :]]
     return text.split(separator, limit - 1 if limit > 0 else -1)
-
-
-def _explode(text: str, limit: int) -> list[str]:
-    if limit < 0 or limit > len(text):
-        return list(text)
-    return [*text[: limit - 1], text[limit - 1 :]]
 
 
 def _join(parts: list[Value], separator: str = "") -> Value:

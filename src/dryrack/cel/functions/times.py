@@ -62,7 +62,18 @@ def _milliseconds(moment: Timestamp, zone: str = "UTC") -> Value:
 def _offset(seconds: int, zone: str) -> int | Err:
     hours, colon, minutes = zone.partition(":")
     if not colon:
-        return _named_offset(seconds, zone)
+        if zone in ("", "UTC", "Local"):
+            return 0
+        info = _zone(zone)
+        if isinstance(info, Err):
+            return info
+        try:
+            offset = go_numbers.broken_down(seconds, 0).astimezone(info).utcoffset()
+        except OverflowError:
+            # At the ends of the calendar a zone is as it was, or will be, a day away from there.
+            inward = -86_400 if seconds > 0 else 86_400
+            offset = go_numbers.broken_down(seconds + inward, 0).astimezone(info).utcoffset()
+        return 0 if offset is None else int(offset.total_seconds())
     numbers: list[int] = []
     for text in (hours, minutes):
         number = read_int64(text)
@@ -118,21 +129,6 @@ def _at_path(name: str) -> ZoneInfo | Err:
     if found is None:
         return Err("is a directory")
     return Err("not a directory") if name.endswith(("/", "/.")) else found
-
-
-def _named_offset(seconds: int, zone: str) -> int | Err:
-    if zone in ("", "UTC", "Local"):
-        return 0
-    info = _zone(zone)
-    if isinstance(info, Err):
-        return info
-    try:
-        offset = go_numbers.broken_down(seconds, 0).astimezone(info).utcoffset()
-    except OverflowError:
-        # At the ends of the calendar a zone is as it was, or will be, a day away from there.
-        inward = -86_400 if seconds > 0 else 86_400
-        offset = go_numbers.broken_down(seconds + inward, 0).astimezone(info).utcoffset()
-    return 0 if offset is None else int(offset.total_seconds())
 
 
 def _whole(unit: int) -> Callable[[Duration], int]:

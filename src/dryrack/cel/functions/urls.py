@@ -104,7 +104,10 @@ def _parse(text: str, *, request: bool) -> _Parts:
         raise UrlError("empty url")
     if text == "*":
         return _Parts("", raw_path="*")
-    scheme, rest = _split_scheme(text)
+    if text.startswith(":"):
+        raise UrlError("missing protocol scheme")
+    found = _SCHEME.match(text)
+    scheme, rest = (found[0][:-1].lower(), text[found.end() :]) if found else ("", text)
     force_query = rest.endswith("?") and rest.count("?") == 1
     rest, _, query = rest.partition("?")
     if not rest.startswith("/"):
@@ -125,13 +128,6 @@ def _parse(text: str, *, request: bool) -> _Parts:
         query=query,
         force_query=force_query,
     )
-
-
-def _split_scheme(text: str) -> tuple[str, str]:
-    if text.startswith(":"):
-        raise UrlError("missing protocol scheme")
-    found = _SCHEME.match(text)
-    return (found[0][:-1].lower(), text[found.end() :]) if found else ("", text)
 
 
 def _split_authority(scheme: str, rest: str, *, request: bool) -> tuple[str | None, str, str, bool]:

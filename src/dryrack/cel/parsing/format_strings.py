@@ -60,7 +60,19 @@ def format_problems(call: ast.Call, checked: Checked) -> Iterator[Problem]:
     if template is None:
         return
     try:
-        used = _fit(template, args, checked)
+        used = 0
+        position = template.find("%")
+        while position >= 0:
+            if template.startswith("%%", position):
+                position = template.find("%", position + 2)
+                continue
+            if position + 1 == len(template):
+                raise _UnfitError("unexpected end of string")
+            if used >= len(args):
+                raise _UnfitError(f"index {used} out of range")
+            end = _fit_clause(template, position, args[used], checked=checked)
+            used += 1
+            position = template.find("%", end)
     except _UnfitError as error:
         yield Problem((error.at or call).position, error.problem)
         return
@@ -80,29 +92,20 @@ def _literal_format(call: ast.Call) -> tuple[str | None, Sequence[Expr]]:
     return template, arguments.elements
 
 
-def _fit(template: str, args: Sequence[Expr], checked: Checked) -> int:
-    """Hold each clause against its argument; say how many were used."""
-    used = 0
-    position = template.find("%")
-    while position >= 0:
-        if template.startswith("%%", position):
-            position = template.find("%", position + 2)
-            continue
-        if position + 1 == len(template):
-            raise _UnfitError("unexpected end of string")
-        if used >= len(args):
-            raise _UnfitError(f"index {used} out of range")
-        end = _fit_clause(template, position, args[used], checked=checked)
-        used += 1
-        position = template.find("%", end)
-    return used
-
-
 def _fit_clause(template: str, position: int, arg: Expr, *, checked: Checked) -> int:
     clause = _CLAUSE.match(template, position)
     assert clause is not None, "it begins with a percent sign"
     if clause["precision"] is not None:
-        _check_precision(clause["precision"][1:], ended=clause["verb"] is not None)
+        digits = clause["precision"][1:]
+        ended = clause["verb"] is not None
+        prefix = "could not parse formatting clause: error while parsing precision: "
+        if not ended:
+            raise _UnfitError(prefix + "could not find end of precision specifier")
+        prefix += f'error while converting precision to integer: strconv.Atoi: parsing "{digits}": '
+        if not digits:
+            raise _UnfitError(prefix + "invalid syntax")
+        if len(digits.lstrip("0")) > 19 or int(digits) > _PRECISION_MAX:
+            raise _UnfitError(prefix + "value out of range")
     verb = clause["verb"] or ""
     if verb not in _VERBS:
         shown = verb.encode()[:1].decode("latin-1")
@@ -116,17 +119,6 @@ def _fit_clause(template: str, position: int, arg: Expr, *, checked: Checked) ->
             problem = f"error during formatting: {complaint}, was given {of.runtime_name}"
             raise _UnfitError(problem, part)
     return clause.end()
-
-
-def _check_precision(digits: str, *, ended: bool) -> None:
-    prefix = "could not parse formatting clause: error while parsing precision: "
-    if not ended:
-        raise _UnfitError(prefix + "could not find end of precision specifier")
-    prefix += f'error while converting precision to integer: strconv.Atoi: parsing "{digits}": '
-    if not digits:
-        raise _UnfitError(prefix + "invalid syntax")
-    if len(digits.lstrip("0")) > 19 or int(digits) > _PRECISION_MAX:
-        raise _UnfitError(prefix + "value out of range")
 
 
 def _printed(arg: Expr) -> Iterator[Expr]:

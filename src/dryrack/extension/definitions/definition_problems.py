@@ -59,10 +59,27 @@ def word_problems(text: str) -> tuple[str, ...]:
 def problems_of_definition(definition: Raw) -> Iterator[FieldProblem]:
     """All but the metadata."""
     spec = spec_of(definition)
-    yield from _group_and_scope(spec)
-    yield from _schemas_are_there(spec)
+    group = spec.get("group") or ""
+    if not group:
+        yield required("spec.group")
+    elif told := subdomain(group):
+        yield invalid("spec.group", group, ",".join(told))
+    elif "." not in group:
+        yield invalid("spec.group", group, "should be a domain with at least one dot")
+    scope = spec.get("scope") or ""
+    if not scope:
+        yield required("spec.scope")
+    elif scope not in ("Cluster", "Namespaced"):
+        yield not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
+    for index, version in enumerate(get(spec, "versions", ())):
+        if schema_of(version) is None:
+            yield required(f"spec.versions[{index}].schema.openAPIV3Schema")
     yield from _versions(spec)
-    yield from _names(spec)
+    names = get(spec, "names", {})
+    for name in ("plural", "singular", "kind", "listKind"):
+        if not names.get(name):
+            yield required(f"spec.names.{name}")
+    yield from _spelling(names)
     yield from _shared(spec)
     yield from _conversion(get(spec, "conversion", {}))
     yield from _stored_versions(definition)
@@ -83,30 +100,9 @@ def _of(value: Mapping[str, Any], *path: str) -> Any:
     return value or ""
 
 
-def _group_and_scope(spec: Raw) -> Iterator[FieldProblem]:
-    group = spec.get("group") or ""
-    if not group:
-        yield required("spec.group")
-    elif told := subdomain(group):
-        yield invalid("spec.group", group, ",".join(told))
-    elif "." not in group:
-        yield invalid("spec.group", group, "should be a domain with at least one dot")
-    scope = spec.get("scope") or ""
-    if not scope:
-        yield required("spec.scope")
-    elif scope not in ("Cluster", "Namespaced"):
-        yield not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
-
-
 def schema_of(version: Raw) -> Raw | None:
     found: Raw | None = get(version, "schema.openAPIV3Schema")
     return found
-
-
-def _schemas_are_there(spec: Raw) -> Iterator[FieldProblem]:
-    for index, version in enumerate(get(spec, "versions", ())):
-        if schema_of(version) is None:
-            yield required(f"spec.versions[{index}].schema.openAPIV3Schema")
 
 
 def _agree(versions: list[Raw], key: str) -> bool:
@@ -166,14 +162,6 @@ def _shared(spec: Raw) -> Iterator[FieldProblem]:
             yield invalid(at, "", "may only be set when validations.schema is included")
         else:
             yield from selectable_field_problems(first["selectableFields"], schema, at)
-
-
-def _names(spec: Raw) -> Iterator[FieldProblem]:
-    names = get(spec, "names", {})
-    for name in ("plural", "singular", "kind", "listKind"):
-        if not names.get(name):
-            yield required(f"spec.names.{name}")
-    yield from _spelling(names)
 
 
 def _spelling(names: Raw) -> Iterator[FieldProblem]:

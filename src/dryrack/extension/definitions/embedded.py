@@ -49,19 +49,15 @@ def _embedded(schema: Schema, value: Any, path: str) -> Iterator[tuple[str, dict
     if isinstance(value, dict):
         if path and schema.get("x-kubernetes-embedded-resource"):
             yield path, value
-        yield from _below(schema, value, path)
+        properties = get(schema, "properties", {})
+        additional = schema.get("additionalProperties")
+        for name in sorted(value):
+            if name in properties:
+                yield from _embedded(
+                    properties[name], value[name], f"{path}.{name}" if path else name
+                )
+            elif isinstance(additional, dict):
+                yield from _embedded(additional, value[name], f"{path}[{name}]")
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
         for index, item in enumerate(value):
             yield from _embedded(schema["items"], item, f"{path}[{index}]")
-
-
-def _below(
-    schema: Schema, value: dict[str, Any], path: str
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    properties = get(schema, "properties", {})
-    additional = schema.get("additionalProperties")
-    for name in sorted(value):
-        if name in properties:
-            yield from _embedded(properties[name], value[name], f"{path}.{name}" if path else name)
-        elif isinstance(additional, dict):
-            yield from _embedded(additional, value[name], f"{path}[{name}]")

@@ -20,27 +20,23 @@ _META = ("apiVersion", "kind", "metadata")
 def with_defaults(schema: Schema, value: Any) -> Any:
     """A value with the defaults of everything that is missing, or null where it must not be."""
     if isinstance(value, dict):
-        return _object(schema, value)
+        properties = get(schema, "properties", {})
+        additional = schema.get("additionalProperties")
+        filled = {}
+        for name, inner in value.items():
+            place = properties.get(name, additional)
+            if not isinstance(place, dict) or type(inner) in _FULL:
+                filled[name] = inner
+            elif not _is_wrong_null(place, inner) or place.get("default") is not None:
+                filled[name] = with_defaults(place, _replaced_null(place, inner))
+        for name, place in properties.items():
+            if name not in value and place.get("default") is not None:
+                filled[name] = with_defaults(place, place["default"])
+        return filled
     items = schema.get("items")
     if isinstance(value, list) and isinstance(items, dict):
         return [with_defaults(items, _replaced_null(items, item)) for item in value]
     return value
-
-
-def _object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
-    properties = get(schema, "properties", {})
-    additional = schema.get("additionalProperties")
-    filled = {}
-    for name, inner in value.items():
-        place = properties.get(name, additional)
-        if not isinstance(place, dict) or type(inner) in _FULL:
-            filled[name] = inner
-        elif not _is_wrong_null(place, inner) or place.get("default") is not None:
-            filled[name] = with_defaults(place, _replaced_null(place, inner))
-    for name, place in properties.items():
-        if name not in value and place.get("default") is not None:
-            filled[name] = with_defaults(place, place["default"])
-    return filled
 
 
 def _is_wrong_null(schema: Schema, value: Any) -> bool:

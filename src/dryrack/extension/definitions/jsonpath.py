@@ -127,7 +127,12 @@ class _Reader:
         elif rest[:2] == "..":
             if is_after_descent:
                 raise JsonPathError("invalid multiple recursive descent")
-            self._read_descent()
+            self.position += 2
+            self.steps.append(_descend)
+            if _is_word(self.text[self.position : self.position + 1]):
+                self._read_field()
+            else:
+                self.is_after_descent = True
         elif first == "[":
             self._read_array()
         elif first in "\"'":
@@ -138,7 +143,12 @@ class _Reader:
         elif first in "+-" or first.isdecimal():
             self._read_number()
         elif _is_word(first):
-            self._read_identifier()
+            name = self._take(_WORD)
+            if name in ("true", "false"):
+                self.steps.append(partial(_constant, name == "true"))
+            else:
+                # `range` and `end` are for templates.
+                self.steps.append(_refuse)
         else:
             sign = f"U+{ord(first):04X} '{first}'"
             raise JsonPathError(f"unrecognized character in action: {sign}")
@@ -149,26 +159,10 @@ class _Reader:
         self.position = found.end()
         return found[0]
 
-    def _read_descent(self) -> None:
-        self.position += 2
-        self.steps.append(_descend)
-        if _is_word(self.text[self.position : self.position + 1]):
-            self._read_field()
-        else:
-            self.is_after_descent = True
-
     def _read_field(self) -> None:
         name = self._take(_NAME)
         # A backslash takes what follows, also the end of the action.
         self.steps.append(_every if name == "*" else partial(_field, name.replace("\\", "")))
-
-    def _read_identifier(self) -> None:
-        name = self._take(_WORD)
-        if name in ("true", "false"):
-            self.steps.append(partial(_constant, name == "true"))
-        else:
-            # `range` and `end` are for templates.
-            self.steps.append(_refuse)
 
     def _read_number(self) -> None:
         text = self._take(_NUMBER)

@@ -18,17 +18,15 @@ def duplicates(schema: Schema, value: Any, path: str = "") -> Iterator[FieldProb
     if isinstance(value, list):
         yield from _in_list(schema, value, path)
     elif isinstance(value, dict):
-        yield from _in_object(schema, value, path)
-
-
-def _in_object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[FieldProblem]:
-    properties = get(schema, "properties", {})
-    additional = schema.get("additionalProperties")
-    for name in sorted(value):
-        if name in properties:
-            yield from duplicates(properties[name], value[name], f"{path}.{name}" if path else name)
-        elif isinstance(additional, dict):
-            yield from duplicates(additional, value[name], f"{path}[{name}]")
+        properties = get(schema, "properties", {})
+        additional = schema.get("additionalProperties")
+        for name in sorted(value):
+            if name in properties:
+                yield from duplicates(
+                    properties[name], value[name], f"{path}.{name}" if path else name
+                )
+            elif isinstance(additional, dict):
+                yield from duplicates(additional, value[name], f"{path}[{name}]")
 
 
 def _in_list(schema: Schema, value: list[Any], path: str) -> Iterator[FieldProblem]:

@@ -55,24 +55,20 @@ def sized(schema: Schema, *, is_root: bool = False) -> Sized | None:
         case "object":
             return _object(with_identity(schema) if is_root else schema)
         case "string":
-            return _text(schema)
+            form = schema.get("format") or ""
+            if form in _FORMS:
+                least, most = _FORMS[form]
+                return Sized(least, most)
+            if form == "byte":
+                return Sized(2, schema.get("maxLength", _REQUEST_BYTES_MAX - 2))
+            if "maxLength" not in schema and schema.get("enum"):
+                texts = [each for each in schema["enum"] if isinstance(each, str)]
+                return Sized(2, max((len(each.encode()) for each in texts), default=0))
+            return Sized(2, _text_max(schema))
         case str() as scalar if scalar in _SCALARS:
             return Sized(_SCALARS[scalar])
         case _:
             return None
-
-
-def _text(schema: Schema) -> Sized:
-    form = schema.get("format") or ""
-    if form in _FORMS:
-        least, most = _FORMS[form]
-        return Sized(least, most)
-    if form == "byte":
-        return Sized(2, schema.get("maxLength", _REQUEST_BYTES_MAX - 2))
-    if "maxLength" not in schema and schema.get("enum"):
-        texts = [each for each in schema["enum"] if isinstance(each, str)]
-        return Sized(2, max((len(each.encode()) for each in texts), default=0))
-    return Sized(2, _text_max(schema))
 
 
 def _text_max(schema: Schema) -> int:
@@ -97,7 +93,11 @@ def _list(schema: Schema) -> Sized | None:
 
 def _object(schema: Schema) -> Sized | None:
     if isinstance(schema.get("additionalProperties"), dict):
-        return _map(schema)
+        value = _inner(schema["additionalProperties"])
+        if value is None:
+            return None
+        most = (_REQUEST_BYTES_MAX - 2) // (value.bytes_min + 6)
+        return Sized(2, max(schema.get("maxProperties", most), 0), key=Sized(2), element=value)
     required = set(get(schema, "required", ()))
     bytes_min = 2
     fields = {}
@@ -110,14 +110,6 @@ def _object(schema: Schema) -> Sized | None:
         if name in required and place.get("default") is None:
             bytes_min += len(name.encode()) + found.bytes_min + 4
     return Sized(bytes_min, fields=fields)
-
-
-def _map(schema: Schema) -> Sized | None:
-    value = _inner(schema["additionalProperties"])
-    if value is None:
-        return None
-    most = (_REQUEST_BYTES_MAX - 2) // (value.bytes_min + 6)
-    return Sized(2, max(schema.get("maxProperties", most), 0), key=Sized(2), element=value)
 
 
 class _SchemaSizes(SizeHints):

@@ -119,12 +119,6 @@ def _structure(schema: Schema, path: str, *, level: str) -> Iterator[FieldProble
     if level == "root" and schema.get("additionalProperties") is not None:
         yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
     yield from _junctors(schema, path)
-    yield from _type(schema, path, level=level)
-    yield from _embedded(schema, path)
-    yield from _metadata(schema, path, level=level)
-
-
-def _type(schema: Schema, path: str, *, level: str) -> Iterator[FieldProblem]:
     kind = schema.get("type") or ""
     if schema.get("x-kubernetes-embedded-resource") and kind != "object":
         detail = "must be object if x-kubernetes-embedded-resource is true"
@@ -133,6 +127,8 @@ def _type(schema: Schema, path: str, *, level: str) -> Iterator[FieldProblem]:
         yield required(f"{path}.type", _EMPTY_TYPE[level])
     if level == "root" and kind and kind != "object":
         yield invalid(f"{path}.type", kind, "must be object at the root")
+    yield from _embedded(schema, path)
+    yield from _metadata(schema, path, level=level)
 
 
 def _embedded(schema: Schema, path: str) -> Iterator[FieldProblem]:
@@ -189,14 +185,10 @@ def _junctors(schema: Schema, path: str) -> Iterator[FieldProblem]:
         yield from _branch(schema["not"], f"{path}.not")
     pattern = schema.get("pattern")
     if pattern:
-        yield from _pattern(pattern, path)
-
-
-def _pattern(pattern: str, path: str) -> Iterator[FieldProblem]:
-    found = compile_pattern(pattern)
-    if isinstance(found, Err):
-        detail = f"must be a valid regular expression, but isn't: {found.message}"
-        yield invalid(f"{path}.pattern", pattern, detail)
+        found = compile_pattern(pattern)
+        if isinstance(found, Err):
+            detail = f"must be a valid regular expression, but isn't: {found.message}"
+            yield invalid(f"{path}.pattern", pattern, detail)
 
 
 def _branch(branch: Schema, path: str) -> Iterator[FieldProblem]:

@@ -112,9 +112,18 @@ def _check(
         case None | bool():
             pass
         case str():
-            yield from _text(schema, value, place)
+            yield from _length_and_pattern(schema, value, place)
+            name = known_format(schema)
+            if name and not has_format(name, value):
+                wanted = schema["format"]
+                detail = f"{place.path} in body must be of type {wanted}: {quoted(value)}"
+                yield FieldProblem(Reason.TYPE_INVALID, place.field, value, detail)
         case int() | float():
-            yield from _number(schema, value, place)
+            yield from _range_of_format(schema, value, place)
+            factor = schema.get("multipleOf")
+            if factor is not None:
+                yield from _multiple(factor, value, place)
+            yield from _bounds(schema, value, place)
         case list():
             yield from _list(schema, value, place, old=old)
     if "enum" in schema:
@@ -178,7 +187,10 @@ def _type_problem(place: _Place, wanted: str, shown: str) -> FieldProblem:
 
 def _branches(schema: Schema, value: Any, place: _Place) -> Iterator[FieldProblem]:
     if branches := schema.get("anyOf"):
-        yield from _any_of(branches, value, place)
+        found = [list(_check(branch, value, place)) for branch in branches]
+        if all(found):
+            yield _nowhere(f"{quoted(place.path)} must validate at least one schema (anyOf)")
+            yield from found[0]
     if branches := schema.get("oneOf"):
         yield from _one_of(branches, value, place)
     if branches := schema.get("allOf"):
@@ -186,13 +198,6 @@ def _branches(schema: Schema, value: Any, place: _Place) -> Iterator[FieldProble
     negated = schema.get("not")
     if negated is not None and not list(_check(negated, value, place)):
         yield _nowhere(f"{quoted(place.path)} must not validate the schema (not)")
-
-
-def _any_of(branches: list[Schema], value: Any, place: _Place) -> Iterator[FieldProblem]:
-    found = [list(_check(branch, value, place)) for branch in branches]
-    if all(found):
-        yield _nowhere(f"{quoted(place.path)} must validate at least one schema (anyOf)")
-        yield from found[0]
 
 
 def _one_of(branches: list[Schema], value: Any, place: _Place) -> Iterator[FieldProblem]:
@@ -219,15 +224,6 @@ def _nowhere(detail: str) -> FieldProblem:
     return invalid(NOWHERE, "", detail)
 
 
-def _text(schema: Schema, value: str, place: _Place) -> Iterator[FieldProblem]:
-    yield from _length_and_pattern(schema, value, place)
-    name = known_format(schema)
-    if name and not has_format(name, value):
-        wanted = schema["format"]
-        detail = f"{place.path} in body must be of type {wanted}: {quoted(value)}"
-        yield FieldProblem(Reason.TYPE_INVALID, place.field, value, detail)
-
-
 def _length_and_pattern(schema: Schema, value: str, place: _Place) -> Iterator[FieldProblem]:
     """The first of these checks that fails; the server goes no further either."""
     maximum = schema.get("maxLength")
@@ -240,14 +236,6 @@ def _length_and_pattern(schema: Schema, value: str, place: _Place) -> Iterator[F
         yield invalid(place.field, value, detail)
     elif pattern and not compile_pattern(pattern).search(value):
         yield invalid(place.field, value, f"{place.path} in body should match '{pattern}'")
-
-
-def _number(schema: Schema, value: float, place: _Place) -> Iterator[FieldProblem]:
-    yield from _range_of_format(schema, value, place)
-    factor = schema.get("multipleOf")
-    if factor is not None:
-        yield from _multiple(factor, value, place)
-    yield from _bounds(schema, value, place)
 
 
 def _range_of_format(schema: Schema, value: float, place: _Place) -> Iterator[FieldProblem]:

@@ -97,7 +97,18 @@ class PolicyCompiler:
         conditions = tuple(self._match_conditions())
         variables = tuple(self._variables())
         validations = tuple(self._validations())
-        self._annotations()
+        # There is no audit log: annotations are only checked.
+        given = get(self.spec, "auditAnnotations", ())
+        for index, each in enumerate(given):
+            path = f"spec.auditAnnotations[{index}]"
+            text = each.get("valueExpression") or ""
+            self.problems.extend(qualified(f"{path}.key", f"{self.name}/{each.get('key')}"))
+            if not text.strip():
+                detail = "valueExpression is not specified"
+                self.problems.append(required(f"{path}.valueExpression", detail))
+            else:
+                kinds = (t.STRING, t.NULL)
+                self._compiled(f"{path}.valueExpression", text, self._environment, kinds)
         mutations = tuple(self._mutations())
         return CompiledPolicy(conditions, variables, validations, mutations)
 
@@ -203,20 +214,6 @@ class PolicyCompiler:
             return None
         env = self._with_variables(has_authorizer=False)
         return self._compiled(path, text, env, (t.STRING,))
-
-    def _annotations(self) -> None:
-        """Nothing keeps an audit log here: what would be written into it is only checked."""
-        given = get(self.spec, "auditAnnotations", ())
-        for index, each in enumerate(given):
-            path = f"spec.auditAnnotations[{index}]"
-            text = each.get("valueExpression") or ""
-            self.problems.extend(qualified(f"{path}.key", f"{self.name}/{each.get('key')}"))
-            if not text.strip():
-                detail = "valueExpression is not specified"
-                self.problems.append(required(f"{path}.valueExpression", detail))
-            else:
-                kinds = (t.STRING, t.NULL)
-                self._compiled(f"{path}.valueExpression", text, self._environment, kinds)
 
     def _compiled(
         self, path: str, text: str, env: Environment, kinds: Sequence[t.Type] = ()
