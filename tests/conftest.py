@@ -87,12 +87,14 @@ def stage(request: pytest.FixtureRequest) -> Stage:
     """
     A cluster in virtual time; the arguments of the marker `stage` are those of `Stage`.
 
-    Those of a test come on top of those of its module.
+    Those of a test come on top of those of its module. `kind` is a class that derives from Stage.
     """
     from tests.stage import Stage
 
     markers = reversed([*request.node.iter_markers("stage")])
-    return Stage(**{name: value for each in markers for name, value in each.kwargs.items()})
+    arguments = {name: value for each in markers for name, value in each.kwargs.items()}
+    kind: type[Stage] = arguments.pop("kind", Stage)
+    return kind(**arguments)
 
 
 def pytest_collection_finish() -> None:

@@ -1,36 +1,31 @@
 """
-Gangs on an embedded plane in virtual time, and what must be true of them at rest.
+Gangs in virtual time, and what must be true of them at rest.
 
-A scene has nodes with devices and all controllers; the scheduler is the scene's own, so that it
-can be stopped, started, doubled, or cut off from the plane at any write.
+The stage has nodes with devices and all controllers. Tests start the schedulers, so that they can
+stop, start, or double them, or cut them off from the API server at any write.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.apiserver.replay import CountingChance
 from tests.controllers import scenes
+from tests.stage import Stage
 
-from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.client import Client, Selection
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, TEMPLATES, Endpoint
 from dryrack.client.errors import TransportError
-from dryrack.client.timekeeping import VirtualClock, run_virtual
-from dryrack.cluster.control_plane import ControlPlaneOptions
-from dryrack.cluster.embedded import embedded
+from dryrack.cluster import SeededChance
 from dryrack.scenario.checkers import check
 from dryrack.scenario.invariants.violations import Invariant
 from dryrack.scheduler import Scheduler
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
     from dryrack.client.transport import Request, Response, Transport
-    from dryrack.cluster.embedded import EmbeddedCluster
 
 Raw = dict[str, Any]
 
@@ -97,37 +92,38 @@ class Faulty:
         return response
 
 
-@dataclass(slots=True)
-class Scene:
-    """A plane, its clock, and the schedulers that run."""
+class GangStage(Stage):
+    """Nodes with devices, a class and a template, all controllers, and schedulers of the test."""
 
-    cluster: EmbeddedCluster
-    clock: VirtualClock
-    running: list[asyncio.Task[None]] = field(default_factory=list)
+    def __init__(self, *, nodes: int = 2, devices: int = 2, **options: Any) -> None:
+        async def prepare(stage: Stage) -> None:
+            await scenes.make_class(stage.client)
+            await stage.create(TEMPLATES, scenes.template_in(NAMESPACE))
+            for number in range(nodes):
+                await scenes.make_node(stage.client, f"node-{number}", devices=devices)
 
-    @property
-    def client(self) -> Client:
-        return self.cluster.client
+        super().__init__(without=("scheduler",), prepare=prepare, **options)
+        self._schedulers: list[asyncio.Task[object]] = []
 
-    def start(self, transport: Transport | None = None) -> asyncio.Task[None]:
-        """Another scheduler."""
-        client = Client(transport or self.cluster.transport, agent="scheduler")
-        scheduler = Scheduler(client, clock=self.clock, chance=CountingChance())
-        self.running.append(asyncio.create_task(scheduler.run(), name="scheduler"))
-        return self.running[-1]
+    def start(self, transport: Transport | None = None) -> asyncio.Task[object]:
+        """Start another scheduler."""
+        client = Client(transport or self.transport, agent="scheduler")
+        scheduler = Scheduler(client, clock=self.clock, chance=SeededChance())
+        self._schedulers.append(self.run_beside(scheduler.run()))
+        return self._schedulers[-1]
 
     async def stop(self) -> None:
-        for task in self.running:
+        """Stop all schedulers."""
+        for task in self._schedulers:
             task.cancel()
-        await asyncio.gather(*self.running, return_exceptions=True)
-        self.running.clear()
+        await asyncio.gather(*self._schedulers, return_exceptions=True)
+        self._schedulers.clear()
 
     async def rest(self, seconds: float = A_WHILE) -> None:
-        await self.clock.advance(seconds)
+        await self.advance(seconds)
 
-    async def create(self, *pods: Raw) -> None:
-        for pod in pods:
-            await self.client.create(PODS, pod)
+    async def create_pods(self, *pods: Raw) -> None:
+        await self.create(PODS, *pods)
 
     async def make_priority(
         self, name: str, value: int, *, preemption_policy: str = "PreemptLowerPriority"
@@ -136,7 +132,7 @@ class Scene:
         await self.client.create(PRIORITY_CLASSES, made)
 
     async def remove(self, name: str) -> None:
-        """Deletes a pod at once."""
+        """Delete a pod at once."""
         await self.client.delete(PODS, name, namespace=NAMESPACE, grace_seconds=0)
 
     async def pods(self) -> dict[str, Raw]:
@@ -152,19 +148,14 @@ class Scene:
             if pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]
         ]
 
-    async def told(self, name: str) -> str:
-        """What the pod is told for a refusal."""
-        conditions = (await self.pods())[name].get("status", {}).get("conditions", [])
-        refusals = [each for each in conditions if each["type"] == "PodScheduled"]
-        return str(refusals[0].get("message", "")) if refusals else ""
-
-    async def events(self, reason: str) -> list[tuple[str, str]]:
+    async def events_of_pods(self, reason: str) -> list[tuple[str, str]]:
+        """Return the names of the pods that have events with this reason, and the messages."""
         listing = await self.client.list(EVENTS, Selection(namespace=NAMESPACE))
-        found = [each for each in listing.items if each["reason"] == reason]
-        return sorted((each["involvedObject"]["name"], each["message"]) for each in found)
+        events = [each for each in listing.items if each["reason"] == reason]
+        return sorted((each["involvedObject"]["name"], each["message"]) for each in events)
 
     async def held(self) -> list[str]:
-        """Every device that a claim has, once for each claim."""
+        """Return every device that a claim has, once for each claim."""
         claims = (await self.client.list(CLAIMS)).items
         return [
             f"{result['pool']}/{result['device']}"
@@ -190,34 +181,3 @@ class Scene:
             if each.invariant is not Invariant.WHOLE_GANGS or each.subject in gangs
         ]
         assert not found, "\n".join(found)
-
-
-@asynccontextmanager
-async def scene(
-    *, nodes: int = 2, devices: int = 2, serving: RuntimeConfig | None = None
-) -> AsyncIterator[Scene]:
-    """Nodes with devices, a class and a template, all controllers, and no scheduler."""
-    clock = VirtualClock()
-    options = ControlPlaneOptions(
-        clock=clock, chance=CountingChance(), runtime_config=serving or RuntimeConfig()
-    )
-    async with embedded(options, without=("scheduler",)) as cluster:
-        await scenes.make_class(cluster.client)
-        await cluster.client.create(TEMPLATES, scenes.template_in(NAMESPACE))
-        for number in range(nodes):
-            await scenes.make_node(cluster.client, f"node-{number}", devices=devices)
-        made = Scene(cluster, clock)
-        try:
-            yield made
-        finally:
-            await made.stop()
-
-
-def play(story: Callable[[Scene], Awaitable[None]], **kwargs: Any) -> None:
-    """Tells a story to a scene."""
-
-    async def run() -> None:
-        async with scene(**kwargs) as made:
-            await story(made)
-
-    run_virtual(run())

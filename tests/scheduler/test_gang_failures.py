@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.scheduler.gang_scenes import Faulty, claimless, lone, member, play
+from tests.scheduler.gang_scenes import Faulty, GangStage, claimless, lone, member
 
 from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES
 from dryrack.client.errors import ForbiddenError, TransportError
@@ -19,9 +19,9 @@ from dryrack.client.errors import ForbiddenError, TransportError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from tests.scheduler.gang_scenes import Scene
-
     from dryrack.client.transport import Request, Response, Transport
+
+pytestmark = pytest.mark.stage(kind=GangStage)
 
 MEMBERS = tuple(f"g{number}" for number in range(3))
 # The lease of plans is made first. Of each member: the finalizer, the allocation, the binding; and
@@ -47,91 +47,79 @@ def at(number: int, act: Callable[[], Awaitable[object]]) -> Callable[..., Await
 
 @MOMENTS
 @SIDES
-def test_a_write_that_fails_once_is_made_good(number: int, *, after: bool) -> None:
+async def test_a_write_that_fails_once_is_made_good(
+    stage: GangStage, number: int, *, after: bool
+) -> None:
     """The gang is bound in the end, each member with a device of its own."""
-
-    async def story(scene: Scene) -> None:
-        await scene.create(*gang())
-        scene.start(Faulty(scene.cluster.transport, fails_at=number, after=after))
-        await scene.rest()
-        assert await scene.bound() == list(MEMBERS)
-        assert len(await scene.held()) == 3
-        await scene.check({"gang": 3})
-
-    play(story)
+    await stage.create_pods(*gang())
+    stage.start(Faulty(stage.transport, fails_at=number, after=after))
+    await stage.rest()
+    assert await stage.bound() == list(MEMBERS)
+    assert len(await stage.held()) == 3
+    await stage.check({"gang": 3})
 
 
 @MOMENTS
 @SIDES
 @pytest.mark.parametrize("make", [member, claimless], ids=["devices", "processors"])
-def test_what_a_dead_scheduler_began_the_next_one_finishes(
-    number: int, *, after: bool, make: Callable[..., dict[str, object]]
+async def test_what_a_dead_scheduler_began_the_next_one_finishes(
+    stage: GangStage, number: int, *, after: bool, make: Callable[..., dict[str, object]]
 ) -> None:
     """Dead from any write on; the next one finds what is bound and reserved, and goes on."""
-
-    async def story(scene: Scene) -> None:
-        await scene.create(*(make(name, "gang", 3) for name in MEMBERS))
-        scene.start(Faulty(scene.cluster.transport, dies_at=number, after=after))
-        await scene.rest(2)
-        await scene.stop()
-        scene.start()
-        await scene.rest()
-        assert await scene.bound() == list(MEMBERS)
-        await scene.check({"gang": 3})
-
-    play(story)
+    await stage.create_pods(*(make(name, "gang", 3) for name in MEMBERS))
+    stage.start(Faulty(stage.transport, dies_at=number, after=after))
+    await stage.rest(2)
+    await stage.stop()
+    stage.start()
+    await stage.rest()
+    assert await stage.bound() == list(MEMBERS)
+    await stage.check({"gang": 3})
 
 
 @MOMENTS
 @pytest.mark.parametrize("make", [member, claimless], ids=["devices", "processors"])
-def test_what_cannot_be_finished_is_undone(
-    number: int, make: Callable[..., dict[str, object]]
+async def test_what_cannot_be_finished_is_undone(
+    stage: GangStage, number: int, make: Callable[..., dict[str, object]]
 ) -> None:
     """
     A member is deleted while no scheduler lives: what was bound and reserved goes.
 
     So does a gang whose last member was bound in the last moment of the scheduler.
     """
-
-    async def story(scene: Scene) -> None:
-        await scene.create(*(make(name, "gang", 3) for name in MEMBERS))
-        transport = Faulty(scene.cluster.transport, dies_at=number)
-        scene.start(transport)
-        await scene.rest(1)
-        await scene.stop()
-        left = [name for name in MEMBERS if name not in await scene.bound()]
-        await scene.remove(left[-1] if left else "g2")
-        scene.start()
-        await scene.rest(120)
-        await scene.check({"gang": 3})
-
-    play(story)
+    await stage.create_pods(*(make(name, "gang", 3) for name in MEMBERS))
+    transport = Faulty(stage.transport, dies_at=number)
+    stage.start(transport)
+    await stage.rest(1)
+    await stage.stop()
+    left = [name for name in MEMBERS if name not in await stage.bound()]
+    await stage.remove(left[-1] if left else "g2")
+    stage.start()
+    await stage.rest(120)
+    await stage.check({"gang": 3})
 
 
 @pytest.mark.parametrize("restarts", [0, 1, 2])
 @pytest.mark.parametrize("make", [member, claimless], ids=["devices", "processors"])
-def test_what_was_whole_runs_on_whoever_starts_anew(
-    restarts: int, make: Callable[..., dict[str, object]]
+async def test_what_was_whole_runs_on_whoever_starts_anew(
+    stage: GangStage, restarts: int, make: Callable[..., dict[str, object]]
 ) -> None:
     """A member is deleted while no scheduler lives, long after the gang was bound."""
-
-    async def story(scene: Scene) -> None:
-        await scene.create(*(make(name, "gang", 3) for name in MEMBERS))
-        for seconds in (*([0.5] * restarts), 5):
-            scene.start()
-            await scene.rest(seconds)
-            await scene.stop()
-        await scene.remove("g2")
-        for _ in range(2):
-            scene.start()
-            await scene.rest(60)
-            await scene.stop()
-            assert await scene.bound() == ["g0", "g1"]
-
-    play(story)
+    await stage.create_pods(*(make(name, "gang", 3) for name in MEMBERS))
+    for seconds in (*([0.5] * restarts), 5):
+        stage.start()
+        await stage.rest(seconds)
+        await stage.stop()
+    await stage.remove("g2")
+    for _ in range(2):
+        stage.start()
+        await stage.rest(60)
+        await stage.stop()
+        assert await stage.bound() == ["g0", "g1"]
 
 
-def test_a_lease_that_cannot_be_read_at_first_is_kept_up_to_date_later() -> None:
+async def test_a_lease_that_cannot_be_read_at_first_is_kept_up_to_date_later(
+    stage: GangStage,
+) -> None:
     """What was bound whole before is settled as soon as the server answers."""
 
     @dataclass
@@ -146,164 +134,151 @@ def test_a_lease_that_cannot_be_read_at_first_is_kept_up_to_date_later() -> None
                 raise TransportError("no answer")
             return await self.inner.send(request)
 
-    async def story(scene: Scene) -> None:
-        await scene.create(*gang())
-        scene.start()
-        await scene.rest(0.5)
-        await scene.stop()
-        silent = Silent(scene.cluster.transport)
-        scene.start(silent)
-        await scene.rest(10)
-        silent.is_silent = False
-        await scene.rest(60)
-        await scene.stop()
-        await scene.remove("g2")
-        scene.start()
-        await scene.rest(60)
-        assert await scene.bound() == ["g0", "g1"]
-
-    play(story)
+    await stage.create_pods(*gang())
+    stage.start()
+    await stage.rest(0.5)
+    await stage.stop()
+    silent = Silent(stage.transport)
+    stage.start(silent)
+    await stage.rest(10)
+    silent.is_silent = False
+    await stage.rest(60)
+    await stage.stop()
+    await stage.remove("g2")
+    stage.start()
+    await stage.rest(60)
+    assert await stage.bound() == ["g0", "g1"]
 
 
-def test_gangs_of_one_moment_share_the_write_that_says_that_they_are_settled() -> None:
+@pytest.mark.stage(devices=3)
+async def test_gangs_of_one_moment_share_the_write_that_says_that_they_are_settled(
+    stage: GangStage,
+) -> None:
     """A pod costs its finalizer, allocation, binding and event, as one that is in no gang."""
-
-    async def story(scene: Scene) -> None:
-        for name in ("a", "b", "c"):
-            await scene.create(*(member(f"{name}{n}", name, 2) for n in range(2)))
-        transport = Faulty(scene.cluster.transport)
-        scene.start(transport)
-        await scene.rest(300)
-        assert len(await scene.bound()) == 6
-        about_leases = [write for write in transport.writes if "/leases" in write]
-        assert len(about_leases) == 2
-        assert len(transport.writes) - len(about_leases) == 6 * 4
-
-    play(story, devices=3)
+    for name in ("a", "b", "c"):
+        await stage.create_pods(*(member(f"{name}{n}", name, 2) for n in range(2)))
+    transport = Faulty(stage.transport)
+    stage.start(transport)
+    await stage.rest(300)
+    assert len(await stage.bound()) == 6
+    about_leases = [write for write in transport.writes if "/leases" in write]
+    assert len(about_leases) == 2
+    assert len(transport.writes) - len(about_leases) == 6 * 4
 
 
-def test_a_scheduler_that_may_not_touch_the_lease_binds_gangs_all_the_same() -> None:
+async def test_a_scheduler_that_may_not_touch_the_lease_binds_gangs_all_the_same(
+    stage: GangStage,
+) -> None:
     """Only what it leaves in the middle cannot be told by the next one."""
 
-    async def story(scene: Scene) -> None:
-        async def before(_: int, request: Request) -> None:
-            if "/leases" in request.path:
-                raise ForbiddenError({"code": 403, "reason": "Forbidden", "message": "no"})
+    async def before(_: int, request: Request) -> None:
+        if "/leases" in request.path:
+            raise ForbiddenError({"code": 403, "reason": "Forbidden", "message": "no"})
 
-        await scene.create(*gang())
-        scene.start(Faulty(scene.cluster.transport, before=before))
-        await scene.rest()
-        assert await scene.bound() == list(MEMBERS)
-        await scene.check({"gang": 3})
-
-    play(story)
+    await stage.create_pods(*gang())
+    stage.start(Faulty(stage.transport, before=before))
+    await stage.rest()
+    assert await stage.bound() == list(MEMBERS)
+    await stage.check({"gang": 3})
 
 
 @MOMENTS
-def test_a_member_that_is_deleted_in_the_middle_takes_the_gang_with_it(number: int) -> None:
+async def test_a_member_that_is_deleted_in_the_middle_takes_the_gang_with_it(
+    stage: GangStage, number: int
+) -> None:
     """Unless it was whole by then; a member that comes in its place makes it run."""
 
-    async def story(scene: Scene) -> None:
-        async def delete() -> None:
-            pods = await scene.pods()
-            unbound = [name for name, pod in pods.items() if not pod["spec"].get("nodeName")]
-            if unbound:
-                await scene.client.delete(PODS, unbound[-1], namespace="default", grace_seconds=0)
+    async def delete() -> None:
+        pods = await stage.pods()
+        unbound = [name for name, pod in pods.items() if not pod["spec"].get("nodeName")]
+        if unbound:
+            await stage.client.delete(PODS, unbound[-1], namespace="default", grace_seconds=0)
 
-        await scene.create(*gang())
-        transport = Faulty(scene.cluster.transport, before=at(number, delete))
-        scene.start(transport)
-        await scene.rest(120)
-        assert len(transport.writes) > number
-        await scene.check({"gang": 3})
-        lacking = [name for name in MEMBERS if name not in await scene.pods()]
-        await scene.create(*(member(name, "gang", 3) for name in lacking))
-        await scene.rest()
-        assert await scene.bound() == list(MEMBERS)
-        await scene.check({"gang": 3})
-
-    play(story)
+    await stage.create_pods(*gang())
+    transport = Faulty(stage.transport, before=at(number, delete))
+    stage.start(transport)
+    await stage.rest(120)
+    assert len(transport.writes) > number
+    await stage.check({"gang": 3})
+    lacking = [name for name in MEMBERS if name not in await stage.pods()]
+    await stage.create_pods(*(member(name, "gang", 3) for name in lacking))
+    await stage.rest()
+    assert await stage.bound() == list(MEMBERS)
+    await stage.check({"gang": 3})
 
 
-def test_a_member_that_goes_before_the_first_is_bound_costs_no_other_its_life() -> None:
+async def test_a_member_that_goes_before_the_first_is_bound_costs_no_other_its_life(
+    stage: GangStage,
+) -> None:
     """The plan is taken back as a whole: nothing is begun that cannot be finished."""
 
-    async def story(scene: Scene) -> None:
-        async def delete() -> None:
-            await scene.client.delete(PODS, "g2", namespace="default", grace_seconds=0)
+    async def delete() -> None:
+        await stage.client.delete(PODS, "g2", namespace="default", grace_seconds=0)
 
-        await scene.create(*gang())
-        # The last but one of the six writes to claims.
-        transport = Faulty(scene.cluster.transport, before=at(5, delete))
-        scene.start(transport)
-        await scene.rest(120)
-        assert sorted(await scene.pods()) == ["g0", "g1"]
-        assert not [write for write in transport.writes if write.endswith("/binding")]
-        await scene.check({"gang": 3})
-
-    play(story)
+    await stage.create_pods(*gang())
+    # The last but one of the six writes to claims.
+    transport = Faulty(stage.transport, before=at(5, delete))
+    stage.start(transport)
+    await stage.rest(120)
+    assert sorted(await stage.pods()) == ["g0", "g1"]
+    assert not [write for write in transport.writes if write.endswith("/binding")]
+    await stage.check({"gang": 3})
 
 
 @MOMENTS
-def test_a_node_that_goes_in_the_middle_leaves_no_half(number: int) -> None:
+@pytest.mark.stage(devices=3)
+async def test_a_node_that_goes_in_the_middle_leaves_no_half(stage: GangStage, number: int) -> None:
     """Members that were to be there go elsewhere, or the gang waits for another node."""
 
-    async def story(scene: Scene) -> None:
-        async def lose() -> None:
-            await scene.client.delete(NODES, "node-0")
-            await scene.client.delete(SLICES, "node-0-gpus")
+    async def lose() -> None:
+        await stage.client.delete(NODES, "node-0")
+        await stage.client.delete(SLICES, "node-0-gpus")
 
-        await scene.create(*gang())
-        scene.start(Faulty(scene.cluster.transport, before=at(number, lose)))
-        await scene.rest(200)
-        pods = await scene.pods()
-        on_nodes = {pods[name]["spec"]["nodeName"] for name in await scene.bound()}
-        assert on_nodes <= {"node-1"}
-
-    play(story, devices=3)
+    await stage.create_pods(*gang())
+    stage.start(Faulty(stage.transport, before=at(number, lose)))
+    await stage.rest(200)
+    pods = await stage.pods()
+    on_nodes = {pods[name]["spec"]["nodeName"] for name in await stage.bound()}
+    assert on_nodes <= {"node-1"}
 
 
 @MOMENTS
-def test_somebody_who_writes_to_the_claims_all_the_time_does_no_harm(number: int) -> None:
+async def test_somebody_who_writes_to_the_claims_all_the_time_does_no_harm(
+    stage: GangStage, number: int
+) -> None:
     """Conflicts from any write on, some of them in a row."""
 
-    async def story(scene: Scene) -> None:
-        async def before(current: int, request: Request) -> None:
-            if number <= current < number + 3:
-                for claim in (await scene.client.list(CLAIMS)).items:
-                    patch = {"metadata": {"annotations": {"touched": str(current)}}}
-                    name = claim["metadata"]["name"]
-                    await scene.client.patch(CLAIMS, name, patch, namespace="default")
+    async def before(current: int, request: Request) -> None:
+        if number <= current < number + 3:
+            for claim in (await stage.client.list(CLAIMS)).items:
+                patch = {"metadata": {"annotations": {"touched": str(current)}}}
+                name = claim["metadata"]["name"]
+                await stage.client.patch(CLAIMS, name, patch, namespace="default")
 
-        await scene.create(*gang())
-        scene.start(Faulty(scene.cluster.transport, before=before))
-        await scene.rest()
-        assert await scene.bound() == list(MEMBERS)
-        await scene.check({"gang": 3})
-
-    play(story)
+    await stage.create_pods(*gang())
+    stage.start(Faulty(stage.transport, before=before))
+    await stage.rest()
+    assert await stage.bound() == list(MEMBERS)
+    await stage.check({"gang": 3})
 
 
 @pytest.mark.parametrize("lag", range(6))
-def test_two_schedulers_that_fight_bind_every_gang_once(lag: int) -> None:
+@pytest.mark.stage(devices=3)
+async def test_two_schedulers_that_fight_bind_every_gang_once(stage: GangStage, lag: int) -> None:
     """Both decide about everything; what one has done the other leaves or finishes."""
-
-    async def story(scene: Scene) -> None:
-        second = Faulty(scene.cluster.transport)
-        first = Faulty(
-            scene.cluster.transport,
-            before=at(lag, lambda: _started(scene, second)),
-        )
-        for name in ("a", "b"):
-            await scene.create(*(member(f"{name}{n}", name, 2) for n in range(2)))
-        await scene.create(lone("single"))
-        scene.start(first)
-        await scene.rest(120)
-        assert len(await scene.bound()) == 5
-        await scene.check({"a": 2, "b": 2})
-
-    play(story, devices=3)
+    second = Faulty(stage.transport)
+    first = Faulty(
+        stage.transport,
+        before=at(lag, lambda: _started(stage, second)),
+    )
+    for name in ("a", "b"):
+        await stage.create_pods(*(member(f"{name}{n}", name, 2) for n in range(2)))
+    await stage.create_pods(lone("single"))
+    stage.start(first)
+    await stage.rest(120)
+    assert len(await stage.bound()) == 5
+    await stage.check({"a": 2, "b": 2})
 
 
-async def _started(scene: Scene, transport: Faulty) -> None:
-    scene.start(transport)
+async def _started(stage: GangStage, transport: Faulty) -> None:
+    stage.start(transport)

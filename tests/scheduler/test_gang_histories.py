@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.controllers import scenes
-from tests.scheduler.gang_scenes import PREFIX, Faulty, Scene, claimless, lone, member, play
+from tests.scheduler.gang_scenes import PREFIX, Faulty, GangStage, claimless, lone, member
 
 from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES
 from dryrack.client.errors import ApiError
+from dryrack.client.timekeeping import run_virtual
 
 if TYPE_CHECKING:
     from dryrack.store import Event
@@ -85,17 +86,17 @@ class Witness:
 class Player:
     """Does what a history says."""
 
-    scene: Scene
+    stage: GangStage
     witness: Witness
     made: int = 0
     nodes: int = 2
 
     async def run(self, history: list[Deed]) -> None:
-        self.scene.start()
+        self.stage.start()
         for deed in history:
             with suppress(ApiError):
                 await self._do(deed)
-            await self.scene.rest(deed.seconds)
+            await self.stage.rest(deed.seconds)
 
     async def _do(self, deed: Deed) -> None:
         match deed.word:
@@ -107,12 +108,12 @@ class Player:
                 self.made += 1
                 important = {"priorityClassName": "system-node-critical"}
                 spec = important if deed.word == "vip" else {}
-                await self.scene.create(lone(f"{deed.word}-{self.made}", **spec))
+                await self.stage.create_pods(lone(f"{deed.word}-{self.made}", **spec))
             case "touch":
-                for claim in (await self.scene.client.list(CLAIMS)).items:
+                for claim in (await self.stage.client.list(CLAIMS)).items:
                     patch = {"metadata": {"annotations": {"touched": str(deed.number)}}}
                     name = claim["metadata"]["name"]
-                    await self.scene.client.patch(CLAIMS, name, patch, namespace="default")
+                    await self.stage.client.patch(CLAIMS, name, patch, namespace="default")
             case "delete" | "delete gang" | "delete waiting":
                 await self._delete(deed)
             case "lose node" | "new node":
@@ -126,7 +127,7 @@ class Player:
         self.witness.minimums[name] = minimum
         make = member if deed.word == "gang" else claimless
         size = minimum + deed.number // 5 - 1
-        await self.scene.create(*(make(f"{name}-{n}", name, minimum) for n in range(size)))
+        await self.stage.create_pods(*(make(f"{name}-{n}", name, minimum) for n in range(size)))
 
     async def _late(self, number: int) -> None:
         names = sorted(self.witness.minimums)
@@ -134,10 +135,10 @@ class Player:
             self.made += 1
             name = names[number % len(names)]
             minimum = self.witness.minimums[name]
-            await self.scene.create(member(f"{name}-late-{self.made}", name, minimum))
+            await self.stage.create_pods(member(f"{name}-late-{self.made}", name, minimum))
 
     async def _delete(self, deed: Deed) -> None:
-        pods = sorted((await self.scene.pods()).items())
+        pods = sorted((await self.stage.pods()).items())
         if deed.word == "delete waiting":
             pods = [(name, pod) for name, pod in pods if not pod["spec"].get("nodeName")]
         if not pods:
@@ -150,29 +151,29 @@ class Player:
         self.witness.bereft.add(gang)
         for each in chosen:
             grace = deed.number % 2
-            await self.scene.client.delete(PODS, each, namespace="default", grace_seconds=grace)
+            await self.stage.client.delete(PODS, each, namespace="default", grace_seconds=grace)
 
     async def _node(self, deed: Deed) -> None:
         if deed.word == "new node":
-            await scenes.make_node(self.scene.client, f"node-{self.nodes}", devices=2)
+            await scenes.make_node(self.stage.client, f"node-{self.nodes}", devices=2)
             self.nodes += 1
             return
         name = f"node-{deed.number % self.nodes}"
-        for pod in (await self.scene.pods()).values():
+        for pod in (await self.stage.pods()).values():
             if pod["spec"].get("nodeName") == name:
                 self.witness.bereft.add((pod["metadata"].get("labels") or {}).get(NAME, ""))
-        await self.scene.client.delete(NODES, name)
-        await self.scene.client.delete(SLICES, f"{name}-gpus")
+        await self.stage.client.delete(NODES, name)
+        await self.stage.client.delete(SLICES, f"{name}-gpus")
 
     async def _scheduler(self, deed: Deed) -> None:
         if deed.word != "second":
-            await self.scene.stop()
-        transport = Faulty(self.scene.cluster.transport, after=bool(deed.number % 2))
+            await self.stage.stop()
+        transport = Faulty(self.stage.transport, after=bool(deed.number % 2))
         if deed.word == "fail":
             transport.fails_at = deed.number
         if deed.word == "die":
             transport.dies_at = deed.number
-        self.scene.start(transport)
+        self.stage.start(transport)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -180,20 +181,21 @@ class Player:
 def test_at_rest_every_gang_is_whole_or_nowhere(history: list[Deed]) -> None:
     """One that runs below its minimum was whole once, and somebody has deleted the rest."""
 
-    async def story(scene: Scene) -> None:
-        witness = Witness()
-        store = scene.cluster.plane.store
-        store.subscribe(PODS.resource, witness.pod)
-        store.subscribe(CLAIMS.resource, witness.claim)
-        await Player(scene, witness).run(history)
-        await scene.stop()
-        scene.start()
-        await scene.rest(400)
-        assert witness.twice == []
-        half = witness.minimums.keys() - (witness.was_whole & witness.bereft)
-        await scene.check({gang: witness.minimums[gang] for gang in half})
-        fits = {name for name in await scene.pods() if name.startswith(("lone-", "vip-"))}
-        free = 2 * len((await scene.client.list(NODES)).items) - len(await scene.held())
-        assert free == 0 or fits <= set(await scene.bound()), "a pod waits beside a free device"
+    async def story() -> None:
+        async with GangStage() as stage:
+            witness = Witness()
+            store = stage.control_plane.store
+            store.subscribe(PODS.resource, witness.pod)
+            store.subscribe(CLAIMS.resource, witness.claim)
+            await Player(stage, witness).run(history)
+            await stage.stop()
+            stage.start()
+            await stage.rest(400)
+            assert witness.twice == []
+            half = witness.minimums.keys() - (witness.was_whole & witness.bereft)
+            await stage.check({gang: witness.minimums[gang] for gang in half})
+            fits = {name for name in await stage.pods() if name.startswith(("lone-", "vip-"))}
+            free = 2 * len((await stage.client.list(NODES)).items) - len(await stage.held())
+            assert free == 0 or fits <= set(await stage.bound()), "a pod waits beside a free device"
 
-    play(story)
+    run_virtual(story())

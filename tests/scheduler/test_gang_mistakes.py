@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.controllers import scenes
-from tests.scheduler.gang_scenes import NAMESPACE, PREFIX, lone, member, play
+from tests.scheduler.gang_scenes import NAMESPACE, PREFIX, GangStage, lone, member
 
 from dryrack.client.endpoints import CLAIMS, TEMPLATES
 
-if TYPE_CHECKING:
-    from tests.scheduler.gang_scenes import Scene
+pytestmark = pytest.mark.stage(kind=GangStage)
+
 
 Raw = dict[str, Any]
 
@@ -72,43 +72,36 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_mistake_is_told_and_keeps_nobody(name: str) -> None:
+async def test_a_mistake_is_told_and_keeps_nobody(stage: GangStage, name: str) -> None:
     """The condition of each member reports it; a pod and a gang beside it run."""
     pods, told = CASES[name]
 
-    async def story(scene: Scene) -> None:
-        client = scene.client
-        await client.create(TEMPLATES, template("classless", deviceClassName="nosuch"))
-        selector = {"cel": {"expression": "device.attributes['x'].y == 1"}}
-        await client.create(TEMPLATES, template("failing", selectors=[selector]))
-        scene.start()
-        await scene.create(*pods)
-        await scene.create(lone("alone"), member("a", "good", 2), member("b", "good", 2))
-        await scene.rest()
-        assert await scene.bound() == ["a", "alone", "b"]
-        for pod in pods:
-            words = await scene.told(pod["metadata"]["name"])
-            assert words == "" if told is NOTHING else told in words
-        await scene.check({"good": 2, "bad": 2})
-
-    play(story)
+    client = stage.client
+    await client.create(TEMPLATES, template("classless", deviceClassName="nosuch"))
+    selector = {"cel": {"expression": "device.attributes['x'].y == 1"}}
+    await client.create(TEMPLATES, template("failing", selectors=[selector]))
+    stage.start()
+    await stage.create_pods(*pods)
+    await stage.create_pods(lone("alone"), member("a", "good", 2), member("b", "good", 2))
+    await stage.rest()
+    assert await stage.bound() == ["a", "alone", "b"]
+    for pod in pods:
+        words = await stage.refusal(pod["metadata"]["name"])
+        assert words == "" if told is NOTHING else told in words
+    await stage.check({"good": 2, "bad": 2})
 
 
-def test_a_gang_goes_on_when_its_claim_is_made() -> None:
+async def test_a_gang_goes_on_when_its_claim_is_made(stage: GangStage) -> None:
     """The claim that all its members share is waited for, and allocated once."""
-
-    async def story(scene: Scene) -> None:
-        scene.start()
-        pods = [with_claim(member(f"g{n}", "gang", 2), resourceClaimName="shared") for n in (0, 1)]
-        await scene.create(*pods)
-        await scene.rest()
-        spec = scenes.template_in(NAMESPACE)["spec"]["spec"]
-        metadata = {"name": "shared", "namespace": NAMESPACE}
-        await scene.client.create(CLAIMS, {"metadata": metadata, "spec": spec})
-        await scene.rest()
-        assert await scene.bound() == ["g0", "g1"]
-        [claim] = (await scene.client.list(CLAIMS)).items
-        assert sorted(user["name"] for user in claim["status"]["reservedFor"]) == ["g0", "g1"]
-        assert len(await scene.held()) == 1
-
-    play(story)
+    stage.start()
+    pods = [with_claim(member(f"g{n}", "gang", 2), resourceClaimName="shared") for n in (0, 1)]
+    await stage.create_pods(*pods)
+    await stage.rest()
+    spec = scenes.template_in(NAMESPACE)["spec"]["spec"]
+    metadata = {"name": "shared", "namespace": NAMESPACE}
+    await stage.client.create(CLAIMS, {"metadata": metadata, "spec": spec})
+    await stage.rest()
+    assert await stage.bound() == ["g0", "g1"]
+    [claim] = (await stage.client.list(CLAIMS)).items
+    assert sorted(user["name"] for user in claim["status"]["reservedFor"]) == ["g0", "g1"]
+    assert len(await stage.held()) == 1
