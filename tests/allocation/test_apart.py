@@ -79,6 +79,6 @@ def test_nodes_are_alike_if_theirs_are_and_they_see_the_same_of_others() -> None
     alike = allocator(*own, pool("fabric", devices("f0"), allNodes=True))
     unlike = allocator(*own, pool("fabric", devices("f0"), nodeSelector=of_rack))
 
-    assert alike.likeness(A, wanted) == alike.likeness(B, wanted)
-    assert unlike.likeness(A, wanted) != unlike.likeness(B, wanted)
+    assert alike.symmetry_key(A, wanted) == alike.symmetry_key(B, wanted)
+    assert unlike.symmetry_key(A, wanted) != unlike.symmetry_key(B, wanted)
     assert (unlike.is_local(A), unlike.is_local(B)) == (False, True)

@@ -92,13 +92,13 @@ def restores_what_was_before(patch: Patch) -> None:
 
 def takes_all_there_are(patch: Patch) -> None:
     """Selectors of a request for all devices are not asked."""
-    checked = Draft.checked
+    check = Draft.check
 
     def careless(self: Draft, *features: Any) -> Ask:
-        ask = checked(self, *features)
+        ask = check(self, *features)
         return changed(ask, selectors=()) if ask.takes_all else ask
 
-    patch.setattr(Draft, "checked", careless)
+    patch.setattr(Draft, "check", careless)
 
 
 def counts_no_slices(patch: Patch) -> None:

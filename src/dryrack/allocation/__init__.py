@@ -1,4 +1,4 @@
-"""Claims × slices × what is in use → an allocation, or the reasons there is none."""
+"""Allocation of devices: claims, slices and devices in use give an allocation or reasons."""
 
 from dryrack.allocation.model.errors import AllocationError, MissingClassError
 from dryrack.allocation.model.features import Features, Release

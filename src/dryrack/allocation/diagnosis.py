@@ -1,5 +1,5 @@
 """
-The reasons of a walk that found nothing, told device by device.
+The reasons of a walk without a solution, device by device.
 
 A walk remembers how far it came: the most devices it had chosen at once, and the ask that then
 found none. The reasons are those of that moment, given by the same checks: what the table says
@@ -37,7 +37,7 @@ _CHOSEN = "chosen for"
 
 
 def diagnose(walk: Walk) -> tuple[Reason, ...]:
-    """Why the walk found nothing: first of the ask that got stuck, then of others."""
+    """Return the reasons of a walk without a solution; the ask that got stuck comes first."""
     return tuple(_Diagnosis(walk).reasons())
 
 
@@ -231,7 +231,7 @@ class _Diagnosis:
         return unmet_parts(expressions, shape, self._problem.context.selectors)
 
     def _left(self, row: RequestRow, device: int) -> Quantity | None:
-        """How much a request can still have of the capacity that is short."""
+        """Return the amount that a request can still have of the capacity that is short."""
         misfit = self._problem.misfit(row, device)
         if misfit is not None and misfit.wanted is not None and misfit.lacking is not None:
             return misfit.wanted - misfit.lacking
@@ -297,7 +297,7 @@ class _Diagnosis:
         return f"{name} is short by {Quantity.of(need - left, form)}", "request less, or free some"
 
     def _short_capacity(self, row: RequestRow, device: int) -> tuple[str, int, int, Format] | None:
-        """The first capacity that the choices made so far leave too little of: left and needed."""
+        """Return the first capacity that is short after the choices so far: left and needed."""
         room = self._moment.room(device)
         capacity = self._problem.devices[device].device.capacity
         for (name, each), left, need in zip(capacity.items(), room, row.needs[device], strict=True):

@@ -1,5 +1,5 @@
 """
-Summaries of reasons: what stood in the way, once for all devices of which it is true.
+Summaries of reasons: each fact once, for all devices of which it is true.
 
 The nearest causes come first. Events and explanations use the same sentences.
 """
@@ -21,7 +21,7 @@ _DEVICES_NAMED_MAX = 3
 # In brief: what the request lacks, and the nearest causes.
 _BRIEF_MAX = 3
 
-# A device that nearly did is told before one that was never meant.
+# A device that nearly fits comes before one of another class.
 _NEARNESS = (
     Code.NOT_ENOUGH,
     Code.NO_DEVICES,
@@ -50,7 +50,7 @@ _NEARNESS = (
     Code.UNDECIDED,
 )
 
-# What is said of a node that has devices of the kind, and too few of them to be had.
+# Codes of a node that has devices of the kind, but too few available ones.
 _NEAR = (Code.NOT_ENOUGH, Code.TOO_MANY_RESULTS, Code.POOL_INCOMPLETE, Code.POOL_INVALID)
 
 
@@ -66,7 +66,7 @@ class Obstacle:
 
     @property
     def sentence(self) -> str:
-        """What is so, and for which devices."""
+        """The fact, and the devices of which it is true."""
         request = f"request {self.request}: " if self.request else ""
         more = len(self.devices) - _DEVICES_NAMED_MAX
         named = ", ".join(self.devices[:_DEVICES_NAMED_MAX])
@@ -75,7 +75,7 @@ class Obstacle:
 
     @property
     def message(self) -> str:
-        """The sentence, and what would have to change."""
+        """The sentence, and the change that would help."""
         return f"{self.sentence}; {self.remedy}" if self.remedy else self.sentence
 
 
@@ -92,16 +92,16 @@ def fold(reasons: Sequence[Reason]) -> tuple[Obstacle, ...]:
 
 
 def has_some(reasons: Iterable[Reason]) -> bool:
-    """Whether the node has devices of a kind that is asked for, though too few to be had."""
+    """Return whether the node has devices of a requested kind, even if too few."""
     return any(each.code in _NEAR for each in reasons)
 
 
 def brief(reasons: Sequence[Reason]) -> tuple[Obstacle, ...]:
     """
-    What stood in the way of the request that got stuck, in a few sentences of `fold`.
+    Return the nearest causes for the request that got stuck, in a few sentences of `fold`.
 
-    What other claims have is counted in the first; by name it would be told anew whenever one of
-    them comes or goes. So are devices that the class does not select.
+    Devices of other claims are counted in the first sentence; named, they would change the text
+    with each claim that comes or goes. So are devices that the class does not select.
     """
     stuck = [(each.claim, each.request.partition("/")[0]) for each in reasons]
     folded = fold([each for each, name in zip(reasons, stuck, strict=True) if name == stuck[0]])

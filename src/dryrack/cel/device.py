@@ -37,7 +37,7 @@ class Device:
 
     @cached_property
     def is_irregular(self) -> bool:
-        """Whether an attribute may have no usable value."""
+        """Return whether an attribute may have no usable value."""
         return any(map(_is_irregular, self.attributes.values()))
 
     def variable(self, *, lists: bool) -> dict[str, Value] | Err:

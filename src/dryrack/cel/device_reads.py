@@ -73,7 +73,7 @@ def reads_of(tree: Expr) -> tuple[Read, ...] | None:
 
 
 def _is_binding(node: ast.Comprehension) -> bool:
-    """Whether the node is `cel.bind`, which is a loop over nothing."""
+    """Return whether the node is `cel.bind`, which is a loop over nothing."""
     return isinstance(node.iter_range, ast.ListLiteral) and not node.iter_range.elements
 
 
@@ -175,7 +175,7 @@ def presence_of(node: Expr) -> Read | None:
 
 
 def is_device(node: Expr) -> bool:
-    """Whether the node is the variable `device`."""
+    """Return whether the node is the variable `device`."""
     return isinstance(node, Ident) and node.name == "device"
 
 

@@ -50,7 +50,7 @@ def syntax_error(tokens: Sequence[Token], index: int, expected: Collection[str])
 
 
 def _is_missing(found: str, expected: str, *others: str) -> bool:
-    """Whether all would be well with the expected token before the one that was found."""
+    """Return whether all would be well with the expected token before the one that was found."""
     if others or found == EOF:
         return not others and expected in (")", "]", "}")
     return expected == ":" and found not in _ENDS

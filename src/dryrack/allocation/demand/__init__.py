@@ -1,1 +1,1 @@
-"""What claims ask for: requests, and the constraints between devices."""
+"""The demands of claims: requests, and constraints between devices."""

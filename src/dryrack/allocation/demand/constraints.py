@@ -42,7 +42,7 @@ class Constraint:
     requests: frozenset[str]
 
     def covers(self, request: str, subrequest: str | None) -> bool:
-        """Whether devices of the request are looked at; a request stands for its subrequests."""
+        """Return whether the constraint covers the request; a request includes its subrequests."""
         if not self.requests or request in self.requests:
             return True
         return subrequest is not None and f"{request}/{subrequest}" in self.requests
@@ -68,13 +68,13 @@ class Column:
         return value
 
     def complete(self) -> None:
-        """Look at all devices."""
+        """Number the values of all devices."""
         for device in range(len(self._known)):
             self[device]
 
     @property
     def scalar(self) -> bool:
-        """Whether every value seen so far has one member."""
+        """Return whether every value seen so far has one member."""
         return self._longest <= 1
 
     def _value(self, device: int) -> int:
@@ -94,7 +94,7 @@ class Column:
 
 
 def lookup_attribute(pooled: PooledDevice, name: str) -> DeviceAttribute | None:
-    """The attribute under its full name, or its short one if the domain is the driver's."""
+    """Return the attribute by its full name, or its short name if the domain is the driver's."""
     attributes = pooled.device.attributes
     found = attributes.get(name)
     if found is not None:
@@ -138,7 +138,7 @@ class MatchState:
         self.shared: Values = frozenset()
 
     def add(self, request: int, value: int) -> bool:
-        """Admit a device with this value, or say no and change nothing."""
+        """Admit a device with this value, or return False and change nothing."""
         if value < 0:
             if self._column.lists or self.count:
                 return False
@@ -163,7 +163,7 @@ class MatchState:
         return True
 
     def key(self, request: int) -> object:
-        """What decides, from here on, about further devices of the request and of later ones."""
+        """Return the state that decides about further devices of the request and of later ones."""
         return self.shared if self.count else None
 
 
@@ -189,12 +189,12 @@ class DistinctState:
         return tuple(sorted(self.values))
 
     def others(self, *requests: int) -> list[int]:
-        """The values that a further device must differ from, whatever these requests add."""
+        """Return the values of other requests, from which a further device must differ."""
         return self.values
 
 
 class LastDistinctState:
-    """The same up to 1.36: of the last device of each request, until one is taken back."""
+    """No device shares a value with the last device of another request; for 1.36."""
 
     __slots__ = ("_column", "count", "last")
 
@@ -215,7 +215,7 @@ class LastDistinctState:
         self.count -= 1
 
     def key(self, request: int) -> object:
-        # The request's own can be forgotten, the others stand; whose they are is no matter.
+        # The request's own value can be forgotten, the others stay, in any order.
         return self.last.get(request), tuple(sorted(self.others(request)))
 
     def others(self, *requests: int) -> list[int]:
@@ -226,14 +226,14 @@ ConstraintState = MatchState | DistinctState | LastDistinctState
 
 
 def initial_state(constraint: Constraint, column: Column, release: Release) -> ConstraintState:
-    """The state before any device was chosen."""
+    """Return the state before any device is chosen."""
     if constraint.kind is ConstraintKind.MATCH:
         return MatchState(column, release)
     return LastDistinctState(column) if release is Release.V1_36 else DistinctState(column)
 
 
 def differs(column: Column, value: int, others: Collection[int]) -> bool:
-    """Whether a device with the value may be beside devices with the others."""
+    """Return whether a device with the value may be beside devices with the others."""
     if value < 0:
         # Compared by type when there is something to compare with; lists ask at once.
         return not column.lists and not others

@@ -1,4 +1,4 @@
-"""What is still needed at some point of a search, and what would do."""
+"""The devices that requests still need at some point of a search, and the available ones."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one request still needs; one of several ways will do."""
+    """The number of devices that one request still needs, in one of several ways."""
 
     request: int
     ways: tuple[RequestRow, ...]
     need: int
-    # Where in the order of its only way the devices begin that may still be chosen, and end.
+    # The first and the end of the places, in the order of its only way, that can still be chosen.
     cursor: int | None = None
     end: int | None = None
 
@@ -29,7 +29,7 @@ class Group:
 
     demands: tuple[Demand, ...]
     need: int
-    # How many devices of each sort would do, once that has been counted.
+    # The number of suitable devices of each sort, after it has been counted.
     supply: Mapping[int, int] = field(default_factory=dict)
 
     @property
@@ -47,7 +47,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Whether what is demanded now, and later, can be met."""
+    """The demands of the current request and of later requests."""
 
     now: Demand | None
     later: Sequence[Group]

@@ -1,5 +1,5 @@
 """
-What is asked for: exact requests and subrequests in one form, checked as Kubernetes checks them.
+Exact requests and subrequests in one form, checked as Kubernetes checks them.
 
 An `Ask` is one way to satisfy one request: the request itself, or one of its subrequests.
 Checking happens in the order of Kubernetes, so that of several mistakes the same one is
@@ -25,7 +25,7 @@ from dryrack.kinds.resource import (
     ResourceClaim,
 )
 
-# The API has room for so many results in one claim.
+# The API allows this many results in one claim.
 RESULTS_MAX = 32
 
 
@@ -57,7 +57,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_gates(claim: ResourceClaim, request: DeviceRequest, features: Features) -> None:
-    """Refuse a request that needs what is switched off, rather than ignore a part of it."""
+    """Refuse a request that needs a disabled feature, rather than ignore a part of it."""
     if request.first_available and not features.prioritized_list:
         where = f"claim {claim_name(claim)}, request {request.name}"
         raise AllocationError(
@@ -76,7 +76,7 @@ def check_gates(claim: ResourceClaim, request: DeviceRequest, features: Features
 def asks_of(
     claim: ResourceClaim, request: DeviceRequest, classes: Mapping[str, DeviceClass]
 ) -> "tuple[Draft, ...]":
-    """The ways to satisfy the request, not yet checked."""
+    """Return the ways to satisfy the request, not yet checked."""
     if not request.first_available:
         exactly = request.exactly or ExactDeviceRequest()
         return (Draft(claim, request.name, None, exactly, classes),)
@@ -95,8 +95,8 @@ class Draft(msgspec.Struct, frozen=True):
     wanted: ExactDeviceRequest | DeviceSubRequest
     classes: Mapping[str, DeviceClass]
 
-    def checked(self, features: Features) -> Ask:
-        """The ask, or the first mistake in it."""
+    def check(self, features: Features) -> Ask:
+        """Return the ask, or raise the first mistake in it."""
         wanted = self.wanted
         claim = claim_name(self.claim)
         where = f"claim {claim}, request {self.name}"

@@ -1,1 +1,1 @@
-"""What allocation speaks of: releases, identities, reasons and errors."""
+"""Releases, identities, reasons and errors of allocation."""

@@ -1,4 +1,4 @@
-"""How devices, shares, pools and claims are named in results, errors and reasons."""
+"""Names of devices, shares, pools and claims in results, errors and reasons."""
 
 from typing import NamedTuple
 
@@ -44,6 +44,6 @@ class SharedDeviceId(NamedTuple):
 
 
 def claim_name(claim: ResourceClaim) -> str:
-    """The claim as Kubernetes prints it: with its namespace, if it has one."""
+    """Return the claim as Kubernetes prints it: with its namespace, if it has one."""
     metadata = claim.metadata
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

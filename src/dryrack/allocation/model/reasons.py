@@ -1,8 +1,8 @@
 """
-Why there is no allocation: values with stable codes, made of the checks the search made.
+Reasons for a missing allocation: values with stable codes, from the checks of the search.
 
 A reason is about one request and mostly about one device. Codes are for programs and never
-change; messages are for people. Reasons cost nothing until somebody reads them.
+change; messages are for people. Reasons cost nothing until they are read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Code(IntEnum):
-    """What kept a device from a request, or a request from being satisfied."""
+    """The cause that keeps a device from a request, or a request from being satisfied."""
 
     # 0 to 2 are taken by the table of `problem`.
     CLASS_SELECTOR = 3
@@ -61,16 +61,16 @@ TAKEN = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """One thing that stood in the way."""
+    """One cause, mostly of one device."""
 
     claim: str
     request: str
     # "driver/pool/device", or "driver/pool" for a pool, or empty for the request as a whole.
     device: str
     code: Code
-    # What is so.
+    # The state, for example "in use by claim x".
     fact: str
-    # What would have to change.
+    # The change that would help.
     remedy: str
     # How many devices the request lacks, where that is the reason.
     lacking: int = 0

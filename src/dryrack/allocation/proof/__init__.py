@@ -1,1 +1,1 @@
-"""Why a branch of the search cannot succeed: bounds, symmetry and memory."""
+"""Proofs that a branch of the search cannot succeed: bounds, symmetry and memory."""

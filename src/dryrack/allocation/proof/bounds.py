@@ -1,5 +1,5 @@
 """
-Reasons why what is left to choose cannot be chosen, found without trying.
+Bounds that show, without a search, that the open requests cannot be satisfied.
 
 A demand is a number of devices that one request, or several alike, still need, and the sorts
 of devices that would do. Each bound asks for less than the search does, so that "impossible"
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Forced:
-    """Counters, less what has to be drawn in any case."""
+    """The counters after all draws that no choice can avoid."""
 
     def __init__(self, walk: Walk, problem: Problem) -> None:
         self._walk = walk
@@ -58,7 +58,7 @@ class Forced:
         return any(self._rest(number) < 0 for number in self._more)
 
     def leaves(self, device: int) -> bool:
-        """Whether the device can still be had."""
+        """Return whether the counters still suffice for the device."""
         return all(self._rest(number) >= amount for number, amount in self._walk.draw(device))
 
     def _rest(self, number: int) -> int:
@@ -66,7 +66,7 @@ class Forced:
 
 
 class Bounds:
-    """The bounds of one problem, with what about it never changes."""
+    """The bounds of one problem, with the facts that never change."""
 
     def __init__(self, problem: Problem, symmetry: DeviceSymmetry) -> None:
         self._problem = problem
@@ -92,7 +92,7 @@ class Bounds:
         self._capacity_names = self._names_of_capacity()
 
     def plan(self, demands: Iterable[Demand]) -> Sequence[Group]:
-        """The demands, those together that the same devices would serve."""
+        """Return the demands, grouped by the devices that are suitable."""
         groups: dict[object, Group] = {}
         for demand in demands:
             known = groups.setdefault(self._group_key(demand), Group((), 0))
@@ -102,7 +102,7 @@ class Bounds:
         return tuple(groups.values())
 
     def impossible(self, walk: Walk, question: Question) -> bool:
-        """Whether what is demanded now, and later, cannot be met from what the walk has left."""
+        """Return whether the walk has too little left for the demands."""
         # The number of devices left of each sort; 0 for a sort whose counters are drained.
         free = dict(self._total)
         for device in {frame.chosen for frame in walk.stack}:
@@ -126,7 +126,7 @@ class Bounds:
             or self._short_of_totals(walk, left)
         )
 
-    # What would do for which demand.
+    # Supply of each demand.
 
     def _group_key(self, demand: Demand) -> object:
         if demand.cursor is not None:
@@ -144,7 +144,7 @@ class Bounds:
         )
 
     def _supplied(self, walk: Walk, group: Group, free: Mapping[int, int]) -> Group | None:
-        """The group with its supply, less the ways that have too little; None if all have."""
+        """Return the group with its supply, without ways that lack devices; None without a way."""
         supplies = [self._supply(walk, way, group.demand, free) for way in group.demand.ways]
         if len(supplies) == 1:
             return replace(group, supply=supplies[0])
@@ -183,7 +183,7 @@ class Bounds:
         return [(each, min(number, free[each])) for each, number in left.items()]
 
     def _served_to(self, walk: Walk, way: RequestRow) -> Iterable[int]:
-        """The sorts that do for an ask, less those that a value fixed already rules out."""
+        """Return the suitable sorts for an ask, without those that a fixed value rules out."""
         status = self._symmetry.status_of[id(way)]
         for constraint in way.constraints:
             state = walk.states[constraint.number]
@@ -213,7 +213,7 @@ class Bounds:
         return Counter(sort[d] for d in usable if (claim, d) not in held)
 
     def _admitted(self, walk: Walk, way: RequestRow, sort: int) -> bool:
-        """Whether constraints and shared capacity let a device of the sort in now."""
+        """Return whether constraints and shared capacity allow a device of the sort now."""
         device = self._sample[sort]
         if device in way.needs and walk.crowded(way, device):
             return False
@@ -231,11 +231,11 @@ class Bounds:
             return value >= 0 and not column.members[value].isdisjoint(state.shared)
         return not column.scalar or value not in state.others(way.name_of, walk.ongoing)
 
-    # What is left once those who have no choice are served.
+    # Supply after the demands without a choice.
 
     def _without_choice(self, walk: Walk, groups: list[Group]) -> list[Group] | None:
         """
-        The demands, less what others will surely take; nothing if that leaves too little.
+        Return the demands without the devices that others surely take; None if too few are left.
 
         A demand with exactly as many devices as it needs takes them all, and what they draw.
         That may leave another without choice in turn.
@@ -284,7 +284,7 @@ class Bounds:
         return sum(self._within_reach(group, sort) for sort in group.supply)
 
     def _within_reach(self, group: Group, sort: int) -> int:
-        """How many devices of a sort the group can use: each request may have a share of one."""
+        """Return how many devices of a sort the group can use: each request may have a share."""
         shareable = self._problem.shareable(self._sample[sort])
         return group.supply[sort] * (group.requests if shareable else 1)
 
@@ -299,7 +299,7 @@ class Bounds:
                 masks[sort] |= 1 << index
         for sort, mask in masks.items():
             shareable = self._problem.shareable(self._sample[sort])
-            # Every request can have a share; how many fit is for the totals to say.
+            # Every request can have a share; the totals limit their number.
             by_mask[mask] += sum(g.requests for g in exclusive) if shareable else free[sort]
         return _hall_violated([group.need for group in exclusive], by_mask)
 
@@ -336,10 +336,10 @@ class Bounds:
         self, walk: Walk, groups: Sequence[Group], seen: Sequence[Group]
     ) -> bool:
         """
-        Whether there are too few values.
+        Return whether there are too few values.
 
-        Up to 1.36 a device sets others apart that is only tried, in vain, because somebody later
-        will take it or what it draws: so what is seen counts there, and not what can be had.
+        Up to 1.36 a device that is only tried, in vain, can separate others: so there the devices
+        that the search sees count, and not those that are available in the end.
         """
         for constraint in self._open_constraints(walk, groups, ConstraintKind.DISTINCT):
             column = self._problem.columns[constraint.number]
@@ -389,7 +389,7 @@ class Bounds:
     def _short_of_all_together(
         self, groups: Sequence[Group], resources: Sequence[tuple[Mapping[int, int], int]]
     ) -> bool:
-        """Whether even the shares of all resources, added up, exceed what there is."""
+        """Return whether even the shares of all resources, added up, exceed what there is."""
         whole = prod(left for _, left in resources)
         together: Counter[int] = Counter()
         for costs, left in resources:
@@ -398,7 +398,7 @@ class Bounds:
         return self._least(groups, together) > whole * len(resources)
 
     def _least(self, groups: Sequence[Group], costs: Mapping[int, int]) -> int:
-        """The least that all demands together can cost, each met by its cheapest sorts."""
+        """Return the least cost of all demands together, each met by its cheapest sorts."""
         total = 0
         for group in groups:
             need = group.need
@@ -467,7 +467,7 @@ def _covers(constraint: Constraint, demand: Demand) -> bool:
 
 def _last_needs(constraint: Constraint, covered: Sequence[Group]) -> list[int]:
     """
-    How many values are needed at once where only the last device of a request is compared.
+    Return the values needed at once where only the last device of a request is compared.
 
     One for each request; and the latest, if it has not begun, must find a second one for its
     second device while the last devices of all others stand, and its own first. Unless another
@@ -486,7 +486,7 @@ def _needs_a_second(constraint: Constraint, demand: Demand) -> bool:
 
 
 def _hall_violated(needs: Sequence[int], by_mask: Mapping[int, int]) -> bool:
-    """Whether some set of demands has fewer devices than it needs; found by a flow."""
+    """Return whether some set of demands has fewer devices than it needs; found by a flow."""
     spare = dict(by_mask)
     given: list[Counter[int]] = [Counter() for _ in needs]
     for demand, need in enumerate(needs):
@@ -500,7 +500,7 @@ def _hall_violated(needs: Sequence[int], by_mask: Mapping[int, int]) -> bool:
 
 
 def _serve(demand: int, need: int, spare: dict[int, int], given: list[Counter[int]]) -> int:
-    """Serve a demand from spare supply, or by moving others to spare supply; by how much."""
+    """Serve a demand from spare supply, or by moving others to it, and return the amount."""
     came_from: dict[int, tuple[int, int] | None] = {demand: None}
     queue = [demand]
     for current in queue:

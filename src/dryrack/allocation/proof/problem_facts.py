@@ -93,7 +93,7 @@ class ProblemFacts:
 
     @cached_property
     def last_ordered(self) -> int:
-        """The last request for which the order of devices decides; -1 if there is none."""
+        """The last request for which the order of devices decides; or -1."""
         return max((s.request for s in self.rows if self._is_ordered(s)), default=-1)
 
     def _is_ordered(self, row: RequestRow) -> bool:

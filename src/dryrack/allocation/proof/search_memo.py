@@ -1,16 +1,16 @@
 """
-How long searches ended, so that no search is made twice.
+Memory of long searches, so that no search is made twice.
 
-Most searches end at once; some take seconds to find that nothing is there, or are given up. The
-nodes of a fleet are mostly alike, and who waits for devices is tried again and again: without a
-memory every node and every turn would cost the same seconds anew.
+Most searches end at once; some take seconds to find that there is no solution, or stop at the
+limit. The nodes of a fleet are mostly alike, and pods that wait for devices are tried again and
+again: without a memory every node and every attempt would take the same seconds.
 
-A search depends on no more than is in `search_key`, and none of it is the name of a node, a pool, a
-device or a claim, nor an attribute that nobody looks at. So on nodes that are alike as far as the
-claims can tell it ends alike, and so it does on a node to which nothing happened that matters.
+A search depends on nothing but `search_key`, which has no name of a node, a pool, a device or a
+claim, and no attribute that the claims do not read. So the search has the same result on nodes
+that are alike for the claims, and on a node on which nothing relevant changed.
 
-What was found is remembered by the numbers of the devices, which have names elsewhere. Only an
-error has names in it, and is remembered together with all of them.
+A solution is remembered by the numbers of the devices. Only an error has names in it, and is
+remembered together with all of them.
 """
 
 from __future__ import annotations
@@ -38,50 +38,50 @@ ENDINGS_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a search came to."""
+    """The result of a search."""
 
     ending: Ending
-    # What was found, in the order of the results: the request, which way it went, the device.
+    # The solution, in the order of the results: request, way to satisfy it, device.
     chosen: tuple[tuple[int, int, int], ...] = ()
     ways: tuple[tuple[int, int], ...] = ()
-    # What the walk met that ends the attempt altogether.
+    # The error that ends the attempt altogether.
     error: str = ""
 
     @staticmethod
     def of(walk: Walk, ending: Ending) -> Conclusion:
-        """What a walk came to that has ended by itself."""
+        """Return the result of a walk that has ended by itself."""
         if ending is not Ending.FOUND:
             return Conclusion(ending)
         chosen = tuple((row.request, row.sub, device) for row, device in walk.chosen())
         return Conclusion(ending, chosen, tuple(walk.chosen_ways.items()))
 
     def choices(self, problem: Problem) -> list[tuple[RequestRow, int]]:
-        """What was found, in a problem of the same facts."""
+        """Return the solution for a problem with the same key."""
         return [(problem.requests[request][sub], device) for request, sub, device in self.chosen]
 
 
 class SearchMemo:
-    """The searches that were made last, of one release and one set of features."""
+    """The results of the latest searches, of one release and one set of features."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Conclusion] = {}
 
-    def get(self, facts: Hashable) -> Conclusion | None:
-        """How the search ended, if it was made."""
-        conclusion = self._known.pop(facts, None)
+    def get(self, key: Hashable) -> Conclusion | None:
+        """Return the result of the search, if it was made."""
+        conclusion = self._known.pop(key, None)
         if conclusion is not None:
-            self._known[facts] = conclusion
+            self._known[key] = conclusion
         return conclusion
 
-    def keep(self, facts: Hashable, conclusion: Conclusion) -> None:
-        """The search came to that."""
-        self._known[facts] = conclusion
+    def keep(self, key: Hashable, conclusion: Conclusion) -> None:
+        """Remember the result of a search."""
+        self._known[key] = conclusion
         if len(self._known) > ENDINGS_MAX:
             del self._known[next(iter(self._known))]
 
 
 def search_key(problem: Problem) -> Hashable:
-    """All that a search looks at, once the problem's table is complete."""
+    """Return everything that a search reads, after the problem's table is complete."""
     ledger = problem.ledger
     devices = range(len(problem.devices))
     rows = [row for ways in problem.requests for row in ways]
@@ -96,11 +96,11 @@ def search_key(problem: Problem) -> Hashable:
     )
 
 
-def key_with_names(problem: Problem, facts: Hashable) -> Hashable:
-    """The facts, and all that an error can say beyond them."""
+def key_with_names(problem: Problem, key: Hashable) -> Hashable:
+    """Return the key together with everything else that an error can contain."""
     failures = [way.failures.items() for ways in problem.requests for way in ways]
     return (
-        facts,
+        key,
         tuple(map(claim_name, problem.claims)),
         tuple(pooled.id for pooled in problem.devices),
         tuple(map(tuple, failures)),
@@ -113,13 +113,13 @@ def _status(row: RequestRow) -> Hashable:
 
 
 def _values(column: Column, devices: range) -> Hashable:
-    """The values by number; of lists it matters what is in them, because they overlap."""
+    """The values by number; lists with their members, because lists can overlap."""
     numbers = tuple(column[device] for device in devices)
     return numbers if column.scalar else (numbers, *column.members)
 
 
 def _capacities(problem: Problem, rows: list[RequestRow]) -> Iterator[Hashable]:
-    """What there is to share; "all" looks at the capacity of any device."""
+    """Yield the capacity of shareable devices; "all" looks at the capacity of any device."""
     wanted_whole = {device for row in rows for device in row.all_devices}
     for device, pooled in enumerate(problem.devices):
         if device in wanted_whole or problem.shareable(device):
@@ -128,10 +128,10 @@ def _capacities(problem: Problem, rows: list[RequestRow]) -> Iterator[Hashable]:
             yield device, problem.shareable(device), offered, room, problem.already_counted(device)
 
 
-def _written(value: object) -> str:
+def _encode_quantity(value: object) -> str:
     # Whether an amount is a default may depend on how it is written.
     assert isinstance(value, Quantity), "all other values of a claim or a device are JSON"
     return value.text
 
 
-_encode = msgspec.json.Encoder(enc_hook=_written).encode
+_encode = msgspec.json.Encoder(enc_hook=_encode_quantity).encode

@@ -1,5 +1,5 @@
 """
-Which devices are alike, as far as one attempt can tell.
+Groups of devices that are alike for one attempt.
 
 Devices of one sort agree in everything the search looks at: what the table says about them
 for every ask, their values for every constraint, the counters they draw on, whether they are
@@ -51,7 +51,7 @@ class DeviceSymmetry:
         rows: Sequence[RequestRow],
         ordered: AbstractSet[int] = frozenset(),
     ) -> None:
-        """Of the devices in `ordered` the order matters."""
+        """The order matters for the devices in `ordered`."""
         self._problem = problem
         self._ordered = sorted(ordered)
         self.statuses: list[bytes] = []
@@ -192,26 +192,28 @@ class DeviceSymmetry:
         needs = tuple(row.needs.get(device) for row in rows)
         return tuple(problem.room(device)), needs, problem.already_counted(device)
 
-    # What a walk has chosen, told so that choices which amount to the same read the same.
+    # Keys for the choices of a walk, equal for choices that can be exchanged.
 
     def choices(self, walk: Walk, request: int) -> Hashable:
         """
-        The devices chosen so far that a request from this one on could want as well.
+        Return a key for the chosen devices that this request or a later one could want, too.
 
-        They are told up to exchanges that make no difference.
+        It is equal for choices whose exchange makes no difference.
         """
-        return self._told(walk, request, self._nothing, _NOWHERE)
+        return self._choices_key(walk, request, self._nothing, _NOWHERE)
 
     def choices_from(self, walk: Walk, row: RequestRow, cursor: int) -> Hashable:
         """
-        The same for the rest of an ask, from a place in its order on, and what follows it.
+        Return such a key for the rest of an ask, from a place in its order on, and what follows.
 
-        Devices before that place are told from those after it where the ask could want them.
+        Devices before that place differ from those after it where the ask could want them.
         """
         boundary = row.order[cursor] if cursor < len(row.order) else _NOWHERE
-        return self._told(walk, row.request + 1, self.statuses[self.status_of[id(row)]], boundary)
+        return self._choices_key(
+            walk, row.request + 1, self.statuses[self.status_of[id(row)]], boundary
+        )
 
-    def _told(self, walk: Walk, request: int, present: bytes, boundary: int) -> Hashable:
+    def _choices_key(self, walk: Walk, request: int, present: bytes, boundary: int) -> Hashable:
         wanted, groups = self._wanted[request]
         plain: list[int] = []
         grouped: dict[int, list[int]] = {}
@@ -231,23 +233,23 @@ class DeviceSymmetry:
         return tuple(plain), tuple(touched)
 
     def _token(self, row: RequestRow, device: int, boundary: int) -> int:
-        """A number for a chosen device of a group, equal where exchanging makes no difference."""
+        """Return a number for a chosen device, equal where an exchange makes no difference."""
         place = self._place[device] if self._shareable[device] else -1
         need = row.needs.get(device) if self._shareable[device] else None
         claim = row.claim if self._problem.has_admin else 0
         return self._tokens.of((self.local[device], device >= boundary, place, need, claim))
 
     def _held_by(self, row: RequestRow, token: int) -> int:
-        # Only admin access looks at who holds a device.
+        # Only admin access depends on the claim that holds a device.
         return token * len(self._problem.claims) + row.claim if self._problem.has_admin else token
 
     def _rest(self, group: int, boundary: int) -> int:
-        """How many of the group's devices come at or after the boundary."""
+        """Return the number of the group's devices at or after the boundary."""
         members = self.members[group]
         return len(members) - bisect_left(members, boundary)
 
     def twin_key(self, walk: Walk, frame: Frame, device: int) -> Hashable:
-        """Equal for two devices of which the second need not be tried after the first."""
+        """Return a key that is equal for devices of which only the first has to be tried."""
         row = frame.row
         group = self.group[device]
         held = walk.holds[device] if row.ask.admin else 0

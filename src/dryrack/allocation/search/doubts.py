@@ -107,13 +107,13 @@ class Doubts:
 def chains_of(
     claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass], features: Features
 ) -> _Key:
-    """Return what decides about doubts; nothing for claims that fail on every node alike."""
+    """Return the selectors that decide; nothing for claims that fail on every node alike."""
     found: set[_Chain] = set()
     try:
         for claim in claims:
             for request in claim.spec.devices.requests:
                 for draft in asks_of(claim, request, classes):
-                    ask = draft.checked(features)
+                    ask = draft.check(features)
                     found.add((ask.class_selectors, ask.selectors, ask.takes_all))
     except AllocationError:
         # The first node that is asked reports it.

@@ -1,10 +1,10 @@
 """
-An allocator for a cluster that changes while it is asked.
+An allocator for a cluster that changes.
 
-Slices, classes, taint rules and allocations come and go one at a time, and a change costs what it
-changes. An answer is that of an allocator which was built for the cluster as it is now; asking
-changes nothing. Reasons for a refusal are to be read before the next change. Every change answers
-with the nodes that it may help: on all others, what did not fit before does not fit now either.
+Slices, classes, taint rules and allocations come and go one at a time, and the cost of a change is
+that of the objects it concerns. An outcome is that of an allocator which was built for the current
+cluster; a query changes nothing. Read the reasons for a refusal before the next change. Every
+change returns the nodes that it may help: on all others, claims that did not fit still do not fit.
 """
 
 from __future__ import annotations
@@ -61,40 +61,40 @@ class LiveAllocator:
         chance: Chance,
         memo: SearchMemo | None = None,
     ) -> None:
-        """`memo` are those of other allocators of the same release and features."""
+        """`memo` can be shared by allocators of the same release and features."""
         features = features if features is not None else Features.defaults(release)
         self._chance = chance
         self._inventory = Inventory((), features, release)
         self._slices: dict[str, tuple[Entry, ResourceSlice]] = {}
         self._rules: dict[str, DeviceTaintRule] = {}
         self._classes: dict[str, DeviceClass] = {}
-        self._held: dict[str, AllocationResult] = {}
-        self._books = UsageTable(features)
-        self._surroundings = AllocatorContext(
+        self._allocations: dict[str, AllocationResult] = {}
+        self._usage = UsageTable(features)
+        self._context = AllocatorContext(
             features=features,
             release=release,
             classes=self._classes,
-            allocated=self._books,
+            allocated=self._usage,
             selectors=SelectorTable(selector_compiler(features, release)),
             memo=memo if memo is not None else SearchMemo(),
         )
-        self._doubts = Doubts(self._surroundings.selectors, self._inventory.pools)
+        self._doubts = Doubts(self._context.selectors, self._inventory.pools)
         # Counts the changes of slices and classes.
         self._version = 0
 
     def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
         """
-        Devices for all claims together on the node, or why there are none.
+        Return devices for all claims together on the node, or why there are none.
 
         Raises `AllocationError` where Kubernetes would stop trying altogether.
         """
         pools = self._inventory.pools(node)
-        return attempt(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
+        return attempt(self._context, pools, node=node, claims=claims, chance=self._chance)
 
     def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search:
-        """The same, or a long search: when it has ended, whoever begins again is answered."""
+        """Return the outcome, or a long search; call again when it has ended."""
         pools = self._inventory.pools(node)
-        return begin(self._surroundings, pools, node=node, claims=claims, chance=self._chance)
+        return begin(self._context, pools, node=node, claims=claims, chance=self._chance)
 
     def doubtful_nodes(
         self,
@@ -109,8 +109,7 @@ class LiveAllocator:
 
         It is empty if `enough` nodes are free of doubt. `version` is that of the nodes.
         """
-        around = self._surroundings
-        key = chains_of(claims, self._classes, around.features)
+        key = chains_of(claims, self._classes, self._context.features)
         if not key:
             return ()
         versions = (version, self._version, enough)
@@ -120,35 +119,39 @@ class LiveAllocator:
         self, claims: Sequence[ResourceClaim], sites: Sequence[Site]
     ) -> Outcome | Search:
         """
-        The same for claims of which each has its own site.
+        Begin an allocation for claims of which each has its own site.
 
-        A claim whose site is open gets devices of any of its nodes, which says no more than that
-        there are so many: the result of such a claim is of no use.
+        A claim whose site is open gets devices of any of its nodes. Its result shows only that
+        there are enough devices, and cannot be used as an allocation.
         """
         nodes = {node.metadata.name: node for site in sites for node in site.nodes}
         every = tuple(nodes.values())
-        exact = [replace(site, pools=self._pools_seen(site)) for site in sites]
-        pools = self._inventory.pools_of(every)
-        around = self._surroundings
-        chance = self._chance
-        return begin(around, pools, node=every[0], claims=claims, chance=chance, sites=exact)
-
-    def _pools_seen(self, site: Site) -> frozenset[PoolId]:
-        return frozenset(p.id for node in site.nodes for p in self._inventory.pools(node))
+        exact: list[Site] = []
+        for site in sites:
+            seen = frozenset(p.id for node in site.nodes for p in self._inventory.pools(node))
+            exact.append(replace(site, pools=seen))
+        return begin(
+            self._context,
+            self._inventory.pools_of(every),
+            node=every[0],
+            claims=claims,
+            chance=self._chance,
+            sites=exact,
+        )
 
     def is_local(self, node: Node) -> bool:
-        """Whether what is given on the node takes nothing from others, nor the other way round."""
+        """Return whether the node shares no pool with other nodes."""
         return self._inventory.is_local(node)
 
-    def likeness(self, node: Node, claims: Sequence[ResourceClaim]) -> Hashable:
+    def symmetry_key(self, node: Node, claims: Sequence[ResourceClaim]) -> Hashable:
         """
-        Equal for nodes that can stand in for each other: the claims fare alike on both.
+        Return a key that is equal for nodes on which these claims have the same results.
 
-        What other nodes see, too, is the same on both; what is their own is alike.
+        Pools that other nodes see, too, are the same for such nodes; their own are alike.
         """
         pools = self._inventory.pools(node)
         try:
-            problem = Problem(self._surroundings, node, pools, claims)
+            problem = Problem(self._context, node, pools, claims)
             ProblemFacts(problem)
         except AllocationError as error:
             return str(error)
@@ -161,12 +164,12 @@ class LiveAllocator:
         return search_key(problem), seen
 
     def put_slice(self, each: ResourceSlice) -> AffectedNodes:
-        """The slice is there, and is so from now on, whatever it was before."""
+        """Add or replace a slice."""
         self._version += 1
         before = self.drop_slice(each.metadata.name)
-        entry = self._inventory.add(self._tainted(each), rank=each.metadata.name)
+        entry = self._inventory.add(self._with_taints(each), rank=each.metadata.name)
         self._slices[each.metadata.name] = (entry, each)
-        return _both(before, self._seeing(each))
+        return _both(before, self._nodes_of(each))
 
     def drop_slice(self, name: str) -> AffectedNodes:
         known = self._slices.pop(name, None)
@@ -174,16 +177,16 @@ class LiveAllocator:
             return NO_NODES
         self._version += 1
         # The rest of its pool may make sense without it.
-        helped = self._seeing(known[1])
+        helped = self._nodes_of(known[1])
         self._inventory.remove(known[0])
         return helped
 
-    def _seeing(self, each: ResourceSlice) -> AffectedNodes:
+    def _nodes_of(self, each: ResourceSlice) -> AffectedNodes:
         pool = PoolId(each.spec.driver, each.spec.pool.name)
         return self._inventory.nodes_of((pool,))
 
     def put_rule(self, rule: DeviceTaintRule) -> AffectedNodes:
-        """The rule taints what it selects from now on."""
+        """Add or replace a taint rule."""
         self._rules[rule.metadata.name] = rule
         self._taint_again()
         return ALL_NODES
@@ -202,16 +205,16 @@ class LiveAllocator:
         return ALL_NODES
 
     def forget_node(self, name: str) -> None:
-        """Nobody will ask about the node again."""
+        """Drop what is remembered about a deleted node."""
         self._inventory.forget(name)
 
     def pools_on(self, node: Node) -> tuple[NodePool, ...]:
-        """What the node is offered, and what of it is in use."""
+        """Return the pools of the node, and the devices in use."""
         return tuple(
             NodePool(
                 pool.id,
                 tuple(each for each in pool.devices if each.is_for(node)),
-                self._books.in_use(pool.id),
+                self._usage.in_use(pool.id),
                 pool.counter_sets or {},
             )
             for pool in self._inventory.pools(node)
@@ -219,48 +222,48 @@ class LiveAllocator:
         )
 
     def allocation_of(self, claim: str) -> AllocationResult | None:
-        """What a claim has."""
-        return self._held.get(claim)
+        """Return the allocation of a claim."""
+        return self._allocations.get(claim)
 
     def is_in_use(self, result: DeviceRequestAllocationResult) -> bool:
-        """Whether a claim has the device for itself."""
+        """Return whether a claim uses the device exclusively."""
         device = DeviceId(result.driver, result.pool, result.device)
-        return result.share_id is None and device in self._books.devices
+        return result.share_id is None and device in self._usage.devices
 
     def set_allocation(self, claim: str, allocation: AllocationResult | None) -> AffectedNodes:
-        """What a claim has from now on."""
-        before = self._held.get(claim)
+        """Set or remove the allocation of a claim."""
+        before = self._allocations.get(claim)
         after = allocation
         if _results(before) == _results(after):
             return NO_NODES
         if before is not None:
-            del self._held[claim]
-            self._books.release(before, claim)
+            del self._allocations[claim]
+            self._usage.release(before, claim)
         if after is not None:
-            self._held[claim] = after
-            self._books.allocate(after, claim)
+            self._allocations[claim] = after
+            self._usage.allocate(after, claim)
         # A first share pays for the counters that a device draws; those after it need not.
         shared = [each for each in _results(after) if each.share_id is not None]
         if before is None and not shared:
             return NO_NODES
         pools = {PoolId(each.driver, each.pool): None for each in (*_results(before), *shared)}
-        # What is used of a pool matters to nobody who sees no more of it than counters.
+        # The devices in use of a pool do not matter to nodes that see only its counters.
         return self._inventory.nodes_offered(pools)
 
-    def _tainted(self, each: ResourceSlice) -> ResourceSlice:
+    def _with_taints(self, each: ResourceSlice) -> ResourceSlice:
         if not self._rules:
             return each
         rules = [self._rules[name] for name in sorted(self._rules)]
         return apply_taint_rules((each,), rules)[0]
 
     def _taint_again(self) -> None:
-        """Rules are few and seldom change, so every slice is looked at."""
+        """Apply the taint rules to all slices again. Rules are few and seldom change."""
         for _, each in tuple(self._slices.values()):
             self.put_slice(each)
 
 
 def _results(allocation: AllocationResult | None) -> Sequence[DeviceRequestAllocationResult]:
-    """All of an allocation that says which devices are in use."""
+    """Return the results of an allocation, which name the devices in use."""
     return allocation.devices.results if allocation is not None else ()
 
 

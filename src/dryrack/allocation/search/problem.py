@@ -64,7 +64,7 @@ def selector_compiler(
     """Return the compiler of a scheduler, which takes selectors that are stored already."""
     environment = cel.Environment(
         consumable_capacity=features.consumable_capacity,
-        # From 1.37 on a stored expression may look at lists whatever the gate says.
+        # From 1.37 on a stored expression may use lists even if the gate is off.
         list_type_attributes=features.list_type_attributes or release is not Release.V1_36,
         new_expressions=False,
     )
@@ -269,7 +269,7 @@ class Problem:
         check_gates(claim, request, context.features)
         rows: list[RequestRow] = []
         for sub, draft in enumerate(asks_of(claim, request, context.classes)):
-            ask = draft.checked(context.features)
+            ask = draft.check(context.features)
             row = RequestRow(
                 ask,
                 claim=claim_index,

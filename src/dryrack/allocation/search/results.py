@@ -1,5 +1,5 @@
 """
-From chosen devices to what is written in a claim's status.
+From chosen devices to the allocation in a claim's status.
 
 Configurations of classes come first, each class once, in the order of the requests; then those
 of the claim that are for all requests or for one that was satisfied. The node selector says
@@ -36,7 +36,7 @@ Picks = list[tuple["RequestRow", int]]
 def assemble(
     problem: Problem, picks: Picks, ways: Mapping[int, int], chance: Chance
 ) -> tuple[AllocationResult, ...]:
-    """One result per claim, in their order."""
+    """Return one result per claim, in their order."""
     of_claim: list[Picks] = [[] for _ in problem.claims]
     for row, device in picks:
         of_claim[row.claim].append((row, device))
@@ -44,20 +44,15 @@ def assemble(
     for number, rows in enumerate(problem.requests):
         row = rows[ways.get(number, 0)]
         chosen[row.claim].append(row)
-    return tuple(
-        [
-            AllocationResult(
-                devices=DeviceAllocationResult(
-                    results=tuple(
-                        [_result(problem, claim, pick, chance) for pick in of_claim[index]]
-                    ),
-                    config=_configs(claim, chosen[index], problem.context.release),
-                ),
-                node_selector=_node_selector(problem, claim, of_claim[index]),
-            )
-            for index, claim in enumerate(problem.claims)
-        ]
-    )
+    results: list[AllocationResult] = []
+    for index, claim in enumerate(problem.claims):
+        devices = DeviceAllocationResult(
+            results=tuple([_result(problem, claim, pick, chance) for pick in of_claim[index]]),
+            config=_configs(claim, chosen[index], problem.context.release),
+        )
+        selector = _node_selector(problem, claim, of_claim[index])
+        results.append(AllocationResult(devices=devices, node_selector=selector))
+    return tuple(results)
 
 
 def _result(
@@ -82,7 +77,7 @@ def _result(
 
 
 def _tolerations(claim: ResourceClaim, row: RequestRow) -> tuple[DeviceToleration, ...]:
-    """The request's tolerations, found by name; of two requests of one name, the first's."""
+    """Return the request's tolerations by name; the first's if two requests have one name."""
     for request in claim.spec.devices.requests:
         if request.name != row.ask.base:
             continue
@@ -97,59 +92,43 @@ def _tolerations(claim: ResourceClaim, row: RequestRow) -> tuple[DeviceToleratio
 def _configs(
     claim: ResourceClaim, chosen: Sequence[RequestRow], release: Release
 ) -> tuple[DeviceAllocationConfiguration, ...]:
-    configs = [*_class_configs(chosen), *_claim_configs(claim, chosen, release)]
-    if release is Release.V1_36:
-        return tuple(configs)
-    return tuple(_for_all(config, chosen) for config in configs)
-
-
-def _class_configs(chosen: Sequence[RequestRow]) -> list[DeviceAllocationConfiguration]:
-    labels: dict[str, list[str]] = {}
     classes: dict[str, DeviceClass] = {}
+    labels: dict[str, list[str]] = {}
     for row in chosen:
-        if not row.ask.device_class.spec.config:
-            continue
         name = row.ask.device_class.metadata.name
         classes.setdefault(name, row.ask.device_class)
         labels.setdefault(name, []).append(row.ask.label)
-    return [
+    configs = [
         DeviceAllocationConfiguration(
             source="FromClass", requests=tuple(labels[name]), opaque=config.opaque
         )
         for name, device_class in classes.items()
         for config in device_class.spec.config
     ]
-
-
-def _claim_configs(
-    claim: ResourceClaim, chosen: Sequence[RequestRow], release: Release
-) -> list[DeviceAllocationConfiguration]:
-    configs: list[DeviceAllocationConfiguration] = []
-    for config in claim.spec.devices.config:
-        times = sum(_concerns(config.requests, row) for row in chosen)
-        if not config.requests:
+    for written in claim.spec.devices.config:
+        times = sum(_concerns(written.requests, row) for row in chosen)
+        if not written.requests:
             times = 1
         elif release is not Release.V1_36:
             # Up to 1.36 a configuration is repeated for every request that it names.
             times = min(times, 1)
-        made = DeviceAllocationConfiguration(
-            source="FromClaim", requests=config.requests, opaque=config.opaque
+        from_claim = DeviceAllocationConfiguration(
+            source="FromClaim", requests=written.requests, opaque=written.opaque
         )
-        configs.extend([made] * times)
-    return configs
+        configs += [from_claim] * times
+    if release is Release.V1_36:
+        return tuple(configs)
+    return tuple(
+        # A configuration for all requests names none.
+        msgspec.structs.replace(config, requests=())
+        if config.requests and all(_concerns(config.requests, row) for row in chosen)
+        else config
+        for config in configs
+    )
 
 
 def _concerns(requests: Sequence[str], row: RequestRow) -> bool:
     return row.ask.base in requests or (row.ask.parent is not None and row.ask.label in requests)
-
-
-def _for_all(
-    config: DeviceAllocationConfiguration, chosen: Sequence[RequestRow]
-) -> DeviceAllocationConfiguration:
-    """A configuration that names every request might as well name none."""
-    if config.requests and all(_concerns(config.requests, row) for row in chosen):
-        return msgspec.structs.replace(config, requests=())
-    return config
 
 
 def _node_selector(problem: Problem, claim: ResourceClaim, picks: Picks) -> NodeSelector | None:

@@ -38,7 +38,7 @@ _NO_END = 1 << 62
 
 
 class Ending(IntEnum):
-    """How a part of the walk ended."""
+    """The result of a part of the walk."""
 
     FOUND = 0
     FAILED = 1
@@ -161,7 +161,7 @@ class Walk:
 
     @property
     def ongoing(self) -> int:
-        """The request of which some devices are chosen and some are not; -1 if there is none."""
+        """The request of which some devices are chosen and some are not, or -1."""
         top = self.stack[-1] if self.stack else None
         if top is None or top.slot < 0 or top.slot + 1 >= top.row.count:
             return -1

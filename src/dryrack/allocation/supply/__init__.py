@@ -1,1 +1,1 @@
-"""What there is: pools, taints, counters, capacity, and what is in use."""
+"""The supply: pools, taints, counters, capacity, and the devices in use."""

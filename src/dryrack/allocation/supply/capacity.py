@@ -1,5 +1,5 @@
 """
-How much of a device's capacity an allocation consumes, and whether that may be.
+The capacity of a device that an allocation consumes, and whether it is allowed.
 
 With consumable capacity every device is measured, shared or not: a capacity that the request
 names must exist under exactly that name; one that it does not name is consumed by the
@@ -27,7 +27,7 @@ _NANO = 10**9
 
 
 class Misfit(Enum):
-    """Why a device's capacity does not do."""
+    """The reason why a device's capacity does not fit."""
 
     ABSENT = "absent"
     POLICY = "policy"
@@ -36,7 +36,7 @@ class Misfit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CapacityMisfit:
-    """The first capacity that does not do, and by how much it is short."""
+    """The first capacity that does not fit, and the amount it is short by."""
 
     kind: Misfit
     name: str
@@ -58,12 +58,12 @@ class CapacityRules:
     def consumption(
         self, capacity: Mapping[str, DeviceCapacity], wanted: Mapping[str, Quantity]
     ) -> dict[str, Quantity] | CapacityMisfit:
-        """What each capacity loses, whatever is left of it; raises what 1.37 calls fatal."""
+        """Return the amount consumed of each capacity; raise errors that end an attempt in 1.37."""
         for name in wanted:
             if name not in capacity:
                 return CapacityMisfit(Misfit.ABSENT, name, wanted[name])
         return {
-            name: self._checked(name, self._amount(name, each, wanted.get(name)))
+            name: self._check_sign(name, self._amount(name, each, wanted.get(name)))
             for name, each in capacity.items()
         }
 
@@ -73,7 +73,7 @@ class CapacityRules:
         consumed: Mapping[str, Quantity],
         allocated: Mapping[str, Quantity],
     ) -> CapacityMisfit | None:
-        """The first capacity that the consumption breaks, given what is allocated already."""
+        """Return the first capacity that the consumption exceeds, given the allocated amounts."""
         for name, each in capacity.items():
             amount = consumed[name]
             if each.request_policy is not None and self._violates(amount, each.request_policy):
@@ -83,7 +83,7 @@ class CapacityRules:
                 return CapacityMisfit(Misfit.SHORT, name, amount, total - each.value)
         return None
 
-    def _checked(self, name: str, amount: Quantity) -> Quantity:
+    def _check_sign(self, name: str, amount: Quantity) -> Quantity:
         if self.release is not Release.V1_36 and amount.sign < 0:
             raise AllocationError(f'capacity "{name}": capacity value is negative')
         return amount
@@ -169,7 +169,7 @@ def _exact_milli(quantity: Quantity) -> bool:
 
 def _same_struct(left: Quantity, right: Quantity) -> bool:
     """
-    Whether Go's `==` on the two structs holds, which is narrower than being the same amount.
+    Return whether Go's `==` on the two structs holds, which is narrower than being the same amount.
 
     It compares the representation and the remembered text; big decimals are behind a pointer
     and never the same.
@@ -178,9 +178,9 @@ def _same_struct(left: Quantity, right: Quantity) -> bool:
         not left.big
         and not right.big
         and (left.unscaled, left.scale, left.format) == (right.unscaled, right.scale, right.format)
-        and _remembered(left) == _remembered(right)
+        and _remembered_text(left) == _remembered_text(right)
     )
 
 
-def _remembered(quantity: Quantity) -> str:
+def _remembered_text(quantity: Quantity) -> str:
     return quantity.written if quantity.verbatim or quantity.written == "0" else ""

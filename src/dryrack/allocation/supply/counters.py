@@ -1,5 +1,5 @@
 """
-Shared counters: what a pool has left, and what a device draws from it.
+Shared counters: the amounts left in a pool, and those that a device draws.
 
 Counters of a pool start at what its counter sets say, less what every allocated device of the
 pool draws, wherever that device is. They can start below zero; then no device that draws any
@@ -38,14 +38,14 @@ class CounterLedger(msgspec.Struct, eq=False):
 
     @property
     def names(self) -> list[CounterName]:
-        """Of all counters, by their numbers."""
+        """The names of all counters, by number."""
         if len(self._names) < len(self.left):
             pools = self._numbers.items()
             self._names = [CounterName(pool, *each) for pool, names in pools for each in names]
         return self._names
 
     def draw(self, pool: Pool, device: Device) -> tuple[tuple[int, int], ...]:
-        """Counter numbers and amounts that the device draws, each counter once."""
+        """Return the counter numbers and amounts that the device draws, each counter once."""
         numbers = self._open(pool)
         amounts: dict[int, int] = {}
         for counter_set, counter, nanos in _drawn(device):
@@ -55,7 +55,7 @@ class CounterLedger(msgspec.Struct, eq=False):
         return tuple(amounts.items())
 
     def overdrawn(self, pool: Pool) -> bool:
-        """Whether some counter of the pool is below zero before anything is added."""
+        """Return whether some counter of the pool is below zero before anything is added."""
         self._open(pool)
         return self._overdrawn[pool.id]
 

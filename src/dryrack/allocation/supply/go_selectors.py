@@ -1,4 +1,4 @@
-"""What Kubernetes' errors show of objects, as Go prints them."""
+"""Node selectors in errors, as Go prints them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 
 
-def printed(selector: NodeSelector) -> str:
-    """A node selector."""
+def print_selector(selector: NodeSelector) -> str:
+    """Return a node selector as Go prints it."""
     terms = map(_term, selector.node_selector_terms)
-    return f"&NodeSelector{{NodeSelectorTerms:{_listed('NodeSelectorTerm', terms)}}}"
+    return f"&NodeSelector{{NodeSelectorTerms:{_list('NodeSelectorTerm', terms)}}}"
 
 
 def _term(term: NodeSelectorTerm) -> str:
     expressions, fields = (
-        _listed("NodeSelectorRequirement", map(_requirement, part))
+        _list("NodeSelectorRequirement", map(_requirement, part))
         for part in (term.match_expressions, term.match_fields)
     )
     return f"MatchExpressions:{expressions}MatchFields:{fields}"
@@ -28,5 +28,5 @@ def _requirement(one: NodeSelectorRequirement) -> str:
     return f"Key:{one.key},Operator:{one.operator},Values:[{' '.join(one.values)}],"
 
 
-def _listed(kind: str, parts: Iterable[str]) -> str:
+def _list(kind: str, parts: Iterable[str]) -> str:
     return f"[]{kind}{{{''.join(f'{kind}{{{part}}},' for part in parts)}}},"

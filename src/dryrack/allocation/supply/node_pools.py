@@ -1,4 +1,4 @@
-"""The pools of a node, to look at: which devices there are, and which are in use."""
+"""The pools of a node for display: their devices, and which of them are in use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodePool:
-    """What a node is offered of a pool that is complete and makes sense."""
+    """The devices that a complete and valid pool offers to a node."""
 
     id: PoolId
     _devices: tuple[PooledDevice, ...]
@@ -32,6 +32,6 @@ class NodePool:
         return tuple(pooled.device for pooled in self._devices)
 
     def attributes(self, name: str) -> Mapping[str, DeviceAttribute]:
-        """The attribute of this name, of every device that has it."""
+        """Return the attribute of this name, of every device that has it."""
         found = ((each.device.name, lookup_attribute(each, name)) for each in self._devices)
         return {device: attribute for device, attribute in found if attribute is not None}

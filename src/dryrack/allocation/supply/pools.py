@@ -27,7 +27,7 @@ from dryrack import cel
 from dryrack.allocation.model.errors import AllocationError
 from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import DeviceId, PoolId
-from dryrack.allocation.supply.go_selectors import printed
+from dryrack.allocation.supply.go_selectors import print_selector
 from dryrack.kinds.core import Node, NodeSelector
 from dryrack.kinds.pool_generation import Generation, newest_generation
 from dryrack.kinds.resource import (
@@ -43,13 +43,13 @@ from dryrack.kinds.selectors import NodeMatcher, SelectorError, strict_node_sele
 _K = TypeVar("_K")
 # The name and the form of a capacity, and the capacity.
 _Amount: TypeAlias = tuple[str, int, int, bool, DeviceCapacity]
-# The rank of a slice among others, and the number that tells it from all others.
+# The rank of a slice among others, and its unique number.
 Entry = tuple[str, int]
 
 
 class PooledDevice(msgspec.Struct, eq=False, gc=False):
     """
-    A device in its slice. Made once per slice, so it can carry what is known about it.
+    A device in its slice. It is made once per slice, and keeps derived facts.
 
     A fleet has many, and none is part of a cycle: the collector need not go through them.
     """
@@ -88,17 +88,17 @@ class PooledDevice(msgspec.Struct, eq=False, gc=False):
 
     @property
     def where(self) -> Device | ResourceSliceSpec:
-        """What says which nodes it is for: itself, if its slice leaves that to its devices."""
+        """The device or its slice, depending on which of them names the nodes."""
         spec = self.slice.spec
         return self.device if spec.per_device_node_selection else spec
 
     @property
     def is_tied(self) -> bool:
-        """Whether a claim that has it can be used on one node only."""
+        """Return whether an allocation of it can be used on one node only."""
         return self.where.node_name is not None or bool(self.device.binds_to_node)
 
     def is_for(self, node: Node) -> bool:
-        """Whether it is offered to the node."""
+        """Return whether it is offered to the node."""
         where = self.where
         return node_matches(
             node,
@@ -120,7 +120,7 @@ def _new_shape(
 
 
 class Pool(msgspec.Struct, frozen=True, gc=False):
-    """What a node sees of a pool; no devices unless it is complete and valid."""
+    """A pool as a node sees it; it has no devices unless it is complete and valid."""
 
     id: PoolId
     devices: tuple[PooledDevice, ...] = ()
@@ -137,7 +137,7 @@ class Pool(msgspec.Struct, frozen=True, gc=False):
 
 
 class _View(msgspec.Struct, frozen=True, gc=False):
-    """What a node with these labels sees."""
+    """The pools that a node with these labels sees."""
 
     labels: Mapping[str, str]
     pools: tuple[Pool, ...]
@@ -148,7 +148,7 @@ class _View(msgspec.Struct, frozen=True, gc=False):
 def node_matches(
     node: Node, *, node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None
 ) -> bool:
-    """Whether a slice or device that says so is for the node; a name goes before the rest."""
+    """Return whether a slice or device with these fields is for the node."""
     if node_name:
         return node.metadata.name == node_name
     if all_nodes:
@@ -164,7 +164,7 @@ def _matcher(selector: NodeSelector) -> NodeMatcher:
     try:
         return strict_node_selector(selector)
     except SelectorError as error:
-        text = f"failed to parse node selector {printed(selector)}: {error}"
+        text = f"failed to parse node selector {print_selector(selector)}: {error}"
         raise AllocationError(text) from error
 
 
@@ -193,13 +193,13 @@ class Inventory:
         self._views: dict[str, _View] = {}
         # Pools that make no sense to nodes that see no more of them than counters, and those of
         # which that has to be found out.
-        self._senseless: dict[PoolId, Pool] = {}
+        self._unusable: dict[PoolId, Pool] = {}
         self._changed: set[PoolId] = set()
         for each in slices:
             self.add(each)
 
     def add(self, each: ResourceSlice, rank: str = "") -> Entry:
-        """Offers a slice from now on."""
+        """Add a slice, and return its entry."""
         entry = (rank, next(self._numbers))
         self._slices[entry[1]] = each
         insort(self._of_pool.setdefault(_pool_id(each), []), entry)
@@ -209,7 +209,7 @@ class Inventory:
         return entry
 
     def remove(self, entry: Entry) -> None:
-        """Offers the slice no longer."""
+        """Remove a slice."""
         each = self._slices[entry[1]]
         self._invalidate(each)
         del self._slices[entry[1]]
@@ -224,14 +224,14 @@ class Inventory:
         )
 
     def _place(self, each: ResourceSlice) -> str | PoolId | None:
-        """Where a slice is looked for."""
+        """Return the key under which nodes find the slice."""
         return _pool_id(each) if self._is_everywhere(each.spec) else each.spec.node_name or None
 
     def _is_everywhere(self, spec: ResourceSliceSpec) -> bool:
         return self._release is Release.V1_36 and bool(spec.shared_counters)
 
     def _invalidate(self, each: ResourceSlice) -> None:
-        """Forgets what nodes saw of the slice's pool; a pool can span nodes."""
+        """Drop the views of the slice's pool; a pool can span nodes."""
         pool = _pool_id(each)
         self._seen.pop(pool, None)
         self._changed.add(pool)
@@ -246,12 +246,12 @@ class Inventory:
             self._views.pop(node, None)
 
     def nodes_of(self, pools: Iterable[PoolId]) -> tuple[str, ...] | None:
-        """The nodes that can see something of these pools; None: it could be any."""
+        """Return the nodes that can see something of these pools; None if any node can."""
         specs = list(self._specs_of(pools))
         return None if any(map(self._is_everywhere, specs)) else _node_names(specs)
 
     def nodes_offered(self, pools: Iterable[PoolId]) -> tuple[str, ...] | None:
-        """The nodes that may have devices of these pools; None: it could be any."""
+        """Return the nodes that may have devices of these pools; None if any node may."""
         return _node_names(spec for spec in self._specs_of(pools) if not spec.shared_counters)
 
     def _specs_of(self, pools: Iterable[PoolId]) -> Iterator[ResourceSliceSpec]:
@@ -260,41 +260,41 @@ class Inventory:
                 yield self._slices[number].spec
 
     def forget(self, node: str) -> None:
-        """Nobody will ask about the node again."""
+        """Drop the view of a deleted node."""
         self._views.pop(node, None)
 
     def pools(self, node: Node) -> tuple[Pool, ...]:
-        """The pools that matter to the node, in the order the search goes through them."""
+        """Return the pools that matter to the node, in the order of the search."""
         name = node.metadata.name
         labels = node.metadata.labels
         known = self._views.get(name)
         if known is None or known.labels != labels:
-            of_pool = self._offered((node,))
+            of_pool = self._slices_by_pool((node,))
             views = [self._view(pool, numbers) for pool, numbers in of_pool.items()]
             pools = _in_order([pool for pool in views if pool is not None])
             outdated = [pool for pool, view in zip(of_pool, views, strict=True) if view is None]
             known = self._views[name] = _View(labels, pools, frozenset(outdated))
         if self._changed:
-            self._find_senseless()
-        if not self._senseless:
+            self._find_unusable()
+        if not self._unusable:
             return known.pools
         seen = known.outdated.union(pool.id for pool in known.pools)
-        others = [pool for pool in self._senseless.values() if pool.id not in seen]
+        others = [pool for pool in self._unusable.values() if pool.id not in seen]
         return _in_order([*known.pools, *others]) if others else known.pools
 
     def pools_of(self, nodes: Sequence[Node]) -> tuple[Pool, ...]:
-        """The pools that matter to any of the nodes, with what any of them is offered."""
-        offered = self._offered(nodes).items()
+        """Return the pools that matter to any of the nodes, with all devices for these nodes."""
+        offered = self._slices_by_pool(nodes).items()
         views = (self._build(pool, self._newest(numbers).slices) for pool, numbers in offered)
         return _in_order([pool for pool in views if pool is not None])
 
     def is_local(self, node: Node) -> bool:
-        """Whether no other node may have devices of the pools that the node sees."""
-        pools = self._offered((node,))
+        """Return whether no other node may have devices of the pools that the node sees."""
+        pools = self._slices_by_pool((node,))
         return self.nodes_offered(pools) in ((), (node.metadata.name,))
 
-    def _offered(self, nodes: Sequence[Node]) -> dict[PoolId, list[int]]:
-        """The slices that are for some of the nodes, by pool."""
+    def _slices_by_pool(self, nodes: Sequence[Node]) -> dict[PoolId, list[int]]:
+        """Return the slices that are for some of the nodes, by pool."""
         slices = self._slices
         where = self._where
         of_pool: dict[PoolId, list[int]] = {}
@@ -313,14 +313,14 @@ class Inventory:
             of_pool.setdefault(_pool_id(slices[number]), []).append(number)
         return of_pool
 
-    def _find_senseless(self) -> None:
+    def _find_unusable(self) -> None:
         for pool in self._changed:
             numbers = [number for _, number in self._where.get(pool, ())]
             view = self._view(pool, numbers) if numbers else None
             if view is not None and (view.incomplete or view.invalid):
-                self._senseless[pool] = view
+                self._unusable[pool] = view
             else:
-                self._senseless.pop(pool, None)
+                self._unusable.pop(pool, None)
         self._changed.clear()
 
     def devices_of(self, number: int) -> tuple[PooledDevice, ...]:
@@ -352,7 +352,7 @@ class Inventory:
         return seen[indices]
 
     def _build(self, pool: PoolId, indices: tuple[int, ...]) -> Pool | None:
-        """The pool, or None if a newer generation is on its way that has nothing for the node."""
+        """Return the pool, or None if a newer generation exists that has nothing for the node."""
         stated = self._slices[indices[0]].spec.pool
         if len(indices) == stated.resource_slice_count:
             return self._assemble(pool, indices, indices)
@@ -423,7 +423,7 @@ def _delete(of: dict[_K, list[Entry]], key: _K, entry: Entry) -> None:
 
 
 def _node_names(specs: Iterable[ResourceSliceSpec]) -> tuple[str, ...] | None:
-    """The nodes that slices are for, each once; None, if one of them may be for any."""
+    """Return the nodes of the slices, each once; None if a slice may be for any node."""
     names: dict[str, None] = {}
     for spec in specs:
         if not spec.node_name:

@@ -1,5 +1,5 @@
 """
-Taints of devices: which keep a device from a request, and the rules that add more of them.
+Taints of devices that keep a device from a request, and the rules that add taints.
 
 Only NoSchedule and NoExecute keep a device from being allocated; other effects, known or not,
 do not. A DeviceTaintRule acts as if its taint were written on every device it selects.
@@ -32,7 +32,7 @@ _EVERY = DeviceTaintSelector()
 def blocking_taints(
     device: Device, tolerations: Sequence[DeviceToleration]
 ) -> tuple[DeviceTaint, ...]:
-    """The taints that keep the device from a request with these tolerations."""
+    """Return the taints that keep the device from a request with these tolerations."""
     return tuple(
         taint
         for taint in device.taints
@@ -44,26 +44,26 @@ def blocking_taints(
 def apply_taint_rules(
     slices: Iterable[ResourceSlice], rules: Sequence[DeviceTaintRule]
 ) -> tuple[ResourceSlice, ...]:
-    """The slices with the taints of all rules on the devices they select."""
-    return tuple(_tainted(each, rules) for each in slices)
+    """Return the slices with the taints of all rules on the devices they select."""
+    return tuple(_with_taints(each, rules) for each in slices)
 
 
-def _tainted(each: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
+def _with_taints(each: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
     pool = each.spec.pool.name
     here = [rule for rule in rules if _selects(rule, each.spec.driver, pool)]
     if not here:
         return each
-    devices = tuple(_tainted_device(device, here) for device in each.spec.devices)
+    devices = tuple(_device_with_taints(device, here) for device in each.spec.devices)
     return msgspec.structs.replace(each, spec=msgspec.structs.replace(each.spec, devices=devices))
 
 
-def _tainted_device(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
+def _device_with_taints(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
     added = tuple(rule.spec.taint for rule in rules if _selects_device(rule, device.name))
     return msgspec.structs.replace(device, taints=device.taints + added) if added else device
 
 
 def evicts_from(rule: DeviceTaintRule, device: DeviceId) -> bool:
-    """Whether pods that use the device are those whom the rule's taint may drive out."""
+    """Return whether the rule's taint can evict pods that use the device."""
     return rule.spec.device_selector is not None and (
         _selects(rule, device.driver, device.pool) and _selects_device(rule, device.device)
     )

@@ -1,8 +1,8 @@
 """
-Which devices are in use, as the scheduler works it out from the claims.
+The devices in use, which the scheduler derives from the claims.
 
 A `UsageTable` follows a cluster as it changes: a change costs what it changes, however much is in
-use, and giving a result out and taking it back leaves no trace. Admin access does not count as
+use, and adding and removing a result leaves no trace. Admin access does not count as
 use; a share counts as a share together with the capacity it consumes. A `UsageSnapshot` is what
 was in use when a search began.
 """
@@ -23,38 +23,38 @@ _Names = AbstractSet[str]
 
 
 class Taken(Protocol):
-    """What an attempt asks about the devices that are in use."""
+    """The devices in use, as an attempt reads them."""
 
     @property
     def devices(self) -> AbstractSet[DeviceId]:
-        """Those that nobody else can have."""
+        """The devices that are used exclusively."""
         ...
 
     @property
     def capacity(self) -> Mapping[DeviceId, Capacity]:
-        """What shares have consumed."""
+        """The capacity that shares have consumed."""
         ...
 
     @property
     def holders(self) -> Mapping[DeviceId, str]: ...
 
     def is_shared(self, device: DeviceId) -> bool:
-        """Whether some claim has a share of it."""
+        """Return whether a claim has a share of the device."""
         ...
 
     def in_use(self, pool: PoolId) -> _Names:
-        """The names of all devices of a pool that any claim has, whole or in part."""
+        """Return the names of all devices of a pool that any claim has, whole or in part."""
         ...
 
     def snapshot(self, devices: Iterable[DeviceId]) -> "Taken":
-        """What is taken of these devices now, as a value."""
+        """Return the current use of these devices as a value."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class UsageSnapshot:
     """
-    What is taken. `holders` only serves explanations: the claim that has a device.
+    The devices in use at one moment. Only explanations read `holders`, the claims of devices.
 
     A device with an empty entry in `capacity` is shared without consuming any of it.
     """
@@ -63,7 +63,7 @@ class UsageSnapshot:
     shared: frozenset[SharedDeviceId] = frozenset()
     capacity: Mapping[DeviceId, Capacity] = field(default_factory=dict)
     holders: Mapping[DeviceId, str] = field(default_factory=dict)
-    # Who is in use, by pool, and who is shared. Few ask, so it is sorted when they do.
+    # The devices in use by pool, and the shared ones; filled on demand.
     _by_pool: dict[PoolId, set[str]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -78,7 +78,7 @@ class UsageSnapshot:
         if not self._by_pool:
             for driver, name, device, *_ in (*self.devices, *self.shared, *self.capacity):
                 self._by_pool.setdefault(PoolId(driver, name), set()).add(device)
-        return self._by_pool.get(pool, _NOBODY)
+        return self._by_pool.get(pool, _NO_NAMES)
 
     def snapshot(self, devices: Iterable[DeviceId]) -> "UsageSnapshot":
         return self
@@ -86,9 +86,9 @@ class UsageSnapshot:
 
 class UsageTable:
     """
-    What is taken, as a cluster changes: see the module's docstring for what counts.
+    The devices in use, as a cluster changes.
 
-    Invariant: it tells what a new table would that is given only what is in force.
+    Invariant: it is equal to a new table that has only the allocations in force.
     """
 
     def __init__(self, features: Features) -> None:
@@ -105,7 +105,7 @@ class UsageTable:
         return device in self._shares
 
     def in_use(self, pool: PoolId) -> _Names:
-        return self._by_pool.get(pool, _NOBODY)
+        return self._by_pool.get(pool, _NO_NAMES)
 
     def snapshot(self, devices: Iterable[DeviceId]) -> UsageSnapshot:
         these = tuple(devices)
@@ -118,8 +118,8 @@ class UsageTable:
         )
 
     def allocate(self, allocation: AllocationResult, claim: str = "") -> None:
-        """The allocation is in force from now on."""
-        for result, share in _counted(allocation, self._features):
+        """Add an allocation."""
+        for result, share in _results_in_use(allocation, self._features):
             device = _device(result)
             self.holders.setdefault(device, claim)
             self._by_pool.setdefault(PoolId(*device[:2]), set()).add(device.device)
@@ -134,8 +134,8 @@ class UsageTable:
                 self.capacity[device] = added(consumed, result.consumed_capacity)
 
     def release(self, allocation: AllocationResult, claim: str = "") -> None:
-        """The allocation is gone."""
-        for result, share in _counted(allocation, self._features):
+        """Remove an allocation."""
+        for result, share in _results_in_use(allocation, self._features):
             device = _device(result)
             if share is None and device in self._further:
                 others = self._further[device]
@@ -168,10 +168,10 @@ class UsageTable:
             self._by_pool.pop(pool, None)
 
 
-_NOBODY: frozenset[str] = frozenset()
+_NO_NAMES: frozenset[str] = frozenset()
 
 
-def _counted(
+def _results_in_use(
     allocation: AllocationResult, features: Features
 ) -> Iterator[tuple[DeviceRequestAllocationResult, SharedDeviceId | None]]:
     for result in allocation.devices.results:

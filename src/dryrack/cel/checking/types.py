@@ -46,7 +46,7 @@ class Type:
     depth: int = field(init=False, repr=False, compare=False, default=1)
     """How many levels of parameters the type has, itself included."""
     closed: bool = field(init=False, repr=False, compare=False, default=True)
-    """Whether no type parameter occurs in it."""
+    """Return whether no type parameter occurs in it."""
 
     def __post_init__(self) -> None:
         if self.parameters:
@@ -68,7 +68,7 @@ class Type:
 
     @property
     def nullable(self) -> bool:
-        """Whether this is a wrapper: a primitive that may be null."""
+        """Return whether this is a wrapper: a primitive that may be null."""
         return self.name.startswith("wrapper(")
 
     def qualified(self) -> str:

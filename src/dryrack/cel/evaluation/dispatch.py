@@ -60,7 +60,7 @@ _VARIADIC = frozenset(("string_format",))
 
 
 class Style(enum.Enum):
-    """Whether arguments after a failed one are still evaluated (and paid for)."""
+    """Return whether arguments after a failed one are still evaluated (and paid for)."""
 
     ALL = "evaluate all arguments"
     FIRST_FAILURE = "stop at the first failure"
@@ -78,7 +78,7 @@ _HOLDERS = (t.Kind.LIST, t.Kind.MAP)
 
 
 def accepts(declared: t.Type, value: Value) -> bool:
-    """Whether a value may be passed; of a list or map, the first element speaks for all."""
+    """Return whether a value may be passed; of a list or map, the first element speaks for all."""
     if declared.kind in _ANYTHING:
         return True
     if type_name(value) != declared.runtime_name:

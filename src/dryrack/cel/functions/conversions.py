@@ -134,7 +134,7 @@ def type_of(value: Value) -> TypeValue:
 
 
 def is_zero(value: Value) -> bool:
-    """Whether `optional.ofNonZeroValue` treats the value as no value."""
+    """Return whether `optional.ofNonZeroValue` treats the value as no value."""
     if value is None:
         return True
     if isinstance(value, (bool, int, float, str, bytes, list, dict)):

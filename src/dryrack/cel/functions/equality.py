@@ -92,7 +92,7 @@ def _list(left: list[Value], right: Value, known: Known | None = None) -> bool |
 
 
 def are_alike(*values: Iterable[Value]) -> bool:
-    """Whether all are of one class in which equality and order are Python's."""
+    """Return whether all are of one class in which equality and order are Python's."""
     kinds = set(map(type, chain(*values)))
     return len(kinds) == 1 and kinds <= _PLAIN
 

@@ -60,7 +60,7 @@ def _is_sorted(values: list[Value]) -> Value:
 
 
 def _are_small(values: list[Value]) -> bool:
-    """Whether all are ints of which no partial sum can be too large for one."""
+    """Return whether all are ints of which no partial sum can be too large for one."""
     return set(map(type, values)) == {int} and max(map(abs, values)) * len(values) <= INT_MAX
 
 
@@ -254,7 +254,7 @@ def _insert_all(mapping: dict[object, Value], entries: dict[object, Value]) -> V
 
 
 def includes(target: Value, item: Value) -> Value:
-    """Whether a list attribute has a value, or a single one is it."""
+    """Return whether a list attribute has a value, or a single one is it."""
     if not isinstance(target, list):
         return equals_method(target, item) is True
     for position, value in enumerate(target):

@@ -172,7 +172,7 @@ def matches(text: Value, pattern: Value) -> Value:
 
 class PatternMemo(dict[str, bool]):
     """
-    Whether a text matches, remembered.
+    Return whether a text matches, remembered.
 
     Few texts are matched against a pattern, each on very many devices; a lookup is a tenth of
     a match. What is not a text raises.

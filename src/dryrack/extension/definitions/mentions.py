@@ -11,7 +11,7 @@ Schema = Mapping[str, Any]
 
 
 def mentions_key(schema: Schema, key: str) -> bool:
-    """Whether a key is set at a schema, or at any that describes what is inside its values."""
+    """Return whether a key is set in a schema, or in a schema below it."""
     return bool(schema.get(key)) or any(mentions_key(each, key) for each in _below(schema))
 
 

@@ -350,7 +350,7 @@ def _missing_rules(schema: Schema, path: str) -> Iterator[FieldProblem]:
 
 
 def _lacks_rules(schema: Schema, path: str) -> bool:
-    """Whether there is nothing to compile somewhere below: then nothing is compiled here."""
+    """Return whether there is nothing to compile somewhere below: then nothing is compiled here."""
     return any(
         any(_missing_rules(place, below)) or _lacks_rules(place, below)
         for place, below, _ in _children(schema, path)

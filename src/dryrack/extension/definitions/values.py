@@ -133,7 +133,7 @@ def _check(
 
 
 def _plainly_fits(schema: Schema, value: Any) -> bool:
-    """Whether a value is of its type, and nothing but a type is asked of it: most values are."""
+    """Return whether the type is all that the schema requires, and the value has it."""
     kinds = _PLAIN_TYPES.get(type(value))
     return kinds is not None and schema.get("type") in kinds and _RESTRICTING.isdisjoint(schema)
 
@@ -326,7 +326,7 @@ def _enumeration(schema: Schema, value: Any, place: _Place) -> Iterator[FieldPro
 
 
 def _equal(value: Any, allowed: Any) -> bool:
-    """Whether two values are equal once the first has the type of the second, as Go converts."""
+    """Return whether two values are equal after Go converts the first to the type of the second."""
     if isinstance(value, bool) or isinstance(allowed, bool):
         return value is allowed
     match value, allowed:

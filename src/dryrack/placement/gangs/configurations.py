@@ -116,7 +116,7 @@ class Effort:
 class KnowsLikeness(Protocol):
     """Compares the devices of nodes, as `LiveAllocator` does."""
 
-    def likeness(self, node: Node, claims: Sequence[ResourceClaim]) -> Hashable: ...
+    def symmetry_key(self, node: Node, claims: Sequence[ResourceClaim]) -> Hashable: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,7 +225,7 @@ class Configurations:
         other._likenesses = self._likenesses
         return other
 
-    def likeness(self, state: NodeState) -> Hashable:
+    def symmetry_key(self, state: NodeState) -> Hashable:
         """Return a value that is equal for nodes whose devices serve the members alike."""
         name = state.name
         if name not in self._likenesses:
@@ -235,7 +235,7 @@ class Configurations:
                 self._likenesses[name] = ()
             elif isinstance(allocator, KnowsLikeness) and self._effort.spend_on_node():
                 names = tuple(map(claim_name, claims))
-                self._likenesses[name] = (names, allocator.likeness(state.node, claims))
+                self._likenesses[name] = (names, allocator.symmetry_key(state.node, claims))
             else:
                 self._likenesses[name] = name
         return self._likenesses[name]
@@ -286,7 +286,7 @@ class Configurations:
         claims = self.claims(state, counts)
         if not claims:
             return True
-        key = (self.likeness(state), counts)
+        key = (self.symmetry_key(state), counts)
         if key not in self._devices:
             begin = partial(self._cluster.allocator.begin, state.node, claims)
             self._devices[key] = self._effort.allocate(begin) is not None

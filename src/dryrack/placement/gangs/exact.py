@@ -164,7 +164,7 @@ class _ExactSearch:
             if name in candidates:
                 state = candidates[name]
                 takes = frozenset(self._configurations.largest(state))
-                devices = () if self._is_local(state) else self._configurations.likeness(state)
+                devices = () if self._is_local(state) else self._configurations.symmetry_key(state)
                 signs[name] = (takes, devices, pods, counted, is_single and name)
             elif any(pods) or any(counted):
                 signs[name] = (pods, counted)
@@ -191,7 +191,7 @@ class _ExactSearch:
         nodes = self._nodes_for(index, self._domain)
         if all(map(self._is_local, nodes)):
             return nodes
-        likeness = self._configurations.likeness
+        likeness = self._configurations.symmetry_key
         return self._nodes_for(index, lambda state: (self._domain(state), likeness(state)))
 
     def _nodes_for(self, index: int, group: Callable[[NodeState], Hashable]) -> list[NodeState]:

@@ -125,9 +125,9 @@ class RememberingAllocator:
         """As `LiveAllocator.begin_apart`."""
         return self._live.begin_apart(claims, sites)
 
-    def likeness(self, node: Node, claims: Sequence[ResourceClaim]) -> Hashable:
-        """As `LiveAllocator.likeness`."""
-        return self._live.likeness(node, claims)
+    def symmetry_key(self, node: Node, claims: Sequence[ResourceClaim]) -> Hashable:
+        """As `LiveAllocator.symmetry_key`."""
+        return self._live.symmetry_key(node, claims)
 
     def is_local(self, node: Node) -> bool:
         """As `LiveAllocator.is_local`."""

@@ -161,8 +161,8 @@ class _AllCauses:
         if not wanted:
             return (), 0.0
         allocator = self._cluster.allocator
-        likeness = getattr(allocator, "likeness", None)
-        key = likeness(state.node, wanted) if likeness is not None else state.name
+        symmetry_key = getattr(allocator, "symmetry_key", None)
+        key = symmetry_key(state.node, wanted) if symmetry_key is not None else state.name
         if self._known.get(key) == 0.0:
             return (), 0.0
         if not self._left:
