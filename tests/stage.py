@@ -54,7 +54,7 @@ class Stage(AsyncCluster):
         seed: int = 0,
         chance: Chance | None = None,
         informers_apart: bool = False,
-        prepare: Callable[[Self], Awaitable[object]] | None = None,
+        prepare: Callable[[Any], Awaitable[object]] | None = None,
         **options: Any,
     ) -> None:
         """
@@ -79,13 +79,17 @@ class Stage(AsyncCluster):
         self._engines.start()
         # One turn of the loop, so that the board knows the engines.
         await asyncio.sleep(0)
-        if self._prepare is not None:
-            try:
-                await self._prepare(self)
-            except BaseException:
-                await self.__aexit__(None, None, None)
-                raise
+        try:
+            await self.set_up()
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
         return self
+
+    async def set_up(self) -> None:
+        """Fill the cluster before the test begins."""
+        if self._prepare is not None:
+            await self._prepare(self)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.controllers import scenes
 from tests.controllers.worlds import World
+from tests.stage import Stage
 
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CRON_JOBS, EVENTS, JOBS, NODES, PODS
 from dryrack.client.informer import Name, name_of
-from dryrack.client.timekeeping import VirtualClock, run_virtual, timestamp
+from dryrack.client.timekeeping import timestamp
 from dryrack.cluster.assembly import EngineOptions, assemble_engines
-from dryrack.cluster.control_plane import ControlPlaneOptions
-from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.engines import running_engines
+from dryrack.cluster.initial_objects import virtual_node
 from dryrack.controllers.cronjobs import plan
 from dryrack.controllers.objects import uid_of
 from dryrack.controllers.writes import Plan, Report
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from dryrack.cluster.engines import Family
 
 Raw = dict[str, Any]
 
@@ -55,31 +49,41 @@ def cron_job(schedule: str = "*/5 * * * *", *, run_seconds: float = 5, **spec: A
     return {"metadata": metadata, "spec": {"schedule": schedule, "jobTemplate": job} | spec}
 
 
-@dataclass(frozen=True)
-class Scene:
-    """A cluster with a cron job."""
+# Most of what runs in a whole cluster looks around by the minute, and has no part in this.
+FEW = ("cronjobs", "jobs", "kubelet", "scheduler")
 
-    cluster: EmbeddedCluster
-    clock: VirtualClock
+
+class CronStage(Stage):
+    """A cluster with a node, in which nodes live for long without a heartbeat."""
+
+    def __init__(
+        self, *, start: float = START, only: tuple[str, ...] = FEW, **options: Any
+    ) -> None:
+        engines = EngineOptions(only=only, node_lease_seconds=100 * DAY)
+        super().__init__(start=start, engines=engines, **options)
+
+    async def set_up(self) -> None:
+        await self.create(NODES, virtual_node("node-a"))
+        await self.advance(1)
 
     async def make(self, schedule: str = "*/5 * * * *", **parts: Any) -> None:
-        await self.cluster.client.create(CRON_JOBS, cron_job(schedule, **parts))
+        await self.create(CRON_JOBS, cron_job(schedule, **parts))
 
     async def change(self, **spec: Any) -> None:
         patch = {"spec": spec}
-        await self.cluster.client.patch(CRON_JOBS, "tick", patch, namespace="default")
+        await self.client.patch(CRON_JOBS, "tick", patch, namespace="default")
 
     async def status(self) -> Raw:
-        found = await self.cluster.client.get(CRON_JOBS, "tick", "default")
+        found = await self.client.get(CRON_JOBS, "tick", "default")
         status: Raw = found.get("status", {})
         return status
 
     async def jobs(self) -> dict[str, Raw]:
-        found = (await self.cluster.client.list(JOBS, Selection(namespace="default"))).items
+        found = (await self.client.list(JOBS, Selection(namespace="default"))).items
         return {each["metadata"]["name"]: each for each in found}
 
     async def pods(self) -> list[Raw]:
-        return list((await self.cluster.client.list(PODS, Selection(namespace="default"))).items)
+        return list((await self.client.list(PODS, Selection(namespace="default"))).items)
 
     async def minutes(self) -> list[int]:
         """For which minutes there are jobs, counted from the start."""
@@ -91,376 +95,293 @@ class Scene:
 
     async def told(self, reason: str) -> list[str]:
         """What the events with a reason say, the oldest first."""
-        events = (await self.cluster.client.list(EVENTS, Selection(namespace="default"))).items
+        events = (await self.client.list(EVENTS, Selection(namespace="default"))).items
         mine = [each for each in events if each["involvedObject"]["kind"] == "CronJob"]
         mine.sort(key=lambda each: str(each["firstTimestamp"]))
         return [each["message"] for each in mine if each["reason"] == reason]
 
     def written_since(self, revision: int) -> list[str]:
         """Which kinds were written, but for the leases of nodes."""
-        store = self.cluster.plane.store
+        store = self.store
         kinds = (each for each in store.resources() if each != "leases.coordination.k8s.io")
         return [each for each in kinds if store.events(each, after=revision)]
 
 
-# Most of what runs in a whole cluster looks around by the minute, and has no part in this.
-FEW = ("cronjobs", "jobs", "kubelet", "scheduler")
+ONLY_CRON_JOBS = assemble_engines(EngineOptions(only=("cronjobs",)))
+
+pytestmark = pytest.mark.stage(kind=CronStage)
 
 
-def play(
-    story: Callable[[Scene], Awaitable[None]],
-    *,
-    start: float = START,
-    engines: tuple[str, ...] = FEW,
-) -> None:
-    async def run() -> None:
-        clock = VirtualClock(start)
-        chosen = only(engines)
-        async with embedded(ControlPlaneOptions(clock=clock), engines=chosen) as cluster:
-            metadata = {"name": "node-a", "annotations": {"kwok.x-k8s.io/node": "fake"}}
-            await cluster.client.create(NODES, {"metadata": metadata})
-            await clock.advance(1)
-            await story(Scene(cluster, clock))
-
-    run_virtual(run())
-
-
-def only(names: tuple[str, ...]) -> tuple[Family, ...]:
-    return assemble_engines(EngineOptions(only=names, node_lease_seconds=100 * DAY))
-
-
-def test_a_job_is_made_at_each_time() -> None:
+async def test_a_job_is_made_at_each_time(stage: CronStage) -> None:
     """It has the template's labels and annotations, its owner, and the time in its name."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make()
-        await scene.clock.advance(4 * MINUTE)
-        assert await scene.jobs() == {}
-        await scene.clock.advance(MINUTE)
-        ((name, job),) = (await scene.jobs()).items()
-        metadata = job["metadata"]
-        assert name == f"tick-{FIRST + 5}"
-        assert metadata["labels"] == {"app": "tick"}
-        assert metadata["annotations"] == {"note": "yes", SCHEDULED_AT: "2027-01-15T08:05:00Z"}
-        owner = (await scene.cluster.client.get(CRON_JOBS, "tick", "default"))["metadata"]
-        assert metadata["ownerReferences"] == [
-            {
-                "apiVersion": "batch/v1",
-                "kind": "CronJob",
-                "name": "tick",
-                "uid": owner["uid"],
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ]
-        await scene.clock.advance(10 * MINUTE)
-        assert await scene.minutes() == [5, 10, 15]
-
-    play(story)
-
-
-def test_the_status_follows_the_jobs() -> None:
-    """Who runs, when the last one began, and when one last succeeded."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make()
-        await scene.clock.advance(5 * MINUTE)
-        status, ((name, job),) = await scene.status(), (await scene.jobs()).items()
-        (active,) = status["active"]
-        assert (active["kind"], active["apiVersion"]) == ("Job", "batch/v1")
-        assert (active["name"], active["uid"]) == (name, job["metadata"]["uid"])
-        assert status["lastScheduleTime"] == "2027-01-15T08:05:00Z"
-        assert "lastSuccessfulTime" not in status
-        await scene.clock.advance(10)
-        assert await scene.status() == {
-            "lastScheduleTime": "2027-01-15T08:05:00Z",
-            "lastSuccessfulTime": "2027-01-15T08:05:05Z",
-        }
-        assert await scene.told("SuccessfulCreate") == [f"Created job {name}"]
-        ended = f"Saw completed job: {name}, condition: Complete"
-        assert await scene.told("SawCompletedJob") == [ended]
-        assert await scene.told("UnexpectedJob") == []
-
-    play(story)
-
-
-@pytest.mark.parametrize("spec", [{}, {"suspend": True}, {"concurrencyPolicy": "Forbid"}])
-def test_nothing_is_written_between_two_times(spec: Raw) -> None:
-    """A cron job waits for the time, also if a job of it goes on and on."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make("5,10 8,9 * * *", run_seconds=DAY, **spec)
-        await scene.clock.advance(12 * MINUTE)
-        revision = scene.cluster.plane.store.revision
-        await scene.clock.advance(50 * MINUTE)
-        assert scene.written_since(revision) == []
-
-    play(story)
-
-
-def test_jobs_run_side_by_side_if_they_may() -> None:
-    """`Allow` is what holds where nothing is said."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make(run_seconds=12 * MINUTE)
-        await scene.clock.advance(16 * MINUTE)
-        assert await scene.active() == [5, 10, 15]
-        await scene.clock.advance(2 * MINUTE)
-        assert await scene.active() == [10, 15]
-
-    play(story)
-
-
-def test_a_job_waits_for_the_one_before_if_it_has_to() -> None:
-    """`Forbid`: each time is told once, and the latest made up for when the job has ended."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make(run_seconds=12 * MINUTE, concurrencyPolicy="Forbid")
-        await scene.clock.advance(11 * MINUTE)
-        await scene.change(failedJobsHistoryLimit=2)
-        await scene.clock.advance(5 * MINUTE)
-        assert await scene.minutes() == [5]
-        assert len(await scene.told("JobAlreadyActive")) == 2
-        await scene.clock.advance(2 * MINUTE)
-        assert await scene.minutes() == [5, 15]
-        assert await scene.active() == [15]
-
-    play(story)
-
-
-def test_a_job_takes_the_place_of_the_one_before_if_it_has_to() -> None:
-    """`Replace`: the old job goes with its pods."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make(run_seconds=12 * MINUTE, concurrencyPolicy="Replace")
-        await scene.clock.advance(11 * MINUTE)
-        assert await scene.minutes() == await scene.active() == [10]
-        assert await scene.told("SuccessfulDelete") == [f"Deleted job tick-{FIRST + 5}"]
-        (pod,) = await scene.pods()
-        assert pod["metadata"]["ownerReferences"][0]["name"] == f"tick-{FIRST + 10}"
-        assert await scene.told("MissingJob") == []
-
-    play(story, engines=(*FEW, "garbage-collector"))
-
-
-def test_a_suspended_cron_job_starts_nothing() -> None:
-    """Afterwards the latest time of those that were missed is made up for."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make(suspend=True)
-        await scene.clock.advance(17 * MINUTE)
-        assert await scene.minutes() == []
-        await scene.change(suspend=False)
-        await scene.clock.advance(1)
-        assert await scene.minutes() == [15]
-        await scene.clock.advance(4 * MINUTE)
-        assert await scene.minutes() == [15, 20]
-
-    play(story)
-
-
-def test_what_is_missed_beyond_the_deadline_is_not_made_up_for() -> None:
-    """With a deadline of a minute, a time of two minutes ago is over."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make(suspend=True, startingDeadlineSeconds=60)
-        await scene.clock.advance(17 * MINUTE)
-        await scene.change(suspend=False)
-        await scene.clock.advance(1)
-        assert await scene.minutes() == []
-        await scene.clock.advance(4 * MINUTE)
-        assert await scene.minutes() == [20]
-
-    play(story)
-
-
-def test_another_schedule_holds_at_once() -> None:
-    """What was waited for before is forgotten."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make("@daily")
-        await scene.clock.advance(MINUTE)
-        await scene.change(schedule="*/10 * * * *")
-        await scene.clock.advance(10 * MINUTE)
-        assert await scene.minutes() == [10]
-        await scene.change(schedule="@daily")
-        await scene.clock.advance(HOUR)
-        assert await scene.minutes() == [10]
-
-    play(story)
-
-
-def test_a_history_is_kept_and_no_more() -> None:
-    """Three that succeeded and one that failed, where nothing is said; the oldest go."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make()
-        await scene.clock.advance(31 * MINUTE)
-        assert await scene.minutes() == [20, 25, 30]
-        template = {"metadata": {"annotations": {"dryrack.dev/exit-code": "1"}}}
-        await scene.change(jobTemplate={"spec": {"template": template}})
-        await scene.clock.advance(10 * MINUTE)
-        assert await scene.minutes() == [20, 25, 30, 40]
-        status = await scene.status()
-        assert status["lastSuccessfulTime"] == "2027-01-15T08:30:05Z"
-        await scene.change(successfulJobsHistoryLimit=0, failedJobsHistoryLimit=0)
-        await scene.clock.advance(2 * MINUTE)
-        assert await scene.minutes() == []
-        assert await scene.pods() == []
-
-    play(story, engines=(*FEW, "garbage-collector"))
-
-
-def test_a_zone_says_when_it_is_time() -> None:
-    """Nine o'clock in New York is two in the afternoon in winter; the job says it so."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make("0 9 * * *", timeZone="America/New_York")
-        await scene.clock.advance(5 * HOUR)
-        assert await scene.minutes() == []
-        await scene.clock.advance(HOUR)
-        ((name, job),) = (await scene.jobs()).items()
-        assert name == f"tick-{FIRST + 6 * 60}"
-        scheduled = job["metadata"]["annotations"][SCHEDULED_AT]
-        assert scheduled == "2027-01-15T09:00:00-05:00"
-
-    play(story, engines=("cronjobs",))
-
-
-def test_an_hour_that_comes_twice_has_two_jobs() -> None:
-    """On the night of 1 November 2026, half past one comes twice in New York."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make("30 1 * * *", timeZone="America/New_York")
-        await scene.clock.advance(8 * HOUR)
-        found = [each["metadata"] for each in (await scene.jobs()).values()]
-        assert sorted(each["annotations"][SCHEDULED_AT] for each in found) == [
-            "2026-11-01T01:30:00-04:00",
-            "2026-11-01T01:30:00-05:00",
-        ]
-
-    play(story, start=1_793_505_600.0, engines=("cronjobs",))
-
-
-def test_jobs_made_by_hand_are_told_of_and_left_alone() -> None:
-    """As by `kubectl create job --from`: they run, and count for the history, not as active."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make("@daily", successfulJobsHistoryLimit=1)
-        client = scene.cluster.client
-        owner = await client.get(CRON_JOBS, "tick", "default")
-        reference = {
+    await stage.make()
+    await stage.advance(4 * MINUTE)
+    assert await stage.jobs() == {}
+    await stage.advance(MINUTE)
+    ((name, job),) = (await stage.jobs()).items()
+    metadata = job["metadata"]
+    assert name == f"tick-{FIRST + 5}"
+    assert metadata["labels"] == {"app": "tick"}
+    assert metadata["annotations"] == {"note": "yes", SCHEDULED_AT: "2027-01-15T08:05:00Z"}
+    owner = (await stage.client.get(CRON_JOBS, "tick", "default"))["metadata"]
+    assert metadata["ownerReferences"] == [
+        {
             "apiVersion": "batch/v1",
             "kind": "CronJob",
             "name": "tick",
-            "uid": owner["metadata"]["uid"],
+            "uid": owner["uid"],
             "controller": True,
+            "blockOwnerDeletion": True,
         }
-        for name in ("first", "second"):
-            annotations = {"cronjob.kubernetes.io/instantiate": "manual"}
-            metadata = {
-                "name": name,
-                "namespace": "default",
-                "annotations": annotations,
-                "ownerReferences": [reference],
-            }
-            spec = owner["spec"]["jobTemplate"]["spec"]
-            await client.create(JOBS, {"metadata": metadata, "spec": spec})
-            await scene.clock.advance(1)
-            assert await scene.active() == []
-            await scene.clock.advance(10)
-        assert [*await scene.jobs()] == ["second"]
-        assert (await scene.status())["lastSuccessfulTime"] == "2027-01-15T08:00:17Z"
-        told = "Saw a job that the controller did not create or forgot"
-        assert await scene.told("UnexpectedJob") == [f"{told}: first", f"{told}: second"]
-
-    play(story)
+    ]
+    await stage.advance(10 * MINUTE)
+    assert await stage.minutes() == [5, 10, 15]
 
 
-def test_a_job_that_is_deleted_is_no_longer_active() -> None:
+async def test_the_status_follows_the_jobs(stage: CronStage) -> None:
+    """Who runs, when the last one began, and when one last succeeded."""
+    await stage.make()
+    await stage.advance(5 * MINUTE)
+    status, ((name, job),) = await stage.status(), (await stage.jobs()).items()
+    (active,) = status["active"]
+    assert (active["kind"], active["apiVersion"]) == ("Job", "batch/v1")
+    assert (active["name"], active["uid"]) == (name, job["metadata"]["uid"])
+    assert status["lastScheduleTime"] == "2027-01-15T08:05:00Z"
+    assert "lastSuccessfulTime" not in status
+    await stage.advance(10)
+    assert await stage.status() == {
+        "lastScheduleTime": "2027-01-15T08:05:00Z",
+        "lastSuccessfulTime": "2027-01-15T08:05:05Z",
+    }
+    assert await stage.told("SuccessfulCreate") == [f"Created job {name}"]
+    ended = f"Saw completed job: {name}, condition: Complete"
+    assert await stage.told("SawCompletedJob") == [ended]
+    assert await stage.told("UnexpectedJob") == []
+
+
+@pytest.mark.parametrize("spec", [{}, {"suspend": True}, {"concurrencyPolicy": "Forbid"}])
+async def test_nothing_is_written_between_two_times(stage: CronStage, spec: Raw) -> None:
+    """A cron job waits for the time, also if a job of it goes on and on."""
+    await stage.make("5,10 8,9 * * *", run_seconds=DAY, **spec)
+    await stage.advance(12 * MINUTE)
+    revision = stage.control_plane.store.revision
+    await stage.advance(50 * MINUTE)
+    assert stage.written_since(revision) == []
+
+
+async def test_jobs_run_side_by_side_if_they_may(stage: CronStage) -> None:
+    """`Allow` is what holds where nothing is said."""
+    await stage.make(run_seconds=12 * MINUTE)
+    await stage.advance(16 * MINUTE)
+    assert await stage.active() == [5, 10, 15]
+    await stage.advance(2 * MINUTE)
+    assert await stage.active() == [10, 15]
+
+
+async def test_a_job_waits_for_the_one_before_if_it_has_to(stage: CronStage) -> None:
+    """`Forbid`: each time is told once, and the latest made up for when the job has ended."""
+    await stage.make(run_seconds=12 * MINUTE, concurrencyPolicy="Forbid")
+    await stage.advance(11 * MINUTE)
+    await stage.change(failedJobsHistoryLimit=2)
+    await stage.advance(5 * MINUTE)
+    assert await stage.minutes() == [5]
+    assert len(await stage.told("JobAlreadyActive")) == 2
+    await stage.advance(2 * MINUTE)
+    assert await stage.minutes() == [5, 15]
+    assert await stage.active() == [15]
+
+
+@pytest.mark.stage(only=(*FEW, "garbage-collector"))
+async def test_a_job_takes_the_place_of_the_one_before_if_it_has_to(stage: CronStage) -> None:
+    """`Replace`: the old job goes with its pods."""
+    await stage.make(run_seconds=12 * MINUTE, concurrencyPolicy="Replace")
+    await stage.advance(11 * MINUTE)
+    assert await stage.minutes() == await stage.active() == [10]
+    assert await stage.told("SuccessfulDelete") == [f"Deleted job tick-{FIRST + 5}"]
+    (pod,) = await stage.pods()
+    assert pod["metadata"]["ownerReferences"][0]["name"] == f"tick-{FIRST + 10}"
+    assert await stage.told("MissingJob") == []
+
+
+async def test_a_suspended_cron_job_starts_nothing(stage: CronStage) -> None:
+    """Afterwards the latest time of those that were missed is made up for."""
+    await stage.make(suspend=True)
+    await stage.advance(17 * MINUTE)
+    assert await stage.minutes() == []
+    await stage.change(suspend=False)
+    await stage.advance(1)
+    assert await stage.minutes() == [15]
+    await stage.advance(4 * MINUTE)
+    assert await stage.minutes() == [15, 20]
+
+
+async def test_what_is_missed_beyond_the_deadline_is_not_made_up_for(stage: CronStage) -> None:
+    """With a deadline of a minute, a time of two minutes ago is over."""
+    await stage.make(suspend=True, startingDeadlineSeconds=60)
+    await stage.advance(17 * MINUTE)
+    await stage.change(suspend=False)
+    await stage.advance(1)
+    assert await stage.minutes() == []
+    await stage.advance(4 * MINUTE)
+    assert await stage.minutes() == [20]
+
+
+async def test_another_schedule_holds_at_once(stage: CronStage) -> None:
+    """What was waited for before is forgotten."""
+    await stage.make("@daily")
+    await stage.advance(MINUTE)
+    await stage.change(schedule="*/10 * * * *")
+    await stage.advance(10 * MINUTE)
+    assert await stage.minutes() == [10]
+    await stage.change(schedule="@daily")
+    await stage.advance(HOUR)
+    assert await stage.minutes() == [10]
+
+
+@pytest.mark.stage(only=(*FEW, "garbage-collector"))
+async def test_a_history_is_kept_and_no_more(stage: CronStage) -> None:
+    """Three that succeeded and one that failed, where nothing is said; the oldest go."""
+    await stage.make()
+    await stage.advance(31 * MINUTE)
+    assert await stage.minutes() == [20, 25, 30]
+    template = {"metadata": {"annotations": {"dryrack.dev/exit-code": "1"}}}
+    await stage.change(jobTemplate={"spec": {"template": template}})
+    await stage.advance(10 * MINUTE)
+    assert await stage.minutes() == [20, 25, 30, 40]
+    status = await stage.status()
+    assert status["lastSuccessfulTime"] == "2027-01-15T08:30:05Z"
+    await stage.change(successfulJobsHistoryLimit=0, failedJobsHistoryLimit=0)
+    await stage.advance(2 * MINUTE)
+    assert await stage.minutes() == []
+    assert await stage.pods() == []
+
+
+@pytest.mark.stage(only=("cronjobs",))
+async def test_a_zone_says_when_it_is_time(stage: CronStage) -> None:
+    """Nine o'clock in New York is two in the afternoon in winter; the job says it so."""
+    await stage.make("0 9 * * *", timeZone="America/New_York")
+    await stage.advance(5 * HOUR)
+    assert await stage.minutes() == []
+    await stage.advance(HOUR)
+    ((name, job),) = (await stage.jobs()).items()
+    assert name == f"tick-{FIRST + 6 * 60}"
+    scheduled = job["metadata"]["annotations"][SCHEDULED_AT]
+    assert scheduled == "2027-01-15T09:00:00-05:00"
+
+
+@pytest.mark.stage(start=1_793_505_600.0, only=("cronjobs",))
+async def test_an_hour_that_comes_twice_has_two_jobs(stage: CronStage) -> None:
+    """On the night of 1 November 2026, half past one comes twice in New York."""
+    await stage.make("30 1 * * *", timeZone="America/New_York")
+    await stage.advance(8 * HOUR)
+    found = [each["metadata"] for each in (await stage.jobs()).values()]
+    assert sorted(each["annotations"][SCHEDULED_AT] for each in found) == [
+        "2026-11-01T01:30:00-04:00",
+        "2026-11-01T01:30:00-05:00",
+    ]
+
+
+async def test_jobs_made_by_hand_are_told_of_and_left_alone(stage: CronStage) -> None:
+    """As by `kubectl create job --from`: they run, and count for the history, not as active."""
+    await stage.make("@daily", successfulJobsHistoryLimit=1)
+    client = stage.client
+    owner = await client.get(CRON_JOBS, "tick", "default")
+    reference = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "name": "tick",
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    for name in ("first", "second"):
+        annotations = {"cronjob.kubernetes.io/instantiate": "manual"}
+        metadata = {
+            "name": name,
+            "namespace": "default",
+            "annotations": annotations,
+            "ownerReferences": [reference],
+        }
+        spec = owner["spec"]["jobTemplate"]["spec"]
+        await client.create(JOBS, {"metadata": metadata, "spec": spec})
+        await stage.advance(1)
+        assert await stage.active() == []
+        await stage.advance(10)
+    assert [*await stage.jobs()] == ["second"]
+    assert (await stage.status())["lastSuccessfulTime"] == "2027-01-15T08:00:17Z"
+    told = "Saw a job that the controller did not create or forgot"
+    assert await stage.told("UnexpectedJob") == [f"{told}: first", f"{told}: second"]
+
+
+@pytest.mark.stage(only=(*FEW, "garbage-collector"))
+async def test_a_job_that_is_deleted_is_no_longer_active(stage: CronStage) -> None:
     """And is not made again."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make("5 8 * * *", run_seconds=DAY)
-        await scene.clock.advance(6 * MINUTE)
-        ((name, _),) = (await scene.jobs()).items()
-        await scene.cluster.client.delete(JOBS, name, namespace="default")
-        await scene.clock.advance(MINUTE)
-        assert await scene.status() == {"lastScheduleTime": "2027-01-15T08:05:00Z"}
-        assert await scene.told("MissingJob") == [f"Active job went missing: {name}"]
-        assert await scene.jobs() == {}
-
-    play(story, engines=(*FEW, "garbage-collector"))
+    await stage.make("5 8 * * *", run_seconds=DAY)
+    await stage.advance(6 * MINUTE)
+    ((name, _),) = (await stage.jobs()).items()
+    await stage.client.delete(JOBS, name, namespace="default")
+    await stage.advance(MINUTE)
+    assert await stage.status() == {"lastScheduleTime": "2027-01-15T08:05:00Z"}
+    assert await stage.told("MissingJob") == [f"Active job went missing: {name}"]
+    assert await stage.jobs() == {}
 
 
-def test_jobs_go_with_their_cron_job() -> None:
+@pytest.mark.stage(only=(*FEW, "garbage-collector"))
+async def test_jobs_go_with_their_cron_job(stage: CronStage) -> None:
     """And their pods with them."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make(run_seconds=DAY)
-        await scene.clock.advance(11 * MINUTE)
-        await scene.cluster.client.delete(CRON_JOBS, "tick", namespace="default")
-        await scene.clock.advance(MINUTE)
-        assert await scene.jobs() == {}
-        assert await scene.pods() == []
-
-    play(story, engines=(*FEW, "garbage-collector"))
+    await stage.make(run_seconds=DAY)
+    await stage.advance(11 * MINUTE)
+    await stage.client.delete(CRON_JOBS, "tick", namespace="default")
+    await stage.advance(MINUTE)
+    assert await stage.jobs() == {}
+    assert await stage.pods() == []
 
 
-def test_a_name_that_another_job_has_is_left_to_it() -> None:
+async def test_a_name_that_another_job_has_is_left_to_it(stage: CronStage) -> None:
     """The time is skipped, and the next one holds."""
-
-    async def story(scene: Scene) -> None:
-        await scene.make()
-        client = scene.cluster.client
-        spec = cron_job()["spec"]["jobTemplate"]["spec"]
-        metadata = {"name": f"tick-{FIRST + 5}", "namespace": "default"}
-        taken = await client.create(JOBS, {"metadata": metadata, "spec": spec})
-        await scene.clock.advance(11 * MINUTE)
-        assert await scene.minutes() == [5, 10]
-        found = (await scene.jobs())[f"tick-{FIRST + 5}"]
-        assert found["metadata"]["uid"] == taken["metadata"]["uid"]
-        assert (await scene.status())["lastScheduleTime"] == "2027-01-15T08:10:00Z"
-
-    play(story)
+    await stage.make()
+    client = stage.client
+    spec = cron_job()["spec"]["jobTemplate"]["spec"]
+    metadata = {"name": f"tick-{FIRST + 5}", "namespace": "default"}
+    taken = await client.create(JOBS, {"metadata": metadata, "spec": spec})
+    await stage.advance(11 * MINUTE)
+    assert await stage.minutes() == [5, 10]
+    found = (await stage.jobs())[f"tick-{FIRST + 5}"]
+    assert found["metadata"]["uid"] == taken["metadata"]["uid"]
+    assert (await stage.status())["lastScheduleTime"] == "2027-01-15T08:10:00Z"
 
 
 @pytest.mark.parametrize(("away_minutes", "is_told"), [(30, False), (499, False), (520, True)])
-@pytest.mark.virtual_time
+@pytest.mark.stage(only=())
 async def test_a_controller_that_was_away_makes_up_for_the_latest_time(
-    away_minutes: int, is_told: bool
+    stage: CronStage, away_minutes: int, is_told: bool
 ) -> None:
-    """One job, however many were missed; if there were more than a hundred, it says so."""
-    clock = VirtualClock(START)
-    async with embedded(ControlPlaneOptions(clock=clock), engines=()) as cluster:
-        scene = Scene(cluster, clock)
-        await scene.make()
-        await clock.advance(away_minutes * MINUTE + 1)
-        async with running_engines(only(("cronjobs",)), cluster.plane.wiring):
-            await clock.advance(1)
-            latest = away_minutes // 5 * 5
-            assert await scene.minutes() == await scene.active() == [latest]
-            told = await scene.told("TooManyMissedTimes")
-            assert len(told) == is_told
-            await clock.advance(5 * MINUTE)
-            assert await scene.minutes() == [latest, latest + 5]
+    """One job, however many were missed; if there were more than a hundred, an event says so."""
+    await stage.make()
+    await stage.advance(away_minutes * MINUTE)
+    async with running_engines(ONLY_CRON_JOBS, stage.control_plane.wiring):
+        await stage.advance(1)
+        latest = away_minutes // 5 * 5
+        assert await stage.minutes() == await stage.active() == [latest]
+        told = await stage.told("TooManyMissedTimes")
+        assert len(told) == is_told
+        await stage.advance(5 * MINUTE)
+        assert await stage.minutes() == [latest, latest + 5]
 
 
-@pytest.mark.virtual_time
-async def test_a_controller_that_dies_before_it_writes_the_status_goes_on() -> None:
+@pytest.mark.stage(only=())
+async def test_a_controller_that_dies_before_it_writes_the_status_goes_on(
+    stage: CronStage,
+) -> None:
     """The job is found by its name, written down, and not made twice."""
-    clock = VirtualClock(START)
-    async with embedded(ControlPlaneOptions(clock=clock), engines=()) as cluster:
-        scene = Scene(cluster, clock)
-        await scene.make()
-        await clock.advance(6 * MINUTE)
-        found = await cluster.client.get(CRON_JOBS, "tick", "default")
-        (write, *_) = plan(found, (), clock.now(), existing={}).writes
-        await cluster.client.create(JOBS, write.object)  # type: ignore[union-attr]
-        async with running_engines(only(("cronjobs",)), cluster.plane.wiring):
-            await clock.advance(1)
-            assert await scene.minutes() == await scene.active() == [5]
-            assert await scene.told("UnexpectedJob") == []
+    await stage.make()
+    await stage.advance(6 * MINUTE)
+    found = await stage.client.get(CRON_JOBS, "tick", "default")
+    (write, *_) = plan(found, (), stage.now(), existing={}).writes
+    await stage.create(JOBS, write.object)  # type: ignore[union-attr]
+    async with running_engines(ONLY_CRON_JOBS, stage.control_plane.wiring):
+        await stage.advance(1)
+        assert await stage.minutes() == await stage.active() == [5]
+        assert await stage.told("UnexpectedJob") == []
 
 
 BAD_SPECS = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.controllers.test_volumes import Scene, claim, play, stateful_set, user, volume
+from tests.controllers.volumes import VolumeStage, claim, stateful_set, user, volume
 
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import (
@@ -17,184 +17,159 @@ from dryrack.client.endpoints import (
     VOLUMES,
 )
 from dryrack.client.errors import NotFoundError
-from dryrack.client.timekeeping import VirtualClock
-from dryrack.cluster.assembly import EngineOptions
-from dryrack.cluster.control_plane import ControlPlaneOptions
-from dryrack.cluster.embedded import embedded
-from dryrack.cluster.initial_objects import virtual_node
 from dryrack.controllers.protection import uses
 
 if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
 
+pytestmark = pytest.mark.stage(kind=VolumeStage)
+
 Raw = dict[str, Any]
 
 
-async def names(scene: Scene, endpoint: Endpoint) -> list[str]:
-    return [each["metadata"]["name"] for each in (await scene.cluster.client.list(endpoint)).items]
+async def names(stage: VolumeStage, endpoint: Endpoint) -> list[str]:
+    return [each["metadata"]["name"] for each in (await stage.client.list(endpoint)).items]
 
 
-async def end(scene: Scene, name: str) -> None:
+async def end(stage: VolumeStage, name: str) -> None:
     """The end of a pod."""
-    await scene.cluster.client.delete(PODS, name, namespace="default", grace_seconds=0)
-    await scene.clock.advance(1)
+    await stage.client.delete(PODS, name, namespace="default", grace_seconds=0)
+    await stage.advance(1)
 
 
-def test_a_claim_in_use_stays_until_its_last_pod_is_gone() -> None:
+async def test_a_claim_in_use_stays_until_its_last_pod_is_gone(stage: VolumeStage) -> None:
     """A pod that comes meanwhile waits for another claim, and keeps nothing."""
+    client = stage.client
+    await stage.make(claim("data"))
+    for name in ("a", "b"):
+        await client.create(PODS, user(name, "data"))
+    await stage.advance(1)
+    await stage.delete_claim("data")
+    await client.create(PODS, user("late", "data"))
+    await end(stage, "a")
+    going = await client.get(VOLUME_CLAIMS, "data", "default")
+    waiting = await client.get(PODS, "late", "default")
+    await end(stage, "b")
 
-    async def story(scene: Scene) -> None:
-        client = scene.cluster.client
-        await scene.make(claim("data"))
-        for name in ("a", "b"):
-            await client.create(PODS, user(name, "data"))
-        await scene.clock.advance(1)
-        await scene.delete("data")
-        await client.create(PODS, user("late", "data"))
-        await end(scene, "a")
-        going = await client.get(VOLUME_CLAIMS, "data", "default")
-        waiting = await client.get(PODS, "late", "default")
-        await end(scene, "b")
-
-        assert going["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
-        assert "deletionTimestamp" in going["metadata"]
-        assert waiting["status"]["conditions"][0]["message"] == (
-            '0/1 nodes are available: persistentvolumeclaim "data" is being deleted.'
-        )
-        assert await names(scene, VOLUME_CLAIMS) == await names(scene, VOLUMES) == []
-
-    play(story)
+    assert going["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    assert "deletionTimestamp" in going["metadata"]
+    assert waiting["status"]["conditions"][0]["message"] == (
+        '0/1 nodes are available: persistentvolumeclaim "data" is being deleted.'
+    )
+    assert await names(stage, VOLUME_CLAIMS) == await names(stage, VOLUMES) == []
 
 
 @pytest.mark.parametrize("is_set_first", [True, False])
-def test_a_stateful_set_and_its_claims_go_in_either_order(is_set_first: bool) -> None:
+async def test_a_stateful_set_and_its_claims_go_in_either_order(
+    stage: VolumeStage, is_set_first: bool
+) -> None:
     """And so do their volumes; then nothing is written any more."""
+    client = stage.client
+    store = stage.control_plane.store
+    await client.create(STATEFUL_SETS, stateful_set("db"))
+    await stage.advance(30)
+    if is_set_first:
+        await client.delete(STATEFUL_SETS, "db", namespace="default")
+    await client.delete_collection(VOLUME_CLAIMS, Selection(namespace="default"))
+    if not is_set_first:
+        await client.delete(STATEFUL_SETS, "db", namespace="default")
+    await stage.advance(60)
+    revision = store.revision
+    await stage.advance(600)
 
-    async def story(scene: Scene) -> None:
-        client = scene.cluster.client
-        store = scene.cluster.plane.store
-        await client.create(STATEFUL_SETS, stateful_set("db"))
-        await scene.clock.advance(30)
-        if is_set_first:
-            await client.delete(STATEFUL_SETS, "db", namespace="default")
-        await client.delete_collection(VOLUME_CLAIMS, Selection(namespace="default"))
-        if not is_set_first:
-            await client.delete(STATEFUL_SETS, "db", namespace="default")
-        await scene.clock.advance(60)
-        revision = store.revision
-        await scene.clock.advance(600)
-
-        assert await names(scene, PODS) == await names(scene, VOLUME_CLAIMS) == []
-        assert await names(scene, VOLUMES) == []
-        assert not store.events("events", after=revision)
-
-    play(story)
+    assert await names(stage, PODS) == await names(stage, VOLUME_CLAIMS) == []
+    assert await names(stage, VOLUMES) == []
+    assert not store.events("events", after=revision)
 
 
 @pytest.mark.parametrize("is_claim_first", [True, False])
-def test_a_pod_of_a_stateful_set_starts_with_another_volume(is_claim_first: bool) -> None:
+async def test_a_pod_of_a_stateful_set_starts_with_another_volume(
+    stage: VolumeStage, is_claim_first: bool
+) -> None:
     """Who deletes the claim and the pod, in either order, gets both anew."""
+    client = stage.client
+    await client.create(STATEFUL_SETS, stateful_set("db"))
+    await stage.advance(30)
+    before = await client.get(VOLUME_CLAIMS, "data-db-0", "default")
+    orders = [(VOLUME_CLAIMS, "data-db-0"), (PODS, "db-0")]
+    for endpoint, name in orders if is_claim_first else reversed(orders):
+        await client.delete(endpoint, name, namespace="default")
+    await stage.advance(60)
+    after = await client.get(VOLUME_CLAIMS, "data-db-0", "default")
+    pod = await client.get(PODS, "db-0", "default")
 
-    async def story(scene: Scene) -> None:
-        client = scene.cluster.client
-        await client.create(STATEFUL_SETS, stateful_set("db"))
-        await scene.clock.advance(30)
-        before = await client.get(VOLUME_CLAIMS, "data-db-0", "default")
-        orders = [(VOLUME_CLAIMS, "data-db-0"), (PODS, "db-0")]
-        for endpoint, name in orders if is_claim_first else reversed(orders):
-            await client.delete(endpoint, name, namespace="default")
-        await scene.clock.advance(60)
-        after = await client.get(VOLUME_CLAIMS, "data-db-0", "default")
-        pod = await client.get(PODS, "db-0", "default")
-
-        assert after["metadata"]["uid"] != before["metadata"]["uid"]
-        assert (after["status"]["phase"], pod["status"]["phase"]) == ("Bound", "Running")
-        assert len(await names(scene, VOLUMES)) == 2
-
-    play(story)
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    assert (after["status"]["phase"], pod["status"]["phase"]) == ("Bound", "Running")
+    assert len(await names(stage, VOLUMES)) == 2
 
 
-def test_a_claim_is_made_anew_for_a_pod_that_waits_for_it() -> None:
+async def test_a_claim_is_made_anew_for_a_pod_that_waits_for_it(stage: VolumeStage) -> None:
     """A pod of a stateful set that never came to a node keeps no claim."""
+    client = stage.client
+    await client.patch(NODES, "node-1", {"spec": {"unschedulable": True}})
+    await client.create(STATEFUL_SETS, stateful_set("db"))
+    await stage.advance(5)
+    before = await client.get(VOLUME_CLAIMS, "data-db-0", "default")
+    await stage.delete_claim("data-db-0")
+    await stage.advance(5)
+    after = await client.get(VOLUME_CLAIMS, "data-db-0", "default")
 
-    async def story(scene: Scene) -> None:
-        client = scene.cluster.client
-        await client.patch(NODES, "node-1", {"spec": {"unschedulable": True}})
-        await client.create(STATEFUL_SETS, stateful_set("db"))
-        await scene.clock.advance(5)
-        before = await client.get(VOLUME_CLAIMS, "data-db-0", "default")
-        await scene.delete("data-db-0")
-        await scene.clock.advance(5)
-        after = await client.get(VOLUME_CLAIMS, "data-db-0", "default")
-
-        assert after["metadata"]["uid"] != before["metadata"]["uid"]
-
-    play(story)
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
 
-def test_a_namespace_ends_with_all_that_is_stored_in_it() -> None:
+async def test_a_namespace_ends_with_all_that_is_stored_in_it(stage: VolumeStage) -> None:
     """Its pods first, then claims, then their volumes."""
+    client = stage.client
+    await client.create(NAMESPACES, {"metadata": {"name": "shop"}})
+    await stage.advance(1)
+    await client.create(STATEFUL_SETS, stateful_set("db", "shop"))
+    await stage.advance(30)
+    bound = await stage.phases()
+    await client.delete(NAMESPACES, "shop")
+    await stage.advance(120)
 
-    async def story(scene: Scene) -> None:
-        client = scene.cluster.client
-        await client.create(NAMESPACES, {"metadata": {"name": "shop"}})
-        await scene.clock.advance(1)
-        await client.create(STATEFUL_SETS, stateful_set("db", "shop"))
-        await scene.clock.advance(30)
-        bound = await scene.phases()
-        await client.delete(NAMESPACES, "shop")
-        await scene.clock.advance(120)
-
-        assert list(bound.values()) == ["Bound", "Bound"]
-        with pytest.raises(NotFoundError):
-            await client.get(NAMESPACES, "shop")
-        assert await names(scene, VOLUMES) == []
-
-    play(story)
+    assert list(bound.values()) == ["Bound", "Bound"]
+    with pytest.raises(NotFoundError):
+        await client.get(NAMESPACES, "shop")
+    assert await names(stage, VOLUMES) == []
 
 
 @pytest.mark.parametrize("policy", ["Delete", "Retain"])
-def test_a_bound_volume_stays_until_its_claim_is_gone(policy: str) -> None:
+async def test_a_bound_volume_stays_until_its_claim_is_gone(
+    stage: VolumeStage, policy: str
+) -> None:
     """Whatever becomes of those that nobody deletes."""
+    client = stage.client
+    await stage.make(
+        volume("disk", "5Gi", persistentVolumeReclaimPolicy=policy),
+        volume("free", "1Gi"),
+        claim("data", storageClassName="manual"),
+    )
+    for name in ("disk", "free"):
+        await client.delete(VOLUMES, name)
+    await stage.advance(1)
+    left = await stage.phases()
+    found = await client.get(VOLUME_CLAIMS, "data", "default")
+    await stage.delete_claim("data")
 
-    async def story(scene: Scene) -> None:
-        client = scene.cluster.client
-        await scene.make(
-            volume("disk", "5Gi", persistentVolumeReclaimPolicy=policy),
-            volume("free", "1Gi"),
-            claim("data", storageClassName="manual"),
-        )
-        for name in ("disk", "free"):
-            await client.delete(VOLUMES, name)
-        await scene.clock.advance(1)
-        left = await scene.phases()
-        found = await client.get(VOLUME_CLAIMS, "data", "default")
-        await scene.delete("data")
-
-        assert (left, found["status"]["phase"]) == ({"disk": "Bound"}, "Bound")
-        assert await scene.phases() == {}
-
-    play(story)
+    assert (left, found["status"]["phase"]) == ({"disk": "Bound"}, "Bound")
+    assert await stage.phases() == {}
 
 
-def test_what_is_not_protected_becomes_so() -> None:
+async def test_what_is_not_protected_becomes_so(stage: VolumeStage) -> None:
     """As what was stored when the server gave no finalizers."""
+    client = stage.client
+    await stage.make(claim("data"))
+    [name] = await stage.phases()
+    bare = {"metadata": {"finalizers": None}}
+    await client.patch(VOLUME_CLAIMS, "data", bare, namespace="default")
+    await client.patch(VOLUMES, name, bare)
+    await stage.advance(1)
+    found = await client.get(VOLUME_CLAIMS, "data", "default")
+    made = await client.get(VOLUMES, name)
 
-    async def story(scene: Scene) -> None:
-        client = scene.cluster.client
-        await scene.make(claim("data"))
-        [name] = await scene.phases()
-        bare = {"metadata": {"finalizers": None}}
-        await client.patch(VOLUME_CLAIMS, "data", bare, namespace="default")
-        await client.patch(VOLUMES, name, bare)
-        await scene.clock.advance(1)
-        found = await client.get(VOLUME_CLAIMS, "data", "default")
-        made = await client.get(VOLUMES, name)
-
-        assert found["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
-        assert made["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
-
-    play(story)
+    assert found["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    assert made["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
 
 
 @pytest.mark.parametrize(
@@ -222,17 +197,14 @@ def test_which_pods_keep_a_claim(pod: Raw, expected: bool) -> None:
     assert uses(user, owned) is expected
 
 
-@pytest.mark.virtual_time
-async def test_claims_and_volumes_can_be_deleted_without_the_engine_of_volumes() -> None:
-    """Who runs controllers of volumes of their own need not have those that protect."""
-    clock = VirtualClock()
-    engines = EngineOptions(without=("volumes",))
-    async with embedded(ControlPlaneOptions(clock=clock), engines=engines) as cluster:
-        await cluster.client.create(NODES, virtual_node("node-1"))
-        scene = Scene(cluster, clock)
-        await scene.make(volume("disk", "5Gi"), claim("data"))
-        await scene.delete("data")
-        await cluster.client.delete(VOLUMES, "disk")
-        await clock.advance(1)
+@pytest.mark.stage(without=("volumes",))
+async def test_claims_and_volumes_can_be_deleted_without_the_engine_of_volumes(
+    stage: VolumeStage,
+) -> None:
+    """Clusters with volume controllers of their own do not need ours to remove the finalizers."""
+    await stage.make(volume("disk", "5Gi"), claim("data"))
+    await stage.delete_claim("data")
+    await stage.client.delete(VOLUMES, "disk")
+    await stage.advance(1)
 
-        assert await names(scene, VOLUME_CLAIMS) == await names(scene, VOLUMES) == []
+    assert await names(stage, VOLUME_CLAIMS) == await names(stage, VOLUMES) == []
