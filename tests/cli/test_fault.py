@@ -11,11 +11,11 @@ from tests.cli.live_plane import plane
 
 from dryrack.cli.faults.targets import (
     Cluster,
-    cleared,
+    clear_faults,
     fault_rows,
-    healed_devices,
-    healed_nodes,
-    others_slices,
+    find_foreign_drivers,
+    heal_devices,
+    heal_nodes,
 )
 from dryrack.cli.files import UsageError
 from dryrack.cli.views.sources import Source, on_cluster
@@ -52,21 +52,21 @@ CLUSTER = Cluster(
 
 def test_devices_are_well_again_by_node_and_by_pattern() -> None:
     """All that match on all nodes that do; who names no device, or no node, is told so."""
-    assert healed_devices(CLUSTER, "rack-1/gpu-*") == {"rack-1": {device_annotation("gpu-9"): None}}
-    assert healed_devices(CLUSTER, "rack-*/gpu-0") == {"rack-1": {}, "rack-2": {}}
+    assert heal_devices(CLUSTER, "rack-1/gpu-*") == {"rack-1": {device_annotation("gpu-9"): None}}
+    assert heal_devices(CLUSTER, "rack-*/gpu-0") == {"rack-1": {}, "rack-2": {}}
     with pytest.raises(UsageError, match="device 'rack-1': write NODE/DEVICE"):
-        healed_devices(CLUSTER, "rack-1")
+        heal_devices(CLUSTER, "rack-1")
     with pytest.raises(UsageError, match="node 'rack-3' not found; did you mean 'rack-"):
-        healed_devices(CLUSTER, "rack-3/gpu-0")
+        heal_devices(CLUSTER, "rack-3/gpu-0")
 
 
 def test_faults_of_nodes_are_ended_part_by_part() -> None:
     """Or all at once; other annotations, and those of devices, are left alone."""
     ready = node_annotation("ready")
 
-    assert healed_nodes(CLUSTER, "rack-2", "ready=ok") == {"rack-2": {ready: None}}
-    assert healed_nodes(CLUSTER, "rack-2", "prepare=ok") == {"rack-2": {}}
-    assert healed_nodes(CLUSTER, "*", "ok") == {"rack-1": {}, "rack-2": {ready: None}}
+    assert heal_nodes(CLUSTER, "rack-2", "ready=ok") == {"rack-2": {ready: None}}
+    assert heal_nodes(CLUSTER, "rack-2", "prepare=ok") == {"rack-2": {}}
+    assert heal_nodes(CLUSTER, "*", "ok") == {"rack-1": {}, "rack-2": {ready: None}}
 
 
 def test_faults_are_cleared_by_node_and_by_device() -> None:
@@ -75,11 +75,11 @@ def test_faults_are_cleared_by_node_and_by_device() -> None:
     ready = node_annotation("ready")
 
     everything = {"rack-1": {lost: None}, "rack-2": {ready: None}}
-    assert cleared(CLUSTER, ()) == everything
-    assert cleared(CLUSTER, ("rack-1", "rack-2")) == everything
-    assert cleared(CLUSTER, ("rack-2/*",)) == {}
-    assert cleared(CLUSTER, ("rack-1/gpu-*",)) == {"rack-1": {lost: None}}
-    assert cleared(Cluster(()), ()) == {}
+    assert clear_faults(CLUSTER, ()) == everything
+    assert clear_faults(CLUSTER, ("rack-1", "rack-2")) == everything
+    assert clear_faults(CLUSTER, ("rack-2/*",)) == {}
+    assert clear_faults(CLUSTER, ("rack-1/gpu-*",)) == {"rack-1": {lost: None}}
+    assert clear_faults(Cluster(()), ()) == {}
 
 
 def test_slices_of_other_drivers_are_told_of() -> None:
@@ -96,9 +96,9 @@ def test_slices_of_other_drivers_are_told_of() -> None:
     )
     cluster = Cluster((node("rack-1", **{device_annotation("gpu-0"): "lost"}),), slices)
 
-    assert others_slices(cluster, "gpu-*") == ("by-hand",)
-    assert others_slices(cluster, "gpu-1") == ()
-    assert others_slices(Cluster((node("rack-1"),), slices), "gpu-0") == ()
+    assert find_foreign_drivers(cluster, "gpu-*") == ("by-hand",)
+    assert find_foreign_drivers(cluster, "gpu-1") == ()
+    assert find_foreign_drivers(Cluster((node("rack-1"),), slices), "gpu-0") == ()
 
 
 def test_the_list_says_when_faults_end() -> None:

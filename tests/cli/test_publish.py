@@ -17,7 +17,7 @@ import yaml
 from tests.cli.command import dryrack, example_path
 
 from dryrack.base.errors import ContentError
-from dryrack.cli.durations import seconds_of
+from dryrack.cli.command import seconds_of
 from dryrack.cli.files import UsageError
 from dryrack.cli.options import PublishOptions
 from dryrack.cli.output import Format

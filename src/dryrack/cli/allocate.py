@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dryrack.allocation import Code, Features, Release, claim_name
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.base.text import hint, listed
-from dryrack.cli.command import joined
+from dryrack.cli.command import join_lists
 from dryrack.cli.files import UsageError, without_pauses
 from dryrack.cli.input_warnings import refusals, unknown_fields
 from dryrack.cli.objects import load
@@ -27,7 +27,7 @@ from dryrack.cli.output import (
 from dryrack.cli.views.fleet_options import FleetOptions
 from dryrack.cluster import SeededChance
 from dryrack.kinds.expansion.pod_claims import dump_problem
-from dryrack.placement import Settings as Reckoning
+from dryrack.placement import Settings as PlacementSettings
 from dryrack.placement import (
     World,
     asks_for_devices,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dryrack.cli.options import AllocateOptions, ExplainOptions
     from dryrack.kinds.catalog import Typed
     from dryrack.kinds.documents import Problem
-    from dryrack.placement import ClaimAllocation, GangOutcome, NodeExplanation, Profile, WhatIf
+    from dryrack.placement import GangOutcome, NodeExplanation, Profile, WhatIf
 
 COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
 NOTHING = "-"
@@ -53,7 +53,7 @@ REFUSED = "refused"
 PREEMPTED = "preempted"
 # As kubectl names it.
 CLAIM_RESOURCE = "resourceclaim.resource.k8s.io"
-_DOUBTS_TOLD_MAX = 5
+_DOUBTS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Settings:
     def from_options(cls, options: AllocateOptions | ExplainOptions) -> Settings:
         """Return the settings of a command line; raise `UsageError` if an option is invalid."""
         fleet = FleetOptions(options.instance_type, options.nodes, options.catalogue_file)
-        gates = joined(options.feature_gates)
+        gates = join_lists(options.feature_gates)
         settings = cls.of(options.release, gates, options.scheduler_config)
         return replace(settings, node=options.node, fleet=fleet)
 
@@ -103,8 +103,8 @@ class Settings:
         configuration = read_config(scheduler_config)
         return replace(settings, profiles=settings_of_plane(configuration).profiles)
 
-    def reckoning(self) -> Reckoning:
-        return Reckoning(
+    def placement_settings(self) -> PlacementSettings:
+        return PlacementSettings(
             chance=SeededChance(),
             release=self.release,
             features=self.features,
@@ -119,7 +119,7 @@ def run(options: AllocateOptions) -> bool:
     form = options.output
     settings = Settings.from_options(options)
     loaded = load_world([*options.files, *options.more], settings)
-    outcome = what_if_files(loaded.world, settings.reckoning)
+    outcome = what_if_files(loaded.world, settings.placement_settings)
     for note in outcome.notes:
         say(shown(note))
     if form is NamedFormat.TABLE:
@@ -136,7 +136,7 @@ def run(options: AllocateOptions) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The world in the files, and whether a cluster would take all of it, as far as is known."""
+    """The world in the files, and whether an API server would accept all of it."""
 
     world: World
     is_valid: bool
@@ -160,61 +160,70 @@ def read_world(names: Sequence[str], settings: Settings) -> Loaded:
     """Return the world of the files and of the nodes that options add to it."""
     with without_pauses():
         fleet = settings.fleet
-        found = load(names, fleet.node_documents)
-        problem = dump_problem(each.document for each in found)
+        typed = load(names, fleet.node_documents)
+        problem = dump_problem(each.document for each in typed)
         if problem:
             raise ContentError(f"{', '.join(names)}: {problem}")
-        is_valid = tell_doubts(found, settings)
-        objects = [each.object for each in found]
-        chosen = {each.document.name for each in found if fleet.adds(each.document)}
+        is_valid = print_doubts(typed, settings)
+        objects = [each.object for each in typed]
+        chosen = {each.document.name for each in typed if fleet.adds(each.document)}
         supply = supply_devices(objects, lambda: fleet.catalogue, chosen)
         world = World.of([*objects, *supply.objects])
     for note in supply.notes:
         say(shown(note))
-    known = [node.metadata.name for node in nodes_of(world)[0]]
-    if settings.node is not None and settings.node not in known:
-        fix = hint(settings.node, known)
+    nodes = [node.metadata.name for node in nodes_of(world)[0]]
+    if settings.node is not None and settings.node not in nodes:
+        fix = hint(settings.node, nodes)
         raise UsageError(f"--node {settings.node!r}: the files have no such Node; {fix}")
     return Loaded(world, is_valid)
 
 
-def tell_doubts(objects: Sequence[Typed], settings: Settings) -> bool:
+def print_doubts(objects: Sequence[Typed], settings: Settings) -> bool:
     """
     Print the first problems of the objects, which may change the result.
 
     Return whether an API server would accept all objects, as far as dryrack can check.
     """
     refused: list[Problem] = []
-    # What is refused depends on release and gates; it is known for the reference alone.
+    # Validation depends on release and gates; dryrack implements that of the reference release.
     if settings.features == Features.defaults() and settings.release is Release.V1_36:
         refused += refusals(objects)
-    # What makes the answer fail comes first. The pods of a workload say the same, in one place.
-    found = list(dict.fromkeys([*refused, *unknown_fields(objects)]))
-    for problem in found[:_DOUBTS_TOLD_MAX]:
+    # Refusals come first. The pods of a workload have equal problems, in the same place.
+    problems = list(dict.fromkeys([*refused, *unknown_fields(objects)]))
+    for problem in problems[:_DOUBTS_MAX]:
         say(shown(str(problem)))
-    more = len(found) - _DOUBTS_TOLD_MAX
+    more = len(problems) - _DOUBTS_MAX
     if more > 0:
         say(f"and {many(more, 'more problem')}; to print all, run: dryrack lint")
     return not refused
 
 
-# What is said of a claim where this is all that keeps it from devices.
+# The result for a claim that fails only for this reason.
 _BY_CODE = {Code.GANG: WAITS_FOR_GANG, Code.ADMISSION: REFUSED, Code.PREEMPTED: PREEMPTED}
 
 
 def _print(outcome: WhatIf) -> None:
-    told = [(refused.claim, explain_nodes(refused.nodes)) for refused in outcome.refused]
-    with_pods = {refused.claim for refused in outcome.refused if refused.is_with_pod}
-    rows = [row for given in outcome.given for row in _rows(given)]
-    rows += [(claim, NOTHING, NOTHING, verdict(nodes)) for claim, nodes in told]
+    """Print the table to standard output, and to standard error why claims get no devices."""
+    refused = [(each.claim, explain_nodes(each.nodes)) for each in outcome.refused]
+    rows: list[tuple[str, str, str, str]] = []
+    for given in outcome.given:
+        results = given.allocation.devices.results
+        if not results:
+            rows.append((given.claim, given.node, NOTHING, "nothing to allocate"))
+        for each in results:
+            device = f"{each.driver}/{each.pool}/{each.device}"
+            rows.append((given.claim, given.node, each.request, device))
+    rows += [(claim, NOTHING, NOTHING, verdict(nodes)) for claim, nodes in refused]
     if rows:
         print_table(COLUMNS, rows)
-    # What is said of the gang is true of all who wait for it, and so of pods that are refused.
-    for claims, nodes in _alike((c, n) for c, n in told if c not in with_pods):
+    # The message about a gang holds for all of its claims, and that about a refused pod, too.
+    with_pods = {each.claim for each in outcome.refused if each.is_with_pod}
+    groups = _group_by_reason((claim, nodes) for claim, nodes in refused if claim not in with_pods)
+    for claims, nodes in groups:
         if verdict(nodes) not in (WAITS_FOR_GANG, PREEMPTED):
-            _tell(claims, nodes)
+            _print_reason(claims, nodes)
     for gang in outcome.gangs:
-        tell_gang(gang)
+        print_gang(gang)
     reasons: dict[str, list[str]] = {}
     for pod, why in outcome.rejected.items():
         reasons.setdefault(why, []).append(pod)
@@ -222,12 +231,12 @@ def _print(outcome: WhatIf) -> None:
         more = f" and {many(len(pods) - 1, 'pod')} like it" if len(pods) > 1 else ""
         verb = "are" if more else "is"
         say(f"\n{shown(f'pod {pods[0]}')}{more} {verb} refused: {shown(why)}")
-    for each in outcome.preemptions:
-        say(f"\n{shown(each.message)}")
+    for preempted in outcome.preemptions:
+        say(f"\n{shown(preempted.message)}")
 
 
-def tell_gang(gang: GangOutcome) -> None:
-    """Whether a gang fits, for a person."""
+def print_gang(gang: GangOutcome) -> None:
+    """Print why a gang does not fit, or which of its pods do not."""
     if gang.message:
         say(f"\n{shown(gang.message)}")
     elif gang.waiting:
@@ -236,86 +245,78 @@ def tell_gang(gang: GangOutcome) -> None:
 
 
 def _print_names(world: World, outcome: WhatIf) -> None:
-    """Who gets or has all that it asks for: pods with their claims, and claims by themselves."""
-    there = {each.claim for each in outcome.given}
-    there |= {claim_name(each) for each in world.claims if each.status.allocation is not None}
+    """Print the pods whose claims are all allocated, with these claims, and other such claims."""
+    allocated = {each.claim for each in outcome.given}
+    allocated |= {claim_name(each) for each in world.claims if each.status.allocation is not None}
     for party in world.in_order():
         if not party.asks_for_devices:
             continue
         claims = [claim_name(claim) for claim in party.claims]
-        if not party.missing and there.issuperset(claims):
-            pod = party.pod.metadata.name if party.pod is not None else ""
-            print_names("pod", [pod] if pod else [])
+        if not party.missing and allocated.issuperset(claims):
+            if party.pod is not None and party.pod.metadata.name:
+                print_names("pod", [party.pod.metadata.name])
             print_names(CLAIM_RESOURCE, claims)
     if not asks_for_devices(world):
         print_names(CLAIM_RESOURCE, [each.claim for each in outcome.given])
 
 
-def _rows(given: ClaimAllocation) -> list[tuple[str, str, str, str]]:
-    results = given.allocation.devices.results
-    if not results:
-        return [(given.claim, given.node, NOTHING, "nothing to allocate")]
-    return [
-        (given.claim, given.node, each.request, f"{each.driver}/{each.pool}/{each.device}")
-        for each in results
-    ]
-
-
 def verdict(nodes: Iterable[NodeExplanation]) -> str:
     """Return the result for a claim that is not allocated."""
     nodes = tuple(nodes)
-    codes = {obstacle.code for story in nodes for obstacle in story.obstacles}
-    for code, told in _BY_CODE.items():
+    codes = {obstacle.code for explanation in nodes for obstacle in explanation.obstacles}
+    for code, result in _BY_CODE.items():
         if codes == {code}:
-            return told
-    return UNKNOWN if any(story.undecided for story in nodes) else "does not fit"
+            return result
+    return UNKNOWN if any(explanation.undecided for explanation in nodes) else "does not fit"
 
 
-def sentence(claim: str, told: str) -> str:
+def sentence(claim: str, result: str) -> str:
     """Return the verdict about a claim as a sentence."""
-    if told in (REFUSED, PREEMPTED):
-        return f"{claim} is {told}"
-    return f"it is unknown whether {claim} fits" if told == UNKNOWN else f"{claim} {told}"
+    if result in (REFUSED, PREEMPTED):
+        return f"{claim} is {result}"
+    return f"it is unknown whether {claim} fits" if result == UNKNOWN else f"{claim} {result}"
 
 
-def _alike(
-    told: Iterable[tuple[str, tuple[NodeExplanation, ...]]],
+def _group_by_reason(
+    refused: Iterable[tuple[str, tuple[NodeExplanation, ...]]],
 ) -> list[tuple[list[str], tuple[NodeExplanation, ...]]]:
-    """Return claims of which the same is said together, with what is said of the first."""
-    together: dict[Hashable, tuple[list[str], tuple[NodeExplanation, ...]]] = {}
-    for claim, nodes in told:
-        own = claim.rpartition("/")[2]
-        said = tuple(
-            (place(story), each.code, each.request, each.fact.replace(own, ""), each.devices)
-            for story in nodes
-            for each in story.obstacles
+    """Return groups of claims with the same reasons, and the reasons of the first claim."""
+    groups: dict[Hashable, tuple[list[str], tuple[NodeExplanation, ...]]] = {}
+    for claim, nodes in refused:
+        name = claim.rpartition("/")[2]
+        reasons = tuple(
+            (place(node), each.code, each.request, each.fact.replace(name, ""), each.devices)
+            for node in nodes
+            for each in node.obstacles
         )
-        together.setdefault(said, ([], nodes))[0].append(claim)
-    return list(together.values())
+        groups.setdefault(reasons, ([], nodes))[0].append(claim)
+    return list(groups.values())
 
 
-def _tell(claims: Sequence[str], nodes: Sequence[NodeExplanation]) -> None:
-    """Print why claims are not allocated, to stderr, so that the table stays one in a pipe."""
+def _print_reason(claims: Sequence[str], nodes: Sequence[NodeExplanation]) -> None:
+    """Print why claims are not allocated, to stderr, so that a pipe gets only the table."""
     claim = shown(claims[0])
-    told = verdict(nodes)
-    named = paint(claim, "bold") if sys.stderr.isatty() else claim
+    result = verdict(nodes)
+    subject = paint(claim, "bold") if sys.stderr.isatty() else claim
     if len(claims) > 1:
-        named += f" and {many(len(claims) - 1, 'claim')} like it"
-        told = {"does not fit": "do not fit"}.get(told, told)
-    line = sentence(named, told)
-    say(f"\n{line.replace(f'{named} is ', f'{named} are ') if len(claims) > 1 else line}:")
-    for story in nodes:
-        say(f"  {place(story)}:")
-        for obstacle in story.obstacles:
-            # What is missing is no matter of nodes; there is nothing to explain but what to add.
-            say(f"    {shown(obstacle.sentence if story.node else obstacle.message)}")
+        subject += f" and {many(len(claims) - 1, 'claim')} like it"
+        result = {"does not fit": "do not fit"}.get(result, result)
+    line = sentence(subject, result)
+    if len(claims) > 1:
+        line = line.replace(f"{subject} is ", f"{subject} are ")
+    say(f"\n{line}:")
+    for node in nodes:
+        say(f"  {place(node)}:")
+        for obstacle in node.obstacles:
+            # Without a node, an object is missing; its message contains what to add.
+            say(f"    {shown(obstacle.sentence if node.node else obstacle.message)}")
     namespace, _, name = claims[0].rpartition("/")
     say(f"  for details, run: dryrack explain claim {shown(name)} -n {shown(namespace)} -f …")
 
 
-def place(story: NodeExplanation) -> str:
-    """The nodes that a story is about."""
-    if not story.node:
+def place(explanation: NodeExplanation) -> str:
+    """Return the nodes that an explanation is about."""
+    if not explanation.node:
         return "on any node"
-    more = f" and {many(len(story.alike), 'node')} like it" if story.alike else ""
-    return f"node {shown(story.node)}{more}"
+    more = f" and {many(len(explanation.alike), 'node')} like it" if explanation.alike else ""
+    return f"node {shown(explanation.node)}{more}"

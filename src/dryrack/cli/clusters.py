@@ -54,20 +54,18 @@ class Row:
 def down(options: DownOptions) -> None:
     """Stop clusters and delete their state, except the data directory."""
     for name in [each.name for each in all_states()] if options.all_ else [options.name]:
-        _stop(name)
-
-
-def _stop(name: str) -> None:
-    state = _state(name)
-    running = state.running()
-    if running is None and not state.directory.exists():
-        raise NotUpError(f"cluster {name} does not exist; list the clusters with: dryrack status")
-    if running is not None:
-        running.process.stop()
-        _unmerge(running, name)
-    state.forget()
-    kept = running.data_directory if running else ""
-    say(f"Stopped cluster {name}{f'; its data is still in {kept}' if kept else ''}.")
+        state = _state(name)
+        running = state.running()
+        if running is None and not state.directory.exists():
+            raise NotUpError(
+                f"cluster {name} does not exist; list the clusters with: dryrack status"
+            )
+        if running is not None:
+            running.process.stop()
+            _unmerge(running, name)
+        state.forget()
+        data = running.data_directory if running else ""
+        say(f"Stopped cluster {name}{f'; its data is still in {data}' if data else ''}.")
 
 
 def _unmerge(running: Running, name: str) -> None:

@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from dryrack.base.durations import seconds_in
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from dataclasses import Field
+
 
 EXIT_FAILED = 1
 
@@ -46,7 +48,7 @@ def panel(title: str) -> Callable[..., Any]:
     return partial(typer.Option, rich_help_panel=title)
 
 
-def joined(lists: Sequence[str]) -> str:
+def join_lists(lists: Sequence[str]) -> str:
     """Return the values of an option that takes a comma-separated list and may be repeated."""
     return ",".join(each for each in lists if each)
 
@@ -125,3 +127,11 @@ def _has_one_value(parameter: Any) -> bool:
         return False
     # A flag has the same meaning twice, unless it has an opposite.
     return not parameter.is_flag or bool(parameter.secondary_opts)
+
+
+def seconds_of(option: str, text: str) -> float:
+    """Return the positive seconds of a duration; the option is for the error message."""
+    seconds = seconds_in(text)
+    if not seconds:
+        raise UsageError(f"{option} {text!r}: must be a duration, for example 30s or 1m30s")
+    return seconds

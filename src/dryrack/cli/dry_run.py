@@ -29,8 +29,7 @@ from dryrack.linter import object_problems
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dryrack.controllers import Write
-    from dryrack.controllers.slices import DryRun, PublisherSettings, SliceChanges
+    from dryrack.controllers.slices import SliceChanges, PublisherSettings
     from dryrack.hardware.config_formats import Reading
     from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.raw import Raw
@@ -56,7 +55,7 @@ def world_of(names: Sequence[str], options: PublisherSettings) -> DryRunInput:
 def _world(
     documents: Iterable[Document], contents: Mapping[str, bytes], options: PublisherSettings
 ) -> DryRunInput:
-    found: dict[str, list[Raw]] = {kind: [] for kind in _KINDS}
+    objects: dict[str, list[Raw]] = {kind: [] for kind in _KINDS}
     readings: dict[Source, Reading] = {}
     for document in documents:
         if not _takes_part(document, options):
@@ -64,13 +63,15 @@ def _world(
             place = f"{document.file}:{document.line}"
             say(shown(f"{place}: ignored {what}: dryrack publish does not use it"))
         else:
-            found[document.kind].append(_identified(document.raw))
+            # The server would add a uid.
+            metadata = {"uid": "", **document.raw["metadata"]}
+            objects[document.kind].append(document.raw | {"metadata": metadata})
             readings.update(_read(document, contents[document.file], options))
     return DryRunInput(
-        nodes=found[NODES.kind],
-        config_maps=found[CONFIG_MAPS.kind],
-        overlays=found[NODE_OVERLAYS.kind],
-        configs=found[DRA_CONFIGS.kind],
+        nodes=objects[NODES.kind],
+        config_maps=objects[CONFIG_MAPS.kind],
+        overlays=objects[NODE_OVERLAYS.kind],
+        configs=objects[DRA_CONFIGS.kind],
         readings=readings,
     )
 
@@ -117,35 +118,34 @@ def _takes_part(document: Document, options: PublisherSettings) -> bool:
     return there == (options.namespace, options.config_map)
 
 
-def _identified(obj: Raw) -> Raw:
-    """Return the object with the fields that the server adds and that matter here."""
-    return obj | {"metadata": {"uid": "", **obj["metadata"]}}
-
-
 def show(world: DryRunInput, options: PublisherSettings, form: Format) -> bool:
     """Print what would be published; return whether every document could be read."""
-    found = compute_dry_run(world, options, now=time.time())
-    slices = [_plain(each) for change in found.changes for each in change.slices]
+    result = compute_dry_run(world, options, now=time.time())
+    slices = [_without_server_fields(each) for change in result.changes for each in change.slices]
     if form is Format.TABLE:
         print_table(SLICE_COLUMNS, slice_rows(slices))
     elif form is Format.JSON:
         print_data({"apiVersion": "v1", "kind": "List", "items": slices}, form)
     else:
-        _print_documents(slices)
+        for number, each in enumerate(slices):
+            if number:
+                sys.stdout.write("---\n")
+            print_data(each, Format.YAML)
     if not (world.config_maps or world.overlays or world.configs or options.catalogue):
         say(config_hint(options))
-    _talk(found)
-    return not found.problems
+    warnings = [str(warning) for warning in result.warnings]
+    for warning in warnings:
+        say(shown(f"warning: {warning}"))
+    for note in result.notes:
+        if not any(note.partition(": ")[2] in warning for warning in warnings):
+            say(shown(f"note: {note}"))
+    for problem in result.problems:
+        say(shown(f"not applied: {problem}"))
+    say(f"{_count_slices(result.changes)}: {_count_writes(result.changes)}")
+    return not result.problems
 
 
-def _print_documents(slices: Iterable[Raw]) -> None:
-    for number, each in enumerate(slices):
-        if number:
-            sys.stdout.write("---\n")
-        print_data(each, Format.YAML)
-
-
-def _plain(slice_: Raw) -> Raw:
+def _without_server_fields(slice_: Raw) -> Raw:
     """Return a slice without the fields of the server and without owners that do not exist."""
     metadata = {key: value for key, value in slice_["metadata"].items() if key not in _SYSTEM}
     owners = [each for each in metadata.pop("ownerReferences", ()) if each.get("uid")]
@@ -155,33 +155,23 @@ def _plain(slice_: Raw) -> Raw:
     return {**kind, "metadata": metadata, "spec": slice_["spec"]}
 
 
-def _talk(found: DryRun) -> None:
-    for warning in found.warnings:
-        say(shown(f"warning: {warning}"))
-    told = [str(warning) for warning in found.warnings]
-    for note in found.notes:
-        if not any(note.partition(": ")[2] in warning for warning in told):
-            say(shown(f"note: {note}"))
-    for problem in found.problems:
-        say(shown(f"not applied: {problem}"))
-    say(f"{_where(found.changes)}: {_told(found.changes)}")
-
-
-def _where(changes: Iterable[SliceChanges]) -> str:
+def _count_slices(changes: Iterable[SliceChanges]) -> str:
     slices: Counter[str] = Counter({change.node: len(change.slices) for change in changes})
     shared = slices.pop(SHARED, 0)
     nodes = sum(bool(count) for count in slices.values())
-    told = f"{many(slices.total(), 'slice')} for {many(nodes, 'node')}"
-    return f"{told}, {many(shared, 'slice')} for the whole cluster" if shared else told
+    text = f"{many(slices.total(), 'slice')} for {many(nodes, 'node')}"
+    return f"{text}, {many(shared, 'slice')} for the whole cluster" if shared else text
 
 
-def _told(changes: Iterable[SliceChanges]) -> str:
-    counts = Counter(_verb(write) for change in changes for write in change.writes)
+def _count_writes(changes: Iterable[SliceChanges]) -> str:
+    counts = Counter(
+        "create"
+        if isinstance(write, Create)
+        else "delete"
+        if isinstance(write, Delete)
+        else "change"
+        for change in changes
+        for write in change.writes
+    )
     parts = (f"{counts[verb]} to {verb}" for verb in ("create", "change", "delete") if counts[verb])
     return ", ".join(parts) or "nothing to write"
-
-
-def _verb(write: Write) -> str:
-    if isinstance(write, Create):
-        return "create"
-    return "delete" if isinstance(write, Delete) else "change"

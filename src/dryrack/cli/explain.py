@@ -60,7 +60,7 @@ WORKLOADS = {
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What to explain."""
+    """The object to explain."""
 
     kind: str
     namespace: str
@@ -137,33 +137,37 @@ def explain_files(
         return run_gang(world, name, settings, form) and loaded.is_valid
     if subject.kind == "claim":
         world = with_template_as_claim(world, subject.full_name)
-        return _run_stories(world, [subject.full_name], settings, form) and loaded.is_valid
+        return _explain_claims(world, [subject.full_name], settings, form) and loaded.is_valid
     from dryrack.cli.views.explaining import Case
 
     case = Case(world, subject, settings, form, verbose=verbose, is_of_files=True)
     return case.run() and loaded.is_valid
 
 
-def _run_stories(
+def _explain_claims(
     world: World,
     claims: Sequence[str],
     settings: Settings,
     form: NamedFormat,
 ) -> bool:
     """Print the explanation of each claim; return whether all are allocated."""
-    stories = [explain_claim(world, claim, settings.reckoning()) for claim in claims]
-    for note in dict.fromkeys(note for story in stories for note in story.notes):
+    explanations = [explain_claim(world, claim, settings.placement_settings()) for claim in claims]
+    for note in dict.fromkeys(note for explanation in explanations for note in explanation.notes):
         say(shown(note))
-    fitting = [story.claim for story in stories if story.given or story.settled]
+    fitting = [
+        explanation.claim
+        for explanation in explanations
+        if explanation.given or explanation.settled
+    ]
     if form is NamedFormat.NAME:
         print_names(CLAIM_RESOURCE, fitting)
     elif form is NamedFormat.TABLE:
         where = "any node" if settings.node is None else f"node {settings.node}"
-        for story in stories:
-            print_story(story, where)
+        for explanation in explanations:
+            print_explanation(explanation, where)
     else:
-        print_data(claim_document(stories[0]), form)
-    return len(fitting) == len(stories)
+        print_data(claim_document(explanations[0]), form)
+    return len(fitting) == len(explanations)
 
 
 def run_gang(
@@ -171,32 +175,32 @@ def run_gang(
     name: tuple[str, str],
     settings: Settings,
     form: NamedFormat,
-    told: Callable[[str], None] | None = None,
+    print_more: Callable[[str], None] | None = None,
 ) -> bool:
-    """Print the nodes of a gang, or what it lacks; `told` prints more about why."""
-    outcome = what_if(world, settings.reckoning())
-    found = find_gang_outcomes(outcome, name)
+    """Print the nodes of a gang or what it lacks; `print_more` adds the scheduler's report."""
+    outcome = what_if(world, settings.placement_settings())
+    gangs = find_gang_outcomes(outcome, name)
     # In a cluster, the user knows which other objects exist.
-    for note in outcome.notes if told is None else ():
+    for note in outcome.notes if print_more is None else ():
         say(shown(note))
     if form is NamedFormat.NAME:
-        print_names("pod", [pod.partition("/")[2] for gang in found for pod in gang.nodes])
+        print_names("pod", [pod.partition("/")[2] for gang in gangs for pod in gang.nodes])
     elif form is NamedFormat.TABLE:
-        for gang in found:
-            _print_gang_line(gang)
-            if told is not None:
-                told(gang.message)
-            _print_members(gang, explain_gang_claims(world, gang, settings.reckoning), settings)
+        for gang in gangs:
+            if gang.message:
+                print_line(
+                    paint(shown(gang.message), "bold yellow" if gang.is_unknown else "bold red")
+                )
+            else:
+                print_line(f"{paint(shown(gang.gang), 'bold green')} fits:")
+            if print_more is not None:
+                print_more(gang.message)
+            _print_members(
+                gang, explain_gang_claims(world, gang, settings.placement_settings), settings
+            )
     else:
-        print_data(document_of_gangs(world, found, settings.reckoning).document, form)
-    return not any(gang.message for gang in found)
-
-
-def _print_gang_line(gang: GangOutcome) -> None:
-    if gang.message:
-        print_line(paint(shown(gang.message), "bold yellow" if gang.is_unknown else "bold red"))
-    else:
-        print_line(f"{paint(shown(gang.gang), 'bold green')} fits:")
+        print_data(document_of_gangs(world, gangs, settings.placement_settings).document, form)
+    return not any(gang.message for gang in gangs)
 
 
 def _print_members(gang: GangOutcome, lacking: Sequence[Explanation], settings: Settings) -> None:
@@ -206,37 +210,28 @@ def _print_members(gang: GangOutcome, lacking: Sequence[Explanation], settings: 
         if not gang.message:
             print_line(shown(f"  pod {pod} is pending: {message}"))
     where = "any node" if settings.node is None else f"node {settings.node}"
-    for story in lacking:
+    for explanation in lacking:
         print_line("")
-        print_story(story, where)
+        print_explanation(explanation, where)
 
 
-def print_story(story: Explanation, where: str) -> None:
+def print_explanation(explanation: Explanation, where: str) -> None:
     """Print the devices of a claim, or why it gets none."""
-    if story.given is not None:
-        _print_given(story)
-    elif story.settled:
-        print_line(f"{paint(shown(story.claim), 'bold green')} is already allocated")
+    if explanation.given is not None:
+        name = shown(explanation.given.node)
+        print_line(f"{paint(shown(explanation.claim), 'bold green')} fits on node {name}:")
+        for each in explanation.given.allocation.devices.results:
+            print_line(shown(f"  {each.request}: {each.driver}/{each.pool}/{each.device}"))
+    elif explanation.settled:
+        print_line(f"{paint(shown(explanation.claim), 'bold green')} is already allocated")
     else:
-        claim = paint(shown(story.claim), "bold red")
-        told = verdict(story.nodes)
-        at = "" if told == WAITS_FOR_GANG else f" on {shown(where)}"
-        print_line(f"{sentence(claim, told)}{at}")
-        _print_refused(story)
-
-
-def _print_given(story: Explanation) -> None:
-    assert story.given is not None, "asked for a claim that is given devices"
-    node = shown(story.given.node)
-    print_line(f"{paint(shown(story.claim), 'bold green')} fits on node {node}:")
-    for each in story.given.allocation.devices.results:
-        print_line(shown(f"  {each.request}: {each.driver}/{each.pool}/{each.device}"))
-
-
-def _print_refused(story: Explanation) -> None:
-    for node in story.nodes:
-        print_node(node)
-    print_helps(story.helps)
+        claim = paint(shown(explanation.claim), "bold red")
+        result = verdict(explanation.nodes)
+        at = "" if result == WAITS_FOR_GANG else f" on {shown(where)}"
+        print_line(f"{sentence(claim, result)}{at}")
+        for node in explanation.nodes:
+            print_node(node)
+        print_helps(explanation.helps)
 
 
 def print_helps(helps: Sequence[str]) -> None:

@@ -59,18 +59,18 @@ def _sources(name: str) -> Sequence[Source]:
     kubectl passes over an empty file in a directory, too.
     """
     files = _files(name)
-    found = [_read(file) for file in files]
+    sources = [_read(file) for file in files]
     if files == (name,):
-        return found
-    filled = [source for source in found if not _is_empty(source.content)]
-    if not filled:
+        return sources
+    sources = [source for source in sources if not _is_empty(source.content)]
+    if not sources:
         kinds = ", ".join(_SUFFIXES)
         raise UsageError(f"{name}: all {kinds} files in the directory are empty; name other files")
-    return filled
+    return sources
 
 
 def _is_empty(content: bytes) -> bool:
-    """Return whether a file has comments and ends of documents at most."""
+    """Return whether a file has only comments and document separators."""
     lines = (line.strip() for line in content.splitlines())
     return all(not line or line.startswith(b"#") or line == b"---" for line in lines)
 
@@ -87,11 +87,11 @@ def _files(name: str) -> Sequence[str]:
     path = Path(name)
     if not name or not path.is_dir():
         return (name,)
-    found = sorted(str(each) for each in path.iterdir() if each.suffix in _SUFFIXES)
-    if not found:
+    names = sorted(str(each) for each in path.iterdir() if each.suffix in _SUFFIXES)
+    if not names:
         kinds = ", ".join(_SUFFIXES)
         raise UsageError(f"{name}: the directory has no {kinds} files; name other files")
-    return found
+    return names
 
 
 def _read(name: str) -> Source:

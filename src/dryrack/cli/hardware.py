@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dryrack.hardware.catalogue import Catalogue, InstanceType, Model
-    from dryrack.kinds.resource import Device, DeviceClass, ResourceSlice
+    from dryrack.kinds.resource import Device, ResourceSlice
 
 app = typer.Typer(
     help="Show the instance types and device models of the hardware catalog.",
@@ -82,17 +82,34 @@ def list_(
     catalogue_file: OwnFiles = None,
 ) -> None:
     """List the instance types and device models of the hardware catalog."""
-    known = load(catalogue_file)
-    if model and model not in known.models:
-        raise UsageError(unknown(f"model {model!r}", model, known.models))
-    types = [each for each in _types(known) if _is_wanted(each, vendor, model)]
-    models = [each for each in _models(known) if _is_of(each, vendor) and not model]
+    catalogue = load(catalogue_file)
+    if model and model not in catalogue.models:
+        raise UsageError(unknown(f"model {model!r}", model, catalogue.models))
+    types = [each for each in _types(catalogue) if _is_wanted(each, vendor, model)]
+    models = sorted(catalogue.models.values(), key=lambda each: (each.vendor, each.name))
+    models = [each for each in models if _is_of(each, vendor) and not model]
     if not types and not models:
-        fix = f"use one of: {_vendors(known)}"
+        vendors = {each.vendor for each in catalogue.models.values()}
+        vendors |= {each.provider for each in catalogue.instance_types.values()}
+        fix = f"use one of: {', '.join(sorted(vendors))}"
         raise UsageError(f"--vendor {vendor!r}: the catalog has no matching entry; {fix}")
-    _print_list(
-        types if kind is not Kind.MODEL else [], models if kind is not Kind.TYPE else [], output
-    )
+    if kind is Kind.MODEL:
+        types = []
+    if kind is Kind.TYPE:
+        models = []
+    match output:
+        case ListFormat.NAME:
+            names = [f"{Kind.TYPE}/{each.name}" for each in types]
+            names += [f"{Kind.MODEL}/{each.name}" for each in models]
+            sys.stdout.writelines(f"{shown(name)}\n" for name in names)
+        case ListFormat.JSON | ListFormat.YAML:
+            data = {
+                "instanceTypes": [_type_data(each) for each in types],
+                "models": [_model_data(each) for each in models],
+            }
+            print_data(data, Format(output.value))
+        case ListFormat.TABLE | ListFormat.WIDE:
+            _print_rows(types, models, wide=output is ListFormat.WIDE)
 
 
 @app.command()
@@ -111,9 +128,9 @@ def show(
     catalogue_file: OwnFiles = None,
 ) -> None:
     """Show the devices of an instance type or device model, or their ResourceSlices."""
-    known = load(catalogue_file)
-    entry = _entry(known, name)
-    slices = _slices(_machine(entry, known), node, mig=mig)
+    catalogue = load(catalogue_file)
+    entry = _find_entry(catalogue, name)
+    slices = _slices(_machine(entry, catalogue), node, mig=mig)
     if output is Format.TABLE:
         _print_entry(entry, slices)
     else:
@@ -123,45 +140,36 @@ def show(
         print_data({"apiVersion": "v1", "kind": "List", "items": items}, output)
 
 
-@app.command()
-def classes(
+@app.command("classes")
+def print_classes(
     output: Output = Format.YAML,
     catalogue_file: OwnFiles = None,
 ) -> None:
     """Print the DeviceClasses of the drivers in the hardware catalog."""
     from dryrack.kinds.decode import to_builtins
 
-    found = load(catalogue_file).device_classes
+    classes = load(catalogue_file).device_classes
     if output is Format.TABLE:
-        rows = [[name, _expression(each)] for name, each in found.items()]
+        rows = [
+            [name, " && ".join(it.cel.expression for it in each.spec.selectors if it.cel)]
+            for name, each in classes.items()
+        ]
         print_table(["NAME", "DEVICES"], rows)
         return
-    items = [to_builtins(each) for each in found.values()]
+    items = [to_builtins(each) for each in classes.values()]
     print_data({"apiVersion": "v1", "kind": "List", "items": items}, output)
 
 
-def _expression(class_: DeviceClass) -> str:
-    return " && ".join(each.cel.expression for each in class_.spec.selectors if each.cel)
-
-
-def load(own: Sequence[str] | None) -> Catalogue:
+def load(files: Sequence[str] | None) -> Catalogue:
+    """Return the hardware catalog with the given files."""
     from dryrack.cluster import load_catalogue
 
-    sources = read_sources(own) if own else ()
+    sources = read_sources(files) if files else ()
     return load_catalogue({source.name: source.content for source in sources})
 
 
-def _vendors(known: Catalogue) -> str:
-    makers = {each.vendor for each in known.models.values()}
-    return ", ".join(sorted(makers | {each.provider for each in known.instance_types.values()}))
-
-
-def _types(known: Catalogue) -> list[InstanceType]:
-    return sorted(known.instance_types.values(), key=lambda each: (each.provider, each.name))
-
-
-def _models(known: Catalogue) -> list[Model]:
-    return sorted(known.models.values(), key=lambda each: (each.vendor, each.name))
+def _types(catalogue: Catalogue) -> list[InstanceType]:
+    return sorted(catalogue.instance_types.values(), key=lambda each: (each.provider, each.name))
 
 
 def _is_wanted(machine: InstanceType, vendor: str, model: str) -> bool:
@@ -174,22 +182,6 @@ def _is_wanted(machine: InstanceType, vendor: str, model: str) -> bool:
 
 def _is_of(model: Model, vendor: str) -> bool:
     return not vendor or model.vendor.lower() == vendor.lower()
-
-
-def _print_list(types: Sequence[InstanceType], models: Sequence[Model], form: ListFormat) -> None:
-    match form:
-        case ListFormat.NAME:
-            names = [f"{Kind.TYPE}/{each.name}" for each in types]
-            names += [f"{Kind.MODEL}/{each.name}" for each in models]
-            sys.stdout.writelines(f"{shown(name)}\n" for name in names)
-        case ListFormat.JSON | ListFormat.YAML:
-            data = {
-                "instanceTypes": [_type_data(each) for each in types],
-                "models": [_model_data(each) for each in models],
-            }
-            print_data(data, Format(form.value))
-        case ListFormat.TABLE | ListFormat.WIDE:
-            _print_rows(types, models, wide=form is ListFormat.WIDE)
 
 
 def _print_rows(types: Sequence[InstanceType], models: Sequence[Model], *, wide: bool) -> None:
@@ -242,46 +234,42 @@ def _model_data(model: Model) -> dict[str, Any]:
     }
 
 
-def _entry(known: Catalogue, name: str) -> InstanceType | Model:
+def _find_entry(catalogue: Catalogue, name: str) -> InstanceType | Model:
     """Return the entry for a name, with or without the prefix that `list -o name` prints."""
     kind, slash, bare = name.partition("/")
-    found: InstanceType | Model | None = None
+    entry: InstanceType | Model | None = None
     if not slash or kind == Kind.TYPE:
-        found = known.instance_types.get(bare if slash else name)
-    if found is None and (not slash or kind == Kind.MODEL):
-        found = known.models.get(bare if slash else name)
-    if found is None:
-        everything = [*known.instance_types, *known.models]
-        raise UsageError(unknown(repr(name), bare if slash else name, everything))
-    return found
+        entry = catalogue.instance_types.get(bare if slash else name)
+    if entry is None and (not slash or kind == Kind.MODEL):
+        entry = catalogue.models.get(bare if slash else name)
+    if entry is None:
+        names = [*catalogue.instance_types, *catalogue.models]
+        raise UsageError(unknown(repr(name), bare if slash else name, names))
+    return entry
 
 
-def unknown(said: str, name: str, known: Iterable[str]) -> str:
-    meant = " or ".join(map(repr, _near(name, known)))
-    hint = f"did you mean {meant}? " if meant else ""
-    return f"{said}: not in the hardware catalog; {hint}see: dryrack hardware list"
-
-
-def unknown_type(said: str, name: str, known: Catalogue) -> str:
-    """Return the error for an unknown instance type; a device model gets its own error."""
-    for each in _types(known):
-        if any(fitting.model.name.startswith(name.lower()) for fitting in each.fittings):
-            problem = f"{said}: this is a device model, not an instance type"
-            return f"{problem}; use a type that has it, for example {each.name}"
-    return unknown(said, name, known.instance_types)
-
-
-def _near(name: str, known: Iterable[str]) -> list[str]:
-    """Return the names that begin with the text, then similar names."""
+def unknown(subject: str, name: str, known: Iterable[str]) -> str:
+    """Return the error for a name that is not in the catalog, with similar names."""
     import difflib
 
     by_case = {each.lower(): each for each in known}
     longer = sorted(each for each in by_case if each.startswith(name.lower()))
-    alike = difflib.get_close_matches(name.lower(), sorted(by_case), n=_NEAR_MAX)
-    return [by_case[each] for each in dict.fromkeys([*longer, *alike])][:_NEAR_MAX]
+    similar = difflib.get_close_matches(name.lower(), sorted(by_case), n=_NEAR_MAX)
+    near = [by_case[each] for each in dict.fromkeys([*longer, *similar])][:_NEAR_MAX]
+    hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    return f"{subject}: not in the hardware catalog; {hint}see: dryrack hardware list"
 
 
-def _machine(entry: InstanceType | Model, known: Catalogue) -> InstanceType:
+def unknown_type(subject: str, name: str, catalogue: Catalogue) -> str:
+    """Return the error for an unknown instance type; a device model gets its own error."""
+    for each in _types(catalogue):
+        if any(fitting.model.name.startswith(name.lower()) for fitting in each.fittings):
+            problem = f"{subject}: this is a device model, not an instance type"
+            return f"{problem}; use a type that has it, for example {each.name}"
+    return unknown(subject, name, catalogue.instance_types)
+
+
+def _machine(entry: InstanceType | Model, catalogue: Catalogue) -> InstanceType:
     """Return the instance type; for a device model, one with a single device of it."""
     from dryrack.hardware.catalogue import Fitting, InstanceType
 
@@ -289,7 +277,7 @@ def _machine(entry: InstanceType | Model, known: Catalogue) -> InstanceType:
         return entry
     slots = (
         fitting.slots[0]
-        for machine in known.instance_types.values()
+        for machine in catalogue.instance_types.values()
         for fitting in machine.fittings
         if fitting.model is entry
     )
@@ -326,27 +314,23 @@ def _print_entry(entry: InstanceType | Model, slices: Sequence[ResourceSlice]) -
         print_line(shown(f"note: {entry.note}"))
     for source in entry.sources:
         print_line(shown(f"source: {source}"))
-    for driver, alike in _groups(slices):
-        _print_group(driver, alike)
-
-
-def _groups(slices: Sequence[ResourceSlice]) -> Iterable[tuple[str, list[Device]]]:
-    """Return groups of devices with the same driver, attributes and capacities."""
+    # Devices of a driver that have the same attributes and capacities.
     groups: dict[tuple[str, ...], list[Device]] = {}
     for slice_ in slices:
         for device in slice_.spec.devices:
             key = (slice_.spec.driver, *device.attributes, *device.capacity)
             groups.setdefault(key, []).append(device)
-    return [(key[0], devices) for key, devices in groups.items()]
+    for (driver, *_), devices in groups.items():
+        _print_group(driver, devices)
 
 
 def _print_group(driver: str, devices: Sequence[Device]) -> None:
     names = [device.name for device in devices]
     all_names = f"{names[0]} … {names[-1]}" if len(names) > 1 else names[0]
     print_line("\n" + shown(f"{driver}: {many(len(names), 'device')}, {all_names}"))
-    documents = [_document(device) for device in devices]
+    documents = [_values_of(device) for device in devices]
     rows = [
-        [name, kind, _alike([document[kind, name] for document in documents])]
+        [name, kind, _summarize([document[kind, name] for document in documents])]
         for kind, name in documents[0]
     ]
     print_table(["NAME", "TYPE", "VALUE"], rows)
@@ -359,11 +343,14 @@ def _print_profiles(devices: Sequence[Device]) -> None:
     by_profile: dict[str, list[Device]] = {}
     for device in devices:
         by_profile.setdefault(device.attributes["profile"].string_value or "", []).append(device)
-    there = devices[0].capacity
-    names = [*(name for name in _SHORT if name in there), *sorted(there.keys() - _SHORT.keys())]
+    capacities = devices[0].capacity
+    names = [
+        *(name for name in _SHORT if name in capacities),
+        *sorted(capacities.keys() - _SHORT.keys()),
+    ]
     rows = [
-        [profile, str(len(alike)), *(str(alike[0].capacity[name].value) for name in names)]
-        for profile, alike in sorted(
+        [profile, str(len(same)), *(str(same[0].capacity[name].value) for name in names)]
+        for profile, same in sorted(
             by_profile.items(), key=lambda each: each[1][0].capacity["memory"].value
         )
     ]
@@ -371,21 +358,21 @@ def _print_profiles(devices: Sequence[Device]) -> None:
     print_table(["PROFILE", "DEVICES", *(_SHORT.get(name, name) for name in names)], rows)
 
 
-def _document(device: Device) -> Mapping[tuple[str, str], str]:
+def _values_of(device: Device) -> Mapping[tuple[str, str], str]:
     """Return the attributes and capacities of a device, by type and name."""
     from dryrack.kinds.decode import to_builtins
 
-    told: dict[tuple[str, str], str] = {}
+    values: dict[tuple[str, str], str] = {}
     for name, attribute in device.attributes.items():
         [(kind, value)] = to_builtins(attribute).items()
-        told[kind, name] = str(value).lower() if isinstance(value, bool) else str(value)
+        values[kind, name] = str(value).lower() if isinstance(value, bool) else str(value)
     shared = "shared capacity" if device.allow_multiple_allocations else "capacity"
     for name, capacity in device.capacity.items():
-        told[shared, name] = str(capacity.value)
-    return told
+        values[shared, name] = str(capacity.value)
+    return values
 
 
-def _alike(values: Sequence[str]) -> str:
+def _summarize(values: Sequence[str]) -> str:
     """Return the common value, or the first and last value, or how many values differ."""
     different = list(dict.fromkeys(values))
     if len(different) == 1:

@@ -1,7 +1,7 @@
 """
-From files to typed objects, for the commands that reckon with them.
+Read typed objects from files.
 
-All problems of all files are told at once, each with its line.
+The error contains all problems of all files, each with its line.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def load(
     readings = [read(source.content, source.name) for source in read_sources(names)]
     documents = [document for reading in readings for document in reading.documents]
     added = more(documents) if more is not None else ()
-    found = manifests([*added, *documents])
-    for note in found.notes:
+    reading = manifests([*added, *documents])
+    for note in reading.notes:
         say(shown(note))
     problems = [problem for reading in readings for problem in reading.problems]
-    # The pods of a workload have the same faults, in the same place.
-    told = dict.fromkeys(map(str, (*problems, *found.problems)))
-    if told:
-        raise ContentError("\n".join(told))
-    return found.objects
+    # The pods of a workload have equal problems, in the same place.
+    lines = dict.fromkeys(map(str, (*problems, *reading.problems)))
+    if lines:
+        raise ContentError("\n".join(lines))
+    return reading.objects

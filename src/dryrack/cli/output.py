@@ -1,12 +1,10 @@
 """
-Words for people, data for programs.
+Print text for people and data for programs.
 
-Data goes to standard output in the format that was asked for; talk goes to standard error. A
-table has colours and borders only on a terminal; in a pipe it is plain columns that `awk`
-understands. Whoever reads the pipe may stop when there is enough, as `head` does: the command then
-ends as every Unix tool does, by SIGPIPE. A name is never broken in two, because people copy
-names: a table that does not fit without that is as wide as it is. With `NO_COLOR` nothing is
-coloured, bold or dim.
+Data goes to standard output in the requested format; messages go to standard error. A table has
+colors and borders only on a terminal; in a pipe it is plain columns that `awk` understands. A table
+never breaks a name, because people copy names; it is wider than the terminal if it must be. With
+`NO_COLOR` nothing is colored, bold or dim.
 """
 
 from __future__ import annotations
@@ -27,9 +25,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-# Two spaces never occur inside a cell, so columns can be told apart in a pipe.
+# Two spaces never occur inside a cell, so a program can split the columns.
 GAP = "   "
-# To draw a longer one takes seconds, and nobody sees more of it than lines.
+# Drawing borders around more rows takes seconds.
 _TABLE_ROWS_MAX = 500
 
 
@@ -40,7 +38,7 @@ class Format(enum.StrEnum):
 
 
 class NamedFormat(enum.StrEnum):
-    """For answers that are about objects: also their names alone, as kubectl prints them."""
+    """The formats of answers about objects; `name` prints their names as kubectl does."""
 
     TABLE = "table"
     JSON = "json"
@@ -49,7 +47,7 @@ class NamedFormat(enum.StrEnum):
 
 
 class LintFormat(enum.StrEnum):
-    """For findings: also as pipelines read them."""
+    """The formats of findings; the last three are for CI."""
 
     TABLE = "table"
     JSON = "json"
@@ -60,7 +58,7 @@ class LintFormat(enum.StrEnum):
 
 
 class WideFormat(enum.StrEnum):
-    """For tables of objects, as kubectl has it."""
+    """The formats of tables of objects, as in kubectl."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -70,13 +68,13 @@ class WideFormat(enum.StrEnum):
 
 
 def print_names(resource: str, names: Iterable[str]) -> None:
-    """Prints `pod/web-0` for "pod" and "team/web-0"; a namespace is no part of kubectl's names."""
+    """Print `pod/web-0` for "pod" and "team/web-0": the names of kubectl have no namespace."""
     for name in names:
         sys.stdout.write(shown(f"{resource}/{name.rpartition('/')[2]}") + "\n")
 
 
 def print_data(value: Any, form: Format | NamedFormat | WideFormat) -> None:
-    """Prints plain data; `form` is JSON or YAML."""
+    """Print plain data; `form` is JSON or YAML."""
     text = json_text(value, indent=2) if form == Format.JSON else yaml_text(value).rstrip("\n")
     sys.stdout.write(text + "\n")
 
@@ -86,7 +84,7 @@ def yaml_text(value: Any) -> str:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Quotes what needs escapes, and the two letters that Go takes for true and false."""
+        """Quote text that needs escapes, and the letters that Go reads as true and false."""
 
         def represent_text(self, text: str) -> yaml.ScalarNode:
             style = "'" if text in ("y", "Y", "n", "N") else None
@@ -103,7 +101,7 @@ def yaml_text(value: Any) -> str:
 
 
 def print_json_lists(lists: Mapping[str, Iterable[Any]]) -> None:
-    """Prints an object of lists as `print_data` does, but holds one entry at a time."""
+    """Print an object of lists as `print_data` does, but hold one entry at a time."""
     sys.stdout.write("{")
     for place, (key, entries) in enumerate(lists.items()):
         sys.stdout.write(f"{',' if place else ''}\n  {json.dumps(key)}: [")
@@ -117,24 +115,24 @@ def print_json_lists(lists: Mapping[str, Iterable[Any]]) -> None:
 
 
 def print_line(text: str = "") -> None:
-    """Prints a line of words."""
+    """Print a line of text."""
     sys.stdout.write(text + "\n")
 
 
 def print_commands(text: str) -> None:
-    """Print workflow commands, whose parts are escaped already and which a runner has to obey."""
+    """Print workflow commands for a GitHub runner; their parts are escaped already."""
     unfiltered(sys.stdout).write(text + "\n")
 
 
 def erase_line() -> None:
-    """Go back to the beginning of the terminal's line and clear it."""
+    """Move to the beginning of the line of the terminal and clear the line."""
     unfiltered(sys.stdout).write("\r\x1b[K")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     lines = [[shown(cell) for cell in line] for line in (columns, *rows)]
     is_long = len(lines) > _TABLE_ROWS_MAX
-    if sys.stdout.isatty() and not is_long and _fitting(lines, stdout_console().width):
+    if sys.stdout.isatty() and not is_long and _fit_columns(lines, stdout_console().width):
         stdout_console().print(table_of(columns, rows))
     else:
         _print_plain(lines)
@@ -142,33 +140,33 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def shown(text: str) -> str:
     """
-    Return the text as one line that says what it seems to say.
+    Return the text as one line with visible control characters.
 
-    Names come from files that anybody may have written: a line end in one would look like an
-    answer of ours. What forgets to call this is still printed without control characters.
+    Names come from files of other people: a line end in a name would look like output of dryrack.
+    The streams escape control characters in text that was not passed through this function.
     """
     return visible(text)
 
 
 def say(text: str) -> None:
-    """Tells the person something that is not data."""
+    """Print a message to standard error."""
     sys.stderr.write(text + "\n")
 
 
 def show_progress(text: str) -> None:
-    """Show a person at a terminal how far something is, in place of what was shown before."""
+    """Print progress on a terminal, in place of the previous progress."""
     if sys.stderr.isatty():
         sys.stderr.write(f"{text}\x1b[K\r")
         sys.stderr.flush()
 
 
 def many(count: int, what: str) -> str:
-    """A number of things, in words."""
+    """Return a count with its noun, such as "3 nodes"."""
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def paint(text: str, style: str) -> str:
-    """`text` in a style where standard output is a terminal that shows it."""
+    """Return the text in a style if standard output is a terminal that shows it."""
     console = stdout_console()
     if not console.is_terminal or console.no_color:
         return text
@@ -178,28 +176,30 @@ def paint(text: str, style: str) -> str:
 
 
 def stdout_console() -> Console:
-    """What standard output is at the moment, a terminal or not."""
+    """Return the console of the present standard output."""
     return _console(sys.stdout)
 
 
-# Looking at a terminal and its environment takes longer than writing a line to it.
+# Inspecting a terminal and its environment takes longer than writing a line to it.
 @lru_cache(maxsize=1)
 def _console(stream: TextIO) -> Console:
     from rich.console import Console
 
-    # rich itself would leave what is bold.
+    # rich itself would still print bold text.
     color_system: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
     return Console(file=unfiltered(stream), color_system=color_system)
 
 
 def table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """The table that a terminal shows."""
+    """Return the table for a terminal."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     lines = [[shown(cell) for cell in line] for line in (columns, *rows)]
-    widths: Sequence[int | None] = _fitting(lines, stdout_console().width) or [None] * len(columns)
+    widths: Sequence[int | None] = _fit_columns(lines, stdout_console().width) or [None] * len(
+        columns
+    )
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column, width in zip(columns, widths, strict=True):
         table.add_column(column, overflow="fold", width=width)
@@ -208,13 +208,17 @@ def table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     return table
 
 
-def _fitting(lines: Sequence[Sequence[str]], room: int) -> list[int] | None:
-    """The widths of columns that fit and break no word; None if there are none."""
+def _fit_columns(lines: Sequence[Sequence[str]], width: int) -> list[int] | None:
+    """Return column widths that fit into `width` and break no word, or None."""
     columns = list(zip(*lines, strict=True))
     widths = [max(map(len, column)) for column in columns]
-    spare = [width - _longest_word(each) for width, each in zip(widths, columns, strict=True)]
+    longest_words = [
+        max((len(word) for cell in column for word in cell.split()), default=0)
+        for column in columns
+    ]
+    spare = [wide - word for wide, word in zip(widths, longest_words, strict=True)]
     # Between columns there is a gap, and around them a space.
-    excess = sum(widths) + len(GAP) * (len(widths) - 1) + 2 - room
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) + 2 - width
     if excess > sum(spare):
         return None
     for _ in range(excess):
@@ -222,10 +226,6 @@ def _fitting(lines: Sequence[Sequence[str]], room: int) -> list[int] | None:
         widths[widest] -= 1
         spare[widest] -= 1
     return widths
-
-
-def _longest_word(cells: Iterable[str]) -> int:
-    return max((len(word) for cell in cells for word in cell.split()), default=0)
 
 
 def _print_plain(lines: Sequence[Sequence[str]]) -> None:

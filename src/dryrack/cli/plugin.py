@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import Format, print_data
 from dryrack.cli.service import address_of, log_format_of, serve
-from dryrack.cli.views.connecting import connection_to
+from dryrack.cli.views.sources import connection_to
 
 if TYPE_CHECKING:
     from dryrack.cli.options import PluginOptions

@@ -11,11 +11,11 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-from dryrack.cli.durations import seconds_of
+from dryrack.cli.command import seconds_of
 from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import many, say, shown
 from dryrack.cli.service import address_of, log_format_of, serve
-from dryrack.cli.views.connecting import connection_to
+from dryrack.cli.views.sources import connection_to
 
 if TYPE_CHECKING:
     from dryrack.cli.options import PublishOptions

@@ -1,11 +1,10 @@
 """
 Standard output and standard error, through which all text leaves the process.
 
-Whatever a command prints, a terminal gets no control character and a GitHub runner gets no command
-that comes from a file, a cluster or a name: the streams escape them. Styles that dryrack itself
-adds are marked with a token that no input can contain, and programs that draw by themselves write
-to `unfiltered`. A reader of a pipe may stop when there is enough, as `head` does: the process then
-ends by SIGPIPE, as every Unix tool does.
+The streams escape control characters and commands for GitHub runners, which may come from files,
+clusters or names. Styles that dryrack itself adds are marked with a token that no input can
+contain, and libraries that draw write to `unfiltered`. If the reader of a pipe stops, as `head`
+does, SIGPIPE ends the process, as it ends every Unix tool.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _ESCAPE = "\x1b"
-# Unforgeable: it is another one in each process.
+# Random in each process, so input cannot contain it.
 _TRUSTED = f"\ue000{secrets.token_hex(8)}\ue001"
-# Colours and weights, as help texts have them.
+# Colors and weights, as in help texts.
 _STYLE = re.compile(r"\x1b(?=\[[0-9;]*m)")
-# What of a line could still become a command: white space and a colon, or two number signs.
+# A beginning of a line that may become a command: white space and a colon, or number signs.
 _COMMAND_START = re.compile(r"[^\S\n]*+:?+#?#?+")
 
 
@@ -39,9 +38,9 @@ class SafeStream(io.TextIOWrapper):
     """A stream that escapes control characters and workflow commands in what is written."""
 
     trusts_styles = True
-    """Whether styles pass without the token; so it is while no command runs."""
+    """True while no command runs: styles pass without the token."""
     _line = ""
-    """What was written of the current line, or as much of it as matters."""
+    """The written part of the current line, or as much of it as matters."""
 
     def write(self, text: str, /) -> int:
         if self.trusts_styles:
@@ -57,7 +56,7 @@ class SafeStream(io.TextIOWrapper):
 
 
 class _Unfiltered(io.TextIOBase):
-    """The same stream for text that is safe already."""
+    """A view of a stream that writes text without escaping it."""
 
     def __init__(self, stream: SafeStream) -> None:
         self._stream = stream
@@ -106,36 +105,35 @@ def only_own_styles() -> Iterator[None]:
 
 def open_streams() -> None:
     """
-    Makes both streams take whatever there is to say.
+    Replace both streams with safe ones.
 
-    One that was closed before we began takes everything and shows nothing; a letter that a
-    terminal does not have is written as its number. One whose reader has gone raises
-    `ReaderGone`.
+    A stream that was closed before the start discards all text. A letter that a terminal cannot
+    show is written as its number. If the reader of a stream is gone, writing raises `ReaderGone`.
     """
-    sys.stdout = _opened(sys.stdout)
-    sys.stderr = _opened(sys.stderr)
+    sys.stdout = _open(sys.stdout)
+    sys.stderr = _open(sys.stderr)
 
 
-def _opened(stream: TextIO | None) -> TextIO:
+def _open(stream: TextIO | None) -> TextIO:
     if stream is None:
-        return _nowhere()
+        return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     return SafeStream(
         io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False)),
         encoding=stream.encoding,
         errors="backslashreplace",
-        # With PYTHONUNBUFFERED, everything would be written at once; a line at once is enough.
+        # With PYTHONUNBUFFERED, each write would go out by itself; each line is enough.
         line_buffering=stream.line_buffering or stream.write_through,
     )
 
 
 class ReaderGone(SystemExit):
     """
-    Nobody reads what is written any more.
+    Raised when the reader of an output stream is gone.
 
     It passes click, event loops and task groups as the end of the process does; a
-    BrokenPipeError would be taken for the loss of a connection to the cluster.
+    BrokenPipeError would look like the loss of a connection to the cluster.
     """
 
 
@@ -148,10 +146,6 @@ class _Pipe(io.FileIO):
 
 
 def end_by_broken_pipe() -> None:
-    """Ends the process as the kernel ends one that does not ignore SIGPIPE, which Python does."""
+    """End the process by SIGPIPE, which Python ignores by default."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGPIPE)
-
-
-def _nowhere() -> TextIO:
-    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")

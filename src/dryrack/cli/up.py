@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver import runtime_config
 from dryrack.base.errors import ContentError, DryrackError
-from dryrack.cli.command import joined
+from dryrack.cli.command import join_lists
 from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import say, show_progress
 from dryrack.cli.service import listening_address
@@ -36,26 +36,25 @@ from dryrack.kinds.paths import get
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.apiserver.runtime_config import RuntimeConfig
     from dryrack.cli.options import UpOptions
     from dryrack.cluster import MakeAllocator
     from dryrack.cluster.process.launching import Dashboard
     from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.documents import Document
     from dryrack.kubeletplugin import DeviceKind
-    from dryrack.scheduler import SchedulerSettings
 
 # The default of --release.
 REFERENCE = "1.36"
 
 
 def run(options: UpOptions) -> None:
-    launch = _launch(options)
+    """Start a cluster; return when it stops, or exit when it runs in the background."""
+    launch = _launch_of(options)
     launching.check(launch)
     began = time.monotonic()
     say(f"Starting cluster {launch.state.name} ...")
 
-    def tell(stage: str) -> None:
+    def print_stage(stage: str) -> None:
         is_progress = stage.startswith(launching.PROGRESS)
         show_progress(f" {stage}" if is_progress else "")
         if is_progress:
@@ -63,67 +62,83 @@ def run(options: UpOptions) -> None:
         if stage:
             say(f" {stage}" if stage.startswith(launching.WARNING) else f" ✓ {stage}")
         else:
-            say(_next(launch, time.monotonic() - began, stays=options.detach))
+            _print_next_steps(launch, time.monotonic() - began, detach=options.detach)
 
     if options.detach:
-        launching.detach(launch, tell)
-        tell("")
-        _go()
-    else:
-        launching.run(launch, tell)
-        say(f"Stopped cluster {launch.state.name}.")
+        launching.detach(launch, print_stage)
+        print_stage("")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # A normal exit would wait until Python has cleaned up.
+        os._exit(0)
+    launching.run(launch, print_stage)
+    say(f"Stopped cluster {launch.state.name}.")
 
 
-def _go() -> None:
-    """Exit with status 0, without the time that Python takes to clean up."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
-
-
-def _launch(options: UpOptions) -> Launch:
+def _launch_of(options: UpOptions) -> Launch:
+    """Return what to start; raise `UsageError` if an option is invalid."""
     if not 0 <= options.nodes <= NODES_MAX:
         raise UsageError(f"--nodes {options.nodes}: must be a number from 0 to {NODES_MAX}")
     if not 0 <= options.port <= 65535:
         raise UsageError(f"--port {options.port}: must be a number from 1 to 65535, or 0")
+    names = (name.strip() for name in join_lists(options.without).split(","))
+    without = tuple(name for name in names if name)
     try:
         state = state_of(options.name)
-        without = _names(joined(options.without))
         if without:
             assemble_engines(EngineOptions(without=without))
     except (ClusterStateError, UnknownEngineError) as error:
         raise UsageError(str(error)) from None
     catalogue = _catalogue(options)
-    objects, described = _objects(options.config)
+    objects, node_devices = _objects(options.config)
+    address = listening_address(
+        options.host,
+        options.port,
+        expose=options.expose,
+        risk="anyone with a certificate or a token of this cluster can use it",
+    )
+    scheduling = None
+    dashboard: Dashboard | None = None
+    data_directory = data_directory_of(options.data_dir) if options.data_dir else None
+    devices = _devices(options, node_devices)
+    allocator = _allocator(options)
+    if options.scheduler_config:
+        from dryrack.cli.scheduler_config import read_config, settings_of_plane
+
+        scheduling = settings_of_plane(read_config(options.scheduler_config))
+    try:
+        versions = runtime_config.parse(join_lists(options.runtime_config))
+    except runtime_config.RuntimeConfigError as error:
+        message = str(error).removeprefix("runtime config: ")
+        raise UsageError(f"--runtime-config: {message}") from None
+    try:
+        authorization = AuthorizationMode(options.authorization)
+    except ValueError:
+        modes = " or ".join(mode.value for mode in AuthorizationMode)
+        raise UsageError(f'--authorization "{options.authorization}": must be {modes}') from None
+    kubeconfig_path = _kubeconfig(options)
+    if not options.no_dashboard:
+        from dryrack.dashboard import opened_when_visited
+
+        dashboard = opened_when_visited
     return Launch(
         state=state,
-        address=listening_address(
-            options.host,
-            options.port,
-            expose=options.expose,
-            risk="anyone with a certificate or a token of this cluster can use it",
-        ),
+        address=address,
         nodes=options.nodes,
         objects=objects,
-        data_directory=data_directory_of(options.data_dir) if options.data_dir else None,
+        data_directory=data_directory,
         without=without,
         catalogue=catalogue,
         machine=catalogue.instance_types.get(options.instance_type) if catalogue else None,
-        devices=_devices(options, described),
-        allocator=_allocator(options),
-        scheduling=_scheduling(options.scheduler_config),
-        runtime_config=_runtime_config(joined(options.runtime_config)),
-        authorization=_authorization(options.authorization),
-        kubeconfig=_kubeconfig(options),
+        devices=devices,
+        allocator=allocator,
+        scheduling=scheduling,
+        runtime_config=versions,
+        authorization=authorization,
+        kubeconfig=kubeconfig_path,
         merges=options.merge,
-        dashboard=None if options.no_dashboard else _dashboard(),
+        dashboard=dashboard,
     )
-
-
-def _dashboard() -> Dashboard:
-    from dryrack.dashboard import opened_when_visited
-
-    return opened_when_visited
 
 
 def data_directory_of(text: str) -> Path:
@@ -150,44 +165,37 @@ def _catalogue(options: UpOptions) -> Catalogue | None:
         return None
     from dryrack.cli.hardware import load, unknown_type
 
-    found = load(options.catalogue_file)
-    if options.instance_type and options.instance_type not in found.instance_types:
-        said = f"--instance-type {options.instance_type}"
-        raise UsageError(unknown_type(said, options.instance_type, found))
+    catalogue = load(options.catalogue_file)
+    if options.instance_type and options.instance_type not in catalogue.instance_types:
+        option = f"--instance-type {options.instance_type}"
+        raise UsageError(unknown_type(option, options.instance_type, catalogue))
     if options.instance_type and not options.nodes:
         raise UsageError("--instance-type needs --nodes, for example: --nodes 3")
-    return found
+    return catalogue
 
 
-def _devices(options: UpOptions, described: Sequence[Document]) -> tuple[DeviceKind, ...]:
-    if not options.devices and not described:
+def _devices(options: UpOptions, node_devices: Sequence[Document]) -> tuple[DeviceKind, ...]:
+    if not options.devices and not node_devices:
         return ()
     from dryrack.cli.hardware import load
     from dryrack.kubeletplugin import DevicesError, read_devices
 
     try:
         kinds = read_devices(
-            options.devices, catalogue=lambda: load(options.catalogue_file), documents=described
+            options.devices, catalogue=lambda: load(options.catalogue_file), documents=node_devices
         )
     except DevicesError as error:
         raise UsageError(str(error)) from None
     if options.instance_type:
-        _check_once(options.instance_type, kinds, load(options.catalogue_file))
+        # A node cannot have a second pool of a driver.
+        machine = load(options.catalogue_file).instance_types[options.instance_type]
+        drivers = sorted({kind.driver for kind in kinds} & set(machine.drivers))
+        if drivers:
+            raise UsageError(
+                f"--devices: nodes of the instance type {machine.name} already have devices of "
+                f"{drivers[0]}; remove --instance-type or these devices"
+            )
     return kinds
-
-
-def _check_once(name: str, kinds: Sequence[DeviceKind], catalogue: Catalogue) -> None:
-    """Refuse a second pool of a driver on a node: the instance type has one already."""
-    both = sorted({kind.driver for kind in kinds} & set(catalogue.instance_types[name].drivers))
-    if both:
-        raise UsageError(
-            f"--devices: nodes of the instance type {name} already have devices of {both[0]}; "
-            "remove --instance-type or these devices"
-        )
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _allocator(options: UpOptions) -> MakeAllocator | None:
@@ -196,33 +204,8 @@ def _allocator(options: UpOptions) -> MakeAllocator | None:
     from dryrack.allocation import LiveAllocator
     from dryrack.cli.allocate import Settings
 
-    settings = Settings.of(options.release, joined(options.feature_gates))
+    settings = Settings.of(options.release, join_lists(options.feature_gates))
     return partial(LiveAllocator, features=settings.features, release=settings.release)
-
-
-def _scheduling(file: str) -> SchedulerSettings | None:
-    if not file:
-        return None
-    from dryrack.cli.scheduler_config import read_config, settings_of_plane
-
-    return settings_of_plane(read_config(file))
-
-
-def _runtime_config(text: str) -> RuntimeConfig:
-    try:
-        return runtime_config.parse(text)
-    except runtime_config.RuntimeConfigError as error:
-        raise UsageError(
-            f"--runtime-config: {str(error).removeprefix('runtime config: ')}"
-        ) from None
-
-
-def _authorization(text: str) -> AuthorizationMode:
-    try:
-        return AuthorizationMode(text)
-    except ValueError:
-        known = " or ".join(mode.value for mode in AuthorizationMode)
-        raise UsageError(f'--authorization "{text}": must be {known}') from None
 
 
 def _objects(config: Sequence[str]) -> tuple[Sequence[Document], Sequence[Document]]:
@@ -240,19 +223,24 @@ def _objects(config: Sequence[str]) -> tuple[Sequence[Document], Sequence[Docume
     if problems:
         raise ContentError("\n".join(problems))
     documents = [each for reading in readings for each in reading.documents]
-    described = [each for each in documents if each.api_version.startswith("dryrack.dev/")]
-    if described:
+    node_devices = [each for each in documents if each.api_version.startswith("dryrack.dev/")]
+    if node_devices:
         from dryrack.kubeletplugin import is_node_devices
 
-        described = [each for each in described if is_node_devices(each)]
-    return [each for each in documents if each not in described], described
+        node_devices = [each for each in node_devices if is_node_devices(each)]
+    return [each for each in documents if each not in node_devices], node_devices
 
 
 def _kubeconfig(options: UpOptions) -> Path | None:
     """Return where to write the kubeconfig in addition; refuse a file that is not one."""
     if options.kubeconfig is None and not options.merge:
         return None
-    path = _own_kubeconfig() if options.kubeconfig is None else Path(options.kubeconfig).absolute()
+    if options.kubeconfig is not None:
+        path = Path(options.kubeconfig).absolute()
+    else:
+        # kubectl writes to the first of these files.
+        first = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
+        path = Path(first) if first else Path.home() / ".kube" / "config"
     if options.merge:
         kubeconfig.read(path)
     elif path.exists():
@@ -262,28 +250,21 @@ def _kubeconfig(options: UpOptions) -> Path | None:
     return path
 
 
-def _own_kubeconfig() -> Path:
-    """Return the file that kubectl writes to."""
-    given = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
-    return Path(given) if given else Path.home() / ".kube" / "config"
-
-
-def _next(launch: Launch, seconds: float, *, stays: bool) -> str:
+def _print_next_steps(launch: Launch, seconds: float, *, detach: bool) -> None:
+    """Print how to stop the cluster, and commands to try."""
     path = launch.kubeconfig or launch.state.kubeconfig
-    end = f"with: {launch.state.down_command}" if stays else "with Ctrl-C"
+    stop = f"with: {launch.state.down_command}" if detach else "with Ctrl-C"
+    kinds = "namespaces"
+    if launch.machine or (launch.nodes and launch.devices):
+        kinds = "nodes,resourceslices"
+    elif launch.nodes or any(each.kind == "Node" for each in launch.objects):
+        kinds = "nodes"
     lines = (
-        f" ✓ ready after {seconds:.1f} s; stop it {end}",
+        f" ✓ ready after {seconds:.1f} s; stop it {stop}",
         "",
         "Try next:",
         *(() if launch.merges else (f"  export KUBECONFIG={shlex.quote(str(path))}",)),
-        f"  kubectl get {_worth_a_look(launch)}",
+        f"  kubectl get {kinds}",
         "  dryrack examples",
     )
-    return "\n".join(lines)
-
-
-def _worth_a_look(launch: Launch) -> str:
-    if launch.machine or (launch.nodes and launch.devices):
-        return "nodes,resourceslices"
-    has_nodes = launch.nodes or any(each.kind == "Node" for each in launch.objects)
-    return "nodes" if has_nodes else "namespaces"
+    say("\n".join(lines))

@@ -60,7 +60,15 @@ async def opened_when_visited(client: Client, read_past: ReadPast) -> AsyncItera
 async def _serve(client: Client, read_past: ReadPast, listening: socket.socket, token: str) -> None:
     await _visited(listening)
     try:
-        await _serve_now(client, read_past, listening, token)
+        await asyncio.to_thread(_load)
+        from dryrack.cluster import SystemChance, SystemClock
+        from dryrack.dashboard.access import Access
+        from dryrack.dashboard.live import Live
+        from dryrack.dashboard.server import serving
+
+        live = Live(client, clock=SystemClock(), chance=SystemChance(), read_past=read_past)
+        async with serving(live, listening, Access(token)):
+            await asyncio.Event().wait()
     except Exception:
         _logger.exception("the dashboard has stopped because of an internal error")
 
@@ -79,20 +87,6 @@ async def _visited(listening: socket.socket) -> None:
         await knocked.wait()
     finally:
         loop.remove_reader(listening)
-
-
-async def _serve_now(
-    client: Client, read_past: ReadPast, listening: socket.socket, token: str
-) -> None:
-    await asyncio.to_thread(_load)
-    from dryrack.cluster import SystemChance, SystemClock
-    from dryrack.dashboard.access import Access
-    from dryrack.dashboard.live import Live
-    from dryrack.dashboard.server import serving
-
-    live = Live(client, clock=SystemClock(), chance=SystemChance(), read_past=read_past)
-    async with serving(live, listening, Access(token)):
-        await asyncio.Event().wait()
 
 
 def _load() -> None:

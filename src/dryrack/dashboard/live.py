@@ -239,7 +239,12 @@ class Live:
                 group.create_task(self._informers.run(), name="informers of the dashboard"),
                 group.create_task(self._tell(), name="updates of the dashboard"),
             )
-            await self._until_nobody_looks()
+            while self._subscriptions or self.clock.now() - self._looked_at < LINGER_SECONDS:
+                await sleep(self.clock, LOOK_AGAIN_SECONDS)
+                # Kinds may have come and gone; the watches tell of a server that does not answer.
+                with suppress(ApiError, TransportError):
+                    await self._find()
+                    await self._leave()
             for task in tasks:
                 task.cancel()
 
@@ -338,14 +343,6 @@ class Live:
             for each in self._subscriptions:
                 each.tell(self.trouble)
 
-    async def _until_nobody_looks(self) -> None:
-        while self._subscriptions or self.clock.now() - self._looked_at < LINGER_SECONDS:
-            await sleep(self.clock, LOOK_AGAIN_SECONDS)
-            # Kinds may have come and gone; the watches tell of a server that does not answer.
-            with suppress(ApiError, TransportError):
-                await self._find()
-                await self._leave()
-
     async def _tell(self) -> None:
         for informer in tuple(self._reads.values()):
             await informer.synced.wait()
@@ -367,37 +364,31 @@ class Live:
             changes = self.tracked.take()
             # What there was from the start is nobody's news.
             if changes and self._has_begun:
-                self._publish(changes)
+                summary = self.tracked.fleet.summaries.documents() if changes.pools else ()
+                self.revision += 1
+                time = self._time()
+                self.history.add(self.revision, time, changes, self._states())
+                document = {"revision": self.revision, "time": time}
+                document |= update_document(changes, summary)
+                update = Update(self.revision, time, _encode(document))
+                self._updates.append(update)
+                self._updates_bytes += len(update.body)
+                while (
+                    len(self._updates) > DASHBOARD_UPDATES_MAX
+                    or self._updates_bytes > DASHBOARD_UPDATES_BYTES_MAX
+                ):
+                    oldest = self._updates.popleft()
+                    self._updates_bytes -= len(oldest.body)
+                    self._oldest = oldest.revision
+                for each in self._subscriptions:
+                    each.tell(update)
             await asyncio.sleep(0)
-
-    def _publish(self, changes: Changes) -> None:
-        summary = self.tracked.fleet.summaries.documents() if changes.pools else ()
-        self.revision += 1
-        time = self._time()
-        self.history.add(self.revision, time, changes, self._states())
-        document = {"revision": self.revision, "time": time}
-        document |= update_document(changes, summary)
-        update = Update(self.revision, time, _encode(document))
-        self._keep(update)
-        for each in self._subscriptions:
-            each.tell(update)
 
     def _time(self) -> str:
         return micro_timestamp(self.clock.now())
 
     def _states(self) -> Mapping[str, int]:
         return self.tracked.fleet.summaries.states()
-
-    def _keep(self, update: Update) -> None:
-        self._updates.append(update)
-        self._updates_bytes += len(update.body)
-        while (
-            len(self._updates) > DASHBOARD_UPDATES_MAX
-            or self._updates_bytes > DASHBOARD_UPDATES_BYTES_MAX
-        ):
-            oldest = self._updates.popleft()
-            self._updates_bytes -= len(oldest.body)
-            self._oldest = oldest.revision
 
 
 async def check(client: Client) -> None:

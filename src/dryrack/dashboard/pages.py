@@ -79,15 +79,12 @@ class Pages:
             return await self._fleet_with(request, request.query.getall("attribute"))
         async with self._working:
             if self._fleet is None or self._fleet[0] != self._live.revision:
-                revision, packed = await self._packed_fleet()
+                now = self._now()
+                revision, packed = (now.revision, await asyncio.to_thread(
+                    lambda: gzip.compress(encoded(now.document()), 5)
+                ))
                 self._fleet = (revision, packed)
             return _packed(request, self._fleet[1])
-
-    async def _packed_fleet(self) -> tuple[int, bytes]:
-        now = self._now()
-        return now.revision, await asyncio.to_thread(
-            lambda: gzip.compress(encoded(now.document()), 5)
-        )
 
     async def _fleet_with(self, request: web.Request, names: list[str]) -> web.StreamResponse:
         now = self._now()

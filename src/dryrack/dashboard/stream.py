@@ -60,7 +60,7 @@ async def _send(
     # Whatever comes from now on is in the queue.
     known = live.revision
     if missed is None:
-        await _write(response, _reset(known))
+        await _write(response, b'id: %d\nevent: reset\ndata: {"revision":%d}\n\n' % (known, known))
     for each in missed or ():
         await _write(response, _frame(each))
     if live.trouble != Trouble(""):
@@ -93,7 +93,3 @@ def _frame(update: Update) -> bytes:
 def _cluster(trouble: Trouble) -> bytes:
     document = {"error": trouble.text, "failures": trouble.failures}
     return b"event: cluster\ndata: %b\n\n" % encoded(document)
-
-
-def _reset(revision: int) -> bytes:
-    return b'id: %d\nevent: reset\ndata: {"revision":%d}\n\n' % (revision, revision)

@@ -41,9 +41,9 @@ def list_(
     ),
 ) -> None:
     """List the examples: what each shows, and the options of `dryrack up` that it needs."""
-    from dryrack.cli.examples import printing
+    from dryrack.cli.examples import packaged
 
-    printing.print_list(group, output)
+    packaged.print_list(group, output)
 
 
 @app.command()
@@ -61,12 +61,12 @@ def show(
 
     To apply it without a copy: dryrack examples show NAME -o yaml | kubectl apply -f -
     """
-    from dryrack.cli.examples import printing
+    from dryrack.cli.examples import packaged
 
     if output is ShowFormat.YAML:
-        printing.print_manifests(name)
+        packaged.print_manifests(name)
     else:
-        printing.print_example(name)
+        packaged.print_example(name)
 
 
 @app.command()
@@ -86,9 +86,9 @@ def copy(
 
     With --all, the first argument is the directory for all examples. Default: this directory.
     """
-    from dryrack.cli.examples import copying
+    from dryrack.cli.examples import packaged
 
     if all_:
-        copying.copy_all(name, directory, force=force)
+        packaged.copy_all(name, directory, force=force)
     else:
-        copying.copy_one(name, directory, force=force)
+        packaged.copy_one(name, directory, force=force)

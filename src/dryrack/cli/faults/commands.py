@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dryrack.cli.command import Context, Kubeconfig, Output, argument, option
-from dryrack.cli.durations import seconds_of
+from dryrack.cli.command import Context, Kubeconfig, Output, argument, option, seconds_of
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, print_data, print_table, say, shown
 
@@ -60,12 +59,12 @@ def device(
     The ResourceSlices and the Pods of the devices show the fault, on virtual nodes and on nodes
     with dryrack plugin. A new fault replaces the earlier faults of a device.
     """
-    from dryrack.cli.faults.targets import OK, healed_devices
+    from dryrack.cli.faults.targets import OK, heal_devices
 
     where = (kubeconfig, context)
     fault = " ".join(words)
     if fault == OK:
-        _print(_write(lambda cluster: healed_devices(cluster, target), where), output)
+        _print(_write(lambda cluster: heal_devices(cluster, target), where), output)
     else:
         _print(_fail(f"device {target} {fault}", for_, where, shows=target), output)
 
@@ -94,11 +93,11 @@ def node(
     stay. ready=false: a virtual node is not Ready. reboot, once: a virtual node loses its prepared
     claims and restarts its containers.
     """
-    from dryrack.cli.faults.targets import NODE_OK, healed_nodes
+    from dryrack.cli.faults.targets import NODE_OK, heal_nodes
 
     where = (kubeconfig, context)
     if fault in NODE_OK:
-        _print(_write(lambda cluster: healed_nodes(cluster, name, fault), where), output)
+        _print(_write(lambda cluster: heal_nodes(cluster, name, fault), where), output)
         return
     nodes = _fail(f"node {name} {fault}", for_, where, shows=name)
     if fault == "reboot":
@@ -236,13 +235,13 @@ def clear(
     context: Context = "",
 ) -> None:
     """End all faults, or the faults of some nodes or devices."""
-    from dryrack.cli.faults.targets import cleared
+    from dryrack.cli.faults.targets import clear_faults
 
     count = 0
 
     def changes(cluster: Cluster) -> Changes:
         nonlocal count
-        found = cleared(cluster, targets or ())
+        found = clear_faults(cluster, targets or ())
         count = sum(map(len, found.values()))
         return found
 
@@ -266,7 +265,7 @@ def _tell_plane(kind: str, words: Sequence[str], length: str, where: tuple[str, 
 
 def _fail(words: str, length: str, where: tuple[str, str], *, shows: str = "") -> Sequence[Raw]:
     """Inject a fault; return the nodes of the target, `NODE` or `NODE/DEVICE`, afterwards."""
-    from dryrack.cli.faults.targets import Cluster, others_slices
+    from dryrack.cli.faults.targets import Cluster, find_foreign_drivers
     from dryrack.client.endpoints import NODES, SLICES
     from dryrack.cluster import SystemChance, SystemClock
     from dryrack.cluster.faults import (
@@ -292,7 +291,7 @@ def _fail(words: str, length: str, where: tuple[str, str], *, shows: str = "") -
             return ()
         slices = (await client.list(SLICES)).items if device else ()
         nodes = Cluster((await client.list(NODES)).items).nodes_like(node)
-        for driver in others_slices(Cluster(nodes, slices), device):
+        for driver in find_foreign_drivers(Cluster(nodes, slices), device):
             say(f"driver {shown(driver)}: dryrack does not manage its slices and leaves them as is")
         return nodes
 

@@ -56,7 +56,7 @@ class Cluster:
         return found
 
 
-def others_slices(cluster: Cluster, pattern: str) -> tuple[str, ...]:
+def find_foreign_drivers(cluster: Cluster, pattern: str) -> tuple[str, ...]:
     """Return the drivers of faulty devices in slices that dryrack does not manage."""
     faulty = {_name(node): _faulty_devices(node) for node in cluster.nodes}
     drivers = set()
@@ -71,15 +71,15 @@ def others_slices(cluster: Cluster, pattern: str) -> tuple[str, ...]:
     return tuple(sorted(drivers))
 
 
-def healed_devices(cluster: Cluster, target: str) -> Changes:
+def heal_devices(cluster: Cluster, target: str) -> Changes:
     """Return the changes that end all faults of devices; the target is `NODE/DEVICE`."""
     node, _, device = target.partition("/")
     if not node or not device:
         raise UsageError(f"device {target!r}: write NODE/DEVICE, or NODE/* for all devices")
-    return {_name(each): {} for each in cluster.nodes_like(node)} | cleared(cluster, (target,))
+    return {_name(each): {} for each in cluster.nodes_like(node)} | clear_faults(cluster, (target,))
 
 
-def healed_nodes(cluster: Cluster, name: str, fault: str) -> Changes:
+def heal_nodes(cluster: Cluster, name: str, fault: str) -> Changes:
     """Return the changes for `PART=ok`, one fault, or `ok`, all faults of the nodes themselves."""
     key = node_annotation(fault.removesuffix(OK).removesuffix("="))
     return {
@@ -88,7 +88,7 @@ def healed_nodes(cluster: Cluster, name: str, fault: str) -> Changes:
     }
 
 
-def cleared(cluster: Cluster, targets: Sequence[str]) -> Changes:
+def clear_faults(cluster: Cluster, targets: Sequence[str]) -> Changes:
     """Return the changes that end all faults, or those of `NODE` or `NODE/DEVICE`."""
     changes: Changes = {}
     for target in targets or ("*",):
@@ -117,7 +117,7 @@ class FaultRow:
 
     @property
     def device(self) -> str:
-        """ "" if it is a fault of the node."""
+        """The name of the device; empty for a fault of the node."""
         return self.key.removeprefix(DEVICE_FAULT) if self.key.startswith(DEVICE_FAULT) else ""
 
     def document(self) -> dict[str, Any]:

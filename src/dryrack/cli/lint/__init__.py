@@ -50,7 +50,7 @@ def run(options: LintOptions) -> bool:
 
 
 def _own_problems(document: Document, content: bytes) -> Sequence[Problem]:
-    # What reads scenarios and the like is loaded for the few who lint one.
+    # The readers of scenarios are loaded only if a file contains one.
     from dryrack.scenario import own_problems
 
     return own_problems(document, content)

@@ -1,7 +1,7 @@
 """
-Findings as pipelines read them: SARIF 2.1.0, GitHub's workflow commands, and JUnit's XML.
+Reports of findings for CI: SARIF 2.1.0, workflow commands of GitHub, and JUnit XML.
 
-Places in files are relative to where the command ran, as editors and code reviews show them.
+File names are relative to the working directory, as editors and code reviews show them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GITHUB_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severi
 
 
 def sarif(findings: Sequence[Finding], _: Sequence[str]) -> str:
-    """For code scanning; the rules that found something are described in it."""
+    """Return SARIF for code scanning; it describes the rules that have findings."""
     found = {finding.code for finding in findings}
     rules = [rule for rule in RULES if rule.code in found]
     places = {rule.code: index for index, rule in enumerate(rules)}
@@ -70,7 +70,7 @@ def _sarif_result(finding: Finding, rule: int) -> dict[str, Any]:
         "ruleId": finding.code,
         "ruleIndex": rule,
         "level": _SARIF_LEVELS[finding.severity],
-        "message": {"text": _told(finding)},
+        "message": {"text": _text_of(finding)},
         "locations": [place],
     }
 
@@ -79,12 +79,12 @@ def _uri(file: str) -> str:
     path = PurePath(file)
     if path.is_absolute():
         return path.as_uri()
-    # A name of the file system may have bytes that are no UTF-8.
+    # A file name may contain bytes that are not UTF-8.
     return quote(os.fsencode(path.as_posix().strip("<>")))
 
 
 def github(findings: Sequence[Finding], _: Sequence[str]) -> str:
-    """For a step of a workflow: each becomes a note beside the line that it is about."""
+    """Return workflow commands; GitHub shows each finding beside its line."""
     return "\n".join(map(_github_command, findings))
 
 
@@ -95,11 +95,11 @@ def _github_command(finding: Finding) -> str:
         "title": f"{finding.code} {finding.slug}",
     }
     properties = ",".join(f"{name}={github_property(value)}" for name, value in about.items())
-    return f"::{_GITHUB_COMMANDS[finding.severity]} {properties}::{github_text(_told(finding))}"
+    return f"::{_GITHUB_COMMANDS[finding.severity]} {properties}::{github_text(_text_of(finding))}"
 
 
 def junit(findings: Sequence[Finding], files: Sequence[str]) -> str:
-    """For reports of tests: an error is a failure, a file without findings a test that passed."""
+    """Return JUnit XML: an error is a failure, a file without findings a test that passed."""
     from xml.etree import ElementTree
 
     failures = sum(finding.severity is Severity.ERROR for finding in findings)
@@ -120,11 +120,13 @@ def _cases(file: str, findings: Sequence[Finding]) -> Iterator[Element]:
         name = f"{finding.code} {finding.slug}, line {finding.line}"
         case = ElementTree.Element("testcase", _xml({"classname": file, "name": name}))
         if finding.severity is Severity.ERROR:
-            said = _xml({"type": finding.code, "message": _told(finding).partition("\n")[0]})
-            told = ElementTree.SubElement(case, "failure", said)
+            attributes = _xml(
+                {"type": finding.code, "message": _text_of(finding).partition("\n")[0]}
+            )
+            element = ElementTree.SubElement(case, "failure", attributes)
         else:
-            told = ElementTree.SubElement(case, "system-out")
-        told.text = visible_lines(f"{file}:{finding.line}: {_told(finding)}")
+            element = ElementTree.SubElement(case, "system-out")
+        element.text = visible_lines(f"{file}:{finding.line}: {_text_of(finding)}")
         yield case
     if not own:
         yield ElementTree.Element("testcase", _xml({"classname": file, "name": "lint"}))
@@ -134,7 +136,7 @@ def _xml(attributes: Mapping[str, str]) -> dict[str, str]:
     return {name: visible(value) for name, value in attributes.items()}
 
 
-def _told(finding: Finding) -> str:
+def _text_of(finding: Finding) -> str:
     where = ", ".join(part for part in (finding.object, finding.field) if part)
     return f"{where}: {finding.message}" if where else finding.message
 

@@ -40,7 +40,7 @@ class Changes:
             loaded = with_fleet(loaded, load_scenario(Path(self.fleet)).scenario.fleet)
         return loaded
 
-    def scheduling(self) -> SchedulerSettings | None:
+    def scheduler_settings(self) -> SchedulerSettings | None:
         """Return the settings of the scheduler; None for the defaults."""
         if not self.scheduler_config:
             return None

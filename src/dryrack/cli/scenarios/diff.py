@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dryrack.cli.scenarios.commands import DiffOptions
-    from dryrack.scenario import Comparison, Outcome
+    from dryrack.scenario import Comparison
 
 COLUMNS = ("POD", "CHANGE", "A", "B")
 _NOWHERE = "-"
@@ -48,17 +48,13 @@ def _placements(name: str, changes: Changes, seed: int) -> Sequence[PodPlacement
         return _of_document(name, document)
     loaded = changes.apply(load(name))
     with quiet():
-        how = EmbeddedRun(seed=seed, scheduling=changes.scheduling())
+        how = EmbeddedRun(seed=seed, scheduling=changes.scheduler_settings())
         outcome = run_in_virtual_time(loaded, how)
-    _tell(outcome)
-    return outcome.placements
-
-
-def _tell(outcome: Outcome) -> None:
     if outcome.fidelity is not None:
         say(shown(f"{outcome.name}: {outcome.fidelity.summary}"))
     for failure in outcome.failures:
         say(shown(f"{outcome.name}: {failure}"))
+    return outcome.placements
 
 
 def _outcomes(name: str) -> Mapping[str, Any] | None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from dryrack.base.errors import ContentError
 from dryrack.cli.files import STDIN, UsageError, read_sources
 from dryrack.cli.output import many, say, shown, yaml_text
-from dryrack.cli.views.connecting import connection_to
-from dryrack.cli.views.sources import on_cluster
+from dryrack.cli.views.sources import connection_to, on_cluster
 from dryrack.cluster import RECORDED_KINDS, load_catalogue, read_objects
 from dryrack.kinds.documents import read
 from dryrack.kinds.expansion.pod_claims import dump_problem

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from dryrack.base.errors import ContentError
 from dryrack.base.limits import GARBAGE_THRESHOLDS
 from dryrack.base.text import hint
-from dryrack.cli.command import joined
+from dryrack.cli.command import join_lists
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, print_data, say
 from dryrack.cli.scenarios.changes import Changes
 from dryrack.cli.scenarios.commands import DemoOptions, RunOptions
 from dryrack.cli.scenarios.junit import junit_xml
 from dryrack.cli.scenarios.showing import Narrator, print_summary, print_verdict
-from dryrack.cli.views.connecting import connection_to
+from dryrack.cli.views.sources import connection_to
 from dryrack.scenario import (
     DEMOS,
     ENGINES,
@@ -79,7 +79,7 @@ def run(options: RunOptions) -> bool:
                 outcome = run_on_cluster(loaded, cluster)
             else:
                 run_embedded = run_in_real_time if options.real_time else run_in_virtual_time
-                settings = changes.scheduling()
+                settings = changes.scheduler_settings()
                 embedded = EmbeddedRun(seed=options.seed, observer=observer, scheduling=settings)
                 outcome = run_embedded(loaded, embedded)
             if is_table:
@@ -145,7 +145,7 @@ def _run_and_keep(loaded: LoadedScenario, observer: Observer) -> Outcome:
 
 
 def _engines(options: RunOptions) -> tuple[str, ...]:
-    without = [name.strip() for name in joined(options.without).split(",") if name.strip()]
+    without = [name.strip() for name in join_lists(options.without).split(",") if name.strip()]
     unknown = [name for name in without if name not in ENGINES]
     if unknown:
         fix = f"use one of: {', '.join(ENGINES)}"

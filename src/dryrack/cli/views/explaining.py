@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dryrack.base.ages import human
 from dryrack.base.errors import ContentError
 from dryrack.base.text import hint
-from dryrack.cli.explain import print_helps, print_node, print_story, run_gang
+from dryrack.cli.explain import print_explanation, print_helps, print_node, run_gang
 from dryrack.cli.output import NamedFormat, many, paint, print_data, print_line, say, shown
 from dryrack.cli.views.traces import print_trace, why_chosen
 from dryrack.client.timekeeping import seconds_of
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from dryrack.placement import ClaimView, DeviceView, GangView, PodExplanation
 
 # Maximum number of reasons without -v.
-_STORIES_MAX = 8
+_NODES_MAX = 8
 _NODES_TRACED_MAX = 100
 _PASSED_MAX = 4
 
@@ -65,7 +65,7 @@ class Case:
     settings: Settings
     form: NamedFormat
     verbose: bool = False
-    # Whether the objects come from files, where earlier pods are scheduled first.
+    # True if the objects come from files, where earlier pods are scheduled first.
     is_of_files: bool = False
     # The time on the clock of the cluster.
     now: float = field(default_factory=time.time)
@@ -73,7 +73,17 @@ class Case:
     def run(self) -> bool:
         """Print the explanation; return whether the object is allocated or bound."""
         if self.form in (NamedFormat.JSON, NamedFormat.YAML) and not self.subject.workload:
-            return self._document()
+            cases = ExplainDocuments(
+                world=self.world,
+                settings=self.settings.placement_settings,
+                is_traced=self.verbose,
+                is_of_files=self.is_of_files,
+            )
+            answer = cases.of(self.subject.kind, self.subject.full_name)
+            for note in answer.notes:
+                say(shown(note))
+            print_data(answer.document, self.form)
+            return answer.is_served
         if self.subject.kind == "pod":
             return self._pod(self.subject.full_name)
         if self.subject.kind == "claim":
@@ -82,25 +92,12 @@ class Case:
             return self._workload()
         return self._gang(find_gang(self.world, self.subject.full_name))
 
-    def _document(self) -> bool:
-        cases = ExplainDocuments(
-            world=self.world,
-            settings=self.settings.reckoning,
-            is_traced=self.verbose,
-            is_of_files=self.is_of_files,
-        )
-        told = cases.of(self.subject.kind, self.subject.full_name)
-        for note in told.notes:
-            say(shown(note))
-        print_data(told.document, self.form)
-        return told.is_served
-
     def _workload(self) -> bool:
         """Print how many pods of a workload fit, and why the first of the others does not."""
         kind = self.subject.workload
         name = self.subject.name
         world = self.world
-        settings = self.settings.reckoning()
+        settings = self.settings.placement_settings()
         pods = pods_of_workload(world, kind, self.subject.namespace, name)
         if not pods:
             why = creation_failure(world, kind, self.subject.namespace, name)
@@ -129,7 +126,10 @@ class Case:
         gang = pending_gang_of(self.world, pod)
         if gang is not None:
             return self._gang(gang, of=pod)
-        explanation = self._explained(name)
+        # With few nodes, the scores cost little.
+        traced = self.verbose or len(self.world.nodes) <= _NODES_TRACED_MAX
+        world = self.world if self.is_of_files else with_only_pending(self.world, {name})
+        explanation = explain_pod(world, name, self.settings.placement_settings(), traced=traced)
         if self.form is NamedFormat.NAME:
             if explanation.node or explanation.chosen:
                 print_line(shown(f"pod/{pod.metadata.name}"))
@@ -137,31 +137,25 @@ class Case:
             self._print_pod(explanation, pod)
         return bool(explanation.node or (self.is_of_files and explanation.chosen))
 
-    def _explained(self, name: str) -> PodExplanation:
-        # What speaks for a node of a few is worked out at once.
-        traced = self.verbose or len(self.world.nodes) <= _NODES_TRACED_MAX
-        world = self.world if self.is_of_files else with_only_pending(self.world, {name})
-        return explain_pod(world, name, self.settings.reckoning(), traced=traced)
-
-    def _print_pod(self, story: PodExplanation, pod: Pod) -> None:
-        name = shown(f"pod {story.pod}")
-        if story.node:
-            print_line(f"{paint(name, 'bold green')} is on node {shown(story.node)}")
-            _print_devices(story.devices, self._passed_over(story))
-            print_line(shown(why_chosen(story)))
+    def _print_pod(self, explanation: PodExplanation, pod: Pod) -> None:
+        name = shown(f"pod {explanation.pod}")
+        if explanation.node:
+            print_line(f"{paint(name, 'bold green')} is on node {shown(explanation.node)}")
+            _print_devices(explanation.devices, self._passed_over(explanation))
+            print_line(shown(why_chosen(explanation)))
             self._print_not_started(pod)
         elif pod.spec.scheduling_gates:
             gates = ", ".join(each.name for each in pod.spec.scheduling_gates)
             print_line(f"{paint(name, 'bold red')} has scheduling gates: {shown(gates)}")
             print_line("it is not scheduled before all of its scheduling gates are removed")
-            _print_outlook(story)
+            _print_outlook(explanation)
         else:
-            self._print_waiting(story, pod, name)
-        for note in story.notes:
+            self._print_waiting(explanation, pod, name)
+        for note in explanation.notes:
             say(shown(note))
-        if self.verbose and story.trace is not None:
+        if self.verbose and explanation.trace is not None:
             print_line()
-            print_trace(story.trace)
+            print_trace(explanation.trace)
 
     def _print_not_started(self, pod: Pod) -> None:
         """Print why a pod that has a node has no running container."""
@@ -180,18 +174,18 @@ class Case:
         see = f"kubectl describe pod {pod.metadata.name} -n {pod.metadata.namespace}"
         print_line(shown(f"it has not started yet; to print its events, run: {see}"))
 
-    def _print_waiting(self, story: PodExplanation, pod: Pod, name: str) -> None:
+    def _print_waiting(self, explanation: PodExplanation, pod: Pod, name: str) -> None:
         said = scheduler_message_of(pod)
-        if story.chosen and self.is_of_files:
-            after = f" after preempting {story.preempted}" if story.preempted else ""
-            where = shown(f"{story.chosen}{after}")
+        if explanation.chosen and self.is_of_files:
+            after = f" after preempting {explanation.preempted}" if explanation.preempted else ""
+            where = shown(f"{explanation.chosen}{after}")
             print_line(f"{paint(name, 'bold green')} fits on node {where}:")
-            _print_devices(story.devices)
+            _print_devices(explanation.devices)
             return
-        if story.chosen:
+        if explanation.chosen:
             print_line(f"{paint(name, 'bold')} has no node yet")
             print_said(said, "", self.now)
-            _print_outlook(story)
+            _print_outlook(explanation)
             if said is None:
                 scheduler = shown(pod.spec.scheduler_name or "default-scheduler")
                 fix = "check that this scheduler runs"
@@ -202,32 +196,37 @@ class Case:
                     "configuration (--scheduler-config)"
                 )
             return
-        verb = "is refused" if story.is_refused else "is pending"
-        print_line(f"{paint(name, 'bold red')} {verb}: {shown(story.cause or story.message)}")
-        siblings = describe_siblings(self.world, pod, self.settings.reckoning())
+        verb = "is refused" if explanation.is_refused else "is pending"
+        print_line(
+            f"{paint(name, 'bold red')} {verb}: {shown(explanation.cause or explanation.message)}"
+        )
+        siblings = describe_siblings(self.world, pod, self.settings.placement_settings())
         if siblings:
             print_line(shown(siblings))
         if said is not None and said.message:
             print_said(said, "", self.now)
-        elif story.message != story.cause:
-            print_line(paint(shown(story.message), "dim"))
-        for node in story.nodes if self.verbose else story.nodes[:_STORIES_MAX]:
+        elif explanation.message != explanation.cause:
+            print_line(paint(shown(explanation.message), "dim"))
+        for node in explanation.nodes if self.verbose else explanation.nodes[:_NODES_MAX]:
             print_node(node, verbose=self.verbose)
-        more = len(story.nodes) - _STORIES_MAX
+        more = len(explanation.nodes) - _NODES_MAX
         if more > 0 and not self.verbose:
             print_line(f"\n{many(more, 'more reason')}; to print all, add -v")
-        print_helps(story.helps)
+        print_helps(explanation.helps)
 
-    def _passed_over(self, story: PodExplanation) -> dict[str, list[str]]:
+    def _passed_over(self, explanation: PodExplanation) -> dict[str, list[str]]:
         """Return, by claim, the devices that come before those it has, with their holders."""
         views = devices_of(self.world.slices, self.world.claims, self.world.taint_rules)
         return {
             claim: [_whose(each) for each in skipped_devices(views, claim) if each.takers]
-            for claim in story.devices
+            for claim in explanation.devices
         }
 
     def _claim(self, name: str) -> bool:
-        found = {f"{each.namespace}/{each.name}": each for each in self._claims()}
+        found = {
+            f"{each.namespace}/{each.name}": each
+            for each in claims_of(self.world.claims, self.world.pods)
+        }
         if name not in found:
             raise ContentError(f"claim {name!r} not found; {hint(name, found)}")
         view = found[name]
@@ -241,11 +240,11 @@ class Case:
         say(
             shown(f"claim {name} is not allocated, because no pod uses it. For a pod that uses it:")
         )
-        story = explain_claim(
-            with_only_pending(self.world, (), {name}), name, self.settings.reckoning()
+        explanation = explain_claim(
+            with_only_pending(self.world, (), {name}), name, self.settings.placement_settings()
         )
         if self.form is NamedFormat.TABLE:
-            print_story(story, "any node")
+            print_explanation(explanation, "any node")
         return False
 
     def _print_allocated(self, view: ClaimView) -> None:
@@ -270,17 +269,17 @@ class Case:
         is_table = self.form is NamedFormat.TABLE
         if of is not None and is_table:
             print_line(shown(f"pod {namespace}/{of.metadata.name} is pending with its gang:"))
-        told = of or self._pods_of(namespace)[gang.waiting[0]]
+        pod = of or self._pods_of(namespace)[gang.waiting[0]]
         fits = run_gang(
             world,
             (namespace, gang.key.name),
             self.settings,
             self.form,
-            lambda message: print_said(scheduler_message_of(told), message, self.now),
+            lambda message: print_said(scheduler_message_of(pod), message, self.now),
         )
         if of is not None and is_table and self.verbose:
             name = f"{namespace}/{of.metadata.name}"
-            trace = explain_pod(world, name, self.settings.reckoning(), traced=True).trace
+            trace = explain_pod(world, name, self.settings.placement_settings(), traced=True).trace
             assert trace is not None, "it was asked for"
             print_line("\nthe pod without its gang:")
             print_trace(trace)
@@ -302,9 +301,6 @@ class Case:
         pods = self.world.pods
         return {pod.metadata.name: pod for pod in pods if pod.metadata.namespace == namespace}
 
-    def _claims(self) -> tuple[ClaimView, ...]:
-        return claims_of(self.world.claims, self.world.pods)
-
 
 def run_on_cluster(
     source: Source, subject: Subject, settings: Settings, form: NamedFormat, *, verbose: bool
@@ -317,13 +313,13 @@ def run_on_cluster(
     return Case(world, subject, settings, form, verbose=verbose).run()
 
 
-def _print_outlook(story: PodExplanation) -> None:
-    if story.chosen:
-        after = f" after preempting {story.preempted}" if story.preempted else ""
-        print_line(shown(f"it now fits on node {story.chosen}{after}"))
-        _print_devices(story.devices)
+def _print_outlook(explanation: PodExplanation) -> None:
+    if explanation.chosen:
+        after = f" after preempting {explanation.preempted}" if explanation.preempted else ""
+        print_line(shown(f"it now fits on node {explanation.chosen}{after}"))
+        _print_devices(explanation.devices)
     else:
-        print_line(shown(f"it now fits on no node: {story.message}"))
+        print_line(shown(f"it now fits on no node: {explanation.message}"))
 
 
 def _print_devices(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dryrack.placement import ClaimView, DeviceView, GangView, ModelSummary
 
 NOTHING = "-"
-# Of devices that are alike and that no claim has, and of names in a cell.
+# Maximum number of equal free devices in rows of their own, and of names in a cell.
 _FREE_SHOWN_MAX = 8
 _NAMES_MAX = 3
 _WORDS_MAX = 60
@@ -28,7 +28,7 @@ _WIDE_COLUMNS = ("CLAIM", "POD", "LEFT", "TAINTS", "ATTRIBUTES")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The cells of a line, and which object it is about."""
+    """The cells of a row, and the key of its object."""
 
     key: str
     cells: tuple[str, ...]
@@ -36,26 +36,26 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """All that there is to show."""
+    """A table with its footer, and the same data for programs."""
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
-    # As programs read it.
+    # The data for -o json and yaml.
     document: Callable[[], Any]
     names: tuple[str, ...]
-    # Said below the table.
+    # Lines below the table.
     footer: tuple[str, ...] = ()
-    # Said where there is no row.
+    # The text for a table without rows.
     empty: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """How to show it."""
+    """The options of a table."""
 
     now: float
     is_wide: bool = False
-    # Whether the namespace has a column.
+    # True if the table has a column for the namespace.
     namespaces: bool = False
     node: str = ""
 
@@ -63,36 +63,36 @@ class Look:
 def device_sheet(objects: Sequence[KubernetesObject], look: Look) -> Sheet:
     """Return the devices by node, and how many are free by model."""
     nodes = [each for each in objects if isinstance(each, Node)]
-    found = devices_of(
+    views = devices_of(
         [each for each in objects if isinstance(each, ResourceSlice)],
         [each for each in objects if isinstance(each, ResourceClaim)],
         [each for each in objects if isinstance(each, DeviceTaintRule)],
         nodes or None,
     )
     if look.node:
-        found = tuple(each for each in found if each.node == look.node)
-    summary = summary_of(found)
+        views = tuple(each for each in views if each.node == look.node)
+    summary = summary_of(views)
     columns: tuple[str, ...] = ("NODE", "DEVICE", "MODEL", "STATE", "HELD BY")
     if look.is_wide:
         columns = ("NODE", "DRIVER", "POOL", *columns[1:4], *_WIDE_COLUMNS)
-    rows = map(_wide_device_row, found) if look.is_wide else _device_rows(found)
+    rows = map(_wide_device_row, views) if look.is_wide else _device_rows(views)
     where = f" on node {look.node}" if look.node else ""
     return Sheet(
         columns,
         tuple(rows),
         lambda: {
-            "devices": [each.document() for each in found],
+            "devices": [each.document() for each in views],
             "summary": [each.document() for each in summary],
         },
-        tuple(each.name for each in found),
+        tuple(each.name for each in views),
         tuple(map(_summary_line, summary)),
         f"no devices{where}; a driver publishes devices as ResourceSlices (dryrack up, publish)",
     )
 
 
 def claim_sheet(objects: Sequence[KubernetesObject], look: Look) -> Sheet:
-    """Claims with their devices and pods."""
-    found = claims_of(
+    """Return the claims with their devices and pods."""
+    views = claims_of(
         [each for each in objects if isinstance(each, ResourceClaim)],
         [each for each in objects if isinstance(each, Pod)],
     )
@@ -100,23 +100,23 @@ def claim_sheet(objects: Sequence[KubernetesObject], look: Look) -> Sheet:
     columns = (*columns, "REQUESTS") if look.is_wide else columns
     return Sheet(
         ("NAMESPACE", *columns) if look.namespaces else columns,
-        tuple(_claim_row(each, look) for each in found),
-        lambda: {"claims": [each.document() for each in found]},
-        tuple(f"resourceclaim.resource.k8s.io/{each.name}" for each in found),
+        tuple(_claim_row(each, look) for each in views),
+        lambda: {"claims": [each.document() for each in views]},
+        tuple(f"resourceclaim.resource.k8s.io/{each.name}" for each in views),
         empty=f"no claims{_elsewhere(look)}",
     )
 
 
 def gang_sheet(objects: Sequence[KubernetesObject], look: Look) -> Sheet:
-    """Gangs with how far they have come."""
+    """Return the gangs with their placed and waiting pods."""
     pods = [each for each in objects if isinstance(each, Pod)]
-    found = gangs_of(pods, [each for each in objects if not isinstance(each, Pod)])
+    views = gangs_of(pods, [each for each in objects if not isinstance(each, Pod)])
     columns = ("NAME", "KIND", "MIN", "PLACED", "WAITING", "STATUS", "AGE", "WHY")
     return Sheet(
         ("NAMESPACE", *columns) if look.namespaces else columns,
-        tuple(_gang_row(each, look) for each in found),
-        lambda: {"gangs": [each.document() for each in found]},
-        tuple(f"gang/{each.name}" for each in found),
+        tuple(_gang_row(each, look) for each in views),
+        lambda: {"gangs": [each.document() for each in views]},
+        tuple(f"gang/{each.name}" for each in views),
         empty=f"no gangs{_elsewhere(look)}",
     )
 
@@ -125,11 +125,11 @@ def _elsewhere(look: Look) -> str:
     return "" if look.namespaces else " in this namespace; to show all namespaces, add -A"
 
 
-def _device_rows(found: Iterable[DeviceView]) -> Iterable[Row]:
-    """A line for each, and one for many that are alike and that no claim has."""
+def _device_rows(views: Iterable[DeviceView]) -> Iterable[Row]:
+    """Yield a row for each device; many equal free devices share one row."""
     groups: dict[object, list[DeviceView]] = {}
-    for each in found:
-        groups.setdefault(_likeness(each), []).append(each)
+    for each in views:
+        groups.setdefault(_group_key(each), []).append(each)
     for alike in groups.values():
         shown = alike if len(alike) <= _FREE_SHOWN_MAX else alike[:1]
         for each in shown:
@@ -139,7 +139,7 @@ def _device_rows(found: Iterable[DeviceView]) -> Iterable[Row]:
             yield Row(each.name, (*cells, _held_by(each)))
 
 
-def _likeness(each: DeviceView) -> object:
+def _group_key(each: DeviceView) -> object:
     if each.holders:
         return each.name
     return each.node, each.driver, each.pool, each.model, each.state
@@ -154,7 +154,7 @@ def _wide_device_row(each: DeviceView) -> Row:
 
 
 def _held_by(each: DeviceView) -> str:
-    """The pods, or the claims that no pod uses yet."""
+    """Return the pods that hold a device, or the claims that no pod uses yet."""
     names: dict[str, None] = {}
     for holder in each.holders:
         mark = " (admin)" if holder.admin_access else ""
@@ -202,11 +202,11 @@ def _claim_row(each: ClaimView, look: Look) -> Row:
 
 
 def _by_pool(devices: Sequence[str]) -> str:
-    """All of them, with driver and pool once."""
+    """Return all devices, grouped by driver and pool."""
     pools: dict[str, list[str]] = {}
     for pool, _, device in (each.rpartition("/") for each in devices):
         pools.setdefault(pool, []).append(device)
-    return "; ".join(f"{pool}: {', '.join(found)}" for pool, found in pools.items()) or NOTHING
+    return "; ".join(f"{pool}: {', '.join(views)}" for pool, views in pools.items()) or NOTHING
 
 
 def _gang_row(each: GangView, look: Look) -> Row:

@@ -1,4 +1,4 @@
-"""ResourceSlices as a table, a line for each."""
+"""The table of ResourceSlices."""
 
 from __future__ import annotations
 
@@ -17,17 +17,14 @@ _SOME_NODES = "some nodes"
 
 
 def slice_rows(slices: Iterable[Raw]) -> list[tuple[str, ...]]:
-    """A line for each slice, as kubectl has it, and how many devices it has."""
-    return [_row(each["metadata"]["name"], each["spec"]) for each in slices]
-
-
-def _row(name: str, spec: Raw) -> tuple[str, ...]:
-    pool = spec["pool"]
-    return (
-        name,
-        str(spec.get("nodeName") or (_ALL_NODES if spec.get("allNodes") else _SOME_NODES)),
-        spec["driver"],
-        pool["name"],
-        str(pool["generation"]),
-        str(len(get(spec, "devices", ()))),
-    )
+    """Return a row for each slice, with the number of its devices."""
+    rows: list[tuple[str, ...]] = []
+    for each in slices:
+        spec = each["spec"]
+        nodes = spec.get("nodeName") or (_ALL_NODES if spec.get("allNodes") else _SOME_NODES)
+        pool = spec["pool"]
+        devices = str(len(get(spec, "devices", ())))
+        generation = str(pool["generation"])
+        name = each["metadata"]["name"]
+        rows.append((name, str(nodes), spec["driver"], pool["name"], generation, devices))
+    return rows

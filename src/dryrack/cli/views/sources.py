@@ -1,15 +1,17 @@
-"""Read the objects of a command from a cluster, found as kubectl does, or from files."""
+"""Find the cluster of a command as kubectl does, and read objects from it or from files."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from dryrack.base.errors import DryrackError
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import say, shown
-from dryrack.cli.views.connecting import connection_to
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
     from dryrack.client.kubeconfig import Connection
     from dryrack.kinds.meta import KubernetesObject
 
+
 AGENT = "dryrack-view"
-_Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +44,17 @@ class Source:
             raise UsageError("-n and -A are mutually exclusive; use one of them")
 
     def objects(self, kinds: Sequence[Endpoint]) -> tuple[KubernetesObject, ...]:
-        """All of these kinds, in the namespace that is looked at."""
+        """Return the objects of these kinds in the selected namespace."""
         if self.files:
-            return self._of_files()
+            from dryrack.cli.objects import load
+            from dryrack.placement import with_namespace
+
+            objects = (with_namespace(each.object) for each in load(self.files))
+            if not self.namespace:
+                return tuple(objects)
+            return tuple(
+                each for each in objects if each.metadata.namespace in ("", self.namespace)
+            )
         from dryrack.client.client import Selection
         from dryrack.cluster import read_snapshot
 
@@ -54,46 +65,67 @@ class Source:
             say(shown(note))
         return snapshot.objects
 
-    def _of_files(self) -> tuple[KubernetesObject, ...]:
-        from dryrack.cli.objects import load
-        from dryrack.placement import with_namespace
-
-        found = (with_namespace(each.object) for each in load(self.files))
-        if not self.namespace:
-            return tuple(found)
-        return tuple(each for each in found if each.metadata.namespace in ("", self.namespace))
-
     def connection(self) -> Connection:
         return connection_to(kubeconfig=self.kubeconfig, context=self.context)
 
     def namespace_in(self, connection: Connection) -> str:
-        """The namespace that is meant; empty for all."""
+        """Return the selected namespace; empty for all."""
         if self.all_namespaces:
             return ""
         return self.namespace or connection.namespace
 
     @property
     def shows_namespaces(self) -> bool:
-        """Whether objects of several namespaces may come."""
+        """True if the objects may be in several namespaces."""
         return self.all_namespaces or bool(self.files and not self.namespace)
 
 
-def on_cluster(connection: Connection, work: Callable[[Client], Awaitable[_Answer]]) -> _Answer:
-    """Does something with a cluster, and waits for it."""
-    return asyncio.run(_on_cluster(connection, work))
-
-
-async def _on_cluster(
-    connection: Connection, work: Callable[[Client], Awaitable[_Answer]]
-) -> _Answer:
+def on_cluster(connection: Connection, work: Callable[[Client], Awaitable[_Result]]) -> _Result:
+    """Run `work` with a client of the cluster and return its result."""
     from dryrack.client.client import Client
     from dryrack.client.endpoints import NODES
     from dryrack.client.errors import TransportError
     from dryrack.client.https import connected
     from dryrack.cluster import remedy
 
-    async with connected(connection) as transport:
-        try:
-            return await work(Client(transport, agent=AGENT))
-        except TransportError as error:
-            raise DryrackError(f"{error}; {remedy(error, NODES)}") from None
+    async def run() -> _Result:
+        async with connected(connection) as transport:
+            try:
+                return await work(Client(transport, agent=AGENT))
+            except TransportError as error:
+                raise DryrackError(f"{error}; {remedy(error, NODES)}") from None
+
+    return asyncio.run(run())
+
+
+def connection_to(*, kubeconfig: str = "", context: str = "") -> Connection:
+    """
+    Return the cluster that the options select, or the one that kubectl would use.
+
+    If neither exists and exactly one virtual cluster runs, return that one and print a note.
+    """
+    from dryrack.client.kubeconfig import NoContextError
+    from dryrack.cluster import connection_of
+    from dryrack.cluster.process import all_states
+
+    try:
+        return connection_of(os.environ, kubeconfig=kubeconfig, context=context)
+    except NoContextError as error:
+        running = [state for state in all_states() if state.running() is not None]
+        if kubeconfig or context or not running:
+            raise
+        first = running[0].kubeconfig
+        if len(running) > 1:
+            names = ", ".join(state.name for state in running)
+            raise DryrackError(
+                f"{str(error).partition(';')[0]}; {len(running)} clusters are running ({names}): "
+                f"choose one, for example --kubeconfig {shlex.quote(str(first))}"
+            ) from None
+    _note(running[0].name)
+    return connection_of({}, kubeconfig=str(first))
+
+
+@cache
+def _note(name: str) -> None:
+    """Print which cluster is used, once: a command may connect more than once."""
+    say(shown(f'note: no kubeconfig found; using the running cluster "{name}"'))

@@ -28,16 +28,18 @@ def print_trace(trace: DecisionTrace) -> None:
     print_line(shown(f"selected by profile {trace.scheduler_name}: {chosen}"))
 
 
-def why_chosen(story: PodExplanation) -> str:
+def why_chosen(explanation: PodExplanation) -> str:
     """Return why the pod is on its node, as far as the present state shows it."""
-    if not story.chosen:
+    if not explanation.chosen:
         return "it would now fit on no node: the cluster has changed since it was bound"
-    if story.chosen != story.node:
+    if explanation.chosen != explanation.node:
         since = "the cluster has changed since it was bound"
-        return f"it would now be bound to node {story.chosen}: {since}"
-    if story.trace is None:
+        return f"it would now be bound to node {explanation.chosen}: {since}"
+    if explanation.trace is None:
         return "it would now be bound to the same node; to print the scores, add -v"
-    totals = sorted((each.total for each in story.trace.nodes if not each.refused_by), reverse=True)
+    totals = sorted(
+        (each.total for each in explanation.trace.nodes if not each.refused_by), reverse=True
+    )
     if len(totals) < 2:
         return "it is the only node where the pod fits"
     best = f"it is the best of {len(totals)} nodes where the pod fits"

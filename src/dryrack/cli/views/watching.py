@@ -1,6 +1,4 @@
-"""
-Watch a table: redraw it on a terminal, or write a line for each change into a pipe.
-"""
+"""Watch a table: redraw it on a terminal, or write a line for each change into a pipe."""
 
 from __future__ import annotations
 
@@ -32,15 +30,15 @@ def watch(
 
     connection = source.connection()
     selection = Selection(namespace=source.namespace_in(connection))
-    show = Live() if sys.stdout.isatty() else Lines()
+    display = Live() if sys.stdout.isatty() else Lines()
 
-    def told(objects: Sequence[KubernetesObject]) -> None:
-        show.show(sheet_of(objects))
+    def show(objects: Sequence[KubernetesObject]) -> None:
+        display.show(sheet_of(objects))
 
     try:
-        on_cluster(connection, lambda client: follow_snapshots(client, kinds, selection, told))
+        on_cluster(connection, lambda client: follow_snapshots(client, kinds, selection, show))
     finally:
-        show.end()
+        display.end()
 
 
 class Lines:

@@ -57,12 +57,8 @@ def claim_document(tracked: Tracked, name: str) -> Document | None:
         "passedOver": passed[:_PASSED_MAX],
         "passedOverOmitted": max(0, len(passed) - _PASSED_MAX),
         "conditions": list(_conditions(claim)),
-        "users": [tracked.pods.current[each] for each in sorted(users) if _is_row(tracked, each)],
+        "users": [tracked.pods.current[each] for each in sorted(users) if (each in tracked.pods.current)],
     }
-
-
-def _is_row(tracked: Tracked, pod: str) -> bool:
-    return pod in tracked.pods.current
 
 
 def _views(

@@ -31,7 +31,11 @@ def device_document(fleet: Fleet, key: PoolKey, name: str) -> Document | None:
         **view.document(),
         # The state of the map says more than that of the command.
         "state": fleet.state_of(view),
-        "levels": _levels(view),
+        "levels": {
+        name: _level(total, view.left[name])
+        for name, total in view.capacity.items()
+        if name in view.left
+    },
         "sharesCapacity": bool(device is not None and device.allow_multiple_allocations),
         "slices": [each.metadata.name for each in newest.slices if _has(each, name)],
         "generation": newest.number,
@@ -41,15 +45,6 @@ def device_document(fleet: Fleet, key: PoolKey, name: str) -> Document | None:
 
 def _has(each: ResourceSlice, name: str) -> bool:
     return any(device.name == name for device in each.spec.devices)
-
-
-def _levels(view: DeviceView) -> Document:
-    """How much of each capacity there is, and is used, where claims share it."""
-    return {
-        name: _level(total, view.left[name])
-        for name, total in view.capacity.items()
-        if name in view.left
-    }
 
 
 def _level(total: Quantity, left: Quantity) -> Document:

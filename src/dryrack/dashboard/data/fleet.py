@@ -94,7 +94,8 @@ class Fleet:
         for each, stays in ((old, False), (new, True)):
             if each is None:
                 continue
-            key = _pool_of(each)
+            spec = spec_of(each)
+            key = (str(spec.get("driver", "")), str(get(spec, "pool", {}).get("name", "")))
             self._slices.put(key, each["metadata"]["name"], each if stays else None)
             self.pools.mark(key)
 
@@ -314,11 +315,6 @@ class _Table(dict[str, int]):
     def __missing__(self, text: str) -> int:
         self[text] = len(self)
         return self[text]
-
-
-def _pool_of(raw: Raw) -> PoolKey:
-    spec = spec_of(raw)
-    return str(spec.get("driver", "")), str(get(spec, "pool", {}).get("name", ""))
 
 
 def _pools_of(claim: ResourceClaim) -> Iterator[PoolKey]:

@@ -56,22 +56,18 @@ def gang_document(tracked: Tracked, namespace: str, name: str) -> Document | Non
             continue
         for row in rows:
             if row["name"] == name:
-                return _gang(tracked, row)
+                names = [f"{row['namespace']}/{each}" for each in (*row["placed"], *row["waiting"])]
+                pods = [pod for each in names if (pod := tracked.pod(each)) is not None]
+                members = [_member(tracked, pod) for pod in pods]
+                steps = [step for pod in pods for step in _steps(pod)]
+                missing = max(0, (row["minCount"] or 0) - len(names))
+                return {
+                    **row,
+                    "members": members,
+                    "missing": missing,
+                    "timeline": _in_order([*steps, *_events(tracked, names)]),
+                }
     return None
-
-
-def _gang(tracked: Tracked, row: Document) -> Document:
-    names = [f"{row['namespace']}/{each}" for each in (*row["placed"], *row["waiting"])]
-    pods = [pod for each in names if (pod := tracked.pod(each)) is not None]
-    members = [_member(tracked, pod) for pod in pods]
-    steps = [step for pod in pods for step in _steps(pod)]
-    missing = max(0, (row["minCount"] or 0) - len(names))
-    return {
-        **row,
-        "members": members,
-        "missing": missing,
-        "timeline": _in_order([*steps, *_events(tracked, names)]),
-    }
 
 
 def _member(tracked: Tracked, pod: Pod) -> Document:

@@ -149,7 +149,8 @@ class Tracked:
             for claim in _claims_of(each):
                 self._users.put(claim, name, new if each is new else None)
                 self.claims.mark(claim)
-            definition = _definition(each)
+            said = membership(each) if each is not None else None
+            definition = said.key.definition if isinstance(said, Membership) else None
             if definition is not None:
                 self._members.put(definition, name, new if each is new else None)
                 self.gangs.mark(definition)
@@ -233,11 +234,6 @@ def _group(raw: Raw | None, model: type[KubernetesObject]) -> KubernetesObject |
 def _about(raw: Raw) -> tuple[str, str]:
     about = event_row(raw)["object"]
     return about["kind"], f"{about['namespace']}/{about['name']}"
-
-
-def _definition(pod: Pod | None) -> GangKey | None:
-    said = membership(pod) if pod is not None else None
-    return said.key.definition if isinstance(said, Membership) else None
 
 
 def _name(raw: Raw) -> str:

@@ -52,7 +52,7 @@ def _matches_pod(selector: Raw, pod: Raw) -> bool:
         case "PriorityClass":
             return _chosen(selector, spec.get("priorityClassName") or "")
         case "CrossNamespacePodAffinity":
-            return any(_leaves_namespace(term) for term in _affinity_terms(spec))
+            return any((bool(term.get("namespaces")) or term.get("namespaceSelector") is not None) for term in _affinity_terms(spec))
         case _:
             return False
 
@@ -86,7 +86,3 @@ def _affinity_terms(spec: Raw) -> Iterator[Raw]:
         for when in _TERMS:
             for term in (affinity.get(kind) or {}).get(when) or ():
                 yield term.get("podAffinityTerm") or term
-
-
-def _leaves_namespace(term: Raw) -> bool:
-    return bool(term.get("namespaces")) or term.get("namespaceSelector") is not None

@@ -43,7 +43,10 @@ class RoleRules(KindRules):
             yield required(f"{at}.verbs", "verbs must contain at least one value")
         urls = get(rule, "nonResourceURLs", [])
         if not urls:
-            yield from _of_resources(at, rule)
+            if not rule.get("apiGroups"):
+                yield required(f"{at}.apiGroups", "resource rules must supply at least one api group")
+            if not rule.get("resources"):
+                yield required(f"{at}.resources", "resource rules must supply at least one resource")
             return
         if self.namespaced:
             detail = "namespaced rules cannot apply to non-resource URLs"
@@ -66,13 +69,6 @@ def _aggregation(rule: Raw | None) -> Iterator[FieldProblem]:
         yield from found
         if found:
             yield invalid(f"{at}[{position}]", None, "invalid label selector.")
-
-
-def _of_resources(at: str, rule: Raw) -> Iterator[FieldProblem]:
-    if not rule.get("apiGroups"):
-        yield required(f"{at}.apiGroups", "resource rules must supply at least one api group")
-    if not rule.get("resources"):
-        yield required(f"{at}.resources", "resource rules must supply at least one resource")
 
 
 class RoleBindingRules(KindRules):

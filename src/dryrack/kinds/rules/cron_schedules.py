@@ -136,7 +136,11 @@ def parse_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
             raise ScheduleError(f"provided bad location {name}: {error}") from None
         text = text.strip()
     if text.startswith(_EVERY):
-        return _interval(text)
+        duration = text.removeprefix(_EVERY)
+        seconds = seconds_in(duration)
+        if seconds is None:
+            raise ScheduleError(f"failed to parse duration {text}: time: {_no_duration(duration)}")
+        return Interval(max(1, int(seconds)))
     if text.startswith("@") and text not in _NAMED:
         raise ScheduleError(f"unrecognized descriptor: {text}")
     fields = _NAMED.get(text, text).split()
@@ -157,14 +161,6 @@ def time_zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         raise ScheduleError(f"unknown time zone {name}") from None
-
-
-def _interval(text: str) -> Interval:
-    duration = text.removeprefix(_EVERY)
-    seconds = seconds_in(duration)
-    if seconds is None:
-        raise ScheduleError(f"failed to parse duration {text}: time: {_no_duration(duration)}")
-    return Interval(max(1, int(seconds)))
 
 
 def _no_duration(text: str) -> str:

@@ -57,7 +57,18 @@ def _limits(given: Sequence[Raw]) -> Iterator[FieldProblem]:
         if kind in seen:
             yield duplicate(f"{at}.type", Token(kind))
         seen.add(kind)
-        yield from _names(at, kind, limit)
+        for part in ("max", "min"):
+            yield from _named(f"{at}.{part}", kind, limit.get(part))
+        for part in ("default", "defaultRequest"):
+            if kind != "Pod":
+                yield from _named(f"{at}.{part}", kind, limit.get(part))
+            elif limit.get(part):
+                yield forbidden(f"{at}.{part}", "may not be specified when `type` is 'Pod'")
+        bounds = [limit.get(part) or {} for part in ("max", "min")]
+        if kind == "PersistentVolumeClaim" and not any("storage" in each for each in bounds):
+            detail = "either minimum or maximum storage value is required, but neither was provided"
+            yield required(f"{at}.limits", detail)
+        yield from _named(f"{at}.maxLimitRequestRatio", kind, limit.get("maxLimitRequestRatio"))
         yield from _relations(at, limit)
 
 
@@ -66,21 +77,6 @@ def _type(at: str, kind: str) -> Iterator[FieldProblem]:
     yield from complaints
     if not complaints and "/" not in kind and kind not in _TYPES:
         yield invalid(at, Token(kind), "must be a standard limit type or fully qualified")
-
-
-def _names(at: str, kind: str, limit: Raw) -> Iterator[FieldProblem]:
-    for part in ("max", "min"):
-        yield from _named(f"{at}.{part}", kind, limit.get(part))
-    for part in ("default", "defaultRequest"):
-        if kind != "Pod":
-            yield from _named(f"{at}.{part}", kind, limit.get(part))
-        elif limit.get(part):
-            yield forbidden(f"{at}.{part}", "may not be specified when `type` is 'Pod'")
-    bounds = [limit.get(part) or {} for part in ("max", "min")]
-    if kind == "PersistentVolumeClaim" and not any("storage" in each for each in bounds):
-        detail = "either minimum or maximum storage value is required, but neither was provided"
-        yield required(f"{at}.limits", detail)
-    yield from _named(f"{at}.maxLimitRequestRatio", kind, limit.get("maxLimitRequestRatio"))
 
 
 def _named(at: str, kind: str, given: Raw | None) -> Iterator[FieldProblem]:
@@ -161,9 +157,5 @@ def _ratio(at: str, name: str, parts: dict[str, Amounts]) -> Iterator[FieldProbl
     if low is None or high is None or low.sign <= 0:
         return
     most = high.milli_value() / low.milli_value()
-    if _float(ratio) > most:
+    if (ratio.milli_value() / 1000) > most:
         yield invalid(path, ratio, f"ratio {ratio} is greater than max/min = {most:f}")
-
-
-def _float(ratio: Quantity) -> float:
-    return ratio.milli_value() / 1000

@@ -106,24 +106,20 @@ def _selector(spec: Raw, names: Sequence[str]) -> Iterator[FieldProblem]:
             yield invalid(f"{at}.scopeName", Token(scope), "unsupported scope")
         for _ in _strangers(scope, names):
             yield invalid(at, selector, "unsupported scope applied to resource")
-        yield from _operator(at, scope, each)
+        operator = each.get("operator") or ""
+        values = get(each, "values", [])
+        if scope in _SCOPES and scope not in _CHOOSING and operator != "Exists":
+            yield invalid(f"{at}.operator", Token(operator), _ONLY_EXISTS)
+        if operator in ("In", "NotIn"):
+            if not values:
+                detail = "must be at least one value when `operator` is 'In' or 'NotIn'"
+                yield required(f"{at}.values", f"{detail} for scope selector")
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist'"
+                yield invalid(f"{at}.values", values, f"{detail} for scope selector")
+        else:
+            yield invalid(f"{at}.operator", Token(operator), "not a valid selector operator")
     seen = {each.get("scopeName") for each in given}
     if any(pair <= seen for pair in _CONTRADICTIONS):
         yield invalid(at, spec.get("scopes"), "conflicting scopes")
-
-
-def _operator(at: str, scope: str, given: Raw) -> Iterator[FieldProblem]:
-    operator = given.get("operator") or ""
-    values = get(given, "values", [])
-    if scope in _SCOPES and scope not in _CHOOSING and operator != "Exists":
-        yield invalid(f"{at}.operator", Token(operator), _ONLY_EXISTS)
-    if operator in ("In", "NotIn"):
-        if not values:
-            detail = "must be at least one value when `operator` is 'In' or 'NotIn'"
-            yield required(f"{at}.values", f"{detail} for scope selector")
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist'"
-            yield invalid(f"{at}.values", values, f"{detail} for scope selector")
-    else:
-        yield invalid(f"{at}.operator", Token(operator), "not a valid selector operator")

@@ -56,29 +56,21 @@ def special(go_type: str, value: Any) -> Any:
         case "v1.MicroTime":
             return time_text(value, micro=True)
         case "resource.Quantity":
-            return _quantity(value)
+            try:
+                return str(Quantity.from_json(value))
+            except QuantityError as error:
+                raise MismatchError(str(error)) from error
         case "intstr.IntOrString":
-            return _int_or_string(value)
+            if isinstance(value, str):
+                return value
+            if isinstance(value, int) and not isinstance(value, bool) and value in _INT32:
+                return value
+            shown = type_name(value)
+            if shown == "number":
+                shown += f" {value}"
+            raise ForeignTypeError(shown, "int32")
         case _:
             return value
-
-
-def _quantity(value: Any) -> str:
-    try:
-        return str(Quantity.from_json(value))
-    except QuantityError as error:
-        raise MismatchError(str(error)) from error
-
-
-def _int_or_string(value: Any) -> int | str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool) and value in _INT32:
-        return value
-    shown = type_name(value)
-    if shown == "number":
-        shown += f" {value}"
-    raise ForeignTypeError(shown, "int32")
 
 
 def time_text(value: Any, *, micro: bool = False) -> str:

@@ -64,14 +64,6 @@ class _Plan:
     is_atomic_map: bool
 
 
-def _plan(schema: Schema) -> _Plan:
-    known = schema.derived.get("plan")
-    if known is None:
-        known = schema.derived["plan"] = _planned(schema)
-    assert isinstance(known, _Plan)
-    return known
-
-
 def _planned(schema: Schema) -> _Plan:
     fields = ((name, schema.named(name)) for name in schema.property_names)
     values = schema.values
@@ -88,7 +80,11 @@ def _planned(schema: Schema) -> _Plan:
 def _filled(schema: Schema | None, value: Any, *, whole: bool) -> Any:
     if schema is None or not isinstance(value, dict | list):
         return value
-    plan = _plan(schema)
+    known = schema.derived.get("plan")
+    if known is None:
+        known = schema.derived["plan"] = _planned(schema)
+    assert isinstance(known, _Plan)
+    plan = known
     if isinstance(value, list):
         if plan.items is None or (plan.is_atomic_list and not whole):
             return value

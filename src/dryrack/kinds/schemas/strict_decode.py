@@ -107,18 +107,15 @@ class _Reading:
             if known is None:
                 self.unknown.append((*self.path, name))
             elif inner is not None:
-                self._set(schema, known, inner, made=made)
+                below = schema.named(known.name)
+                assert below is not None, f"{schema.name} has a field {known.name} in Go alone"
+                self.fields.append(f"{known.inside}{known.name}")
+                read = self._at(known.name, below, inner, known.type)
+                self.fields.pop()
+                if not known.is_left_out(read):
+                    made[known.name] = read
         self.owners.pop()
         return _in_order(schema, struct, made)
-
-    def _set(self, schema: Schema, known: GoField, value: Any, *, made: Raw) -> None:
-        below = schema.named(known.name)
-        assert below is not None, f"{schema.name} has a field {known.name} in Go alone"
-        self.fields.append(f"{known.inside}{known.name}")
-        read = self._at(known.name, below, value, known.type)
-        self.fields.pop()
-        if not known.is_left_out(read):
-            made[known.name] = read
 
     def _at(self, step: str | int, schema: Schema, value: Any, go_type: str) -> Any:
         self.path.append(step)
@@ -128,38 +125,29 @@ class _Reading:
 
     def _value(self, schema: Schema, value: Any, go_type: str) -> Any:
         if go_type in UNSET:
-            return self._special(go_type, value)
+            try:
+                return scalars.special(go_type, value)
+            except scalars.ForeignTypeError as error:
+                what = f"json: cannot unmarshal {error.shown} into {self._place(error.wanted)}"
+                raise scalars.MismatchError(what) from error
         if schema.type == "array":
-            return self._list(schema, value, go_type)
+            if not isinstance(value, list):
+                raise self._mismatch(value, schema, go_type)
+            items = schema.items
+            if items is None:
+                return value
+            inner = element_type(go_type, items)
+            return [
+                self._at(at, items, _zero(items, inner) if item is None else item, inner)
+                for at, item in enumerate(value)
+            ]
         if schema.type == "object":
             return self._object(schema, value, go_type)
-        return self._scalar(schema, value, go_type)
-
-    def _special(self, go_type: str, value: Any) -> Any:
-        try:
-            return scalars.special(go_type, value)
-        except scalars.ForeignTypeError as error:
-            what = f"json: cannot unmarshal {error.shown} into {self._place(error.wanted)}"
-            raise scalars.MismatchError(what) from error
-
-    def _scalar(self, schema: Schema, value: Any, go_type: str) -> Any:
         if go_type == "[]uint8":
             return scalars.binary(value, self._place(go_type))
         if schema.type == "" or scalars.fits(value, schema.type, schema.format):
             return value
         raise self._mismatch(value, schema, go_type)
-
-    def _list(self, schema: Schema, value: Any, go_type: str) -> Any:
-        if not isinstance(value, list):
-            raise self._mismatch(value, schema, go_type)
-        items = schema.items
-        if items is None:
-            return value
-        inner = element_type(go_type, items)
-        return [
-            self._at(at, items, _zero(items, inner) if item is None else item, inner)
-            for at, item in enumerate(value)
-        ]
 
     def _object(self, schema: Schema, value: Any, go_type: str) -> Any:
         if not isinstance(value, dict):

@@ -130,7 +130,17 @@ class Builder:
     def _take(self, event: yaml.Event) -> None:
         match event:
             case ScalarEvent():
-                self._scalar(event)
+                at = self._spot(event)
+                self._values_left -= 1
+                if self._values_left < 0:
+                    raise FaultError(Fault(place_of(at), "too many values"))
+                meaning = _meaning(event)
+                if event.anchor:
+                    self._anchors[event.anchor] = _Done(meaning, at)
+                if self._open and self._open[-1].wants_key:
+                    self._set_key(meaning, at, merges=event.value == _MERGE and (event.implicit[0] or event.tag == _MERGE_TAG))
+                else:
+                    self._attach(_Done(scalars.json_value(meaning), at))
             case MappingStartEvent():
                 self._begin(event, {})
             case SequenceStartEvent():
@@ -146,19 +156,6 @@ class Builder:
         mark = mark_of(event)
         return spot(self._line + mark.line + 1, mark.column + 1)
 
-    def _scalar(self, event: ScalarEvent) -> None:
-        at = self._spot(event)
-        self._values_left -= 1
-        if self._values_left < 0:
-            raise FaultError(Fault(place_of(at), "too many values"))
-        meaning = _meaning(event)
-        if event.anchor:
-            self._anchors[event.anchor] = _Done(meaning, at)
-        if self._open and self._open[-1].wants_key:
-            self._set_key(meaning, at, merges=_merges(event))
-        else:
-            self._attach(_Done(scalars.json_value(meaning), at))
-
     def _set_key(self, meaning: scalars.Plain, at: Spot, *, merges: bool) -> None:
         parent = self._open[-1]
         key = scalars.key(meaning)
@@ -169,23 +166,19 @@ class Builder:
         if merges:
             return
         if key in parent.tree.spots:
-            self._repeat(parent, key, meaning)
+            before = parent.meanings.get(key, (key,))
+            is_known = any(type(each) is type(meaning) and each == meaning for each in before)
+            if not is_known:
+                parent.meanings[key] = (*before, meaning)
+            if self._repeats is Repeats.LAST_COUNTS:
+                parent.key_again = meaning if is_known else None
+            elif key not in parent.merged and not self._runs_on:
+                self._runs_on = key in _OBJECT_KEYS and len(self._open) == 1
+                fault = _repeated(parent, key, None if is_known else meaning)
+                self.faults.append(replace(fault, fix=_DIVIDE) if self._runs_on else fault)
+            parent.merged.discard(key)
         elif not isinstance(meaning, str):
             parent.meanings[key] = (meaning,)
-
-    def _repeat(self, parent: _Open, key: str, meaning: scalars.Plain) -> None:
-        """Take a key that the object has already, written here or merged into it."""
-        before = parent.meanings.get(key, (key,))
-        is_known = any(type(each) is type(meaning) and each == meaning for each in before)
-        if not is_known:
-            parent.meanings[key] = (*before, meaning)
-        if self._repeats is Repeats.LAST_COUNTS:
-            parent.key_again = meaning if is_known else None
-        elif key not in parent.merged and not self._runs_on:
-            self._runs_on = key in _OBJECT_KEYS and len(self._open) == 1
-            fault = _repeated(parent, key, None if is_known else meaning)
-            self.faults.append(replace(fault, fix=_DIVIDE) if self._runs_on else fault)
-        parent.merged.discard(key)
 
     def _begin(self, event: yaml.CollectionStartEvent, value: list[Any] | dict[str, Any]) -> None:
         at = self._spot(event)
@@ -213,7 +206,10 @@ class Builder:
         if target is None:
             raise FaultError(Fault(place, f"anchor &{event.anchor} contains itself"))
         if self._open[-1].wants_key:
-            self._alias_key(target, self._spot(event))
+            at = self._spot(event)
+            if target.tree is not None:
+                raise FaultError(Fault(place_of(at), _NO_WORD))
+            self._set_key(target.value, at, merges=False)
             return
         self._aliased += target.size
         if self._aliased > ALIASED_MAX:
@@ -224,11 +220,6 @@ class Builder:
         else:
             # A copy, so that changing one place of the document never changes another.
             self._attach(target._replace(value=copy.deepcopy(target.value)))
-
-    def _alias_key(self, target: _Done, at: Spot) -> None:
-        if target.tree is not None:
-            raise FaultError(Fault(place_of(at), _NO_WORD))
-        self._set_key(target.value, at, merges=False)
 
     def _attach(self, done: _Done) -> None:
         if not self._open:
@@ -310,10 +301,6 @@ def mark_of(event: yaml.Event) -> Mark:
     mark = event.start_mark
     assert isinstance(mark, Mark), "an event without its place"
     return mark
-
-
-def _merges(event: ScalarEvent) -> bool:
-    return event.value == _MERGE and (event.implicit[0] or event.tag == _MERGE_TAG)
 
 
 def _meaning(event: ScalarEvent) -> scalars.Plain:

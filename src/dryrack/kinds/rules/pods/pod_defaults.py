@@ -87,7 +87,19 @@ def with_requests(given: Raw) -> Raw:
     made = given
     for key in ("containers", "initContainers"):
         made = each(made, key, _requesting)
-    return _with_pod_requests(made)
+    resources = get(made, "resources", {})
+    limits = resources.get("limits")
+    if not limits:
+        return made
+    requests = dict(get(resources, "requests", {}))
+    for name in SHARED:
+        total = requested(made, name)
+        if name not in requests and total is not None:
+            requests[name] = str(total)
+    for name, amount in limits.items():
+        if name in SHARED or name.startswith(PAGES):
+            requests.setdefault(name, amount)
+    return {**made, "resources": {**resources, "requests": dict(sorted(requests.items()))}}
 
 
 def _requesting(container: Raw) -> Raw:
@@ -184,24 +196,3 @@ def pull_policy(image: str) -> str:
         return "IfNotPresent"
     tag = found["tag"] or ("" if found["digest"] else "latest")
     return "Always" if tag == "latest" else "IfNotPresent"
-
-
-def _with_pod_requests(spec: Raw) -> Raw:
-    """
-    The spec with requests for the whole pod, if it sets limits for the whole.
-
-    Requests follow from those of its containers where they have any, and else from the limits.
-    """
-    resources = get(spec, "resources", {})
-    limits = resources.get("limits")
-    if not limits:
-        return spec
-    requests = dict(get(resources, "requests", {}))
-    for name in SHARED:
-        total = requested(spec, name)
-        if name not in requests and total is not None:
-            requests[name] = str(total)
-    for name, amount in limits.items():
-        if name in SHARED or name.startswith(PAGES):
-            requests.setdefault(name, amount)
-    return {**spec, "resources": {**resources, "requests": dict(sorted(requests.items()))}}

@@ -70,7 +70,17 @@ def _amounts(at: str, given: Raw, naming: Naming) -> Iterator[FieldProblem]:
         yield from _pages(f"{at}.limits[{name}]", name, amount)
     for name, amount in sorted(requests.items()):
         yield from _amount(f"{at}.requests[{name}]", name, amount, naming)
-        yield from _within_limit(at, name, amount, limits)
+        limit = limits.get(name)
+        is_shareable = checks.is_native(name) and _PAGES not in name
+        if limit is None and not is_shareable:
+            detail = "Limit must be set for non overcommitable resources"
+            yield required(f"{at}.limits", detail)
+        elif limit is not None and amount != limit and not is_shareable:
+            detail = f"must be equal to {name} limit of {limit}"
+            yield invalid(f"{at}.requests", str(amount), detail)
+        elif limit is not None and amount > limit:
+            detail = f"must be less than or equal to {name} limit of {limit}"
+            yield invalid(f"{at}.requests", str(amount), detail)
         yield from _pages(f"{at}.requests[{name}]", name, amount)
     names = {*limits, *requests}
     if any(name.startswith(_PAGES) for name in names) and not names & {"cpu", "memory"}:
@@ -129,19 +139,3 @@ def _is_multiple(amount: Quantity, size: str) -> bool:
     if page.sign <= 0 or page.milli_value() % 1000:
         return False
     return not amount.value() % page.value()
-
-
-def _within_limit(
-    at: str, name: str, amount: Quantity, limits: Mapping[str, Quantity]
-) -> Iterator[FieldProblem]:
-    limit = limits.get(name)
-    is_shareable = checks.is_native(name) and _PAGES not in name
-    if limit is None and not is_shareable:
-        detail = "Limit must be set for non overcommitable resources"
-        yield required(f"{at}.limits", detail)
-    elif limit is not None and amount != limit and not is_shareable:
-        detail = f"must be equal to {name} limit of {limit}"
-        yield invalid(f"{at}.requests", str(amount), detail)
-    elif limit is not None and amount > limit:
-        detail = f"must be less than or equal to {name} limit of {limit}"
-        yield invalid(f"{at}.requests", str(amount), detail)

@@ -52,7 +52,11 @@ def of_container(at: str, given: Raw, *, shares_users: bool) -> Iterator[FieldPr
         yield invalid(f"{at}.procMount", "Unmasked", detail)
     yield from _seccomp(f"{at}.seccompProfile", given.get("seccompProfile"))
     if given.get("allowPrivilegeEscalation") is False:
-        yield from _escalation(at, given)
+        what = "cannot set `allowPrivilegeEscalation` to false and"
+        if given.get("privileged"):
+            yield invalid(at, given, f"{what} `privileged` to true")
+        if "CAP_SYS_ADMIN" in get(given, "capabilities.add", ()):
+            yield invalid(at, given, f"{what} `capabilities.Add` CAP_SYS_ADMIN")
     yield from _app_armor(f"{at}.appArmorProfile", given.get("appArmorProfile"))
 
 
@@ -81,16 +85,11 @@ def _sysctls(at: str, given: Sequence[Raw], spec: Raw) -> Iterator[FieldProblem]
         elif name in seen:
             yield duplicate(path, name)
         seen.add(name)
-        yield from _shared_with_host(path, name, spec)
-
-
-def _shared_with_host(at: str, name: str, spec: Raw) -> Iterator[FieldProblem]:
-    """What is the host's as well is not for a pod to set."""
-    slash, dot = (name.find(each) % (len(name) + 1) for each in "/.")
-    plain = name.replace("/", ".") if slash < dot else name
-    for key, beginnings in _OF_THE_HOST.items():
-        if spec.get(key) and plain.startswith(beginnings):
-            yield invalid(at, name, f"may not be specified when '{key}' is true")
+        slash, dot = (name.find(each) % (len(name) + 1) for each in "/.")
+        plain = name.replace("/", ".") if slash < dot else name
+        for key, beginnings in _OF_THE_HOST.items():
+            if spec.get(key) and plain.startswith(beginnings):
+                yield invalid(path, name, f"may not be specified when '{key}' is true")
 
 
 def _seccomp(at: str, given: Raw | None) -> Iterator[FieldProblem]:
@@ -134,11 +133,3 @@ def _local_profile(at: str, profile: str) -> Iterator[FieldProblem]:
         yield required(at, "must be set when AppArmor type is Localhost")
     elif profile.strip() != profile:
         yield invalid(at, profile, "must not be padded with whitespace")
-
-
-def _escalation(at: str, given: Raw) -> Iterator[FieldProblem]:
-    what = "cannot set `allowPrivilegeEscalation` to false and"
-    if given.get("privileged"):
-        yield invalid(at, given, f"{what} `privileged` to true")
-    if "CAP_SYS_ADMIN" in get(given, "capabilities.add", ()):
-        yield invalid(at, given, f"{what} `capabilities.Add` CAP_SYS_ADMIN")

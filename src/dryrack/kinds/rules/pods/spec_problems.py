@@ -62,8 +62,21 @@ def spec_problems(at: str, spec: Raw, annotations: Raw | None = None) -> Iterato
     yield from ephemeral_containers(f"{at}.ephemeralContainers", around)
     yield from amounts.of_pod(f"{at}.resources", spec)
     yield from (each for each in claims if each.field.startswith(f"{at}.resources."))
-    yield from _policies(at, spec)
-    yield from _placement(at, spec)
+    yield from network.host_network(at, spec)
+    policy = spec.get("restartPolicy") or ""
+    yield from checks.one_of(f"{at}.restartPolicy", policy, _RESTART_POLICIES)
+    yield from checks.one_of(f"{at}.dnsPolicy", spec.get("dnsPolicy") or "", _DNS_POLICIES)
+    yield from checks.labels_of(f"{at}.nodeSelector", spec.get("nodeSelector"))
+    yield from security.of_pod(f"{at}.securityContext", get(spec, "securityContext", {}), spec)
+    yield from placement.affinity(f"{at}.affinity", get(spec, "affinity", {}))
+    yield from network.dns(f"{at}.dnsConfig", spec.get("dnsConfig"), spec.get("dnsPolicy") or "")
+    for position, gate in enumerate(get(spec, "readinessGates", ())):
+        path = f"{at}.readinessGates[{position}].conditionType"
+        yield from checks.qualified(path, gate.get("conditionType") or "")
+    yield from placement.gates(f"{at}.schedulingGates", get(spec, "schedulingGates", ()))
+    constraints = get(spec, "topologySpreadConstraints", ())
+    yield from placement.spread(f"{at}.topologySpreadConstraints", constraints)
+    yield from network.host_users(at, spec)
     yield from _identity(at, spec)
 
 
@@ -90,27 +103,6 @@ def _by_container(claims: Sequence[FieldProblem]) -> dict[str, list[FieldProblem
         if separator:
             found.setdefault(container, []).append(problem)
     return found
-
-
-def _policies(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    yield from network.host_network(at, spec)
-    policy = spec.get("restartPolicy") or ""
-    yield from checks.one_of(f"{at}.restartPolicy", policy, _RESTART_POLICIES)
-    yield from checks.one_of(f"{at}.dnsPolicy", spec.get("dnsPolicy") or "", _DNS_POLICIES)
-    yield from checks.labels_of(f"{at}.nodeSelector", spec.get("nodeSelector"))
-    yield from security.of_pod(f"{at}.securityContext", get(spec, "securityContext", {}), spec)
-
-
-def _placement(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    yield from placement.affinity(f"{at}.affinity", get(spec, "affinity", {}))
-    yield from network.dns(f"{at}.dnsConfig", spec.get("dnsConfig"), spec.get("dnsPolicy") or "")
-    for position, gate in enumerate(get(spec, "readinessGates", ())):
-        path = f"{at}.readinessGates[{position}].conditionType"
-        yield from checks.qualified(path, gate.get("conditionType") or "")
-    yield from placement.gates(f"{at}.schedulingGates", get(spec, "schedulingGates", ()))
-    constraints = get(spec, "topologySpreadConstraints", ())
-    yield from placement.spread(f"{at}.topologySpreadConstraints", constraints)
-    yield from network.host_users(at, spec)
 
 
 def _identity(at: str, spec: Raw) -> Iterator[FieldProblem]:

@@ -204,7 +204,17 @@ _PROJECTED = ("secret", "configMap", "downwardAPI", "serviceAccountToken")
 def _part(at: str, path: str, given: Raw, paths: set[str]) -> Iterator[FieldProblem]:
     kind = path.rpartition(".")[2]
     if kind == "serviceAccountToken":
-        yield from _token(at, path, given)
+        seconds = given.get("expirationSeconds") or 0
+        if seconds < _TOKEN_SECONDS_MIN:
+            detail = "may not specify a duration less than 10 minutes"
+            yield invalid(f"{path}.expirationSeconds", seconds, detail)
+        if seconds > _TOKEN_SECONDS_MAX:
+            detail = "may not specify a duration larger than 2^32 seconds"
+            yield invalid(f"{path}.expirationSeconds", seconds, detail)
+        if not given.get("path"):
+            yield required(f"{at}.path")
+        else:
+            yield from not_reserved(f"{at}.path", given["path"])
         return
     if kind != "downwardAPI" and not given.get("name"):
         yield required(f"{path}.name")
@@ -219,20 +229,6 @@ def _part(at: str, path: str, given: Raw, paths: set[str]) -> Iterator[FieldProb
             yield invalid(at, shown, "conflicting duplicate paths")
         elif where:
             paths.add(where)
-
-
-def _token(at: str, path: str, given: Raw) -> Iterator[FieldProblem]:
-    seconds = given.get("expirationSeconds") or 0
-    if seconds < _TOKEN_SECONDS_MIN:
-        detail = "may not specify a duration less than 10 minutes"
-        yield invalid(f"{path}.expirationSeconds", seconds, detail)
-    if seconds > _TOKEN_SECONDS_MAX:
-        detail = "may not specify a duration larger than 2^32 seconds"
-        yield invalid(f"{path}.expirationSeconds", seconds, detail)
-    if not given.get("path"):
-        yield required(f"{at}.path")
-    else:
-        yield from not_reserved(f"{at}.path", given["path"])
 
 
 _CHECKS: Mapping[str, Callable[[str, Raw], Iterator[FieldProblem]]] = {

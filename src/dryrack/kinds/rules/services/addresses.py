@@ -26,7 +26,13 @@ def related_problems(spec: Raw) -> Iterator[FieldProblem]:
     if not needs.address(spec):
         return
     addresses = get(spec, "clusterIPs", [])
-    yield from _in_step(spec.get("clusterIP") or "", addresses)
+    first = spec.get("clusterIP") or ""
+    if first and not addresses:
+        yield required(_IPS)
+    elif first and addresses[0] != first:
+        yield invalid(_IPS, addresses, "first value must match `clusterIP`")
+    elif not first and addresses:
+        yield invalid(_IPS, addresses, "must be empty when `clusterIP` is not specified")
     yield from _families(spec)
     for position, text in enumerate(addresses):
         if position == 0 and text == needs.NONE:
@@ -36,15 +42,6 @@ def related_problems(spec: Raw) -> Iterator[FieldProblem]:
             yield from address(f"{_IPS}[{position}]", text)
     if len(addresses) > len(FAMILIES):
         yield invalid(_IPS, addresses, "may only hold up to 2 values")
-
-
-def _in_step(first: str, addresses: Sequence[str]) -> Iterator[FieldProblem]:
-    if first and not addresses:
-        yield required(_IPS)
-    elif first and addresses[0] != first:
-        yield invalid(_IPS, addresses, "first value must match `clusterIP`")
-    elif not first and addresses:
-        yield invalid(_IPS, addresses, "must be empty when `clusterIP` is not specified")
 
 
 def _families(spec: Raw) -> Iterator[FieldProblem]:

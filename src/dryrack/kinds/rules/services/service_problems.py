@@ -50,8 +50,26 @@ def problems(service: Raw) -> Iterator[FieldProblem]:
     yield from _node_ports(spec)
     yield from _twins(get(spec, "ports", ()))
     yield from _sources(spec, annotations)
-    yield from _balancer(spec)
-    yield from _traffic(spec)
+    kind = spec.get("loadBalancerClass")
+    if spec.get("type") != "LoadBalancer":
+        for key in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
+            if spec.get(key) is not None:
+                yield forbidden(f"spec.{key}", _ONLY_BALANCED)
+    elif kind is not None:
+        yield from checks.qualified("spec.loadBalancerClass", kind)
+    policy = spec.get("externalTrafficPolicy") or ""
+    if needs.is_external(spec):
+        yield from checks.one_of("spec.externalTrafficPolicy", policy, _TRAFFIC)
+    elif policy:
+        detail = "may only be set for externally-accessible services"
+        yield invalid("spec.externalTrafficPolicy", Token(policy), detail)
+    yield from _health(spec)
+    inside = spec.get("internalTrafficPolicy")
+    if inside is not None and inside not in _TRAFFIC:
+        yield not_supported("spec.internalTrafficPolicy", inside, _TRAFFIC)
+    wish = spec.get("trafficDistribution")
+    if wish is not None and wish not in _DISTRIBUTIONS:
+        yield not_supported("spec.trafficDistribution", wish, _DISTRIBUTIONS)
 
 
 def _by_type(spec: Raw) -> Iterator[FieldProblem]:
@@ -144,32 +162,6 @@ def _sources(spec: Raw, annotations: Raw) -> Iterator[FieldProblem]:
             yield forbidden(at, _ONLY_BALANCED)
         for text in annotations[_RANGES].strip().split(",") if annotations[_RANGES].strip() else ():
             yield from source_range(at, text.strip())
-
-
-def _balancer(spec: Raw) -> Iterator[FieldProblem]:
-    kind = spec.get("loadBalancerClass")
-    if spec.get("type") != "LoadBalancer":
-        for key in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
-            if spec.get(key) is not None:
-                yield forbidden(f"spec.{key}", _ONLY_BALANCED)
-    elif kind is not None:
-        yield from checks.qualified("spec.loadBalancerClass", kind)
-
-
-def _traffic(spec: Raw) -> Iterator[FieldProblem]:
-    policy = spec.get("externalTrafficPolicy") or ""
-    if needs.is_external(spec):
-        yield from checks.one_of("spec.externalTrafficPolicy", policy, _TRAFFIC)
-    elif policy:
-        detail = "may only be set for externally-accessible services"
-        yield invalid("spec.externalTrafficPolicy", Token(policy), detail)
-    yield from _health(spec)
-    inside = spec.get("internalTrafficPolicy")
-    if inside is not None and inside not in _TRAFFIC:
-        yield not_supported("spec.internalTrafficPolicy", inside, _TRAFFIC)
-    wish = spec.get("trafficDistribution")
-    if wish is not None and wish not in _DISTRIBUTIONS:
-        yield not_supported("spec.trafficDistribution", wish, _DISTRIBUTIONS)
 
 
 def _health(spec: Raw) -> Iterator[FieldProblem]:

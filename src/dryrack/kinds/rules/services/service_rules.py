@@ -31,7 +31,17 @@ class ServiceRules(KindRules):
         super().__init__(namespaced=True, has_status=True, naming=LABEL)
 
     def default(self, obj: Raw) -> Raw:
-        return _defaulted(obj)
+        spec = filled(spec_of(obj), {"sessionAffinity": "None", "type": "ClusterIP"})
+        spec = each(_affine(spec), "ports", _port)
+        if needs.is_external(spec):
+            spec = filled(spec, {"externalTrafficPolicy": "Cluster"})
+        if spec["type"] in _TYPES_INSIDE:
+            spec = completed(spec, {"internalTrafficPolicy": "Cluster"})
+        made = {**obj, "spec": spec}
+        if spec["type"] != "LoadBalancer":
+            return made
+        made["spec"] = completed(spec, {"allocateLoadBalancerNodePorts": True})
+        return at(made, "status.loadBalancer", lambda status: each(status, "ingress", _ingress))
 
     def as_new(self, obj: Raw) -> Raw:
         spec = in_step(obj["spec"])
@@ -41,21 +51,6 @@ class ServiceRules(KindRules):
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         return list(problems(obj))
-
-
-def _defaulted(obj: Raw) -> Raw:
-    """The service with what does not depend on what others have."""
-    spec = filled(spec_of(obj), {"sessionAffinity": "None", "type": "ClusterIP"})
-    spec = each(_affine(spec), "ports", _port)
-    if needs.is_external(spec):
-        spec = filled(spec, {"externalTrafficPolicy": "Cluster"})
-    if spec["type"] in _TYPES_INSIDE:
-        spec = completed(spec, {"internalTrafficPolicy": "Cluster"})
-    made = {**obj, "spec": spec}
-    if spec["type"] != "LoadBalancer":
-        return made
-    made["spec"] = completed(spec, {"allocateLoadBalancerNodePorts": True})
-    return at(made, "status.loadBalancer", lambda status: each(status, "ingress", _ingress))
 
 
 def _affine(spec: Raw) -> Raw:

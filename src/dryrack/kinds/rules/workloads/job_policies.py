@@ -56,18 +56,14 @@ def failure_problems(spec: Raw) -> Iterator[FieldProblem]:
     rules = get(policy, "rules", ())
     if len(rules) > _RULES_MAX:
         yield too_many(at, len(rules), _RULES_MAX)
-    names = _containers(spec)
-    for position, rule in enumerate(rules):
-        yield from _failure_rule(f"{at}[{position}]", rule, spec, names)
-
-
-def _containers(spec: Raw) -> Collection[str]:
     pod = get(spec, "template.spec", {})
-    return [
+    names = [
         container.get("name") or ""
         for key in ("containers", "initContainers")
         for container in pod.get(key) or ()
     ]
+    for position, rule in enumerate(rules):
+        yield from _failure_rule(f"{at}[{position}]", rule, spec, names)
 
 
 def _failure_rule(

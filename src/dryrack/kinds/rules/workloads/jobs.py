@@ -188,28 +188,24 @@ def _host_names(job: Raw, spec: Raw) -> Iterator[FieldProblem]:
         yield invalid("metadata.name", name, detail)
 
 
-def _managed_by(at: str, name: str) -> Iterator[FieldProblem]:
-    """The controller of a job, if it is not the usual one."""
-    host, slash, path = name.partition("/")
-    if not name:
-        yield required(at)
-    elif not slash or not host or not path:
-        yield invalid(at, name, 'must be a domain-prefixed path (such as "acme.io/foo")')
-    else:
-        yield from checked(at, host, subdomain)
-        if not _PATH(path):
-            yield invalid(at, path, _PATH_SYNTAX)
-    if len(name) > _MANAGED_BY_BYTES_MAX:
-        yield too_long(at, _MANAGED_BY_BYTES_MAX)
-
-
 def _numbers(spec: Raw) -> Iterator[FieldProblem]:
     for key in _COUNTS:
         yield from non_negative(f"spec.{key}", spec.get(key))
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         yield required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if spec.get("managedBy") is not None:
-        yield from _managed_by("spec.managedBy", spec["managedBy"])
+        name = spec["managedBy"]
+        host, slash, path = name.partition("/")
+        if not name:
+            yield required("spec.managedBy")
+        elif not slash or not host or not path:
+            yield invalid("spec.managedBy", name, 'must be a domain-prefixed path (such as "acme.io/foo")')
+        else:
+            yield from checked("spec.managedBy", host, subdomain)
+            if not _PATH(path):
+                yield invalid("spec.managedBy", path, _PATH_SYNTAX)
+        if len(name) > _MANAGED_BY_BYTES_MAX:
+            yield too_long("spec.managedBy", _MANAGED_BY_BYTES_MAX)
     mode = spec.get("completionMode") or ""
     if mode not in _MODES:
         yield not_supported("spec.completionMode", mode, _MODES)
