@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from dryrack.client.informer import Informer
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.cluster.process.launching import ReadPast
-    from dryrack.dashboard.data.tracked import Changes
     from dryrack.kinds.raw import Raw
 
 COMMAND = "dryrack dashboard"

@@ -80,9 +80,10 @@ class Pages:
         async with self._working:
             if self._fleet is None or self._fleet[0] != self._live.revision:
                 now = self._now()
-                revision, packed = (now.revision, await asyncio.to_thread(
-                    lambda: gzip.compress(encoded(now.document()), 5)
-                ))
+                revision, packed = (
+                    now.revision,
+                    await asyncio.to_thread(lambda: gzip.compress(encoded(now.document()), 5)),
+                )
                 self._fleet = (revision, packed)
             return _packed(request, self._fleet[1])
 

@@ -70,9 +70,7 @@ async def replay(
         tracked.change(kind, None, raw)
         if number % _OBJECTS_AT_ONCE == 0:
             await asyncio.sleep(0)
-    while tracked.is_marked:
-        tracked.take()
-        await asyncio.sleep(0)
+    await _settled(tracked)
     revision -= len(past.writes) + 1
     times = [micro_timestamp(seconds_of(e.time) if e.time else now) for e in past.writes]
     if times:
@@ -87,6 +85,12 @@ async def replay(
         if number % _OBJECTS_AT_ONCE == 0:
             await asyncio.sleep(0)
     return known
+
+
+async def _settled(tracked: Tracked) -> None:
+    while tracked.is_marked:
+        tracked.take()
+        await asyncio.sleep(0)
 
 
 def _key(kind: Endpoint, raw: Raw) -> tuple[Endpoint, str, str]:

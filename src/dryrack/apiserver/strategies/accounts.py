@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
 from dryrack.kinds.rules.accounts import RoleBindingRules, RoleRules
-from dryrack.kinds.rules.copies import each, forgetting
+from dryrack.kinds.rules.json_edit import map_items, null_if_empty
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.problems import invalid
 
@@ -25,10 +25,10 @@ class ServiceAccountStrategy(WholeStrategy):
         super().__init__(KindRules(namespaced=True))
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
-        return each(obj, "secrets", _name_only)
+        return map_items(obj, "secrets", _name_only)
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
-        return each(obj, "secrets", _name_only)
+        return map_items(obj, "secrets", _name_only)
 
 
 def _name_only(secret: Raw) -> Raw:
@@ -44,7 +44,7 @@ class RoleStrategy(WholeStrategy):
         super().__init__(RoleRules(namespaced=namespaced))
 
     def to_storage(self, obj: Raw) -> Raw:
-        return forgetting(obj, "rules")
+        return null_if_empty(obj, "rules")
 
 
 class RoleBindingStrategy(WholeStrategy):

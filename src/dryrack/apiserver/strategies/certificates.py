@@ -13,7 +13,7 @@ from dryrack.apiserver.answer.status import forbidden as refused
 from dryrack.apiserver.authorization.attributes import Attributes
 from dryrack.apiserver.strategy import Strategy, keep_status, status_and_metadata
 from dryrack.kinds.paths import get, spec_of, status_of
-from dryrack.kinds.rules.copies import with_value
+from dryrack.kinds.rules.json_edit import with_value
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.meta import Naming

@@ -16,7 +16,7 @@ from dryrack.kinds.convert import V1, from_v1, to_v1
 from dryrack.kinds.decode import DecodeError
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.paths import get, status_of
-from dryrack.kinds.rules.copies import at, forgetting, with_metadata
+from dryrack.kinds.rules.json_edit import null_if_empty, update_at, with_metadata
 from dryrack.kinds.validation.device_rules import DeviceRules
 from dryrack.kinds.validation.gates import drop_disabled
 from dryrack.kinds.validation.names import capacity_name
@@ -64,7 +64,7 @@ class DeviceStrategy(Strategy):
     def to_storage(self, obj: Raw) -> Raw:
         stored = to_v1(obj) if self._is_in_v1 else obj
         for path in _DEVICES.get(stored["kind"], ()):
-            stored = at(stored, path, lambda devices: forgetting(devices, "requests"))
+            stored = update_at(stored, path, lambda devices: null_if_empty(devices, "requests"))
         return stored
 
     def from_storage(self, obj: Raw) -> Raw:

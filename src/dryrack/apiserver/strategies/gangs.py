@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategy import Strategy
 from dryrack.kinds.paths import get, spec_of
-from dryrack.kinds.rules.copies import with_metadata
 from dryrack.kinds.rules.gangs import PodGroupRules, WorkloadObjectRules
+from dryrack.kinds.rules.json_edit import with_metadata
 from dryrack.kinds.validation.problems import invalid
 
 if TYPE_CHECKING:

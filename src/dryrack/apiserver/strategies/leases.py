@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategy import Strategy
-from dryrack.kinds.rules.copies import within, without
+from dryrack.kinds.rules.json_edit import update_at, without
 from dryrack.kinds.rules.leases import LeaseRules
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class LeaseStrategy(Strategy):
         super().__init__(LeaseRules())
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
-        return within(obj, "spec", lambda spec: without(spec, *_NOT_YET))
+        return update_at(obj, "spec", lambda spec: without(spec, *_NOT_YET))
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
-        return within(obj, "spec", lambda spec: without(spec, *_NOT_YET))
+        return update_at(obj, "spec", lambda spec: without(spec, *_NOT_YET))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategy import Strategy, keep_status, status_and_metadata
 from dryrack.kinds.paths import get, status_of
-from dryrack.kinds.rules.copies import with_value
+from dryrack.kinds.rules.json_edit import with_value
 from dryrack.kinds.rules.namespaces import (
     FINALIZER,
     NamespaceRules,

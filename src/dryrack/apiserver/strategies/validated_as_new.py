@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategy import Strategy, object_meta
-from dryrack.kinds.rules.copies import with_metadata
+from dryrack.kinds.rules.json_edit import with_metadata
 from dryrack.kinds.validation.meta import metadata
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dryrack.apiserver.strategy import Strategy, object_meta
 from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.rules.checks import changed_paths
-from dryrack.kinds.rules.copies import at, with_metadata, with_value, within, without
+from dryrack.kinds.rules.json_edit import update_at, with_metadata, with_value, without
 from dryrack.kinds.rules.persistent_volumes import VolumeRules, source_of
 from dryrack.kinds.rules.storage_classes import StorageClassRules
 from dryrack.kinds.rules.volume_claims import VolumeClaimRules
@@ -77,14 +77,14 @@ class VolumeClaimStrategy(_StorageStrategy):
         super().__init__(VolumeClaimRules())
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
-        made = within(obj, "spec", lambda spec: _with_sources(spec, {}))
+        made = update_at(obj, "spec", lambda spec: _with_sources(spec, {}))
         return {**made, "status": {"phase": "Pending"}}
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         made = super().prepare_update(obj, old, write)
         if write.subresource:
             return made
-        return within(made, "spec", lambda spec: _with_sources(spec, spec_of(old)))
+        return update_at(made, "spec", lambda spec: _with_sources(spec, spec_of(old)))
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
         if old is not None:
@@ -270,7 +270,9 @@ def _fixed_parts(claim: Raw, old: Raw) -> tuple[Raw, Raw]:
         spec = without(spec, "storageClassName")
     if get(claim, "status.phase") == "Bound" or _asked(spec) == _asked(before):
         kept = get(before, "resources.requests.storage")
-        spec = at(spec, "resources.requests", lambda given: with_value(given, "storage", kept))
+        spec = update_at(
+            spec, "resources.requests", lambda given: with_value(given, "storage", kept)
+        )
     if get(claim, "status.phase") == "Bound":
         key = "volumeAttributesClassName"
         spec = with_value(spec, key, before.get(key))
@@ -302,7 +304,7 @@ def _fixed_source(spec: Raw, old: Raw) -> Raw:
     key = "controllerExpandSecretRef"
     if key in get(old, "csi", {}):
         return source_of(spec)
-    return within(source_of(spec), "csi", lambda given: without(given, key))
+    return update_at(source_of(spec), "csi", lambda given: without(given, key))
 
 
 def _check_growth(claim: Raw, old: Raw, write: Write) -> None:

@@ -57,7 +57,9 @@ def claim_document(tracked: Tracked, name: str) -> Document | None:
         "passedOver": passed[:_PASSED_MAX],
         "passedOverOmitted": max(0, len(passed) - _PASSED_MAX),
         "conditions": list(_conditions(claim)),
-        "users": [tracked.pods.current[each] for each in sorted(users) if (each in tracked.pods.current)],
+        "users": [
+            tracked.pods.current[each] for each in sorted(users) if (each in tracked.pods.current)
+        ],
     }
 
 

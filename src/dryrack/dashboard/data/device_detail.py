@@ -32,10 +32,10 @@ def device_document(fleet: Fleet, key: PoolKey, name: str) -> Document | None:
         # The state of the map says more than that of the command.
         "state": fleet.state_of(view),
         "levels": {
-        name: _level(total, view.left[name])
-        for name, total in view.capacity.items()
-        if name in view.left
-    },
+            name: _level(total, view.left[name])
+            for name, total in view.capacity.items()
+            if name in view.left
+        },
         "sharesCapacity": bool(device is not None and device.allow_multiple_allocations),
         "slices": [each.metadata.name for each in newest.slices if _has(each, name)],
         "generation": newest.number,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dryrack.extension.definitions.definition_problems import name_problem, problems_of_definition
 from dryrack.extension.definitions.reading import read_definition
 from dryrack.kinds.paths import get, spec_of, status_of
-from dryrack.kinds.rules.copies import at, completed
+from dryrack.kinds.rules.json_edit import set_missing, update_at
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.meta import Naming, common_metadata, metadata
 from dryrack.kinds.validation.names import path_segment
@@ -55,7 +55,9 @@ class DefinitionRules(KindRules):
 def _conversion(conversion: Raw | None) -> Raw:
     if not conversion:
         return {"strategy": "None"}
-    return at(conversion, "webhook.clientConfig.service", lambda one: completed(one, {"port": 443}))
+    return update_at(
+        conversion, "webhook.clientConfig.service", lambda one: set_missing(one, {"port": 443})
+    )
 
 
 def _names(names: Raw) -> Raw:

@@ -12,7 +12,7 @@ from dryrack.extension.policies.policy_problems import (
     policy_problems,
 )
 from dryrack.kinds.paths import spec_of
-from dryrack.kinds.rules.copies import at, completed, each
+from dryrack.kinds.rules.json_edit import map_items, set_missing, update_at
 from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class PolicyRules(KindRules):
         super().__init__(namespaced=False, has_status=True)
 
     def default(self, obj: Raw) -> Raw:
-        made = at(obj, "spec", lambda spec: completed(spec, {"failurePolicy": "Fail"}))
-        return at(made, "spec.matchConstraints", with_matches)
+        made = update_at(obj, "spec", lambda spec: set_missing(spec, {"failurePolicy": "Fail"}))
+        return update_at(made, "spec.matchConstraints", with_matches)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         spec = spec_of(obj)
@@ -48,8 +48,8 @@ class MutatingPolicyRules(KindRules):
         super().__init__(namespaced=False)
 
     def default(self, obj: Raw) -> Raw:
-        made = at(obj, "spec", lambda spec: completed(spec, {"failurePolicy": "Fail"}))
-        return at(made, "spec.matchConstraints", with_matches)
+        made = update_at(obj, "spec", lambda spec: set_missing(spec, {"failurePolicy": "Fail"}))
+        return update_at(made, "spec.matchConstraints", with_matches)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         spec = spec_of(obj)
@@ -65,7 +65,7 @@ class MutatingPolicyBindingRules(KindRules):
         super().__init__(namespaced=False)
 
     def default(self, obj: Raw) -> Raw:
-        return at(obj, "spec.matchResources", with_matches)
+        return update_at(obj, "spec.matchResources", with_matches)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         return list(mutating_binding_problems(spec_of(obj)))
@@ -78,7 +78,7 @@ class PolicyBindingRules(KindRules):
         super().__init__(namespaced=False)
 
     def default(self, obj: Raw) -> Raw:
-        return at(obj, "spec.matchResources", with_matches)
+        return update_at(obj, "spec.matchResources", with_matches)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         return list(binding_problems(spec_of(obj)))
@@ -87,9 +87,9 @@ class PolicyBindingRules(KindRules):
 def with_matches(found: Raw) -> Raw:
     """What a policy or a binding is about, with what is so if nobody says otherwise."""
     ruled = with_scopes(with_scopes(found, "resourceRules"), "excludeResourceRules")
-    return completed(ruled, _MATCHES)
+    return set_missing(ruled, _MATCHES)
 
 
 def with_scopes(holder: Raw, key: str) -> Raw:
     """Rules are about objects in namespaces and outside of them."""
-    return each(holder, key, lambda rule: completed(rule, {"scope": "*"}))
+    return map_items(holder, key, lambda rule: set_missing(rule, {"scope": "*"}))

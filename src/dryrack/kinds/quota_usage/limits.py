@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.quota_usage.amounts import Amounts, read
 from dryrack.kinds.quota_usage.pods import totals
-from dryrack.kinds.rules.copies import with_metadata
+from dryrack.kinds.rules.json_edit import with_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -52,7 +52,10 @@ def _matches_pod(selector: Raw, pod: Raw) -> bool:
         case "PriorityClass":
             return _chosen(selector, spec.get("priorityClassName") or "")
         case "CrossNamespacePodAffinity":
-            return any((bool(term.get("namespaces")) or term.get("namespaceSelector") is not None) for term in _affinity_terms(spec))
+            return any(
+                (bool(term.get("namespaces")) or term.get("namespaceSelector") is not None)
+                for term in _affinity_terms(spec)
+            )
         case _:
             return False
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
 from dryrack.kinds.rules.checks import selector_problems
-from dryrack.kinds.rules.copies import each, filled, within
+from dryrack.kinds.rules.json_edit import map_items, set_defaults, update_at
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.meta import Naming
 from dryrack.kinds.validation.names import checked, path_segment, path_segment_prefix, subdomain
@@ -44,9 +44,13 @@ class RoleRules(KindRules):
         urls = get(rule, "nonResourceURLs", [])
         if not urls:
             if not rule.get("apiGroups"):
-                yield required(f"{at}.apiGroups", "resource rules must supply at least one api group")
+                yield required(
+                    f"{at}.apiGroups", "resource rules must supply at least one api group"
+                )
             if not rule.get("resources"):
-                yield required(f"{at}.resources", "resource rules must supply at least one resource")
+                yield required(
+                    f"{at}.resources", "resource rules must supply at least one resource"
+                )
             return
         if self.namespaced:
             detail = "namespaced rules cannot apply to non-resource URLs"
@@ -78,8 +82,8 @@ class RoleBindingRules(KindRules):
         super().__init__(namespaced=namespaced, naming=_NAMING)
 
     def default(self, obj: Raw) -> Raw:
-        made = within(obj, "roleRef", lambda role: filled(role, {"apiGroup": RBAC}))
-        return each(made, "subjects", _subject)
+        made = update_at(obj, "roleRef", lambda role: set_defaults(role, {"apiGroup": RBAC}))
+        return map_items(made, "subjects", _subject)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         subjects = enumerate(get(obj, "subjects", ()))
@@ -122,4 +126,4 @@ class RoleBindingRules(KindRules):
 
 def _subject(subject: Raw) -> Raw:
     named = subject.get("kind") in ("User", "Group")
-    return filled(subject, {"apiGroup": RBAC}) if named else subject
+    return set_defaults(subject, {"apiGroup": RBAC}) if named else subject

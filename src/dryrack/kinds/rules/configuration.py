@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
 from dryrack.kinds.rules.checks import config_key
-from dryrack.kinds.rules.copies import filled, without
+from dryrack.kinds.rules.json_edit import set_defaults, without
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.go_json import GoSyntaxError, read_text
 from dryrack.kinds.validation.names import checked
@@ -67,7 +67,7 @@ class SecretRules(KindRules):
 
     def default(self, obj: Raw) -> Raw:
         texts = get(obj, "stringData", {})
-        made = without(filled(obj, {"type": _OPAQUE}), "stringData")
+        made = without(set_defaults(obj, {"type": _OPAQUE}), "stringData")
         if not texts:
             return made
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get, spec_of
-from dryrack.kinds.rules.copies import filled, within
+from dryrack.kinds.rules.json_edit import set_defaults, update_at
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.names import checked, label, path_segment, subdomain
 from dryrack.kinds.validation.problems import duplicate, invalid, required, too_many
@@ -30,7 +30,7 @@ class PodGroupRules(KindRules):
         super().__init__(namespaced=True, has_status=True)
 
     def default(self, obj: Raw) -> Raw:
-        return within(obj, "spec", lambda spec: filled(spec, {"disruptionMode": "Pod"}))
+        return update_at(obj, "spec", lambda spec: set_defaults(spec, {"disruptionMode": "Pod"}))
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         return list(_group(spec_of(obj)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.paths import metadata_of
-from dryrack.kinds.rules.copies import without
+from dryrack.kinds.rules.json_edit import without
 from dryrack.kinds.validation.meta import SUBDOMAIN, common_metadata, metadata
 from dryrack.kinds.validation.problems import required
 

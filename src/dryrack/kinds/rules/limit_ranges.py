@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dryrack.kinds.paths import get
 from dryrack.kinds.quota_usage.amounts import ONE, Amounts, read
 from dryrack.kinds.rules import checks
-from dryrack.kinds.rules.copies import each, within
+from dryrack.kinds.rules.json_edit import map_items, update_at
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.rules.pods import resource_amounts as amounts
 from dryrack.kinds.validation.names import label_key
@@ -16,7 +16,6 @@ from dryrack.kinds.validation.problems import Token, duplicate, forbidden, inval
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dryrack.kinds.quantity import Quantity
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
 
@@ -30,7 +29,7 @@ class LimitRangeRules(KindRules):
         super().__init__(namespaced=True)
 
     def default(self, obj: Raw) -> Raw:
-        return within(obj, "spec", lambda spec: each(spec, "limits", _completed))
+        return update_at(obj, "spec", lambda spec: map_items(spec, "limits", _completed))
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         return list(_limits(get(obj, "spec.limits", ())))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dryrack.kinds.paths import get, status_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.rules import checks
-from dryrack.kinds.rules.copies import within
+from dryrack.kinds.rules.json_edit import update_at
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.names import label_value
 from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid
@@ -28,7 +28,7 @@ class NodeRules(KindRules):
         super().__init__(namespaced=False, has_status=True)
 
     def default(self, obj: Raw) -> Raw:
-        return within(within(obj, "spec", _ranges), "status", _allocatable)
+        return update_at(update_at(obj, "spec", _ranges), "status", _allocatable)
 
     def as_new(self, obj: Raw) -> Raw:
         return obj

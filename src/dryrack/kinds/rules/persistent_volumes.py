@@ -10,7 +10,7 @@ from dryrack.kinds.decode import decode
 from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.rules.checks import driver_name
-from dryrack.kinds.rules.copies import filled, within
+from dryrack.kinds.rules.json_edit import set_defaults, update_at
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.rules.pods.paths import steps_back
 from dryrack.kinds.rules.pods.volumes import source_problems
@@ -82,7 +82,7 @@ class VolumeRules(KindRules):
         super().__init__(namespaced=False, has_status=True)
 
     def default(self, obj: Raw) -> Raw:
-        return within(obj, "spec", _completed)
+        return update_at(obj, "spec", _completed)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         spec = spec_of(obj)
@@ -100,7 +100,9 @@ def source_of(spec: Raw) -> Raw:
 
 
 def _completed(spec: Raw) -> Raw:
-    return within(filled(spec, _DEFAULTS), "hostPath", lambda given: filled(given, {"type": ""}))
+    return update_at(
+        set_defaults(spec, _DEFAULTS), "hostPath", lambda given: set_defaults(given, {"type": ""})
+    )
 
 
 def _offer(at: str, spec: Raw) -> Iterator[FieldProblem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.rules.checks import one_of
-from dryrack.kinds.rules.copies import completed
+from dryrack.kinds.rules.json_edit import set_missing
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import forbidden
@@ -30,7 +30,7 @@ class PriorityClassRules(KindRules):
         super().__init__(namespaced=False)
 
     def default(self, obj: Raw) -> Raw:
-        return completed(obj, {"preemptionPolicy": "PreemptLowerPriority"})
+        return set_missing(obj, {"preemptionPolicy": "PreemptLowerPriority"})
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         return list(_problems(obj))

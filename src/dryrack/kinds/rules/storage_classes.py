@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
 from dryrack.kinds.rules.checks import qualified
-from dryrack.kinds.rules.copies import completed
+from dryrack.kinds.rules.json_edit import set_missing
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.problems import (
     duplicate,
@@ -36,7 +36,7 @@ class StorageClassRules(KindRules):
         super().__init__(namespaced=False)
 
     def default(self, obj: Raw) -> Raw:
-        return completed(obj, _DEFAULTS)
+        return set_missing(obj, _DEFAULTS)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         provisioner = obj.get("provisioner") or ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.rules.checks import quantity_problems, selector_problems
-from dryrack.kinds.rules.copies import filled, within
+from dryrack.kinds.rules.json_edit import set_defaults, update_at
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.names import checked, label, subdomain
 from dryrack.kinds.validation.problems import forbidden, invalid, not_supported, required
@@ -30,7 +30,7 @@ class VolumeClaimRules(KindRules):
         super().__init__(namespaced=True, has_status=True)
 
     def default(self, obj: Raw) -> Raw:
-        return within(obj, "spec", lambda spec: filled(spec, VOLUME_DEFAULTS))
+        return update_at(obj, "spec", lambda spec: set_defaults(spec, VOLUME_DEFAULTS))
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         return tuple(claim_problems("spec", spec_of(obj)))

@@ -138,7 +138,12 @@ class Builder:
                 if event.anchor:
                     self._anchors[event.anchor] = _Done(meaning, at)
                 if self._open and self._open[-1].wants_key:
-                    self._set_key(meaning, at, merges=event.value == _MERGE and (event.implicit[0] or event.tag == _MERGE_TAG))
+                    self._set_key(
+                        meaning,
+                        at,
+                        merges=event.value == _MERGE
+                        and (event.implicit[0] or event.tag == _MERGE_TAG),
+                    )
                 else:
                     self._attach(_Done(scalars.json_value(meaning), at))
             case MappingStartEvent():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
 from dryrack.kinds.paths import get, spec_of
-from dryrack.kinds.rules.copies import at, completed
+from dryrack.kinds.rules.json_edit import set_missing, update_at
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import invalid
@@ -30,7 +30,7 @@ class _Rules(KindRules):
     """An API service is called after what it is for."""
 
     def default(self, obj: Raw) -> Raw:
-        return at(obj, "spec.service", lambda service: completed(service, {"port": 443}))
+        return update_at(obj, "spec.service", lambda service: set_missing(service, {"port": 443}))
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         spec = spec_of(obj)

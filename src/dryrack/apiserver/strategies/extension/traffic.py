@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
-from dryrack.kinds.rules.copies import at, completed, each
+from dryrack.kinds.rules.json_edit import map_items, set_missing, update_at
 from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
@@ -37,35 +37,35 @@ class TrafficStrategy(WholeStrategy):
 
 
 def ingress_class(obj: Raw) -> Raw:
-    return at(obj, "spec.parameters", lambda found: completed(found, {"scope": "Cluster"}))
+    return update_at(obj, "spec.parameters", lambda found: set_missing(found, {"scope": "Cluster"}))
 
 
 def network_policy(obj: Raw) -> Raw:
-    return at(obj, "spec", _network_policy)
+    return update_at(obj, "spec", _network_policy)
 
 
 def _network_policy(spec: Raw) -> Raw:
     for key in ("ingress", "egress"):
-        spec = each(spec, key, _with_protocols)
+        spec = map_items(spec, key, _with_protocols)
     if spec.get("policyTypes"):
         return spec
     return {**spec, "policyTypes": ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]}
 
 
 def _with_protocols(rule: Raw) -> Raw:
-    return each(rule, "ports", lambda port: completed(port, {"protocol": "TCP"}))
+    return map_items(rule, "ports", lambda port: set_missing(port, {"protocol": "TCP"}))
 
 
 def flow_schema(obj: Raw) -> Raw:
-    return at(obj, "spec", lambda spec: _unless_zero(spec, {"matchingPrecedence": 1000}))
+    return update_at(obj, "spec", lambda spec: _unless_zero(spec, {"matchingPrecedence": 1000}))
 
 
 def priority_level(obj: Raw) -> Raw:
     shares = {"nominalConcurrencyShares": 30, "lendablePercent": 0}
-    made = at(obj, "spec.limited", lambda limited: completed(limited, shares))
+    made = update_at(obj, "spec.limited", lambda limited: set_missing(limited, shares))
     exempt = {"nominalConcurrencyShares": 0, "lendablePercent": 0}
-    made = at(made, "spec.exempt", lambda found: completed(found, exempt))
-    return at(
+    made = update_at(made, "spec.exempt", lambda found: set_missing(found, exempt))
+    return update_at(
         made, "spec.limited.limitResponse.queuing", lambda found: _unless_zero(found, _QUEUING)
     )
 

@@ -13,7 +13,7 @@ from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
 from dryrack.apiserver.webhooks.admission_reviews import ADDRESS, endpoint_of
 from dryrack.extension.policies import WebhookRules, with_scopes
 from dryrack.kinds.paths import get
-from dryrack.kinds.rules.copies import at, completed, each
+from dryrack.kinds.rules.json_edit import map_items, set_missing, update_at
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write
@@ -38,11 +38,13 @@ class WebhookStrategy(WholeStrategy):
         self._defaults = _WEBHOOK | ({"reinvocationPolicy": "Never"} if mutates else {})
 
     def default(self, obj: Raw, write: Write) -> Raw:
-        return each(obj, "webhooks", self._webhook)
+        return map_items(obj, "webhooks", self._webhook)
 
     def _webhook(self, webhook: Raw) -> Raw:
-        made = at(webhook, "clientConfig.service", lambda found: completed(found, {"port": 443}))
-        return completed(with_scopes(made, "rules"), self._defaults)
+        made = update_at(
+            webhook, "clientConfig.service", lambda found: set_missing(found, {"port": 443})
+        )
+        return set_missing(with_scopes(made, "rules"), self._defaults)
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
         webhooks = get(obj, "webhooks", ())

@@ -13,7 +13,7 @@ from dryrack.apiserver.answer.status import Subject, forbidden
 from dryrack.apiserver.metadata import generate_name
 from dryrack.apiserver.strategies.pods.runtime_classes import RuntimeClassError, in_class
 from dryrack.kinds.paths import get, spec_of
-from dryrack.kinds.rules.copies import each
+from dryrack.kinds.rules.json_edit import map_items
 
 if TYPE_CHECKING:
     from dryrack.apiserver.answer.status import StatusError
@@ -79,7 +79,7 @@ def _with_token(spec: Raw, write: Write) -> Raw:
     name = found or generate_name(_TOKEN_VOLUME, write.chance)
     made = spec
     for key in ("initContainers", "containers"):
-        made = each(made, key, lambda container: _mounting(container, name))
+        made = map_items(made, key, lambda container: _mounting(container, name))
     if made is spec or found is not None:
         return made
     volume = {"name": name, "projected": _token_sources()}

@@ -21,7 +21,7 @@ from dryrack.apiserver.extension_points import Reply
 from dryrack.apiserver.http.queries import write_options
 from dryrack.apiserver.metadata import registry_path, timestamp
 from dryrack.kinds.paths import get, spec_of, status_of
-from dryrack.kinds.rules.copies import with_value
+from dryrack.kinds.rules.json_edit import with_value
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import not_supported, required
 from dryrack.store import Key

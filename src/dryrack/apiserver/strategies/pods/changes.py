@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.kinds.paths import get, status_of
 from dryrack.kinds.rules import checks
-from dryrack.kinds.rules.copies import with_value
+from dryrack.kinds.rules.json_edit import with_value
 from dryrack.kinds.rules.pods.spec_problems import tolerations
 from dryrack.kinds.validation.names import checked, subdomain
 from dryrack.kinds.validation.problems import duplicate, forbidden, invalid, required

@@ -19,7 +19,7 @@ from dryrack.apiserver.strategy import (
     part_only,
 )
 from dryrack.kinds.paths import get, spec_of, status_of
-from dryrack.kinds.rules.copies import with_metadata, with_value
+from dryrack.kinds.rules.json_edit import with_metadata, with_value
 from dryrack.kinds.rules.pods.pod_rules import (
     PodRules,
     only_of_pods,

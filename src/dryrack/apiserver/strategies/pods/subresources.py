@@ -15,7 +15,7 @@ from dryrack.apiserver.strategies.pods.qos_class import quality
 from dryrack.kinds.paths import get
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.quota_usage.pods import totals, with_overhead
-from dryrack.kinds.rules.copies import with_value, without
+from dryrack.kinds.rules.json_edit import with_value, without
 from dryrack.kinds.validation.problems import Token, forbidden, invalid
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from dryrack.apiserver.answer.status import Subject, internal_error
 from dryrack.apiserver.answer.status import invalid as refused
 from dryrack.kinds.paths import get, spec_of
-from dryrack.kinds.rules.copies import with_value
+from dryrack.kinds.rules.json_edit import with_value
 from dryrack.kinds.rules.services import needs
 from dryrack.kinds.validation.problems import invalid
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
-from dryrack.kinds.rules.copies import each, with_value, without
+from dryrack.kinds.rules.json_edit import map_items, with_value, without
 from dryrack.kinds.rules.services import needs
 from dryrack.kinds.validation.problems import forbidden, invalid
 
@@ -47,7 +47,7 @@ def _with_known_ports(spec: Raw, old: Raw) -> Raw:
             return port
         return {**port, "nodePort": before}
 
-    return each(spec, "ports", remembered)
+    return map_items(spec, "ports", remembered)
 
 
 def _node_ports(spec: Raw) -> set[int]:
@@ -60,7 +60,7 @@ def released(spec: Raw, old: Raw) -> Raw:
     if needs.address(old) and not needs.address(spec):
         made = _without_addresses(made, old)
     if _opens_ports(old) and not _opens_ports(spec) and _node_ports(spec) <= _node_ports(old):
-        made = each(made, "ports", lambda port: without(port, "nodePort"))
+        made = map_items(made, "ports", lambda port: without(port, "nodePort"))
     if needs.health_check(old) and not needs.health_check(spec):
         made = _unless_changed(made, old, "healthCheckNodePort")
     if old.get("type") == "LoadBalancer" and spec.get("type") != "LoadBalancer":

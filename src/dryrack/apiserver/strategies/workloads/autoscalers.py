@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategy import Strategy
 from dryrack.kinds.paths import get, spec_of, status_of
-from dryrack.kinds.rules.copies import at, completed, with_value, without
+from dryrack.kinds.rules.json_edit import set_missing, update_at, with_value, without
 from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class AutoscalerStrategy(Strategy):
 
     def default(self, obj: Raw, write: Write) -> Raw:
         defaults = {"minReplicas": 1, "metrics": _cpu("target", _GOAL_PERCENT)}
-        return at(obj, "spec", lambda spec: completed(spec, defaults))
+        return update_at(obj, "spec", lambda spec: set_missing(spec, defaults))
 
 
 class OldAutoscalerStrategy(AutoscalerStrategy):
@@ -44,7 +44,7 @@ class OldAutoscalerStrategy(AutoscalerStrategy):
     def default(self, obj: Raw, write: Write) -> Raw:
         has_others = bool(_newer(obj).get("metrics"))
         goal = {} if has_others else {_GOAL: _GOAL_PERCENT}
-        return at(obj, "spec", lambda spec: completed(spec, {"minReplicas": 1, **goal}))
+        return update_at(obj, "spec", lambda spec: set_missing(spec, {"minReplicas": 1, **goal}))
 
     def to_storage(self, obj: Raw) -> Raw:
         newer = _newer(obj)

@@ -8,7 +8,7 @@ from dryrack.apiserver.strategies.pods.warnings import warnings_of
 from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
 from dryrack.base.numbers import read_int64
 from dryrack.kinds.paths import get, spec_of
-from dryrack.kinds.rules.copies import with_value
+from dryrack.kinds.rules.json_edit import with_value
 from dryrack.kinds.rules.workloads.replicated import DeploymentRules, ReplicaSetRules
 from dryrack.kinds.rules.workloads.sets import (
     TEMPLATE_GENERATION,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
-from dryrack.kinds.rules.copies import each, within
+from dryrack.kinds.rules.json_edit import map_items, update_at
 
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
@@ -24,16 +24,18 @@ def following(spec: Raw, labels: Raw) -> Raw:
     """The spec of a new pod with these labels."""
 
     def term(given: Raw) -> Raw:
-        return within(given, "labelSelector", lambda selector: _narrowed(selector, given, labels))
+        return update_at(
+            given, "labelSelector", lambda selector: _narrowed(selector, given, labels)
+        )
 
     def terms(affinity: Raw) -> Raw:
-        made = each(affinity, _TERMS, term)
-        return each(made, _WISHES, lambda wish: within(wish, "podAffinityTerm", term))
+        made = map_items(affinity, _TERMS, term)
+        return map_items(made, _WISHES, lambda wish: update_at(wish, "podAffinityTerm", term))
 
     def affinity(given: Raw) -> Raw:
-        return within(within(given, "podAffinity", terms), "podAntiAffinity", terms)
+        return update_at(update_at(given, "podAffinity", terms), "podAntiAffinity", terms)
 
-    return within(each(spec, "topologySpreadConstraints", term), "affinity", affinity)
+    return update_at(map_items(spec, "topologySpreadConstraints", term), "affinity", affinity)
 
 
 def _narrowed(selector: Raw, term: Raw, labels: Raw) -> Raw:

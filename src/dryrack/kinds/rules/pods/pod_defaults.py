@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
 from dryrack.kinds.quota_usage.pods import PAGES, SHARED, requested
-from dryrack.kinds.rules.copies import at, each, filled, forgetting, within
+from dryrack.kinds.rules.json_edit import map_items, null_if_empty, set_defaults, update_at
 
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
@@ -43,8 +43,8 @@ _PATH_CHARS_MAX = 255 - len("library/")
 
 def pod(obj: Raw) -> Raw:
     """A pod with its spec completed, and its addresses under both their names."""
-    made = within(obj, "spec", lambda inner: _only_of_pods(spec(inner)))
-    return within(made, "status", _addressed)
+    made = update_at(obj, "spec", lambda inner: _only_of_pods(spec(inner)))
+    return update_at(made, "status", _addressed)
 
 
 def _addressed(status: Raw) -> Raw:
@@ -59,10 +59,10 @@ def _addressed(status: Raw) -> Raw:
 
 def spec(given: Raw) -> Raw:
     """The spec of a pod or of a template."""
-    made = _accounted(filled(given, _SPEC))
-    made = each(made, "volumes", _volume)
+    made = _accounted(set_defaults(given, _SPEC))
+    made = map_items(made, "volumes", _volume)
     for key in _CONTAINERS:
-        made = each(made, key, _container)
+        made = map_items(made, key, _container)
     return made
 
 
@@ -75,10 +75,10 @@ def _accounted(given: Raw) -> Raw:
 
 
 def _only_of_pods(given: Raw) -> Raw:
-    made = filled(given, {"enableServiceLinks": True})
+    made = set_defaults(given, {"enableServiceLinks": True})
     for key in ("containers", "initContainers"):
         if given.get("hostNetwork"):
-            made = each(made, key, lambda container: each(container, "ports", _on_host))
+            made = map_items(made, key, lambda container: map_items(container, "ports", _on_host))
     return with_requests(made)
 
 
@@ -86,7 +86,7 @@ def with_requests(given: Raw) -> Raw:
     """Return the spec of a pod with a request wherever it has a limit and no request."""
     made = given
     for key in ("containers", "initContainers"):
-        made = each(made, key, _requesting)
+        made = map_items(made, key, _requesting)
     resources = get(made, "resources", {})
     limits = resources.get("limits")
     if not limits:
@@ -108,7 +108,7 @@ def _requesting(container: Raw) -> Raw:
     limits = resources.get("limits")
     if not limits or limits.keys() <= get(resources, "requests", {}).keys():
         return container
-    return within(
+    return update_at(
         container,
         "resources",
         lambda given: {**given, "requests": {**limits, **get(given, "requests", {})}},
@@ -120,7 +120,7 @@ def _on_host(port: Raw) -> Raw:
 
 
 def _container(given: Raw) -> Raw:
-    made = filled(
+    made = set_defaults(
         given,
         {
             "imagePullPolicy": pull_policy(given.get("image") or ""),
@@ -128,65 +128,65 @@ def _container(given: Raw) -> Raw:
             "terminationMessagePolicy": "File",
         },
     )
-    made = each(made, "ports", lambda port: filled(port, {"protocol": "TCP"}))
-    made = each(made, "env", lambda env: at(env, "valueFrom.fieldRef", _field))
+    made = map_items(made, "ports", lambda port: set_defaults(port, {"protocol": "TCP"}))
+    made = map_items(made, "env", lambda env: update_at(env, "valueFrom.fieldRef", _field))
     for key in _PROBES:
-        made = within(made, key, _probe)
+        made = update_at(made, key, _probe)
     for path in _HOOKS:
-        made = at(made, path, _http)
+        made = update_at(made, path, _http)
     return made
 
 
 def _probe(given: Raw) -> Raw:
-    made = at(filled(given, _PROBE), "httpGet", _http)
-    return within(made, "grpc", lambda inner: filled(inner, {"service": ""}))
+    made = update_at(set_defaults(given, _PROBE), "httpGet", _http)
+    return update_at(made, "grpc", lambda inner: set_defaults(inner, {"service": ""}))
 
 
 def _http(given: Raw) -> Raw:
-    return filled(given, _HTTP)
+    return set_defaults(given, _HTTP)
 
 
 def _field(given: Raw) -> Raw:
-    return filled(given, {"apiVersion": "v1"})
+    return set_defaults(given, {"apiVersion": "v1"})
 
 
 def _fields(given: Raw) -> Raw:
-    return each(given, "items", lambda item: within(item, "fieldRef", _field))
+    return map_items(given, "items", lambda item: update_at(item, "fieldRef", _field))
 
 
 def _volume(given: Raw) -> Raw:
     if not any(key != "name" for key in given):
         return {**given, "emptyDir": {}}
-    made = within(given, "hostPath", lambda inner: filled(inner, {"type": ""}))
+    made = update_at(given, "hostPath", lambda inner: set_defaults(inner, {"type": ""}))
     for key in ("secret", "configMap"):
-        made = within(made, key, _with_mode)
-    made = within(made, "downwardAPI", lambda inner: _fields(_with_mode(inner)))
-    made = within(made, "projected", _projected)
-    made = within(made, "image", _image)
-    return at(made, "ephemeral.volumeClaimTemplate.spec", _claim)
+        made = update_at(made, key, _with_mode)
+    made = update_at(made, "downwardAPI", lambda inner: _fields(_with_mode(inner)))
+    made = update_at(made, "projected", _projected)
+    made = update_at(made, "image", _image)
+    return update_at(made, "ephemeral.volumeClaimTemplate.spec", _claim)
 
 
 def _projected(given: Raw) -> Raw:
-    return forgetting(each(_with_mode(given), "sources", _source), "sources")
+    return null_if_empty(map_items(_with_mode(given), "sources", _source), "sources")
 
 
 def _with_mode(given: Raw) -> Raw:
-    return filled(given, _MODE)
+    return set_defaults(given, _MODE)
 
 
 def _source(given: Raw) -> Raw:
-    made = within(given, "downwardAPI", _fields)
-    return within(
-        made, "serviceAccountToken", lambda inner: filled(inner, {"expirationSeconds": 3600})
+    made = update_at(given, "downwardAPI", _fields)
+    return update_at(
+        made, "serviceAccountToken", lambda inner: set_defaults(inner, {"expirationSeconds": 3600})
     )
 
 
 def _image(given: Raw) -> Raw:
-    return filled(given, {"pullPolicy": pull_policy(given.get("reference") or "")})
+    return set_defaults(given, {"pullPolicy": pull_policy(given.get("reference") or "")})
 
 
 def _claim(given: Raw) -> Raw:
-    return filled(given, {"volumeMode": "Filesystem"})
+    return set_defaults(given, {"volumeMode": "Filesystem"})
 
 
 def pull_policy(image: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get, spec_of
-from dryrack.kinds.rules.copies import within
+from dryrack.kinds.rules.json_edit import update_at
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.rules.pods import pod_defaults, resource_amounts
 from dryrack.kinds.rules.pods.containers import image_spaces
@@ -40,7 +40,7 @@ class PodRules(KindRules):
 def as_stored(pod: Raw) -> Raw:
     """Return a pod with selectors that follow its labels, and with a request for each limit."""
     made = with_own_labels(pod) if "metadata" in pod else pod
-    return within(made, "spec", pod_defaults.with_requests)
+    return update_at(made, "spec", pod_defaults.with_requests)
 
 
 def resource_problems(spec: Raw) -> Iterator[FieldProblem]:

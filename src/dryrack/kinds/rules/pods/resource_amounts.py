@@ -12,7 +12,7 @@ from dryrack.kinds.validation.names import label_key
 from dryrack.kinds.validation.problems import Token, forbidden, invalid, not_supported, required
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem

@@ -11,7 +11,7 @@ from dryrack.kinds.rules.services import needs
 from dryrack.kinds.validation.problems import Token, duplicate, invalid, not_supported, required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem

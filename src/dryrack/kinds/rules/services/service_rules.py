@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get, spec_of
-from dryrack.kinds.rules.copies import at, completed, each, filled, with_value, without
+from dryrack.kinds.rules.json_edit import (
+    map_items,
+    set_defaults,
+    set_missing,
+    update_at,
+    with_value,
+    without,
+)
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.rules.namespaces import LABEL
 from dryrack.kinds.rules.services import needs
@@ -31,17 +38,19 @@ class ServiceRules(KindRules):
         super().__init__(namespaced=True, has_status=True, naming=LABEL)
 
     def default(self, obj: Raw) -> Raw:
-        spec = filled(spec_of(obj), {"sessionAffinity": "None", "type": "ClusterIP"})
-        spec = each(_affine(spec), "ports", _port)
+        spec = set_defaults(spec_of(obj), {"sessionAffinity": "None", "type": "ClusterIP"})
+        spec = map_items(_affine(spec), "ports", _port)
         if needs.is_external(spec):
-            spec = filled(spec, {"externalTrafficPolicy": "Cluster"})
+            spec = set_defaults(spec, {"externalTrafficPolicy": "Cluster"})
         if spec["type"] in _TYPES_INSIDE:
-            spec = completed(spec, {"internalTrafficPolicy": "Cluster"})
+            spec = set_missing(spec, {"internalTrafficPolicy": "Cluster"})
         made = {**obj, "spec": spec}
         if spec["type"] != "LoadBalancer":
             return made
-        made["spec"] = completed(spec, {"allocateLoadBalancerNodePorts": True})
-        return at(made, "status.loadBalancer", lambda status: each(status, "ingress", _ingress))
+        made["spec"] = set_missing(spec, {"allocateLoadBalancerNodePorts": True})
+        return update_at(
+            made, "status.loadBalancer", lambda status: map_items(status, "ingress", _ingress)
+        )
 
     def as_new(self, obj: Raw) -> Raw:
         spec = in_step(obj["spec"])
@@ -64,14 +73,14 @@ def _affine(spec: Raw) -> Raw:
 
 
 def _port(port: Raw) -> Raw:
-    made = filled(port, {"protocol": "TCP"})
+    made = set_defaults(port, {"protocol": "TCP"})
     if made.get("targetPort") in (None, 0, ""):
         made = {**made, "targetPort": made.get("port", 0)}
     return made
 
 
 def _ingress(point: Raw) -> Raw:
-    return completed(point, {"ipMode": "VIP"}) if point.get("ip") else point
+    return set_missing(point, {"ipMode": "VIP"}) if point.get("ip") else point
 
 
 def in_step(spec: Raw, old: Raw | None = None) -> Raw:
@@ -96,6 +105,6 @@ def with_families(spec: Raw) -> Raw:
     is_anybodys = spec.get("clusterIP") == needs.NONE and not spec.get("selector")
     policy = "RequireDualStack" if is_anybodys else "SingleStack"
     families = list(FAMILIES) if is_anybodys else [FAMILIES[0]]
-    return filled(
+    return set_defaults(
         {**spec, "ipFamilies": spec.get("ipFamilies") or families}, {"ipFamilyPolicy": policy}
     )

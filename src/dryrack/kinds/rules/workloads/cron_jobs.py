@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.checks import non_negative, one_of
-from dryrack.kinds.rules.copies import filled
 from dryrack.kinds.rules.cron_schedules import ScheduleError, parse_schedule, time_zone
+from dryrack.kinds.rules.json_edit import set_defaults
 from dryrack.kinds.rules.workloads import job_policies
 from dryrack.kinds.rules.workloads.jobs import own_spec_problems
 from dryrack.kinds.rules.workloads.templates import completed, in_spec
@@ -49,7 +49,7 @@ class CronJobRules(WorkloadRules):
     def defaults(self, spec: Raw) -> Raw:
         template = get(spec, "jobTemplate", {})
         job = completed(job_policies.completed(spec_of(template)))
-        return {**filled(spec, _DEFAULTS), "jobTemplate": {**template, "spec": job}}
+        return {**set_defaults(spec, _DEFAULTS), "jobTemplate": {**template, "spec": job}}
 
     def new_problems(self, obj: Raw, meta: ObjectMeta) -> Sequence[FieldProblem]:
         """The length of a name is judged once: it cannot change."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
 from dryrack.kinds.rules.checks import non_negative
-from dryrack.kinds.rules.copies import each, filled, within
+from dryrack.kinds.rules.json_edit import map_items, set_defaults, update_at
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.names import checked, label_key
 from dryrack.kinds.validation.problems import (
@@ -42,9 +42,11 @@ def completed(spec: Raw) -> Raw:
     """With what a rule means that does not say it: a condition that is true."""
 
     def rule(given: Raw) -> Raw:
-        return each(given, "onPodConditions", lambda one: filled(one, {"status": "True"}))
+        return map_items(
+            given, "onPodConditions", lambda one: set_defaults(one, {"status": "True"})
+        )
 
-    return within(spec, "podFailurePolicy", lambda policy: each(policy, "rules", rule))
+    return update_at(spec, "podFailurePolicy", lambda policy: map_items(policy, "rules", rule))
 
 
 def failure_problems(spec: Raw) -> Iterator[FieldProblem]:

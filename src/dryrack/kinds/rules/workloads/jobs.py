@@ -11,7 +11,7 @@ from dryrack.kinds.rules.checks import (
     non_negative,
     selector_problems,
 )
-from dryrack.kinds.rules.copies import filled
+from dryrack.kinds.rules.json_edit import set_defaults
 from dryrack.kinds.rules.workloads import job_policies
 from dryrack.kinds.rules.workloads.templates import (
     TEMPLATE,
@@ -74,7 +74,7 @@ class JobRules(WorkloadRules):
         replacement = "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed"
         # An empty choice is a bad one, not none.
         chosen = {key: spec[key] for key in _CHOICES if spec.get(key) is not None}
-        completed = filled(
+        completed = set_defaults(
             made,
             {
                 "parallelism": 1,
@@ -199,7 +199,9 @@ def _numbers(spec: Raw) -> Iterator[FieldProblem]:
         if not name:
             yield required("spec.managedBy")
         elif not slash or not host or not path:
-            yield invalid("spec.managedBy", name, 'must be a domain-prefixed path (such as "acme.io/foo")')
+            yield invalid(
+                "spec.managedBy", name, 'must be a domain-prefixed path (such as "acme.io/foo")'
+            )
         else:
             yield from checked("spec.managedBy", host, subdomain)
             if not _PATH(path):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
 from dryrack.kinds.rules.checks import non_negative
-from dryrack.kinds.rules.copies import completed, filled
 from dryrack.kinds.rules.int_or_percent import at_most_all, count_or_percentage, is_nothing
+from dryrack.kinds.rules.json_edit import set_defaults, set_missing
 from dryrack.kinds.rules.workloads.templates import (
     endless,
     is_selector,
@@ -30,7 +30,7 @@ class ReplicaSetRules(WorkloadRules):
     """So many pods."""
 
     def defaults(self, spec: Raw) -> Raw:
-        return filled(spec, {"replicas": 1})
+        return set_defaults(spec, {"replicas": 1})
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         yield from non_negative("spec.replicas", spec.get("replicas"))
@@ -54,7 +54,7 @@ class DeploymentRules(WorkloadRules):
     """So many pods, replaced by and by when their template changes."""
 
     def defaults(self, spec: Raw) -> Raw:
-        made = filled(
+        made = set_defaults(
             spec, {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}
         )
         return {**made, "strategy": _strategy(get(spec, "strategy", {}))}
@@ -72,11 +72,11 @@ class DeploymentRules(WorkloadRules):
 
 
 def _strategy(given: Raw) -> Raw:
-    made = filled(given, {"type": _ROLLING})
+    made = set_defaults(given, {"type": _ROLLING})
     if made["type"] != _ROLLING:
         return made
     defaults = {"maxUnavailable": "25%", "maxSurge": "25%"}
-    rolling = completed(get(made, "rollingUpdate", {}), defaults)
+    rolling = set_missing(get(made, "rollingUpdate", {}), defaults)
     return {**made, "rollingUpdate": rolling}
 
 

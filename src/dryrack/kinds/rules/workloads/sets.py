@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.rules.checks import non_negative, one_of, selector_problems
-from dryrack.kinds.rules.copies import completed, each, filled, with_value
 from dryrack.kinds.rules.int_or_percent import at_most_all, count_or_percentage, is_nothing
+from dryrack.kinds.rules.json_edit import map_items, set_defaults, set_missing, with_value
 from dryrack.kinds.rules.namespaces import LABEL
 from dryrack.kinds.rules.volume_claims import claim_problems
 from dryrack.kinds.rules.workloads.templates import (
@@ -44,11 +44,11 @@ class StatefulSetRules(WorkloadRules):
         super().__init__(LABEL)
 
     def defaults(self, spec: Raw) -> Raw:
-        made = filled(
+        made = set_defaults(
             spec,
             {"podManagementPolicy": "OrderedReady", "replicas": 1, "revisionHistoryLimit": 10},
         )
-        retention = filled(
+        retention = set_defaults(
             get(spec, "persistentVolumeClaimRetentionPolicy", {}),
             {"whenDeleted": "Retain", "whenScaled": "Retain"},
         )
@@ -57,7 +57,7 @@ class StatefulSetRules(WorkloadRules):
             "updateStrategy": _stateful_strategy(get(spec, "updateStrategy", {})),
             "persistentVolumeClaimRetentionPolicy": retention,
         }
-        return each(made, "volumeClaimTemplates", _claim)
+        return map_items(made, "volumeClaimTemplates", _claim)
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         yield from _stateful_policies(spec)
@@ -90,14 +90,14 @@ def _stateful_strategy(given: Raw) -> Raw:
         given = {**given, "type": _ROLLING, "rollingUpdate": get(given, "rollingUpdate", {})}
     if given["type"] != _ROLLING or given.get("rollingUpdate") is None:
         return given
-    return {**given, "rollingUpdate": filled(given["rollingUpdate"], {"partition": 0})}
+    return {**given, "rollingUpdate": set_defaults(given["rollingUpdate"], {"partition": 0})}
 
 
 def _claim(given: Raw) -> Raw:
     """A template of a claim is written as a whole object."""
     made = {**given, "kind": "PersistentVolumeClaim", "apiVersion": "v1"}
-    made["spec"] = filled(spec_of(given), {"volumeMode": "Filesystem"})
-    made["status"] = filled(status_of(given), {"phase": "Pending"})
+    made["spec"] = set_defaults(spec_of(given), {"volumeMode": "Filesystem"})
+    made["status"] = set_defaults(status_of(given), {"phase": "Pending"})
     return made
 
 
@@ -142,7 +142,7 @@ class DaemonSetRules(WorkloadRules):
         return super().default(counted)
 
     def defaults(self, spec: Raw) -> Raw:
-        made = filled(spec, {"revisionHistoryLimit": 10})
+        made = set_defaults(spec, {"revisionHistoryLimit": 10})
         return {**made, "updateStrategy": _daemon_strategy(get(spec, "updateStrategy", {}))}
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
@@ -159,10 +159,10 @@ class DaemonSetRules(WorkloadRules):
 
 
 def _daemon_strategy(given: Raw) -> Raw:
-    made = filled(given, {"type": _ROLLING})
+    made = set_defaults(given, {"type": _ROLLING})
     if made["type"] != _ROLLING:
         return made
-    rolling = completed(get(made, "rollingUpdate", {}), {"maxUnavailable": 1, "maxSurge": 0})
+    rolling = set_missing(get(made, "rollingUpdate", {}), {"maxUnavailable": 1, "maxSurge": 0})
     return {**made, "rollingUpdate": rolling}
 
 

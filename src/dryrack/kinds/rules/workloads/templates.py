@@ -8,7 +8,7 @@ from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.paths import get, metadata_of, spec_of
 from dryrack.kinds.rules import checks
-from dryrack.kinds.rules.copies import within
+from dryrack.kinds.rules.json_edit import update_at
 from dryrack.kinds.rules.pods import pod_defaults as defaults
 from dryrack.kinds.rules.pods.spec_problems import spec_problems
 from dryrack.kinds.selectors import SelectorError, matches_labels
@@ -102,4 +102,4 @@ def endless(spec: Raw, kind: str) -> Iterator[FieldProblem]:
 
 def in_spec(obj: Raw, change: Any) -> Raw:
     """With the spec changed, also if there is none to begin with."""
-    return within({**obj, "spec": spec_of(obj)}, "spec", change)
+    return update_at({**obj, "spec": spec_of(obj)}, "spec", change)
