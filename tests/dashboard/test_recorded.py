@@ -6,13 +6,13 @@ import asyncio
 
 from dryrack.client.timekeeping import seconds_of
 from dryrack.dashboard.decisions import Decisions
-from dryrack.dashboard.recorded_scenario import recorded
+from dryrack.dashboard.recorded_scenario import run_recorded
 from dryrack.scenario import EmbeddedRun, load_packaged
 
 
 def test_a_scenario_is_on_the_page_from_its_first_write_to_its_last() -> None:
     """The timeline is that of the run, what there is is what it left, and why can be asked."""
-    outcome, live = recorded(load_packaged("gang-gpu"), EmbeddedRun(seed=1))
+    outcome, live = run_recorded(load_packaged("gang-gpu"), EmbeddedRun(seed=1))
     assert outcome.held
 
     async def look() -> None:
@@ -43,7 +43,7 @@ def test_the_same_seed_leaves_the_same_timeline() -> None:
     """But for the revisions of the page, which rise over all that it ever served."""
 
     def timeline() -> list[object]:
-        _, live = recorded(load_packaged("gang-gpu"), EmbeddedRun(seed=3))
+        _, live = run_recorded(load_packaged("gang-gpu"), EmbeddedRun(seed=3))
 
         async def look() -> None:
             async with asyncio.TaskGroup() as group:

@@ -30,7 +30,7 @@ from dryrack.client.endpoints import (
 )
 from dryrack.cluster import COMPONENTS
 from dryrack.cluster.rights import MANIFESTS
-from dryrack.dashboard.live import LOOK_AGAIN_SECONDS, Subscription, Update
+from dryrack.dashboard.live import CHECK_AGAIN_SECONDS, Subscription, Update
 
 
 def test_a_write_is_told_within_a_fifth_of_a_second() -> None:
@@ -206,9 +206,9 @@ def test_a_kind_that_is_defined_later_is_picked_up() -> None:
             await page.client.create(COSCHEDULING_POD_GROUPS, group)
             # A server that answers with an error once does not end the search.
             page.road.refuse = lambda request: refusal(500, "InternalError")
-            await page.clock.advance(LOOK_AGAIN_SECONDS)
+            await page.clock.advance(CHECK_AGAIN_SECONDS)
             page.road.refuse = lambda request: None
-            await page.clock.advance(LOOK_AGAIN_SECONDS)
+            await page.clock.advance(CHECK_AGAIN_SECONDS)
             await page.clock.advance(0.2)
             update = await events.next()
 
@@ -229,11 +229,11 @@ def test_a_kind_that_is_not_served_any_more_is_no_trouble() -> None:
             await page.client.create(DEFINITIONS, definition)
             await page.client.create(COSCHEDULING_POD_GROUPS, group)
             await page.get("gangs")
-            await page.clock.advance(2 * LOOK_AGAIN_SECONDS)
+            await page.clock.advance(2 * CHECK_AGAIN_SECONDS)
             names = [each["name"] for each in (await page.get("gangs"))["gangs"]]
             assert names == ["group", "pair"]
             await page.client.delete(DEFINITIONS, definition["metadata"]["name"])
-            await page.clock.advance(2 * LOOK_AGAIN_SECONDS)
+            await page.clock.advance(2 * CHECK_AGAIN_SECONDS)
             names = [each["name"] for each in (await page.get("gangs"))["gangs"]]
             assert names == ["pair"]
             assert page.live.trouble.text == ""
@@ -246,7 +246,7 @@ def test_a_reader_that_does_not_read_has_to_begin_anew(count: int, size: int) ->
     """Nothing is kept for it beyond what is kept for all, in number and in bytes."""
     slow = Subscription()
     for number in range(count):
-        slow.tell(Update(number, "", b"x" * size))
+        slow.send(Update(number, "", b"x" * size))
 
     assert asyncio.run(slow.next()) is None
 
@@ -256,5 +256,5 @@ async def test_a_reader_that_reads_is_told_everything() -> None:
     quick = Subscription()
     for number in range(300):
         update = Update(number, "", b"x" * 1_000_000)
-        quick.tell(update)
+        quick.send(update)
         assert await quick.next() is update

@@ -55,12 +55,12 @@ def _run_scenario(name: str, seed: int) -> Live:
     """Run a scenario, print its result and return its recorded states."""
     from dryrack.cli.scenarios.running import load, quiet
     from dryrack.cli.scenarios.showing import print_verdict
-    from dryrack.dashboard import recorded
+    from dryrack.dashboard import run_recorded
     from dryrack.scenario import EmbeddedRun
 
     began = time.monotonic()
     with quiet():
-        outcome, live = recorded(load(name), EmbeddedRun(seed=seed))
+        outcome, live = run_recorded(load(name), EmbeddedRun(seed=seed))
     print_verdict(outcome, time.monotonic() - began)
     return live
 
@@ -81,11 +81,11 @@ async def _serve(live: Live, address: Address, hosts: tuple[str, ...]) -> None:
     """Serve the dashboard until a signal stops the process; requests may use these host names."""
     from dryrack.cluster import stopping_by_signal
     from dryrack.cluster.process import listen
-    from dryrack.dashboard import Access, address_of, new_token, serving
+    from dryrack.dashboard import Access, address_of, new_token, serve
 
     token = new_token()
     with closing(listen(address)) as listening:
-        async with serving(live, listening, Access(token, hosts)):
+        async with serve(live, listening, Access(token, hosts)):
             print_line(f"dashboard: {address_of(listening, token)}")
             sys.stdout.flush()
             say("press Ctrl-C to stop")

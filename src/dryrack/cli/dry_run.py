@@ -29,7 +29,7 @@ from dryrack.linter import object_problems
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dryrack.controllers.slices import SliceChanges, PublisherSettings
+    from dryrack.controllers.slices import PublisherSettings, SliceChanges
     from dryrack.hardware.config_formats import Reading
     from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.raw import Raw

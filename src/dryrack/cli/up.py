@@ -118,9 +118,9 @@ def _launch_of(options: UpOptions) -> Launch:
         raise UsageError(f'--authorization "{options.authorization}": must be {modes}') from None
     kubeconfig_path = _kubeconfig(options)
     if not options.no_dashboard:
-        from dryrack.dashboard import opened_when_visited
+        from dryrack.dashboard import serve_when_visited
 
-        dashboard = opened_when_visited
+        dashboard = serve_when_visited
     return Launch(
         state=state,
         address=address,

@@ -1,8 +1,8 @@
 """
-The page: nodes and devices, claims, gangs, and why it is pending; live, in a browser, read-only.
+The dashboard: a live, read-only web page of nodes, devices, claims, gangs and pending pods.
 
-Everything that it shows comes from one JSON API, computed by the code of `dryrack devices`,
-`claims`, `gangs` and `explain`.
+All its data comes from one JSON API, which uses the code of `dryrack devices`, `claims`, `gangs`
+and `explain`.
 """
 
 from typing import TYPE_CHECKING
@@ -11,19 +11,19 @@ from dryrack.base.lazy import exports
 
 if TYPE_CHECKING:
     from dryrack.dashboard.access import Access
-    from dryrack.dashboard.late_start import address_of, new_token, opened_when_visited
+    from dryrack.dashboard.late_start import address_of, new_token, serve_when_visited
     from dryrack.dashboard.live import Live, check
-    from dryrack.dashboard.recorded_scenario import recorded
-    from dryrack.dashboard.server import serving
+    from dryrack.dashboard.recorded_scenario import run_recorded
+    from dryrack.dashboard.server import serve
 else:
     __getattr__ = exports(
         __name__,
         {
             "access": "Access",
-            "late_start": "address_of new_token opened_when_visited",
+            "late_start": "address_of new_token serve_when_visited",
             "live": "Live check",
-            "recorded_scenario": "recorded",
-            "server": "serving",
+            "recorded_scenario": "run_recorded",
+            "server": "serve",
         },
     )
 
@@ -33,7 +33,7 @@ __all__ = [
     "address_of",
     "check",
     "new_token",
-    "opened_when_visited",
-    "recorded",
-    "serving",
+    "run_recorded",
+    "serve",
+    "serve_when_visited",
 ]

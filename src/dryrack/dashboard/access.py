@@ -1,10 +1,10 @@
 """
-Who may look: a token, the name by which the server is addressed, and what browsers may do here.
+Authentication of dashboard requests, and the security headers of responses.
 
-The token is in the address that is printed, as Jupyter does it; a browser that comes with it is
-given a cookie, programs send it as a bearer token. The Host header must be a loopback address, or a
-name that was allowed, so that a page elsewhere whose name is made to point here learns nothing.
-Nothing of another origin is loaded, run or framed.
+The token is part of the printed URL, as in Jupyter. A browser that sends it gets a cookie; programs
+send it as a bearer token. The Host header must be a loopback address or an allowed name, so that a
+foreign page whose name resolves to this address (DNS rebinding) cannot read anything. Browsers
+load, run and frame nothing of another origin.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class Access:
         return name.lower() in (*LOOPBACK_NAMES, *self.hosts)
 
     def is_known(self, request: web.Request) -> bool:
-        """Whether the request has the token, in the address, a header or the cookie."""
+        """Return whether the request has the token in the URL, a header or the cookie."""
         scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
         given = (
             request.query.get("token", ""),
             request.cookies.get(self.cookie, ""),
             bearer.strip() if scheme.lower() in ("bearer", "token") else "",
         )
-        # Bytes of a header that are no UTF-8 arrive as halves of surrogate pairs.
+        # Header bytes that are not UTF-8 arrive as halves of surrogate pairs.
         sent = (each.encode(errors="surrogatepass") for each in given)
         return any(hmac.compare_digest(each, self.token.encode()) for each in sent)
 

@@ -1,4 +1,4 @@
-"""Decisions for the page, on a copy of the cluster, by the scheduler's code: explain, and try."""
+"""Decisions of the scheduler's code on a copy of the cluster: explain, and try a change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.cluster import EXPLANATION_KINDS, SeededChance, read_snapshot, typed
-from dryrack.dashboard.data.trial import TrialError, changed_world
+from dryrack.dashboard.data.trial import TrialError, apply_change
 from dryrack.placement import ExplainDocuments, Settings, World
 
 if TYPE_CHECKING:
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 
 class Decisions:
-    """What would become of something now; nothing is written."""
+    """Explain objects and try changes, without a write to the cluster."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
 
     async def explain(self, kind: str, name: str) -> Mapping[str, Any]:
-        """The document that `dryrack explain -o json` prints."""
+        """Return the document that `dryrack explain -o json` prints."""
         known, rest = await self._read()
         try:
             return await asyncio.to_thread(lambda: _case(_world(known, rest), kind, name).document)
         except DryrackError as error:
-            # Whatever is wrong then is wrong with what was asked for.
+            # The request names an object that does not exist or cannot be explained.
             raise ContentError(str(error)) from None
 
     async def attempt(self, trial: Trial) -> Mapping[str, Any]:
-        """What the case would be after a change, and what it is."""
+        """Return the explanation after a change, and the present one."""
         known, rest = await self._read()
         try:
             return await asyncio.to_thread(lambda: _attempt(_world(known, rest), trial))
@@ -47,7 +47,7 @@ class Decisions:
             raise TrialError(str(error)) from None
 
     async def _read(self) -> tuple[dict[Endpoint, Sequence[Raw]], Sequence[KubernetesObject]]:
-        """What is watched, and what only decisions need."""
+        """Return the watched objects, and those that only decisions need."""
         watched = [kind for kind in EXPLANATION_KINDS if kind in self._live.kinds]
         others = [kind for kind in EXPLANATION_KINDS if kind not in watched]
         rest = (await read_snapshot(self._live.client, others)).objects
@@ -67,7 +67,7 @@ def _case(world: World, kind: str, name: str, node: str | None = None) -> Explai
 
 
 def _attempt(world: World, trial: Trial) -> Mapping[str, Any]:
-    after = _case(changed_world(world, trial), trial.kind, trial.full_name, trial.change.node)
+    after = _case(apply_change(world, trial), trial.kind, trial.full_name, trial.change.node)
     before = _case(world, trial.kind, trial.full_name)
     return {
         "change": msgspec.to_builtins(trial.change),
@@ -78,7 +78,7 @@ def _attempt(world: World, trial: Trial) -> Mapping[str, Any]:
 
 
 def _fits(case: Mapping[str, Any]) -> bool | None:
-    """Whether the subject of a case gets, or has, all that it asks for; None if unknown."""
+    """Return whether the object gets or has all its devices; None if unknown."""
     if "gangs" in case:
         fits = [each.get("fits", each.get("status") == "placed") for each in case["gangs"]]
         return None if None in fits and False not in fits else all(fits)

@@ -1,8 +1,8 @@
 """
-What the fleet looked like then: changes, each with what was there before, for as long as they fit.
+The history of the fleet: the latest changes, each with the previous rows.
 
-The past is found from the present by undoing changes, the latest first; so nothing is kept twice,
-and what is forgotten is forgotten from the far end.
+A past state is computed from the present one by undoing changes, the latest first. So no row is
+stored twice, and the oldest changes are dropped first.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 # Revisions are 64 bits; Python refuses to convert thousands of digits.
 _REVISION_DIGITS_MAX = 19
-# Of what changed in a moment, so much is told one by one.
-_TOLD_MAX = 20
+# Maximum number of texts for one moment.
+_TEXTS_MAX = 20
 
 
 class TimeError(DryrackError):
-    """A text that is neither a revision nor a time."""
+    """The text is neither a revision nor a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A change: when it came, what was there before, and what there is to tell of it."""
+    """A change at a revision and time, with the previous rows and texts about it."""
 
     revision: int
     time: str
     pools: Mapping[PoolKey, PoolRow | None] = field(default_factory=dict)
     nodes: Mapping[str, Document | None] = field(default_factory=dict)
-    # How many devices were in which state afterwards.
+    # The number of devices by state after the change.
     states: Mapping[str, int] = field(default_factory=dict)
-    told: tuple[Document, ...] = ()
-    # How many more there were to tell.
+    texts: tuple[Document, ...] = ()
+    # The number of omitted texts.
     more: int = 0
 
     @property
@@ -56,14 +56,14 @@ class Moment:
             "revision": self.revision,
             "time": self.time,
             "states": dict(self.states),
-            "changes": list(self.told),
+            "changes": list(self.texts),
             "more": self.more,
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Then:
-    """The pools and nodes of a moment."""
+class PastFleet:
+    """The pools and nodes at a past revision."""
 
     revision: int
     time: str
@@ -72,20 +72,20 @@ class Then:
 
 
 class History:
-    """See the module's docstring; before the first moment, nothing is known."""
+    """Moments in order; the state before the first one is unknown."""
 
     def __init__(self) -> None:
         self._moments: deque[Moment] = deque()
         self._devices = 0
 
     def begin(self, revision: int, time: str, states: Mapping[str, int]) -> None:
-        """From now on changes are kept."""
+        """Start the history with a first moment."""
         self._moments.append(Moment(revision, time, states=states))
 
     def add(self, revision: int, time: str, changes: Changes, states: Mapping[str, int]) -> None:
-        """Keeps what shows on the map or is told; of Events alone nothing is left to see."""
-        told = list(_told(changes))
-        if not (told or changes.pools or changes.nodes):
+        """Add a moment; changes of Events alone are not part of the history."""
+        texts = list(_describe(changes))
+        if not (texts or changes.pools or changes.nodes):
             return
         moment = Moment(
             revision,
@@ -93,8 +93,8 @@ class History:
             changes.pools.before,
             changes.nodes.before,
             states,
-            tuple(told[:_TOLD_MAX]),
-            max(0, len(told) - _TOLD_MAX),
+            tuple(texts[:_TEXTS_MAX]),
+            max(0, len(texts) - _TEXTS_MAX),
         )
         self._moments.append(moment)
         self._devices += moment.devices
@@ -104,7 +104,7 @@ class History:
             self._devices -= self._moments.popleft().devices
 
     def timeline(self, start: str = "", end: str = "") -> list[Document]:
-        """The moments from one time to another, in order."""
+        """Return the moments from one time to another, in order."""
         start, end = (_time(each) if each else "" for each in (start, end))
         return [
             each.document()
@@ -112,10 +112,10 @@ class History:
             if start <= each.time and (not end or each.time <= end)
         ]
 
-    def then(
+    def fleet_at(
         self, at: str, pools: Mapping[PoolKey, PoolRow], nodes: Mapping[str, Document]
-    ) -> Then:
-        """The fleet at a revision or a time, found from what it is now; raises if not known."""
+    ) -> PastFleet:
+        """Return the fleet at a revision or a time; raise `ContentError` if it is unknown."""
         moment = self._moment(at)
         past = dict(pools)
         places = dict(nodes)
@@ -124,7 +124,7 @@ class History:
                 break
             _undo(past, each.pools)
             _undo(places, each.nodes)
-        return Then(moment.revision, moment.time, past, places)
+        return PastFleet(moment.revision, moment.time, past, places)
 
     def _moment(self, at: str) -> Moment:
         """Return the last moment that is not later than a revision or a time."""
@@ -145,7 +145,7 @@ class History:
 
 
 def _time(text: str) -> str:
-    """Return a time as moments have it, so that texts come in the order of times."""
+    """Return a time in the format of moments, which sorts by time."""
     try:
         return micro_timestamp(seconds_of(text))
     except (ValueError, OverflowError, OSError):
@@ -154,15 +154,15 @@ def _time(text: str) -> str:
         ) from None
 
 
-def _undo(kept: dict[Any, Any], before: Mapping[Any, Any]) -> None:
+def _undo(rows: dict[Any, Any], before: Mapping[Any, Any]) -> None:
     for key, row in before.items():
         if row is None:
-            kept.pop(key, None)
+            rows.pop(key, None)
         else:
-            kept[key] = row
+            rows[key] = row
 
 
-def _told(changes: Changes) -> Iterator[Document]:
+def _describe(changes: Changes) -> Iterator[Document]:
     """Yield the changes as texts: pods and nodes first, then devices."""
     for name, new in changes.pods.after.items():
         what = _pod_change(changes.pods.before[name], new)
@@ -205,9 +205,9 @@ def _device_changes(old: PoolRow | None, new: PoolRow | None) -> Iterator[tuple[
     for name in {**before, **after}:
         was = before.get(name)
         now = after.get(name)
-        # Of what is withdrawn, nobody says any more what it is.
-        one = was or now
-        assert one is not None, "it is in one of them"
+        # A withdrawn device has no row after the change.
+        device = was or now
+        assert device is not None, "the device is in one of the pools"
         states = (was.state if was else "none", now.state if now else "none")
         if states[0] != states[1]:
-            yield one.model, *states
+            yield device.model, *states

@@ -1,9 +1,8 @@
 """
-A page that costs nothing until somebody opens it.
+Serve the dashboard of `dryrack up`, and load it only when a client connects.
 
-The port is bound at once, so that the address can be printed. The server and all that it needs are
-loaded when the first connection comes, which waits in the meantime. Nothing that goes wrong here
-ends the process that it is part of.
+The port is bound at once, so that the URL can be printed. The server and its modules are loaded
+when the first connection arrives, which waits meanwhile. An error here does not end the process.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ _TOKEN_BYTES = 24
 
 
 def new_token() -> str:
-    """Something that nobody can guess, in letters that an address may have."""
+    """Return a random token that a URL can contain."""
     return os.urandom(_TOKEN_BYTES).hex()
 
 
 def address_of(listening: socket.socket, token: str) -> str:
-    """What somebody opens."""
+    """Return the URL of the dashboard."""
     host, port = listening.getsockname()[:2]
     if ipaddress.ip_address(host).is_unspecified:
         host = "127.0.0.1"
@@ -41,8 +40,8 @@ def address_of(listening: socket.socket, token: str) -> str:
 
 
 @asynccontextmanager
-async def opened_when_visited(client: Client, read_past: ReadPast) -> AsyncIterator[str]:
-    """Serves for the length of a block, at any port that is free; the address."""
+async def serve_when_visited(client: Client, read_past: ReadPast) -> AsyncIterator[str]:
+    """Serve at a free port for the length of a block; yield the URL."""
     from dryrack.cluster.process import Address, listen
 
     token = new_token()
@@ -58,39 +57,39 @@ async def opened_when_visited(client: Client, read_past: ReadPast) -> AsyncItera
 
 
 async def _serve(client: Client, read_past: ReadPast, listening: socket.socket, token: str) -> None:
-    await _visited(listening)
+    await _wait_for_visit(listening)
     try:
         await asyncio.to_thread(_load)
         from dryrack.cluster import SystemChance, SystemClock
         from dryrack.dashboard.access import Access
         from dryrack.dashboard.live import Live
-        from dryrack.dashboard.server import serving
+        from dryrack.dashboard.server import serve
 
         live = Live(client, clock=SystemClock(), chance=SystemChance(), read_past=read_past)
-        async with serving(live, listening, Access(token)):
+        async with serve(live, listening, Access(token)):
             await asyncio.Event().wait()
     except Exception:
         _logger.exception("the dashboard has stopped because of an internal error")
 
 
-async def _visited(listening: socket.socket) -> None:
+async def _wait_for_visit(listening: socket.socket) -> None:
     """Return when the first client connects."""
     loop = asyncio.get_running_loop()
-    knocked = asyncio.Event()
+    connected = asyncio.Event()
 
-    def knock() -> None:
+    def on_connection() -> None:
         loop.remove_reader(listening)
-        knocked.set()
+        connected.set()
 
-    loop.add_reader(listening, knock)
+    loop.add_reader(listening, on_connection)
     try:
-        await knocked.wait()
+        await connected.wait()
     finally:
         loop.remove_reader(listening)
 
 
 def _load() -> None:
-    """In a thread of its own, so that the process goes on answering."""
+    """Load the server, in a thread of its own, so that the process continues to answer."""
     from dryrack.dashboard import server
 
     _ = server

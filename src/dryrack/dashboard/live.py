@@ -1,11 +1,10 @@
 """
-The page's view of a cluster, kept by watches while somebody looks.
+The state of a cluster for the dashboard, kept up to date by watches while clients are connected.
 
-Nothing is asked of the cluster before the first visit, and nothing any more some time after the
-last one; who comes back goes on where it was, for the caches stay. Changes are gathered for a
-moment, told to every stream as one update, and kept for those who were away for a short while.
-Each update has a revision, a number that only rises, also over a restart of the server: whoever
-knows one is told all that came later, or that it has to begin anew.
+No request goes to the cluster before the first visit, or some time after the last one; the caches
+stay for later visits. Changes of a short time become one update for all streams, and updates are
+kept for clients that reconnect. The revision of an update only rises, even over a restart of the
+server: a client that sends its last revision gets the later updates or must read everything again.
 """
 
 from __future__ import annotations
@@ -66,17 +65,17 @@ if TYPE_CHECKING:
 
 COMMAND = "dryrack dashboard"
 NEEDED = (NODES, PODS, CLAIMS, SLICES, CLASSES)
-# What a cluster need not serve, and an account need not see.
+# Kinds that a cluster may not serve, and that an account may not be allowed to list.
 OPTIONAL = (TAINT_RULES, EVENTS, *GROUP_KINDS)
 
-# Changes of one moment come as one update; a fifth of a second is what a person waits without
-# noticing, and the way to the page takes some of it.
+# Changes within this time become one update. People do not notice a fifth of a second, and the
+# way to the page takes a part of it.
 GATHER_SECONDS = 0.05
-# Who reloads the page, or looks at another tab for a while, finds everything as it was.
+# The watches stay while a person reloads the page or looks at another tab.
 LINGER_SECONDS = 60.0
-# Whether anybody still looks, and whether the cluster serves kinds that it did not before.
-LOOK_AGAIN_SECONDS = 15.0
-# What a plane has written before the first visit, as far as it is made again: a second's work.
+# Interval to check for clients, and for kinds that the cluster did not serve before.
+CHECK_AGAIN_SECONDS = 15.0
+# Number of writes before the first visit that are repeated: about a second of work.
 PAST_WRITES_MAX = 2000
 _OF_THE_PAST = (NODES, PODS, CLAIMS, SLICES, TAINT_RULES)
 
@@ -85,7 +84,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What the stream tells at a revision."""
+    """An event of the stream: the changes at a revision."""
 
     revision: int
     time: str
@@ -94,39 +93,39 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What is wrong with the cluster at the moment."""
+    """The present problems of the cluster."""
 
     text: str
-    """Why the cluster cannot be followed; "" if it can."""
+    """The reason why the cluster cannot be watched; empty if it can."""
     failures: tuple[str, ...] = ()
     """One sentence for each component of the control plane that has failed."""
 
 
 class Subscription:
-    """One reader of updates; `None` comes when there will be no more, or too many waited."""
+    """The updates for one client; None after the last one, or if too many are waiting."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[Update | Trouble | None] = asyncio.Queue()
         self._bytes = 0
 
     async def next(self) -> Update | Trouble | None:
-        """Return the oldest update that waits; wait for one if there is none."""
+        """Return the oldest waiting update; wait for the next one if the queue is empty."""
         update = await self._queue.get()
         if isinstance(update, Update):
             self._bytes -= len(update.body)
         return update
 
-    def tell(self, update: Update | Trouble) -> None:
+    def send(self, update: Update | Trouble) -> None:
         if isinstance(update, Update):
             self._bytes += len(update.body)
         self._queue.put_nowait(update)
         is_long = self._queue.qsize() > DASHBOARD_BACKLOG_UPDATES_MAX
-        # More bytes than these, and the updates are kept for this reader alone.
+        # More bytes would be kept for this client alone.
         if is_long or self._bytes > DASHBOARD_UPDATES_BYTES_MAX:
             self.end()
 
     def end(self) -> None:
-        """Drop what waits; a reader that comes again learns where to begin."""
+        """Drop the waiting updates; a client that reconnects gets those after its last one."""
         while not self._queue.empty():
             self._queue.get_nowait()
         self._bytes = 0
@@ -134,7 +133,7 @@ class Subscription:
 
 
 class Live:
-    """See the module's docstring; `run` keeps it going."""
+    """The state of the cluster; `run` keeps it up to date."""
 
     def __init__(
         self,
@@ -145,20 +144,20 @@ class Live:
         read_past: ReadPast | None = None,
         past_writes_max: int = PAST_WRITES_MAX,
     ) -> None:
-        """`read_past` tells what was written before, where that is known."""
+        """Create the state; `read_past` returns the earlier writes of an embedded cluster."""
         self.client = client
         self._read_past = read_past
         self._past_writes_max = past_writes_max
         self._known = Known()
         self.clock = clock
         self.tracked = Tracked({kind: MODELS[kind] for kind in GROUP_KINDS})
-        # Updates are at most some dozens in a second: the next server begins with a higher one.
+        # There are at most some dozens of updates per second, so the next server begins higher.
         self.revision = int(clock.now() * 1000)
         self.history = History()
         self.notes: tuple[str, ...] = ()
         self._informers = Informers(client, clock=clock, chance=chance)
         self._reads: dict[Endpoint, Informer] = {}
-        # What the cluster does not serve, as far as is known, and what the account may not see.
+        # Kinds that the cluster does not serve yet, and kinds that the account may not list.
         self._missing = [*NEEDED, *OPTIONAL]
         self._hidden: list[str] = []
         self._wanted = asyncio.Event()
@@ -166,18 +165,18 @@ class Live:
         self._changed = asyncio.Event()
         self._failure: DryrackError | None = None
         self._has_begun = False
-        self._looked_at = clock.now()
+        self._visited_at = clock.now()
         self._subscriptions: set[Subscription] = set()
         self._updates: deque[Update] = deque()
         self._updates_bytes = 0
         self._oldest = self.revision
-        # By kind, what the watch of it suffers from.
+        # The error of the watch of each kind.
         self._troubles: dict[Endpoint, str] = {}
         self._failures: tuple[str, ...] = ()
         self._components: Informer | None = None
 
     async def run(self) -> None:
-        """Follows the cluster whenever somebody looks, until it is cancelled."""
+        """Watch the cluster while clients are connected, until the task is cancelled."""
         try:
             while True:
                 await self._wanted.wait()
@@ -193,8 +192,8 @@ class Live:
                 each.end()
 
     async def look(self) -> None:
-        """Returns when the cluster is known; raises if it cannot be."""
-        self._looked_at = self.clock.now()
+        """Wait until the state is complete; raise if the cluster cannot be read."""
+        self._visited_at = self.clock.now()
         if not self._wanted.is_set():
             self._settled.clear()
             self._failure = None
@@ -204,29 +203,29 @@ class Live:
             raise self._failure
 
     @contextmanager
-    def subscribed(self) -> Iterator[Subscription]:
-        """Hears of updates for the length of a block, during which somebody looks."""
+    def subscribe(self) -> Iterator[Subscription]:
+        """Yield the updates for the length of a block, which counts as a visit."""
         subscription = Subscription()
         self._subscriptions.add(subscription)
         try:
             yield subscription
         finally:
             self._subscriptions.discard(subscription)
-            self._looked_at = self.clock.now()
+            self._visited_at = self.clock.now()
 
     def updates_after(self, revision: int) -> Sequence[Update] | None:
-        """All that came later; None if that is not known any more."""
+        """Return the later updates; None if some of them are no longer kept."""
         if not self._oldest <= revision <= self.revision:
             return None
         return [each for each in self._updates if each.revision > revision]
 
     def objects(self, kind: Endpoint) -> tuple[Raw, ...]:
-        """All of a kind that is watched, by name; none of one that cannot be."""
+        """Return the objects of a kind, sorted by name; nothing for a kind that is not watched."""
         return self._reads[kind].all() if kind in self._reads else ()
 
     @property
     def kinds(self) -> tuple[Endpoint, ...]:
-        """What is watched."""
+        """The watched kinds."""
         return tuple(self._reads)
 
     async def _follow(self) -> None:
@@ -236,11 +235,11 @@ class Live:
         async with asyncio.TaskGroup() as group:
             tasks = (
                 group.create_task(self._informers.run(), name="informers of the dashboard"),
-                group.create_task(self._tell(), name="updates of the dashboard"),
+                group.create_task(self._send_updates(), name="updates of the dashboard"),
             )
-            while self._subscriptions or self.clock.now() - self._looked_at < LINGER_SECONDS:
-                await sleep(self.clock, LOOK_AGAIN_SECONDS)
-                # Kinds may have come and gone; the watches tell of a server that does not answer.
+            while self._subscriptions or self.clock.now() - self._visited_at < LINGER_SECONDS:
+                await sleep(self.clock, CHECK_AGAIN_SECONDS)
+                # Kinds may appear and disappear. The watches report a server that does not answer.
                 with suppress(ApiError, TransportError):
                     await self._find()
                     await self._leave()
@@ -248,7 +247,7 @@ class Live:
                 task.cancel()
 
     async def _begin(self) -> None:
-        """Finds out whether it can be read, and what has been before."""
+        """Check that the cluster can be read, and repeat its earlier writes."""
         await check(self.client)
         if self._read_past is not None:
             kinds = {kind.resource: kind for kind in _OF_THE_PAST}
@@ -261,11 +260,11 @@ class Live:
                 revision=self.revision,
                 now=self.clock.now(),
             )
-            # What is another than at the end of it has happened since.
+            # A difference from the end of the past has happened since then.
             self._has_begun = bool(past.writes)
 
     async def _find(self) -> None:
-        """Reads what the cluster serves and is not read yet, from now on."""
+        """Watch the kinds that the cluster serves and that are not watched yet."""
         for kind in tuple(self._missing):
             try:
                 await self.client.peek(kind)
@@ -301,10 +300,10 @@ class Live:
     def _on_components(self, _: Raw | None, new: Raw | None) -> None:
         before = self.trouble
         self._failures = tuple(map(describe_failure, component_failures(new)))
-        self._tell_trouble(before)
+        self._send_trouble(before)
 
     async def _leave(self) -> None:
-        """Reads no more of what the cluster does not serve any more."""
+        """Stop watching kinds that the cluster does not serve any more."""
         for kind in [each for each in OPTIONAL if each in self._troubles]:
             try:
                 await self.client.peek(kind)
@@ -316,7 +315,7 @@ class Live:
                 self._missing.append(kind)
 
     def change(self, kind: Endpoint, old: Raw | None, new: Raw | None) -> None:
-        """An informer tells of an object."""
+        """Update the state after an object was created, changed or deleted."""
         if old is None and new is not None:
             old = self._known.take(kind, new)
             if old is not None and _revision_of(old) == _revision_of(new):
@@ -335,21 +334,21 @@ class Live:
             self._troubles[kind] = text
         else:
             self._troubles.pop(kind, None)
-        self._tell_trouble(before)
+        self._send_trouble(before)
 
-    def _tell_trouble(self, before: Trouble) -> None:
+    def _send_trouble(self, before: Trouble) -> None:
         if self.trouble != before:
             for each in self._subscriptions:
-                each.tell(self.trouble)
+                each.send(self.trouble)
 
-    async def _tell(self) -> None:
+    async def _send_updates(self) -> None:
         for informer in tuple(self._reads.values()):
             await informer.synced.wait()
         for kind, gone in self._known.rest():
             self.tracked.change(kind, gone, None)
         while True:
             self._changed.clear()
-            await self._take()
+            await self._send_changes()
             if not self._has_begun:
                 self._has_begun = True
                 self.history.begin(self.revision, self._time(), self._states())
@@ -357,11 +356,11 @@ class Live:
             await self._changed.wait()
             await sleep(self.clock, GATHER_SECONDS)
 
-    async def _take(self) -> None:
-        """All that is marked, some at a time: others have their turns in between."""
+    async def _send_changes(self) -> None:
+        """Send the marked changes in parts, so that other tasks run in between."""
         while self.tracked.is_marked:
             changes = self.tracked.take()
-            # What there was from the start is nobody's news.
+            # The objects of the first list are not changes.
             if changes and self._has_begun:
                 summary = self.tracked.fleet.summaries.documents() if changes.pools else ()
                 self.revision += 1
@@ -380,7 +379,7 @@ class Live:
                     self._updates_bytes -= len(oldest.body)
                     self._oldest = oldest.revision
                 for each in self._subscriptions:
-                    each.tell(update)
+                    each.send(update)
             await asyncio.sleep(0)
 
     def _time(self) -> str:
@@ -391,7 +390,7 @@ class Live:
 
 
 async def check(client: Client) -> None:
-    """Raises with a remedy if the cluster is not there, or will not show what is needed."""
+    """Raise an error with a fix if the cluster cannot be read."""
     await check_needs(client, [Need(kind) for kind in NEEDED], COMMAND)
 
 
@@ -399,6 +398,6 @@ def _revision_of(raw: Raw) -> object:
     return raw["metadata"].get("resourceVersion")
 
 
-def encoded(document: Any) -> bytes:
+def encode(document: Any) -> bytes:
     """A document as JSON."""
     return _encode(document)

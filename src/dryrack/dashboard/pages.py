@@ -1,8 +1,8 @@
 """
 The answers of the JSON API.
 
-They are computed when somebody asks, from what `Live` knows. What takes long, a decision or the map
-of a large fleet, is worked out in a thread, one at a time: in `dryrack up` the loop is that of the
+They are computed on request, from the state in `Live`. Long computations, such as decisions or the
+map of a large fleet, run in a thread, one at a time: in `dryrack up`, the event loop is that of the
 API server.
 """
 
@@ -25,7 +25,7 @@ from dryrack.dashboard.data.inventory import class_documents, slice_documents
 from dryrack.dashboard.data.pod_detail import gang_document, pod_document
 from dryrack.dashboard.data.trial import read_trial
 from dryrack.dashboard.decisions import Decisions
-from dryrack.dashboard.live import Live, encoded
+from dryrack.dashboard.live import Live, encode
 from dryrack.dashboard.stream import stream
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from dryrack.dashboard.data.fleet import PoolRow
 
-# By method and path below the version, what answers.
+# Method and path below the API version, and the method of `Pages` that answers.
 ROUTES = {
     "GET fleet": "fleet",
     "GET attributes": "attributes",
@@ -44,8 +44,8 @@ ROUTES = {
     "GET gangs/{namespace}/{name:.+}": "gang",
     "GET pods": "pods",
     "GET pods/{namespace}/{name}": "pod",
-    # `kubectl proxy` refuses every path that has /pods/ and later /exec or /attach in it, also
-    # that of a pod whose name begins so.
+    # `kubectl proxy` refuses every path with /pods/ and later /exec or /attach, which may be
+    # the beginning of a pod name.
     "GET pod/{namespace}/{name}": "pod",
     "GET slices": "slices",
     "GET classes": "classes",
@@ -56,7 +56,7 @@ ROUTES = {
     "GET stream": "stream",
 }
 _EVENTS_MAX = 1000
-# Less than this is sent as it is, and more than that is packed in a thread.
+# Smaller responses are not compressed; larger ones are compressed in a thread.
 _PACKED_BYTES_MIN = 1024
 _THREAD_BYTES_MIN = 64 * 1024
 
@@ -71,21 +71,18 @@ class Pages:
         self._working = asyncio.Lock()
 
     async def fleet(self, request: web.Request) -> web.StreamResponse:
-        """The map; packed once for all who ask before something changes."""
+        """Return the map; it is compressed once per revision."""
         await self._live.look()
         if request.query.get("at"):
-            return await self._fleet_then(request, request.query["at"])
+            return await self._fleet_at(request, request.query["at"])
         if "attribute" in request.query:
             return await self._fleet_with(request, request.query.getall("attribute"))
         async with self._working:
             if self._fleet is None or self._fleet[0] != self._live.revision:
                 now = self._now()
-                revision, packed = (
-                    now.revision,
-                    await asyncio.to_thread(lambda: gzip.compress(encoded(now.document()), 5)),
-                )
-                self._fleet = (revision, packed)
-            return _packed(request, self._fleet[1])
+                body = await asyncio.to_thread(lambda: gzip.compress(encode(now.document()), 5))
+                self._fleet = (now.revision, body)
+            return _compressed_response(request, self._fleet[1])
 
     async def _fleet_with(self, request: web.Request, names: list[str]) -> web.StreamResponse:
         now = self._now()
@@ -107,71 +104,71 @@ class Pages:
             tracked.fleet.summaries.documents(),
         )
 
-    async def _fleet_then(self, request: web.Request, at: str) -> web.StreamResponse:
+    async def _fleet_at(self, request: web.Request, at: str) -> web.StreamResponse:
         tracked = self._live.tracked
-        then = self._live.history.then(at, tracked.fleet.pools.current, tracked.nodes.current)
+        past = self._live.history.fleet_at(at, tracked.fleet.pools.current, tracked.nodes.current)
 
         def document() -> dict[str, Any]:
             summaries = Summaries()
-            for row in then.pools.values():
+            for row in past.pools.values():
                 summaries.change(None, row)
-            pools = sorted(then.pools.values(), key=lambda each: each[:2])
-            nodes = sorted(then.nodes.values(), key=lambda each: str(each["name"]))
-            about = {"revision": then.revision, "time": then.time, "notes": []}
+            pools = sorted(past.pools.values(), key=lambda each: each[:2])
+            nodes = sorted(past.nodes.values(), key=lambda each: str(each["name"]))
+            about = {"revision": past.revision, "time": past.time, "notes": []}
             return {**about, "summary": summaries.documents(), **fleet_document(pools, nodes)}
 
         async with self._working:
             return await _json(request, await asyncio.to_thread(document))
 
     async def attributes(self, request: web.Request) -> web.StreamResponse:
-        """By what the map can be grouped."""
+        """Return the attributes by which the map can group devices."""
         await self._live.look()
         raws = self._live.objects(SLICES)
         revision = self._live.revision
-        found = await asyncio.to_thread(attribute_documents, raws)
-        return await _json(request, {"revision": revision, "attributes": found})
+        documents = await asyncio.to_thread(attribute_documents, raws)
+        return await _json(request, {"revision": revision, "attributes": documents})
 
     async def timeline(self, request: web.Request) -> web.StreamResponse:
-        """What changed from one time to another."""
+        """Return the changes from one time to another."""
         await self._live.look()
-        found = self._live.history.timeline(
+        documents = self._live.history.timeline(
             request.query.get("from", ""), request.query.get("to", "")
         )
-        return await _json(request, {"revision": self._live.revision, "moments": found})
+        return await _json(request, {"revision": self._live.revision, "moments": documents})
 
     async def claims(self, request: web.Request) -> web.StreamResponse:
         await self._live.look()
         rows = self._live.tracked.claims.current
-        found = [rows[key] for key in sorted(rows)]
-        return await _json(request, {"revision": self._live.revision, "claims": found})
+        documents = [rows[key] for key in sorted(rows)]
+        return await _json(request, {"revision": self._live.revision, "claims": documents})
 
     async def gangs(self, request: web.Request) -> web.StreamResponse:
         await self._live.look()
         rows = self._live.tracked.gangs.current
-        found = [each for gangs in rows.values() for each in gangs]
-        found.sort(key=lambda each: (each["namespace"], each["name"], each["dialect"]))
-        return await _json(request, {"revision": self._live.revision, "gangs": found})
+        documents = [each for gangs in rows.values() for each in gangs]
+        documents.sort(key=lambda each: (each["namespace"], each["name"], each["dialect"]))
+        return await _json(request, {"revision": self._live.revision, "gangs": documents})
 
     async def pods(self, request: web.Request) -> web.StreamResponse:
-        """All pods, or with `?pending` those that have no node yet."""
+        """Return all pods, or with `?pending` those that have no node yet."""
         await self._live.look()
         rows = self._live.tracked.pods.current
-        found = [rows[key] for key in sorted(rows)]
+        documents = [rows[key] for key in sorted(rows)]
         if "pending" in request.query:
-            found = [each for each in found if each["pending"]]
-        return await _json(request, {"revision": self._live.revision, "pods": found})
+            documents = [each for each in documents if each["pending"]]
+        return await _json(request, {"revision": self._live.revision, "pods": documents})
 
     async def explain(self, request: web.Request) -> web.StreamResponse:
-        """As `dryrack explain -o json`."""
+        """Return the document of `dryrack explain -o json`."""
         await self._live.look()
         async with self._working:
             case = await self._decisions.explain(request.match_info["kind"], _name(request))
         return await _json(request, case)
 
     async def attempt(self, request: web.Request) -> web.StreamResponse:
-        """Another class, selector, count or node, on a copy."""
+        """Explain an object after a change, on a copy of the cluster."""
         if request.content_type != "application/json":
-            # What a form of another site could send is not taken.
+            # A form of another site cannot send this content type.
             raise web.HTTPUnsupportedMediaType(reason="send application/json")
         trial = read_trial(await request.read())
         await self._live.look()
@@ -182,50 +179,50 @@ class Pages:
     async def device(self, request: web.Request) -> web.StreamResponse:
         await self._live.look()
         driver, pool, name = (request.match_info[each] for each in ("driver", "pool", "name"))
-        found = device_document(self._live.tracked.fleet, (driver, pool), name)
-        return await self._found(request, found, "device", f"{driver}/{pool}/{name}")
+        document = device_document(self._live.tracked.fleet, (driver, pool), name)
+        return await self._answer(request, document, "device", f"{driver}/{pool}/{name}")
 
     async def claim(self, request: web.Request) -> web.StreamResponse:
         await self._live.look()
         name = _name(request)
-        return await self._found(request, claim_document(self._live.tracked, name), "claim", name)
+        return await self._answer(request, claim_document(self._live.tracked, name), "claim", name)
 
     async def gang(self, request: web.Request) -> web.StreamResponse:
         await self._live.look()
         where = request.match_info
-        found = gang_document(self._live.tracked, where["namespace"], where["name"])
-        return await self._found(request, found, "gang", _name(request))
+        document = gang_document(self._live.tracked, where["namespace"], where["name"])
+        return await self._answer(request, document, "gang", _name(request))
 
     async def pod(self, request: web.Request) -> web.StreamResponse:
         await self._live.look()
         name = _name(request)
-        return await self._found(request, pod_document(self._live.tracked, name), "pod", name)
+        return await self._answer(request, pod_document(self._live.tracked, name), "pod", name)
 
     async def slices(self, request: web.Request) -> web.StreamResponse:
         await self._live.look()
         raws = self._live.objects(SLICES)
         revision = self._live.revision
-        found = await asyncio.to_thread(slice_documents, raws)
-        return await _json(request, {"revision": revision, "slices": found})
+        documents = await asyncio.to_thread(slice_documents, raws)
+        return await _json(request, {"revision": revision, "slices": documents})
 
     async def classes(self, request: web.Request) -> web.StreamResponse:
         await self._live.look()
-        found = class_documents(self._live.objects(CLASSES))
-        return await _json(request, {"revision": self._live.revision, "classes": found})
+        documents = class_documents(self._live.objects(CLASSES))
+        return await _json(request, {"revision": self._live.revision, "classes": documents})
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """Return the latest events, the newest first, and how many older ones are omitted."""
         await self._live.look()
         rows = self._live.tracked.events.current.values()
-        found = sorted(rows, key=lambda each: (each["time"], each["name"]), reverse=True)
+        documents = sorted(rows, key=lambda each: (each["time"], each["name"]), reverse=True)
         document = {
             "revision": self._live.revision,
-            "events": found[:_EVENTS_MAX],
-            "omitted": max(0, len(found) - _EVENTS_MAX),
+            "events": documents[:_EVENTS_MAX],
+            "omitted": max(0, len(documents) - _EVENTS_MAX),
         }
         return await _json(request, document)
 
-    async def _found(
+    async def _answer(
         self, request: web.Request, document: Mapping[str, Any] | None, kind: str, name: str
     ) -> web.StreamResponse:
         if document is None:
@@ -233,14 +230,14 @@ class Pages:
         return await _json(request, {"revision": self._live.revision, **document})
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
-        """Server-sent events."""
+        """Send changes as server-sent events."""
         await self._live.look()
         return await stream(request, self._live)
 
 
 @dataclass(frozen=True, slots=True)
 class _FleetNow:
-    """All that is on the map; rows are values, so that a thread may read them."""
+    """The data of the map; rows are immutable, so that a thread may read them."""
 
     revision: int
     notes: Sequence[str]
@@ -258,22 +255,22 @@ def _name(request: web.Request) -> str:
 
 
 async def _json(request: web.Request, document: Mapping[str, Any]) -> web.Response:
-    body = encoded(document)
+    body = encode(document)
     if len(body) < _PACKED_BYTES_MIN:
-        return _plain(body)
+        return _json_response(body)
     if len(body) < _THREAD_BYTES_MIN:
-        return _packed(request, gzip.compress(body, 5))
-    return _packed(request, await asyncio.to_thread(gzip.compress, body, 5))
+        return _compressed_response(request, gzip.compress(body, 5))
+    return _compressed_response(request, await asyncio.to_thread(gzip.compress, body, 5))
 
 
-def _packed(request: web.Request, packed: bytes) -> web.Response:
+def _compressed_response(request: web.Request, packed: bytes) -> web.Response:
     if "gzip" not in request.headers.get("Accept-Encoding", ""):
-        return _plain(gzip.decompress(packed))
-    response = _plain(packed)
+        return _json_response(gzip.decompress(packed))
+    response = _json_response(packed)
     response.headers["Content-Encoding"] = "gzip"
     return response
 
 
-def _plain(body: bytes) -> web.Response:
+def _json_response(body: bytes) -> web.Response:
     headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
     return web.Response(body=body, content_type="application/json", headers=headers)

@@ -1,8 +1,8 @@
 """
-A scenario on the page: run in virtual time, every write kept, and looked at afterwards.
+Run a scenario in virtual time, record its writes, and show them on the dashboard.
 
-The writes are made again on a control plane without engines, where nothing happens any more; time
-stands still at the end of the run. The timeline is that of the scenario, to the microsecond.
+The writes are repeated on a control plane without engines, whose time stands still at the end of
+the run. The timeline is that of the scenario, to the microsecond.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _WRITES_MAX = 20_000
 _decode = msgspec.json.Decoder().decode
 
 
-def recorded(loaded: LoadedScenario, how: EmbeddedRun) -> tuple[Outcome, Live]:
-    """What came of a scenario, and the page's view of it."""
+def run_recorded(loaded: LoadedScenario, how: EmbeddedRun) -> tuple[Outcome, Live]:
+    """Run a scenario; return its result and its state for the dashboard."""
     records: list[tuple[Record, float]] = []
     how = replace(how, on_write=lambda record, time: records.append((record, time)))
     outcome = run_in_virtual_time(loaded, how)
     clock = VirtualClock(records[-1][1]) if records else VirtualClock()
-    # Whatever versions the scenario uses are served.
+    # The scenario may use any API version.
     plane = build_control_plane(
         ControlPlaneOptions(clock=clock, runtime_config=parse("api/all=true"))
     )
-    writes = [_written(plane.store, record, time) for record, time in records]
+    writes = [_repeat_write(plane.store, record, time) for record, time in records]
 
     def read_past(resources: Sequence[str], writes_max: int) -> Past:
         return _past([each for each in writes if each and each.resource in resources], writes_max)
@@ -56,8 +56,8 @@ def recorded(loaded: LoadedScenario, how: EmbeddedRun) -> tuple[Outcome, Live]:
     return outcome, live
 
 
-def _written(store: Store, record: Record, time: float) -> PastWrite | None:
-    """Makes a write again; None if there was nothing to delete."""
+def _repeat_write(store: Store, record: Record, time: float) -> PastWrite | None:
+    """Repeat a write; return None if there was nothing to delete."""
     previous = store.get(record.key)
     if record.json is None:
         stored = store.delete(record.key, expected=None)
@@ -71,13 +71,13 @@ def _written(store: Store, record: Record, time: float) -> PastWrite | None:
 
 
 def _past(writes: Sequence[PastWrite | None], writes_max: int) -> Past:
-    """The last writes, and what was there before them."""
-    known = [each for each in writes if each is not None]
+    """Return the last writes, and the objects before them."""
+    done = [each for each in writes if each is not None]
     objects: dict[Key, Stored] = {}
-    for each in known[:-writes_max]:
+    for each in done[:-writes_max]:
         stored = each.event.stored
         if each.event.type is EventType.DELETED:
             objects.pop(stored.key, None)
         else:
             objects[stored.key] = stored
-    return Past(tuple(objects.values()), tuple(known[-writes_max:]))
+    return Past(tuple(objects.values()), tuple(done[-writes_max:]))

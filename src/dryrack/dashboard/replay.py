@@ -1,10 +1,9 @@
 """
-The history from before somebody first looked, on a plane that kept its log.
+Rebuild the history from before the first visit, from the log of the control plane.
 
-What was there first is put on the page, and every write since is made again, with the time at which
-it was made; so the timeline begins with the plane, and not with the first visit. Afterwards the
-informers tell what there is now: what they tell that is known already changes nothing, and what
-they do not tell is gone.
+The oldest known objects are put on the page, and every later write is repeated with its time. So
+the timeline begins with the control plane, not with the first visit. Afterwards the informers list
+the present objects: equal objects change nothing, and objects that are not in the list are gone.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
     from dryrack.dashboard.history import History
     from dryrack.kinds.raw import Raw
 
-# Others have their turns after so many objects, which take some milliseconds.
+# Other tasks run after this number of objects, which take some milliseconds.
 _OBJECTS_AT_ONCE = 50
 
 
 class Known:
-    """Objects that the page knows from the past, until an informer tells of them."""
+    """Objects from the past, until an informer lists them."""
 
     def __init__(self) -> None:
         self._objects: dict[tuple[Endpoint, str, str], Raw] = {}
@@ -41,15 +40,15 @@ class Known:
         else:
             self._objects[_key(kind, new)] = new
 
-    def take(self, kind: Endpoint, told: Raw) -> Raw | None:
-        """What was known of an object that is told of for the first time."""
-        return self._objects.pop(_key(kind, told), None)
+    def take(self, kind: Endpoint, listed: Raw) -> Raw | None:
+        """Remove and return the past version of an object that an informer lists first."""
+        return self._objects.pop(_key(kind, listed), None)
 
     def rest(self) -> list[tuple[Endpoint, Raw]]:
-        """What nobody told of; to be asked once."""
-        found = [(key[0], raw) for key, raw in self._objects.items()]
+        """Remove and return the objects that no informer listed."""
+        objects = [(key[0], raw) for key, raw in self._objects.items()]
         self._objects.clear()
-        return found
+        return objects
 
 
 async def replay(
@@ -61,7 +60,7 @@ async def replay(
     revision: int,
     now: float,
 ) -> Known:
-    """Makes the past again; its moments have the revisions before this one."""
+    """Repeat the past; its moments have the revisions before `revision`."""
     known = Known()
     for number, stored in enumerate(past.objects):
         kind = kinds[stored.key.resource]
@@ -70,7 +69,7 @@ async def replay(
         tracked.change(kind, None, raw)
         if number % _OBJECTS_AT_ONCE == 0:
             await asyncio.sleep(0)
-    await _settled(tracked)
+    await _take_all(tracked)
     revision -= len(past.writes) + 1
     times = [micro_timestamp(seconds_of(e.time) if e.time else now) for e in past.writes]
     if times:
@@ -87,7 +86,7 @@ async def replay(
     return known
 
 
-async def _settled(tracked: Tracked) -> None:
+async def _take_all(tracked: Tracked) -> None:
     while tracked.is_marked:
         tracked.take()
         await asyncio.sleep(0)

@@ -1,8 +1,7 @@
 """
-The page and its JSON API, over HTTP on loopback; it reads, and writes nothing.
+The HTTP server of the page and its JSON API; it only reads.
 
-Paths are relative everywhere, so that a proxy may put anything before them. `pages` has the
-answers.
+All paths are relative, so that a proxy may add a prefix. `pages` computes the answers.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dryrack.base.limits import DASHBOARD_BODY_BYTES_MAX
 from dryrack.cluster.process import server_log
 from dryrack.dashboard.data.trial import TrialError
 from dryrack.dashboard.history import TimeError
-from dryrack.dashboard.live import encoded
+from dryrack.dashboard.live import encode
 from dryrack.dashboard.pages import ROUTES, Pages
 
 if TYPE_CHECKING:
@@ -40,12 +39,12 @@ _TYPES = {
     ".svg": "image/svg+xml",
     ".png": "image/png",
 }
-# A stream that is open when the server ends is cut off after this.
+# A stream that is still open when the server stops is closed after this time.
 _STOP_SECONDS_MAX = 1.0
 
 
 @asynccontextmanager
-async def serving(live: Live, listening: socket.socket, access: Access) -> AsyncIterator[None]:
+async def serve(live: Live, listening: socket.socket, access: Access) -> AsyncIterator[None]:
     """Serve for the length of a block."""
     runner = web.AppRunner(
         application(live, access),
@@ -54,20 +53,20 @@ async def serving(live: Live, listening: socket.socket, access: Access) -> Async
         shutdown_timeout=_STOP_SECONDS_MAX,
     )
     async with asyncio.TaskGroup() as group:
-        following = group.create_task(live.run(), name="state of the dashboard")
+        state_task = group.create_task(live.run(), name="state of the dashboard")
         await runner.setup()
         try:
             await web.SockSite(runner, listening).start()
             yield
         finally:
-            following.cancel()
+            state_task.cancel()
             await runner.cleanup()
 
 
 def application(live: Live, access: Access) -> web.Application:
     """Return the application with every page."""
     app = web.Application(
-        middlewares=[access.middleware(), _told_errors],
+        middlewares=[access.middleware(), _answer_errors],
         client_max_size=DASHBOARD_BODY_BYTES_MAX,
     )
     app.on_response_prepare.append(access.sign)
@@ -91,8 +90,8 @@ def _file(path: Path) -> Answer:
 
 
 @web.middleware
-async def _told_errors(request: web.Request, handler: Answer) -> web.StreamResponse:
-    """Answer a mistake with JSON that says what is wrong and what would put it right."""
+async def _answer_errors(request: web.Request, handler: Answer) -> web.StreamResponse:
+    """Answer an error with JSON that contains the problem and the fix."""
     try:
         return await handler(request)
     except ContentError as error:
@@ -107,5 +106,5 @@ async def _told_errors(request: web.Request, handler: Answer) -> web.StreamRespo
 
 def _refusal(status: int, text: str) -> web.Response:
     return web.Response(
-        status=status, body=encoded({"error": text}), content_type="application/json"
+        status=status, body=encode({"error": text}), content_type="application/json"
     )

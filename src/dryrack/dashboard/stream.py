@@ -1,11 +1,11 @@
 """
-Server-sent events: what changes, as it changes.
+Server-sent events with each change of the page.
 
-`?since=REVISION` or the header Last-Event-ID tells what the reader knows. It is sent an event
-`update` for each revision since then, or one event `reset` if it has to read everything anew. An
-event `cluster` says that the cluster cannot be followed, or can be followed again, and which
-components of its control plane have failed. A comment now and then keeps proxies from closing a
-connection that they consider dead.
+`?since=REVISION` or the header Last-Event-ID contains the last revision that the reader has. The
+reader gets an event `update` for each later revision, or one event `reset` if it must read
+everything again. An event `cluster` reports that the cluster cannot be watched, or can be watched
+again, and the failed components of its control plane. Regular comments keep proxies from closing
+the connection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aiohttp import web
 
 from dryrack.base.limits import CHUNK_SECONDS_MAX
 from dryrack.client.timekeeping import deadline
-from dryrack.dashboard.live import Trouble, encoded
+from dryrack.dashboard.live import Trouble, encode
 
 if TYPE_CHECKING:
     from dryrack.dashboard.live import Live, Subscription, Update
@@ -34,11 +34,11 @@ _HEADERS = {
 async def stream(request: web.Request, live: Live) -> web.StreamResponse:
     """Send updates until the reader goes, or has to begin anew."""
     response = web.StreamResponse(headers=_HEADERS)
-    with live.subscribed() as subscription:
+    with live.subscribe() as subscription:
         await response.prepare(request)
-        # A reader that goes, or that does not read, comes again by itself.
+        # A reader that disconnects or does not read connects again by itself.
         try:
-            await _send(response, live, subscription, _known(request))
+            await _send(response, live, subscription, _last_revision(request))
         except ConnectionResetError:
             pass
         except TimeoutError:
@@ -57,7 +57,7 @@ async def _send(
     response: web.StreamResponse, live: Live, subscription: Subscription, known: int | None
 ) -> None:
     missed = live.updates_after(known) if known is not None else None
-    # Whatever comes from now on is in the queue.
+    # Later updates are in the queue.
     known = live.revision
     if missed is None:
         await _write(response, b'id: %d\nevent: reset\ndata: {"revision":%d}\n\n' % (known, known))
@@ -80,10 +80,10 @@ async def _send(
             await _write(response, _frame(update))
 
 
-def _known(request: web.Request) -> int | None:
-    """The revision that the reader knows; none that can be meant is as good as none."""
-    said = request.headers.get("Last-Event-ID") or request.query.get("since", "")
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 19 else None
+def _last_revision(request: web.Request) -> int | None:
+    """Return the last revision that the reader has; None for an invalid one."""
+    text = request.headers.get("Last-Event-ID") or request.query.get("since", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def _frame(update: Update) -> bytes:
@@ -92,4 +92,4 @@ def _frame(update: Update) -> bytes:
 
 def _cluster(trouble: Trouble) -> bytes:
     document = {"error": trouble.text, "failures": trouble.failures}
-    return b"event: cluster\ndata: %b\n\n" % encoded(document)
+    return b"event: cluster\ndata: %b\n\n" % encode(document)

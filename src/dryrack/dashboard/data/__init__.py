@@ -1,1 +1,1 @@
-"""What the page shows, computed from what informers tell: pure, and anew only where it changed."""
+"""The data of the dashboard, computed from objects of informers: only where it changed."""

@@ -1,4 +1,4 @@
-"""Attributes of devices, by which the map can be grouped: which there are, and columns of them."""
+"""Attributes of devices, by which the map can group them: their names, values and columns."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 Document = dict[str, Any]
 _Id = tuple[str, str, str]
-# Distinct values that are told; of an attribute that has more, each device has its own.
+# An attribute with more distinct values is probably different for each device.
 _VALUES_MAX = 50
 
 
 def attribute_documents(slices: Iterable[Raw]) -> list[Document]:
-    """Every attribute, with how many devices have which value; by name."""
+    """Return every attribute with the number of devices by value, sorted by name."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for _, device in _devices(slices):
         for name, value in get(device, "attributes", {}).items():
@@ -39,23 +39,25 @@ def attribute_documents(slices: Iterable[Raw]) -> list[Document]:
 def attribute_columns(
     pools: Sequence[PoolRow], slices: Iterable[Raw], names: Sequence[str]
 ) -> Document:
-    """By attribute: its values, and a column of places among them, -1 for a device without it."""
-    found = {key: get(device, "attributes", {}) for key, device in _devices(slices)}
+    """Return, by attribute, its values and a column of indexes into them; -1 means no value."""
+    attributes = {key: get(device, "attributes", {}) for key, device in _devices(slices)}
     rows = [(pool.driver, pool.name, each.name) for pool in pools for each in pool.devices]
-    return {name: _column(name, rows, found) for name in names}
+    return {name: _column(name, rows, attributes) for name in names}
 
 
-def _column(name: str, rows: Sequence[_Id], found: Mapping[_Id, Mapping[str, Raw]]) -> Document:
+def _column(
+    name: str, rows: Sequence[_Id], attributes: Mapping[_Id, Mapping[str, Raw]]
+) -> Document:
     values: dict[str, int] = {}
     column = []
     for key in rows:
-        value = found.get(key, {}).get(name)
+        value = attributes.get(key, {}).get(name)
         column.append(-1 if value is None else values.setdefault(_text(value), len(values)))
     return {"values": list(values), "column": column}
 
 
 def _devices(slices: Iterable[Raw]) -> Iterator[tuple[_Id, Raw]]:
-    """Devices with their names; those of newer generations come last."""
+    """Yield devices with their names; those of newer generations come last."""
     ordered = sorted(slices, key=lambda each: each["spec"]["pool"].get("generation", 0))
     for each in ordered:
         spec = each["spec"]
@@ -64,7 +66,7 @@ def _devices(slices: Iterable[Raw]) -> Iterator[tuple[_Id, Raw]]:
 
 
 def _text(value: Mapping[str, Any]) -> str:
-    """As `dryrack devices` writes it."""
+    """Return the value as `dryrack devices` writes it."""
     [only] = value.values()
     if isinstance(only, bool):
         return str(only).lower()

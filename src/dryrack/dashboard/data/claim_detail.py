@@ -34,7 +34,7 @@ _PASSED_MAX = 20
 
 
 def claim_document(tracked: Tracked, name: str) -> Document | None:
-    """All that is known of a claim; None if there is none of that name."""
+    """Return the details of a claim; None if no claim has this name."""
     claim = tracked.claim(name)
     if claim is None:
         return None
@@ -139,7 +139,7 @@ def _constraint(
     results: Sequence[DeviceRequestAllocationResult],
     devices: Mapping[_Id, DeviceView],
 ) -> Document:
-    """Which attribute binds which devices, and what each of them has there."""
+    """Return a constraint with the devices that it binds and their values of its attribute."""
     attribute = constraint.match_attribute or constraint.distinct_attribute or ""
     bound = [each for each in results if _is_bound(constraint, each.request)]
     return {
@@ -156,13 +156,13 @@ def _constraint(
 
 
 def _is_bound(constraint: DeviceConstraint, request: str) -> bool:
-    """A constraint without requests is for all; one that names a request is for its ways."""
+    """Return whether a constraint applies: to all, or to its requests and their alternatives."""
     names = (request, request.partition("/")[0])
     return not constraint.requests or any(each in constraint.requests for each in names)
 
 
 def _attribute(view: DeviceView | None, name: str) -> str | None:
-    """An attribute under its full name, or its short one if the domain is the driver's."""
+    """Return an attribute by its full name, or by the short name in the domain of the driver."""
     if view is None:
         return None
     domain, _, short = name.partition("/")
@@ -200,6 +200,6 @@ def _conditions(claim: ResourceClaim) -> Iterator[Document]:
 
 
 def _owner(claim: ResourceClaim) -> Document | None:
-    """What it was made for, if it was made from a template."""
+    """Return the owner of a claim that was created from a template."""
     owners = claim.metadata.owner_references
     return {"kind": owners[0].kind, "name": owners[0].name} if owners else None

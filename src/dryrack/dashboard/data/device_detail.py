@@ -1,4 +1,4 @@
-"""One device: what it is, who has it, and what it shares with others of its physical device."""
+"""The details of one device: its holders, and what it shares with others of a physical device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Document = dict[str, Any]
 
 
 def device_document(fleet: Fleet, key: PoolKey, name: str) -> Document | None:
-    """All that is known of a device; None if there is none of that name."""
+    """Return the details of a device; None if no device has this name."""
     views = {each.device: each for each in fleet.views_of(key)}
     if name not in views:
         return None
@@ -29,7 +29,7 @@ def device_document(fleet: Fleet, key: PoolKey, name: str) -> Document | None:
     sets = [each.counter_set for each in device.consumes_counters] if device is not None else []
     return {
         **view.document(),
-        # The state of the map says more than that of the command.
+        # The map has more states than the command.
         "state": fleet.state_of(view),
         "levels": {
             name: _level(total, view.left[name])
@@ -63,7 +63,7 @@ def _counter_set(
     slices: Sequence[ResourceSlice],
     views: Mapping[str, DeviceView],
 ) -> Document:
-    """A physical device: its counters, and every partition with what it takes of them."""
+    """Return the counters of a physical device, and the amounts that its partitions take."""
     shared = (counters for each in slices for counters in each.spec.shared_counters)
     totals: dict[str, Quantity] = {
         counter: amount.value
@@ -94,7 +94,7 @@ def _counter_set(
 
 
 def _takes(device: Device, counter_set: str) -> Mapping[str, Quantity]:
-    """What a device takes of a set of counters."""
+    """Return the amounts that a device takes from a set of counters."""
     return {
         name: counter.value
         for each in device.consumes_counters

@@ -1,10 +1,10 @@
 """
-The fleet: every pool's devices with their states, and how much of each model is free.
+The devices of every pool with their states, and the number of free devices by model.
 
-States are those of `dryrack devices`, by the same code, a pool at a time: a slice, a claim or a pod
-that changes concerns a pool or two, and the others are left as they are. Two states are added for
-whoever looks: `prepared`, a device whose pod runs, and `unhealthy`, one that its taints or the
-status of its pod call ill.
+States come from the code of `dryrack devices`, for one pool at a time: a changed slice, claim or
+pod concerns one or two pools, and the others stay as they are. The dashboard adds two states:
+`prepared`, a device whose pod runs, and `unhealthy`, a device that its taints or the status of its
+pod report as unhealthy.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PREPARED = "prepared"
 UNHEALTHY = "unhealthy"
-# As the page shows and counts them; the first two can be given out.
+# In the order of the page; devices in the first two states can be allocated.
 STATES = (
     *("free", "shared", "allocated", PREPARED, "blocked", "tainted", UNHEALTHY),
     *("incomplete", "withdrawn"),
@@ -47,9 +47,9 @@ class DeviceRow(NamedTuple):
     node: str
     model: str
     state: str
-    # How much of it is used, in percent, where claims share it; else -1.
+    # The used percentage of a device that claims share; else -1.
     level: int = -1
-    # The physical device that it is a part of, by the first set of counters that it takes from.
+    # The physical device of a partition: the first set of counters that it takes from.
     counter_set: str = ""
 
     def document(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class PoolRow(NamedTuple):
 
 
 class Fleet:
-    """What slices, claims, pods and taint rules say of devices."""
+    """Devices and their states, from slices, claims, pods and taint rules."""
 
     def __init__(self) -> None:
         self.pools: Rows[PoolKey, PoolRow] = Rows(self._pool_row)
@@ -85,9 +85,9 @@ class Fleet:
         self._claims: Buckets[PoolKey, ResourceClaim] = Buckets()
         self._rules: dict[str, DeviceTaintRule] = {}
         self._running: set[tuple[str, str]] = set()
-        # By pod, "namespace/name": what its kubelet calls unhealthy.
-        self._ill: dict[str, frozenset[str]] = {}
-        # By pod: the claims that it may use.
+        # By pod, "namespace/name": the devices that its kubelet reports as unhealthy.
+        self._unhealthy: dict[str, frozenset[str]] = {}
+        # By pod: the claims that are reserved for it.
         self._used: Buckets[tuple[str, str], ResourceClaim] = Buckets()
 
     def change_slice(self, old: Raw | None, new: Raw | None) -> None:
@@ -117,14 +117,14 @@ class Fleet:
             self._rules[name] = new
         self.pools.mark_all(self._slices)
 
-    def change_health(self, pod: str, ill: frozenset[str]) -> None:
-        """The devices that the kubelet of a pod calls unhealthy, as it names them."""
-        if ill == self._ill.get(pod, frozenset()):
+    def change_health(self, pod: str, unhealthy: frozenset[str]) -> None:
+        """Set the devices that the kubelet of a pod reports as unhealthy."""
+        if unhealthy == self._unhealthy.get(pod, frozenset()):
             return
-        if ill:
-            self._ill[pod] = ill
+        if unhealthy:
+            self._unhealthy[pod] = unhealthy
         else:
-            del self._ill[pod]
+            del self._unhealthy[pod]
         namespace, _, name = pod.partition("/")
         for claim in self._used.of((namespace, name)).values():
             self.pools.mark(*_pools_of(claim))
@@ -139,45 +139,47 @@ class Fleet:
             self.pools.mark(*_pools_of(claim))
 
     def take(self, count_max: int) -> RowChanges[PoolKey, PoolRow]:
-        """The pools that are others now; summaries follow."""
+        """Return the changed pools, and update the summaries."""
         changes = self.pools.take(count_max)
         for key in changes.after:
             self.summaries.change(changes.before[key], changes.after[key])
         return changes
 
     def slices_of(self, key: PoolKey) -> Sequence[ResourceSlice]:
-        """The slices of a pool, by name."""
+        """Return the slices of a pool, sorted by name."""
         found = self._slices.of(key)
         return [decode(found[name], ResourceSlice) for name in sorted(found)]
 
     def views_of(self, key: PoolKey) -> tuple[DeviceView, ...]:
-        """The devices of a pool as `dryrack devices` sees them."""
+        """Return the devices of a pool as `dryrack devices` shows them."""
         held = self._claims.of(key)
         claims = [held[name] for name in sorted(held)]
         views = devices_of(self.slices_of(key), claims, list(self._rules.values()))
-        # The same claims may have devices elsewhere.
+        # The same claims may have devices of other pools.
         return tuple(each for each in views if (each.driver, each.pool) == key)
 
     def state_of(self, view: DeviceView) -> str:
-        """The state of a device on the map."""
-        if self._is_told_ill(view) or any(_is_ill(taint) for taint in view.taints):
+        """Return the state of a device on the map."""
+        if self._is_reported_unhealthy(view) or any(
+            _reports_failure(taint) for taint in view.taints
+        ):
             return UNHEALTHY
         if view.state is DeviceState.ALLOCATED and self._is_prepared(view):
             return PREPARED
         return str(view.state)
 
-    def _is_told_ill(self, view: DeviceView) -> bool:
-        """Whether the kubelet of a pod that has the device says that it is ill."""
+    def _is_reported_unhealthy(self, view: DeviceView) -> bool:
+        """Return whether the kubelet of a pod with this device reports it as unhealthy."""
         claims = self._claims.of((view.driver, view.pool))
         for holder in view.holders:
-            told = {each for pod in holder.pods for each in self._ill.get(pod, ())}
-            told |= {each.partition("=")[2] for each in told}
-            if told and told & _names(claims[holder.claim], view):
+            names = {each for pod in holder.pods for each in self._unhealthy.get(pod, ())}
+            names |= {each.partition("=")[2] for each in names}
+            if names and names & _names(claims[holder.claim], view):
                 return True
         return False
 
     def _is_prepared(self, view: DeviceView) -> bool:
-        """The kubelet starts no container before the devices of its pod are prepared."""
+        """Return whether a pod runs: its devices were prepared before its containers started."""
         users = [tuple(pod.split("/", 1)) for each in view.holders for pod in each.pods]
         return any(each in self._running for each in users)
 
@@ -199,7 +201,7 @@ class Fleet:
 
 
 class Summaries:
-    """What is free by driver and model, kept by differences."""
+    """Counts of devices by driver and model, updated with each changed pool."""
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[str, str], dict[str, tuple[int, int]]] = defaultdict(dict)
@@ -230,12 +232,12 @@ class Summaries:
             del self._nodes[kind], self._histograms[kind], self._states[kind]
 
     def states(self) -> dict[str, int]:
-        """How many devices are in which state."""
+        """Return the number of devices by state."""
         counts: Counter[str] = sum(self._states.values(), Counter())
         return {state: counts[state] for state in STATES if counts[state]}
 
     def documents(self) -> list[dict[str, Any]]:
-        """By driver and model: as `dryrack devices -o json`, with states and fragmentation."""
+        """Return the summaries of `dryrack devices -o json`, with states and fragmentation."""
         return [self._document(kind) for kind in sorted(self._nodes)]
 
     def _document(self, kind: tuple[str, str]) -> dict[str, Any]:
@@ -252,13 +254,13 @@ class Summaries:
 
 
 def fragmentation(summary: ModelSummary) -> float:
-    """Which part of the free devices is on nodes where others of the model are not free."""
+    """Return the share of free devices on nodes where other devices of the model are taken."""
     whole = sum(free * count for (free, of), count in summary.nodes.items() if free == of)
     return round(1 - whole / summary.free, 3) if summary.free else 0.0
 
 
 def fleet_document(pools: Sequence[PoolRow], nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Everything on the map, in columns: 80,000 devices are some megabytes, and pack well."""
+    """Return the map in columns, which compress well: 80,000 devices are some megabytes."""
     names = _Table()
     models = _Table()
     sets = _Table()
@@ -297,7 +299,7 @@ def fleet_document(pools: Sequence[PoolRow], nodes: Sequence[Mapping[str, Any]])
     }
 
 
-# What is said of a place that is no node that the cluster has.
+# Values for a node that the cluster does not have.
 _NODE_COLUMNS: Mapping[str, Any] = {
     "zone": "",
     "instanceType": "",
@@ -307,7 +309,7 @@ _NODE_COLUMNS: Mapping[str, Any] = {
 
 
 class _Table(dict[str, int]):
-    """Texts by number, in the order in which they came."""
+    """Texts and their numbers, in the order of the first use."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         super().__init__((text, place) for place, text in enumerate(texts))
@@ -325,10 +327,10 @@ def _pools_of(claim: ResourceClaim) -> Iterator[PoolKey]:
 
 def _names(claim: ResourceClaim, view: DeviceView) -> set[str]:
     """
-    How a kubelet may name a device of a claim: by driver, pool and name, or by a CDI device.
+    Return the names that a kubelet may use for a device of a claim.
 
-    That is in the status of the claim, where the driver has written it; most drivers make its name,
-    which is what comes after "=", of the claim's UID and the device's name.
+    They are "driver/pool/name" and the CDI devices in the status of the claim. Most drivers compose
+    the name of a CDI device, the part after "=", from the UID of the claim and the device name.
     """
     key = (view.driver, view.pool, view.device)
     allocation = claim.status.allocation
@@ -340,13 +342,13 @@ def _names(claim: ResourceClaim, view: DeviceView) -> set[str]:
             names.add(f"{uid}-{view.device}-{each.share_id}")
     for status in claim.status.devices:
         if (status.driver, status.pool, status.device) == key and isinstance(status.data, dict):
-            said = status.data.get("cdiDeviceIDs")
-            names.update(map(str, said if isinstance(said, list) else ()))
+            cdi_ids = status.data.get("cdiDeviceIDs")
+            names.update(map(str, cdi_ids if isinstance(cdi_ids, list) else ()))
     return names
 
 
-def _is_ill(taint: str) -> bool:
-    """Whether a taint, "key:effect", says that the device does not work."""
+def _reports_failure(taint: str) -> bool:
+    """Return whether a taint, "key:effect", means that the device does not work."""
     key, _, effect = taint.rpartition(":")
     return effect == "NoExecute" or "health" in key.lower()
 

@@ -1,4 +1,4 @@
-"""ResourceSlices and DeviceClasses as lists show them."""
+"""The lists of ResourceSlices and DeviceClasses."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Document = dict[str, Any]
 
 
 def slice_documents(slices: Iterable[Raw]) -> list[Document]:
-    """Every slice, with whether consumers look at it and its pool is whole; by pool and name."""
-    found = [_slice(each) for each in slices]
+    """Return every slice, with the state of its pool, sorted by pool and name."""
+    documents = [_slice(each) for each in slices]
     pools: dict[tuple[str, str], list[Document]] = defaultdict(list)
-    for each in found:
+    for each in documents:
         pools[each["driver"], each["pool"]].append(each)
     for pool in pools.values():
         newest = max(each["generation"] for each in pool)
@@ -28,7 +28,7 @@ def slice_documents(slices: Iterable[Raw]) -> list[Document]:
         for each in pool:
             each["isCurrent"] = each["generation"] == newest
             each["isPoolComplete"] = is_whole
-    return sorted(found, key=lambda each: (each["driver"], each["pool"], each["name"]))
+    return sorted(documents, key=lambda each: (each["driver"], each["pool"], each["name"]))
 
 
 def _slice(raw: Raw) -> Document:
@@ -51,7 +51,7 @@ def _slice(raw: Raw) -> Document:
 
 
 def class_documents(classes: Iterable[Raw]) -> list[Document]:
-    """Every class, with its selectors and who asks for it by what."""
+    """Return every class with its selectors, sorted by name."""
     return sorted(map(_class, classes), key=lambda each: str(each["name"]))
 
 

@@ -1,4 +1,4 @@
-"""Nodes, pods and events as lists show them."""
+"""The rows of nodes, pods and events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ENDED = ("Succeeded", "Failed")
 
 
 def node_row(node: Node) -> dict[str, Any]:
-    """A node, as far as the map shows it."""
+    """Return the fields of a node that the map shows."""
     labels = node.metadata.labels
     ready = next((each.status for each in node.status.conditions if each.type == "Ready"), "")
     return {
@@ -32,7 +32,7 @@ def node_row(node: Node) -> dict[str, Any]:
 
 
 def pod_row(pod: Pod) -> dict[str, Any]:
-    """A pod, with what its scheduler said while it waits."""
+    """Return a pod; `why` is the message of the scheduler while the pod is pending."""
     said = scheduler_message_of(pod)
     group = membership(pod)
     claims = (named_claim(pod, entry) for entry in pod.spec.resource_claims)
@@ -51,20 +51,20 @@ def pod_row(pod: Pod) -> dict[str, Any]:
     }
 
 
-def ill_resources(pod: Raw) -> frozenset[str]:
-    """What the status of a pod calls unhealthy: devices as driver/pool/name, or CDI devices."""
+def unhealthy_resources(pod: Raw) -> frozenset[str]:
+    """Return the unhealthy devices in the status of a pod: driver/pool/name, or CDI devices."""
     containers = get(pod, "status.containerStatuses", ())
-    told = (each for one in containers for each in get(one, "allocatedResourcesStatus", ()))
+    resources = (each for one in containers for each in get(one, "allocatedResourcesStatus", ()))
     return frozenset(
         each.get("resourceID", "")
-        for entry in told
+        for entry in resources
         for each in get(entry, "resources", ())
         if each.get("health") == "Unhealthy"
     )
 
 
 def event_row(raw: Raw) -> dict[str, Any]:
-    """An Event, whichever of the two ways it is written in."""
+    """Return an Event, which may have the fields of either API group."""
     metadata = raw["metadata"]
     about = raw.get("involvedObject") or raw.get("regarding") or {}
     series = get(raw, "series", {})

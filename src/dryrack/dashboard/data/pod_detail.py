@@ -1,4 +1,4 @@
-"""A pod and a gang with all that belongs to them, and what happened to them in order of time."""
+"""The details of a pod and of a gang, with a timeline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import Pod
 
 Document = dict[str, Any]
-# What a condition says that has come true.
+# The text of the timeline for a condition that became true.
 _STEPS = {
     "PodScheduled": "scheduled",
     "PodReadyToStartContainers": "devices and network prepared",
@@ -22,7 +22,7 @@ _STEPS = {
 
 
 def pod_document(tracked: Tracked, name: str) -> Document | None:
-    """All that is known of a pod; None if there is none of that name."""
+    """Return the details of a pod; None if no pod has this name."""
     pod = tracked.pod(name)
     row = tracked.pods.current.get(name)
     if pod is None or row is None:
@@ -50,7 +50,7 @@ def pod_document(tracked: Tracked, name: str) -> Document | None:
 
 
 def gang_document(tracked: Tracked, namespace: str, name: str) -> Document | None:
-    """All that is known of a gang; None if there is none of that name."""
+    """Return the details of a gang; None if no gang has this name."""
     for definition, rows in tracked.gangs.current.items():
         if definition.namespace != namespace:
             continue
@@ -80,7 +80,7 @@ def _member(tracked: Tracked, pod: Pod) -> Document:
 
 
 def _steps(pod: Pod) -> Iterator[Document]:
-    """What the pod itself says of its life."""
+    """Yield the steps that are recorded in the pod itself."""
     name = pod.full_name
     if pod.metadata.creation_timestamp:
         yield _step(pod.metadata.creation_timestamp, name, "created", "")

@@ -1,8 +1,8 @@
 """
-Incremental view maintenance: rows by key, of which only the marked are computed again.
+Incremental view maintenance: rows by key, of which only the marked ones are computed again.
 
-A change marks the keys that it may concern; `take` computes those, at most so many at once, and
-tells which rows are others now, or gone. A row that comes out as it was is no change.
+A change marks the keys that it may concern; `take` computes some of them and returns the rows that
+differ or are gone. A row that is equal to its predecessor is not a change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Row = TypeVar("Row")
 
 @dataclass(slots=True)
 class RowChanges(Generic[Key, Row]):
-    """What is another since the last time, and what it was before; None: there was no such row."""
+    """Changed rows and their predecessors; None means that the row does not exist."""
 
     before: dict[Key, Row | None] = field(default_factory=dict)
     after: dict[Key, Row | None] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class RowChanges(Generic[Key, Row]):
 
 
 class Buckets(Generic[Key, Row]):
-    """Things by name within a bucket; a bucket with nothing in it is not kept."""
+    """Values by name within a bucket; an empty bucket is removed."""
 
     def __init__(self) -> None:
         self._buckets: dict[Key, dict[str, Row]] = {}
@@ -48,11 +48,11 @@ class Buckets(Generic[Key, Row]):
     def of(self, key: Key) -> Mapping[str, Row]:
         return self._buckets.get(key, {})
 
-    def put(self, key: Key, name: str, thing: Row | None) -> None:
-        """None takes out what has that name."""
+    def put(self, key: Key, name: str, value: Row | None) -> None:
+        """Set the value of a name; None removes the name."""
         bucket = self._buckets.setdefault(key, {})
-        if thing is not None:
-            bucket[name] = thing
+        if value is not None:
+            bucket[name] = value
         else:
             bucket.pop(name, None)
             if not bucket:
@@ -60,7 +60,7 @@ class Buckets(Generic[Key, Row]):
 
 
 class Rows(Generic[Key, Row]):
-    """See the module's docstring; `compute` answers None for a row that there is not."""
+    """Rows by key; `compute` returns None for a row that does not exist."""
 
     def __init__(self, compute: Callable[[Key], Row | None]) -> None:
         self._compute = compute
@@ -69,7 +69,7 @@ class Rows(Generic[Key, Row]):
 
     @property
     def current(self) -> Mapping[Key, Row]:
-        """The rows as they were when they were last taken."""
+        """The rows as of the last `take`."""
         return self._rows
 
     @property
@@ -84,7 +84,7 @@ class Rows(Generic[Key, Row]):
         self.mark(*self._rows, *keys)
 
     def take(self, count_max: int) -> RowChanges[Key, Row]:
-        """What has changed among the first that are marked."""
+        """Compute the first marked rows and return those that changed."""
         changes: RowChanges[Key, Row] = RowChanges()
         for key in list(self._marked)[:count_max]:
             del self._marked[key]
@@ -92,7 +92,8 @@ class Rows(Generic[Key, Row]):
             new = self._compute(key)
             if new == old:
                 continue
-            changes.before[key], changes.after[key] = old, new
+            changes.before[key] = old
+            changes.after[key] = new
             if new is None:
                 del self._rows[key]
             else:

@@ -1,8 +1,8 @@
 """
-The cluster as the page knows it: typed objects, and which rows each change concerns.
+The state of the cluster for the dashboard: typed objects, and the rows that each change concerns.
 
-`Tracked.change` is told of every object that comes, changes or goes; `take` answers what is now
-different on the page. It never waits, reads a clock or talks to the cluster.
+`Tracked.change` gets every created, changed or deleted object; `take` returns the rows that differ
+now. The module never waits, reads a clock or calls the cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dryrack.client.endpoints import (
     TEMPLATES,
 )
 from dryrack.dashboard.data.fleet import Fleet, PoolKey, PoolRow
-from dryrack.dashboard.data.listed import event_row, ill_resources, node_row, pod_row
+from dryrack.dashboard.data.listed import event_row, node_row, pod_row, unhealthy_resources
 from dryrack.dashboard.data.rows import Buckets, RowChanges, Rows
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import DecodeError, decode
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from dryrack.placement import GangKey, GangView
 
 Document = dict[str, Any]
-# What is computed in one go, before others have their turn: some milliseconds.
+# Number of rows computed before other tasks run: some milliseconds.
 _POOLS_MAX = 50
 _ROWS_MAX = 200
 
 
 @dataclass(slots=True)
 class Changes:
-    """What is different on the page."""
+    """The changed rows of the page."""
 
     pools: RowChanges[PoolKey, PoolRow] = field(default_factory=RowChanges)
     nodes: RowChanges[str, Document] = field(default_factory=RowChanges)
@@ -60,7 +60,7 @@ class Changes:
 
 
 class Tracked:
-    """See the module's docstring."""
+    """Typed objects of the cluster, and the rows that are computed from them."""
 
     def __init__(self, group_models: Mapping[Endpoint, type[KubernetesObject]]) -> None:
         """`group_models` are the kinds that define gangs."""
@@ -75,9 +75,9 @@ class Tracked:
         self._pods: dict[str, Pod] = {}
         self._claims: dict[str, ResourceClaim] = {}
         self._events: dict[str, Raw] = {}
-        # Events by what they are about.
+        # Events by the kind and name of their object.
         self._about: Buckets[tuple[str, str], Raw] = Buckets()
-        # By claim, and by what defines their gang: pods.
+        # Pods by claim, and by the definition of their gang.
         self._users: Buckets[str, Pod] = Buckets()
         self._members: Buckets[GangKey, Pod] = Buckets()
         self._groups: Buckets[GangKey, KubernetesObject] = Buckets()
@@ -89,17 +89,17 @@ class Tracked:
         return self._claims.get(name)
 
     def users_of(self, claim: str) -> Mapping[str, Pod]:
-        """The pods that name a claim."""
+        """Return the pods that use a claim."""
         return self._users.of(claim)
 
     def gang_views(self, definition: GangKey) -> tuple[GangView, ...]:
-        """The gangs of one definition."""
+        """Return the gangs of one definition."""
         return gangs_of(self._members.of(definition).values(), self._groups.of(definition).values())
 
     def events_about(self, kind: str, names: Iterable[str]) -> list[Document]:
         """Return the events about objects of a kind, named "namespace/name"."""
-        found = (event for name in names for event in self._about.of((kind, name)))
-        return [self.events.current[each] for each in found if each in self.events.current]
+        events = (event for name in names for event in self._about.of((kind, name)))
+        return [self.events.current[each] for each in events if each in self.events.current]
 
     def change(self, kind: Endpoint, old: Raw | None, new: Raw | None) -> None:
         """Update the rows after an object was created, changed or deleted."""
@@ -110,7 +110,7 @@ class Tracked:
             self.fleet.change_slice(old, new)
         elif kind == PODS:
             self._change_pod(name, decode(new, Pod) if new is not None else None)
-            self.fleet.change_health(name, ill_resources(new or {}))
+            self.fleet.change_health(name, unhealthy_resources(new or {}))
         elif kind == CLAIMS:
             self._change_claim(name, decode(new, ResourceClaim) if new is not None else None)
         elif kind == NODES:
@@ -126,7 +126,7 @@ class Tracked:
             assert kind in (CLASSES, TEMPLATES), f"unexpected kind {kind.resource}"
 
     def take(self) -> Changes:
-        """Some of what has changed; to be asked again until there is nothing."""
+        """Return some of the changed rows; call it until `is_marked` is False."""
         return Changes(
             self.fleet.take(_POOLS_MAX),
             self.nodes.take(_ROWS_MAX),
@@ -149,8 +149,8 @@ class Tracked:
             for claim in _claims_of(each):
                 self._users.put(claim, name, new if each is new else None)
                 self.claims.mark(claim)
-            said = membership(each) if each is not None else None
-            definition = said.key.definition if isinstance(said, Membership) else None
+            member = membership(each) if each is not None else None
+            definition = member.key.definition if isinstance(member, Membership) else None
             if definition is not None:
                 self._members.put(definition, name, new if each is new else None)
                 self.gangs.mark(definition)
@@ -204,11 +204,11 @@ class Tracked:
         return event_row(raw) if raw is not None else None
 
 
-def _put(kept: dict[str, Any], name: str, new: object | None) -> None:
+def _put(objects: dict[str, Any], name: str, new: object | None) -> None:
     if new is None:
-        kept.pop(name, None)
+        objects.pop(name, None)
     else:
-        kept[name] = new
+        objects[name] = new
 
 
 def _claims_of(pod: Pod | None) -> Iterator[str]:
@@ -224,7 +224,7 @@ def _claims_of(pod: Pod | None) -> Iterator[str]:
 
 
 def _group(raw: Raw | None, model: type[KubernetesObject]) -> KubernetesObject | None:
-    """A group, if there is one; a custom kind may have anything, and is then not shown."""
+    """Return the group; None for a custom object with unexpected fields."""
     try:
         return decode(raw, model) if raw is not None else None
     except DecodeError:

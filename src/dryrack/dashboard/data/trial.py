@@ -1,5 +1,5 @@
 """
-A change that somebody would like to try: another class, selector, count or node, on a copy.
+A change to try on a copy of the cluster: another class, selector, count or node.
 
 The claims of a pod, of a gang's pods, or one claim are changed in a copy of the world, and the case
 is decided in it. What has devices already gives them back first, in the copy, so that it is decided
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
     )
     from dryrack.placement import World
 
-# What Kubernetes gives to one request at most.
+# The maximum number of devices for one request.
 _COUNT_MAX = 32
 
 
 class TrialError(DryrackError):
-    """What is to be tried makes no sense."""
+    """The change to try is invalid."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is another in the copy; of what is not said, nothing."""
+    """The changes in the copy; None means no change."""
 
-    # Which claim and which request, "name" or "name/alternative"; nothing said: all of them.
+    # Names of the claim and of the request, "name" or "name/alternative"; empty means all.
     claim: str = ""
     request: str = ""
     device_class: str | None = msgspec.field(default=None, name="class")
     selectors: tuple[str, ...] | None = None
     count: int | None = None
-    # The only node that is tried.
+    # The only node to try.
     node: str | None = None
 
     @property
@@ -56,7 +56,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A case, and what to change."""
+    """The object to explain, and the change to try."""
 
     kind: str
     namespace: str
@@ -82,7 +82,7 @@ def read_trial(body: bytes) -> Trial:
     return trial
 
 
-def changed_world(world: World, trial: Trial) -> World:
+def apply_change(world: World, trial: Trial) -> World:
     """Return the changed copy of the objects, in which the scheduler decides."""
     change = trial.change
     _check(world, change)
@@ -94,7 +94,7 @@ def changed_world(world: World, trial: Trial) -> World:
     if not change.is_of_claims:
         return world
     claims = _claims(world, trial, pods)
-    copies = [_changed_claim(each, change) for each in claims]
+    copies = [_change_claim(each, change) for each in claims]
     if all(copy is each for copy, each in zip(copies, claims, strict=True)):
         of = f"request {change.request!r}" if change.request else "request"
         raise TrialError(f"{trial.kind} {trial.full_name} has no {of} to change")
@@ -115,7 +115,7 @@ def _check(world: World, change: Change) -> None:
 
 
 def _pods(world: World, trial: Trial) -> Collection[str]:
-    """Whose claims they are, by "namespace/name"."""
+    """Return the pods whose claims change, by "namespace/name"."""
     if trial.kind == "pod":
         return {trial.full_name}
     if trial.kind == "gang":
@@ -141,9 +141,9 @@ def _claims(world: World, trial: Trial, pods: Collection[str]) -> list[ResourceC
     return [each for each in found.values() if not wanted or each.metadata.name == wanted]
 
 
-def _changed_claim(claim: ResourceClaim, change: Change) -> ResourceClaim:
-    """The claim with other requests, and without what it had; itself if nothing is another."""
-    requests = tuple(_changed_request(each, change) for each in claim.spec.devices.requests)
+def _change_claim(claim: ResourceClaim, change: Change) -> ResourceClaim:
+    """Return the claim with changed requests and no allocation, or the same claim."""
+    requests = tuple(_change_request(each, change) for each in claim.spec.devices.requests)
     if all(new is old for new, old in zip(requests, claim.spec.devices.requests, strict=True)):
         return claim
     devices = changed(claim.spec.devices, requests=requests)
@@ -151,7 +151,7 @@ def _changed_claim(claim: ResourceClaim, change: Change) -> ResourceClaim:
     return changed(claim, spec=changed(claim.spec, devices=devices), status=status)
 
 
-def _changed_request(request: DeviceRequest, change: Change) -> DeviceRequest:
+def _change_request(request: DeviceRequest, change: Change) -> DeviceRequest:
     name, _, alternative = change.request.partition("/")
     if name and name != request.name:
         return request
@@ -166,13 +166,13 @@ def _changed_request(request: DeviceRequest, change: Change) -> DeviceRequest:
 
 
 def _way(way: Any, change: Change) -> Any:
-    """An exact request, or an alternative."""
-    known: ExactDeviceRequest | DeviceSubRequest = way
+    """Return a changed exact request or alternative."""
+    request: ExactDeviceRequest | DeviceSubRequest = way
     if change.device_class is not None:
-        known = changed(known, device_class_name=change.device_class)
+        request = changed(request, device_class_name=change.device_class)
     if change.selectors is not None:
         cels = [CELDeviceSelector(expression=each) for each in change.selectors]
-        known = changed(known, selectors=tuple(DeviceSelector(cel=each) for each in cels))
+        request = changed(request, selectors=tuple(DeviceSelector(cel=each) for each in cels))
     if change.count is not None:
-        known = changed(known, count=change.count, allocation_mode="ExactCount")
-    return known
+        request = changed(request, count=change.count, allocation_mode="ExactCount")
+    return request

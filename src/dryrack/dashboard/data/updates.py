@@ -1,4 +1,4 @@
-"""What the stream tells: a set of changes as one document."""
+"""The document of an update in the stream."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Document = dict[str, Any]
 
 
 def update_document(changes: Changes, summary: Sequence[Document]) -> Document:
-    """Only the parts in which something is another now."""
-    found: Document = {}
+    """Return the parts of the page that changed."""
+    document: Document = {}
     if changes.pools or changes.nodes:
-        found["fleet"] = {
+        document["fleet"] = {
             "pools": [each.document() for each in changes.pools.changed],
             "poolsGone": [{"driver": driver, "pool": pool} for driver, pool in changes.pools.gone],
             "nodes": list(changes.nodes.changed),
@@ -27,18 +27,18 @@ def update_document(changes: Changes, summary: Sequence[Document]) -> Document:
     for name in ("claims", "pods", "events"):
         part: RowChanges[str, Document] = getattr(changes, name)
         if part:
-            found[name] = {"changed": list(part.changed), "gone": list(part.gone)}
+            document[name] = {"changed": list(part.changed), "gone": list(part.gone)}
     if changes.gangs:
-        found["gangs"] = _gangs(changes)
-    return found
+        document["gangs"] = _gangs(changes)
+    return document
 
 
 def _gangs(changes: Changes) -> Document:
-    """A definition stands for several gangs, where it has replicas."""
+    """Return the changed gangs; a definition with replicas defines several."""
     before = [each for rows in changes.gangs.before.values() for each in rows or ()]
     after = [each for rows in changes.gangs.after.values() for each in rows or ()]
-    there = {_gang(each) for each in after}
-    gone = [each for each in before if _gang(each) not in there]
+    names = {_gang(each) for each in after}
+    gone = [each for each in before if _gang(each) not in names]
     return {
         "changed": [each for each in after if each not in before],
         "gone": [{key: each[key] for key in _GANG} for each in gone],
