@@ -66,7 +66,7 @@ async def publish_once(
         for task in tasks:
             task.cancel()
     count = sum(publisher.counts.slices_of(kind) for kind in SourceKind)
-    sources = len(publisher.sources.verdicts)
+    sources = len(publisher.sources.statuses)
     return Outcome(publisher.counts.nodes, count, failing, _unread(publisher), sources)
 
 
@@ -97,6 +97,6 @@ def _failing(publisher: Publisher) -> dict[str, str]:
 def _unread(publisher: Publisher) -> tuple[str, ...]:
     return tuple(
         f"{source.kind} {source.name}: {problem}"
-        for source, verdict in sorted(publisher.sources.verdicts.items())
+        for source, verdict in sorted(publisher.sources.statuses.items())
         for problem in verdict.problems
     )

@@ -166,7 +166,7 @@ async def begin(at: Site, options: PublisherSettings | None = None) -> Stage:
     counts = PublishedCounts()
     context = EngineContext(at.client, informers, at.clock, at.chance, metrics=metrics)
     sources = Sources(context, chosen, current=current, counts=counts)
-    watch_sources(metrics, sources.verdicts)
+    watch_sources(metrics, sources.statuses)
     watch_counts(metrics, counts)
 
     async def run() -> None:

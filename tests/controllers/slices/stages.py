@@ -129,7 +129,7 @@ async def stage(
         options or PublisherSettings(),
         current=current,
         counts=counts,
-        asker=lambda label: None,
+        source_object=lambda label: None,
     )
     if mappings or wanted is not None:
         current.replace(wanted or inventory(*mappings))

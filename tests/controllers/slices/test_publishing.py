@@ -474,7 +474,7 @@ def test_the_ledger_tells_what_each_source_has_caused() -> None:
         await at.node("node-b", gpu="yes")
         await at.rest()
         assert at.counts.of(source) == Published(slices=3, nodes=2)
-        assert at.counts.is_settled
+        assert at.counts.is_settled()
 
         await at.client.delete(NODES, "node-a")
         await at.rest()

@@ -63,7 +63,7 @@ async def publishing(transport: Transport) -> AsyncIterator[Publishing]:
         PublisherSettings(resync_seconds=0.2),
         current=current,
         counts=PublishedCounts(),
-        asker=lambda label: None,
+        source_object=lambda label: None,
     )
     current.replace(EVERYTHING)
     async with asyncio.TaskGroup() as group:

@@ -58,10 +58,10 @@ def test_should_create_controller_with_correct_parameters() -> None:
     )
 
     async def scene(stage: Stage) -> None:
-        assert dict(stage.sources.verdicts) == {}
+        assert dict(stage.sources.statuses) == {}
         assert stage.devices == []
         await stage.put(config())
-        assert [source.name for source in stage.sources.verdicts] == ["dra-kwok-configmap"]
+        assert [source.name for source in stage.sources.statuses] == ["dra-kwok-configmap"]
 
     play(scene)
 

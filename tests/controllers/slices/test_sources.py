@@ -60,7 +60,7 @@ def test_a_config_map_comes_changes_and_goes() -> None:
         assert stage.devices == ["gpu-1", "gpu-2"]
         await stage.remove(CONFIG_MAPS, CONFIG_MAP, NAMESPACE)
         assert stage.devices == []
-        assert stage.sources.verdicts == {}
+        assert stage.sources.statuses == {}
 
     play(scene)
 
@@ -73,7 +73,7 @@ def test_an_emptied_config_map_wants_nothing(text: str | None) -> None:
         await stage.put(config())
         await stage.put(text)
         assert stage.devices == []
-        assert stage.sources.verdicts[OURS].is_valid
+        assert stage.sources.statuses[OURS].is_valid
         assert await stage.events("InvalidConfig") == []
 
     play(scene)
@@ -87,7 +87,7 @@ def test_any_single_other_key_will_do() -> None:
         assert stage.devices == ["gpu-0"]
         await stage.put_data({"a.yml": config("gpu-1"), "b.yml": config("gpu-2")})
         assert stage.devices == ["gpu-0"]
-        assert not stage.sources.verdicts[OURS].is_valid
+        assert not stage.sources.statuses[OURS].is_valid
         await stage.put_data({"a.yml": config("gpu-1"), "config.yaml": config("gpu-2")})
         assert stage.devices == ["gpu-2"]
 
@@ -222,7 +222,7 @@ def test_the_inventory_follows_the_last_valid_version(script: list[str]) -> None
             elif word == "empty":
                 expected = []
                 await stage.put(None)
-            elif OURS in stage.sources.verdicts:
+            elif OURS in stage.sources.statuses:
                 expected = []
                 await stage.remove(CONFIG_MAPS, CONFIG_MAP, NAMESPACE)
             assert stage.devices == expected

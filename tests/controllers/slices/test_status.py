@@ -48,7 +48,7 @@ def test_a_valid_config_is_ready_when_all_is_published() -> None:
     async def scene(stage: Stage) -> None:
         await stage.define()
         is_done = False
-        stage.counts.settles_when(lambda: is_done)
+        stage.counts.is_settled = lambda: is_done
         await stage.create(DRA_CONFIGS, dra_config("a"))
         await stage.at.clock.advance(5)
         valid = await stage.condition("a", "ValidationSucceeded")
@@ -64,7 +64,7 @@ def test_a_valid_config_is_ready_when_all_is_published() -> None:
         ready = await stage.condition("a", "Ready")
         assert (ready["status"], ready["reason"]) == ("True", "Published")
         is_done = False
-        stage.counts.enter("node-a", Row({A: 1}))
+        stage.counts.set_row("node-a", Row({A: 1}))
         await stage.at.clock.advance(5)
         assert (await stage.condition("a", "Ready"))["status"] == "True"
 
@@ -78,13 +78,13 @@ def test_counts_are_those_of_the_ledger() -> None:
         await stage.define()
         await stage.create(DRA_CONFIGS, dra_config("a"))
         await stage.create(DRA_CONFIGS, dra_config("b", "gpu-1"))
-        stage.counts.enter("node-a", Row({A: 2, B: 1}))
-        stage.counts.enter("node-b", Row({A: 1}))
-        stage.counts.enter("", Row({B: 3}, is_node=False))
+        stage.counts.set_row("node-a", Row({A: 2, B: 1}))
+        stage.counts.set_row("node-b", Row({A: 1}))
+        stage.counts.set_row("", Row({B: 3}, is_node=False))
         await stage.at.clock.advance(2)
         assert counts(await stage.status("a")) == (3, 2)
         assert counts(await stage.status("b")) == (4, 1)
-        stage.counts.enter("node-a", Row({}))
+        stage.counts.set_row("node-a", Row({}))
         await stage.at.clock.advance(2)
         assert counts(await stage.status("a")) == (1, 1)
         assert counts(await stage.status("b")) == (3, 0)
@@ -148,7 +148,7 @@ def test_a_fleet_that_comes_up_is_counted_once_a_second() -> None:
         await stage.at.clock.advance(2)
         before = len(writes(stage))
         for number in range(300):
-            stage.counts.enter(f"node-{number}", Row({A: 1}))
+            stage.counts.set_row(f"node-{number}", Row({A: 1}))
             await stage.at.clock.advance(0.01)
         await stage.at.clock.advance(2)
         assert counts(await stage.status("a")) == (300, 300)
@@ -191,7 +191,7 @@ def test_what_others_say_in_the_status_stays() -> None:
         other = found["status"]["conditions"][0] | {"type": "Other"}
         status = found["status"] | {"conditions": [other, *found["status"]["conditions"]]}
         await stage.at.client.update(DRA_CONFIGS, found | {"status": status}, subresource="status")
-        stage.counts.enter("node-a", Row({A: 1}))
+        stage.counts.set_row("node-a", Row({A: 1}))
         await stage.at.clock.advance(2)
         kinds = [each["type"] for each in (await stage.status("a"))["conditions"]]
         assert kinds == ["Other", "ValidationSucceeded", "Ready"]
@@ -208,12 +208,12 @@ def test_devices_that_were_left_out_are_told() -> None:
         await stage.create(DRA_CONFIGS, dra_config("a"))
         note = frozenset({(A, "device gpu-0 is there already")})
         for node in ("node-a", "node-b"):
-            stage.counts.enter(node, Row({A: 1}, note))
+            stage.counts.set_row(node, Row({A: 1}, note))
             await stage.at.clock.advance(2)
         assert messages(await stage.events("DevicesLeftOut")) == ["device gpu-0 is there already"]
         assert (await stage.condition("a", "Ready"))["message"] == "device gpu-0 is there already"
         for node in ("node-a", "node-b"):
-            stage.counts.enter(node, Row({A: 1}))
+            stage.counts.set_row(node, Row({A: 1}))
         await stage.at.clock.advance(2)
         assert (await stage.condition("a", "Ready"))["message"] == ""
 
@@ -228,7 +228,7 @@ def test_a_fleet_with_one_mistake_is_not_told_for_each_node() -> None:
         await stage.create(DRA_CONFIGS, dra_config("a"))
         for number in range(40):
             note = frozenset({(A, f"pool node-{number} is taken")})
-            stage.counts.enter(f"node-{number}", Row({A: 1}, note))
+            stage.counts.set_row(f"node-{number}", Row({A: 1}, note))
             await stage.at.clock.advance(0.5)
         found = messages(await stage.events("DevicesLeftOut"))
         assert len(found) == 6
@@ -276,7 +276,7 @@ def test_the_ledger_sums_up_what_rows_say(entries: list[tuple[str, Row]]) -> Non
     for key, row in entries:
         was = {source: (counts.of(source), counts.notes_on(source)) for source in (A, B)}
         heard.clear()
-        counts.enter(key, row)
+        counts.set_row(key, row)
         last[key] = row
         assert all(
             source in heard

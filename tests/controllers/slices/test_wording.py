@@ -20,7 +20,7 @@ def test_a_list_fits_and_its_rest_is_counted(
     parts: list[str], more: tuple[str, ...], untold: int
 ) -> None:
     """The first is there, what comes last comes last, and all that is left out is counted."""
-    text = fitted(parts, *more, untold=untold)
+    text = fitted(parts, *more, omitted=untold)
     told = text.split("\n")
     ending = told[len(told) - len(more) :]
     rest = [line for line in told if line.startswith("and ")]

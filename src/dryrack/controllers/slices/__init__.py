@@ -1,8 +1,8 @@
 """
-The publisher: the devices that documents describe, as ResourceSlices of nodes that lack them.
+The publisher: devices that documents describe, as ResourceSlices of nodes without a driver.
 
 `sources` reads documents into the current inventory; `publishing` keeps the slices of all nodes as
-the inventory has them. `engine` puts the two together.
+the inventory wants them. `engine` combines the two.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ class PublisherSettings:
     config_map: str = "dra-kwok-configmap"
     key: str = "config.yaml"
     driver: str = ""
-    """Takes the place of every driver's name that a document gives; "" leaves them."""
+    """Replaces the driver names in documents, unless it is ""."""
     catalogue: Mapping[str, Assignment] | None = None
-    """Devices by instance type, for nodes that nothing else speaks of; None: switched off."""
+    """Devices by instance type, for nodes that no document matches; None disables them."""
     nodes: NodeSelector | None = None
-    """Which nodes have devices; None: those with the annotation `kwok.x-k8s.io/node`."""
+    """The nodes that have devices; None: those with the annotation `kwok.x-k8s.io/node`."""
     real_nodes: bool = False
-    """Whether nodes with a kubelet of their own have them too. It deletes them when it starts."""
+    """Whether nodes with a kubelet have devices too; a kubelet deletes slices when it starts."""
     resync_seconds: float = 30.0
 
 
-def engine(context: EngineContext, options: PublisherSettings) -> Publisher:
-    """The publisher, to be run until it is cancelled."""
+def engine(context: EngineContext, settings: PublisherSettings) -> Publisher:
+    """Return the publisher; it runs until it is cancelled."""
     from dryrack.controllers.slices.publisher import Publisher
 
-    return Publisher(context, options)
+    return Publisher(context, settings)

@@ -1,12 +1,12 @@
 """
-The current inventory: how each source is read, what is in force of it, and the sum of all.
+The current inventory: how each source is read, and the sum of the versions that are in force.
 
-A source is read whenever its contents change. If it can be read, that is in force from then on; if
-not, the last that could be read stays in force, however many bad versions follow. Of a source that
-could not be read since the start nothing is known, which is not the same as that it wants nothing.
+A source is read whenever its contents change. A version that can be read is in force from then on.
+If a version cannot be read, the last valid one stays in force. A source that could not be read
+since the start is unknown, which does not mean that it wants no devices.
 
-While there is no current inventory, what there should be is unknown, and nothing may be deleted.
-An inventory without any devices means that there should be none.
+While the inventory is unknown, nothing may be deleted. An inventory without devices means that no
+device is wanted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.raw import Raw
 
-# Of the things that can be in a source, only these say what devices it wants.
+# The fields of a source that define its devices.
 _CONTENTS = {
     SourceKind.CONFIG_MAP: ("data", "binaryData"),
     SourceKind.OVERLAY: ("spec",),
@@ -41,7 +41,7 @@ def source_of(kind: SourceKind, obj: Raw) -> Source:
 
 
 def is_about_devices(kind: SourceKind, obj: Raw) -> bool:
-    """Overlays are for prices, too; those without slices are none of ours."""
+    """Return True if a source can have devices: NodeOverlays may be about prices alone."""
     return kind is not SourceKind.OVERLAY or bool(spec_of(obj).get("resourceSlices"))
 
 
@@ -58,18 +58,18 @@ def reader_of(kind: SourceKind, options: PublisherSettings) -> Callable[[Raw | D
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What was made of the last version of a source, and which version is in force."""
+class SourceStatus:
+    """The result of reading the last version of a source, and the version that is in force."""
 
     contents: tuple[Any, ...]
     revision: str
-    """Tells these contents of the object from its others."""
+    """Identifies this version of the contents."""
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
     in_force: Reading | None
-    """The last that could be read; None if none could be since the start."""
+    """The last valid version; None if none could be read since the start."""
     valid_at: float = 0.0
-    """When that was read, in seconds since 1970."""
+    """The time at which that version was read, in seconds since 1970."""
     valid_generation: int = 0
 
     @property
@@ -77,23 +77,23 @@ class Verdict:
         return not self.problems
 
 
-# Before a source came into being, it certainly wanted nothing.
-ABSENT = Verdict((), "", (), (), Reading())
-# What a source wanted before the publisher started, nothing tells.
-UNKNOWN = Verdict((), "", (), (), None)
+# A source that did not exist before wanted no devices.
+ABSENT = SourceStatus((), "", (), (), Reading())
+# What a source wanted before the publisher started is unknown.
+UNKNOWN = SourceStatus((), "", (), (), None)
 
 
 def contents_of(kind: SourceKind, obj: Raw) -> tuple[Any, ...]:
-    """All of an object that matters; the rest may change without being read again."""
+    """Return the fields that define devices; the source is read again when they change."""
     return tuple(obj.get(key) or None for key in _CONTENTS[kind])
 
 
-def judged(
-    before: Verdict | None, reading: Reading, obj: Raw, *, kind: SourceKind, now: float
-) -> Verdict:
-    """The verdict on an object that has just been read."""
+def assess_source(
+    before: SourceStatus | None, reading: Reading, obj: Raw, *, kind: SourceKind, now: float
+) -> SourceStatus:
+    """Return the status of a source that has just been read."""
     metadata = obj["metadata"]
-    found = Verdict(
+    status = SourceStatus(
         contents_of(kind, obj),
         # A generation outlives writes of the status; kinds without status have none.
         str(metadata.get("generation") or metadata.get("resourceVersion", "")),
@@ -104,30 +104,30 @@ def judged(
         int(metadata.get("generation", 0)),
     )
     if not reading.problems:
-        return found
-    kept = before or UNKNOWN
+        return status
+    last = before or UNKNOWN
     return replace(
-        found,
-        in_force=kept.in_force,
-        valid_at=kept.valid_at,
-        valid_generation=kept.valid_generation,
+        status,
+        in_force=last.in_force,
+        valid_at=last.valid_at,
+        valid_generation=last.valid_generation,
     )
 
 
 def inventory_of(
-    verdicts: Mapping[Source, Verdict], catalogue: Mapping[str, Assignment] | None
+    statuses: Mapping[Source, SourceStatus], catalogue: Mapping[str, Assignment] | None
 ) -> Inventory:
     """
-    All that is in force, in an order that does not depend on which came first.
+    Return the inventory of all versions in force.
 
-    The ConfigMap is before the DRAConfigs, and these are in the order of their names: of two that
-    make one device, the first has it.
+    The ConfigMap comes before the DRAConfigs, which are in the order of their names. If two sources
+    define one device, the first one has it.
     """
     overlays: list[Overlay] = []
     assignments: list[Assignment] = []
     unread: list[Source] = []
-    for source in sorted(verdicts):
-        reading = verdicts[source].in_force
+    for source in sorted(statuses):
+        reading = statuses[source].in_force
         if reading is None:
             unread.append(source)
             continue
@@ -138,7 +138,7 @@ def inventory_of(
 
 
 class CurrentInventory:
-    """Holds one inventory; listeners are told when another one takes its place."""
+    """Holds one inventory, and calls listeners when another one replaces it."""
 
     def __init__(self) -> None:
         self.known = asyncio.Event()
@@ -147,17 +147,17 @@ class CurrentInventory:
 
     @property
     def inventory(self) -> Inventory | None:
-        """What there should be; None until it is known."""
+        """The inventory, or None until it is known."""
         return self._inventory
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Tells `listener` of every inventory from now on, and first of the one that is there."""
+        """Call `listener` for the inventory, if it is known, and for every later one."""
         self._listeners.append(listener)
         if self._inventory is not None:
             listener()
 
     def replace(self, inventory: Inventory) -> None:
-        """Puts another in its place; an equal one is no change."""
+        """Replace the inventory, unless the new one is equal."""
         if inventory == self._inventory:
             return
         self._inventory = inventory

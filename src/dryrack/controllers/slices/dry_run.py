@@ -1,8 +1,7 @@
 """
-The dry run: what there should be, reckoned at once from all that there is.
+The dry run: what the publisher would write for given objects, computed at once.
 
-The same values as the engine's, without its watches: what is read, what that wants on every node,
-and what would have to be written for it.
+It uses the same values as the engine, without its watches.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from typing import TYPE_CHECKING
 from dryrack.client.informer import name_of
 from dryrack.controllers.objects import annotations_of
 from dryrack.controllers.slices.current_inventory import (
+    assess_source,
     inventory_of,
     is_about_devices,
-    judged,
     reader_of,
     source_of,
 )
@@ -33,7 +32,7 @@ from dryrack.controllers.writes import Create, Delete, Update
 from dryrack.hardware import Source, SourceKind, faults_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dryrack.controllers.slices import PublisherSettings
     from dryrack.controllers.slices.desired import Desired
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRunInput:
-    """All that publishing depends on."""
+    """The objects that publishing depends on."""
 
     nodes: Sequence[Raw]
     config_maps: Sequence[Raw] = ()
@@ -53,12 +52,12 @@ class DryRunInput:
     configs: Sequence[Raw] = ()
     slices: Sequence[Raw] = ()
     readings: Mapping[Source, Reading] = field(default_factory=dict)
-    """Sources that were read where their lines are known."""
+    """Sources that were read from files, where their lines are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceChanges:
-    """The slices of a node, or of the whole cluster: as they will be, and what that takes."""
+    """The future slices of a node or of the whole cluster, and the writes that lead to them."""
 
     node: str
     """`SHARED` for pools of the whole cluster."""
@@ -68,7 +67,7 @@ class SliceChanges:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """All changes, those of the whole cluster first, and what people should know."""
+    """All changes, those of the whole cluster first, and the problems of the sources."""
 
     changes: tuple[SliceChanges, ...]
     problems: tuple[Problem, ...]
@@ -76,84 +75,63 @@ class DryRun:
     notes: tuple[str, ...]
 
 
-def compute_dry_run(world: DryRunInput, options: PublisherSettings, now: float = 0.0) -> DryRun:
-    """What a publisher with these options would make of that world; now, faults may be over."""
-    readings = dict(_readings(world, options))
-    verdicts = {
-        source: judged(None, reading, obj, kind=source.kind, now=0.0)
-        for source, (reading, obj) in readings.items()
-    }
-    desired_slices = DesiredSlices(inventory_of(verdicts, options.catalogue))
-    node_filter = NodeFilter(options)
-    nodes = [node for node in world.nodes if node_filter.matches(node)]
-    desired = dict(_desired(desired_slices, nodes, now))
-    found = [reading for reading, _ in readings.values()]
-    return DryRun(
-        tuple(_changes(desired_slices, desired, world)),
-        tuple(problem for reading in found for problem in reading.problems),
-        tuple(warning for reading in found for warning in reading.warnings),
-        tuple(sorted({note for each in desired.values() for note in _notes(each)})),
-    )
-
-
-def _readings(
-    world: DryRunInput, options: PublisherSettings
-) -> Iterator[tuple[Source, tuple[Reading, Raw]]]:
-    found = (
-        (SourceKind.CONFIG_MAP, world.config_maps),
-        (SourceKind.OVERLAY, world.overlays),
-        (SourceKind.CONFIG, world.configs),
-    )
-    for kind, objects in found:
-        read = reader_of(kind, options)
-        for obj in objects:
+def compute_dry_run(objects: DryRunInput, settings: PublisherSettings, now: float = 0.0) -> DryRun:
+    """Return what a publisher with these settings would write; `now` decides which faults last."""
+    readings: list[Reading] = []
+    statuses = {}
+    for kind, sources in (
+        (SourceKind.CONFIG_MAP, objects.config_maps),
+        (SourceKind.OVERLAY, objects.overlays),
+        (SourceKind.CONFIG, objects.configs),
+    ):
+        read = reader_of(kind, settings)
+        for obj in sources:
             if is_about_devices(kind, obj):
                 source = source_of(kind, obj)
-                yield source, (world.readings.get(source) or read(obj), obj)
-
-
-def _desired(
-    desired_slices: DesiredSlices, nodes: Sequence[Raw], now: float
-) -> Iterator[tuple[str, Desired]]:
-    yield (
-        SHARED,
-        desired_slices.shared({each for node in nodes for each in desired_slices.matched_by(node)}),
-    )
+                reading = objects.readings.get(source) or read(obj)
+                readings.append(reading)
+                statuses[source] = assess_source(None, reading, obj, kind=kind, now=0.0)
+    desired_slices = DesiredSlices(inventory_of(statuses, settings.catalogue))
+    node_filter = NodeFilter(settings)
+    nodes = [node for node in objects.nodes if node_filter.matches(node)]
+    matched = {each for node in nodes for each in desired_slices.matched_by(node)}
+    desired = {SHARED: desired_slices.shared(matched)}
     for node in nodes:
         faults = faults_of(annotations_of(node), now)
-        found = AS_IT_IS if faults.is_driver_gone else desired_slices.on(node, faults)
-        yield node["metadata"]["name"], found
+        is_gone = faults.is_driver_gone
+        desired[node["metadata"]["name"]] = AS_IT_IS if is_gone else desired_slices.on(node, faults)
+    notes = {
+        f"{source.kind} {source.name}: {text}"
+        for each in desired.values()
+        for source, text in each.row.notes
+    }
+    return DryRun(
+        tuple(_changes(desired_slices, desired, objects)),
+        tuple(problem for reading in readings for problem in reading.problems),
+        tuple(warning for reading in readings for warning in reading.warnings),
+        tuple(sorted(notes)),
+    )
 
 
 def _changes(
-    desired_slices: DesiredSlices, desired: Mapping[str, Desired], world: DryRunInput
+    desired_slices: DesiredSlices, desired: Mapping[str, Desired], objects: DryRunInput
 ) -> Iterator[SliceChanges]:
     observed: dict[str, list[Raw]] = {}
-    for each in filter(is_ours, world.slices):
+    for each in filter(is_ours, objects.slices):
         observed.setdefault(key_of(each), []).append(each)
-    nodes = {node["metadata"]["name"] for node in world.nodes}
-    for place in sorted({*desired, *observed}):
-        there = observed.get(place, [])
-        nothing = NOTHING if place in nodes else GONE
-        wanted = desired.get(place, nothing)
-        plans = desired_slices.plans(wanted, there) if wanted is not AS_IT_IS else {}
+    nodes = {node["metadata"]["name"] for node in objects.nodes}
+    for key in sorted({*desired, *observed}):
+        existing = observed.get(key, [])
+        wanted = desired.get(key, NOTHING if key in nodes else GONE)
+        plans = desired_slices.plans(wanted, existing) if wanted is not AS_IT_IS else {}
         writes = tuple(write for plan in plans.values() for write in plan.writes)
-        yield SliceChanges(place, tuple(_written(there, writes)), writes)
-
-
-def _written(there: Iterable[Raw], writes: Iterable[Write]) -> Iterator[Raw]:
-    """What will be there when all is written."""
-    slices = {name_of(each): each for each in there}
-    for write in writes:
-        match write:
-            case Create(object=obj) | Update(object=obj):
-                slices[name_of(obj)] = obj
-            case Delete(name=name):
-                slices.pop(name, None)
-            case _:
-                raise AssertionError(f"no write of slices: {write}")
-    return (slices[name] for name in sorted(slices))
-
-
-def _notes(desired: Desired) -> Iterator[str]:
-    return (f"{source.kind} {source.name}: {text}" for source, text in desired.row.notes)
+        slices = {name_of(each): each for each in existing}
+        for write in writes:
+            match write:
+                case Create(object=obj) | Update(object=obj):
+                    slices[name_of(obj)] = obj
+                case Delete(name=name):
+                    slices.pop(name, None)
+                case _:
+                    raise AssertionError(f"no write of slices: {write}")
+        yield SliceChanges(key, tuple(slices[name] for name in sorted(slices)), writes)

@@ -1,9 +1,9 @@
 """
-Events of the publisher: the reasons that there are, their texts, and the queue that they wait in.
+Events of the publisher: their reasons and texts, and the queue in which they wait.
 
-Of all that is wrong, each has its line, its field and what would put it right. No event is written
-twice: one about a source is about one version of it. The slices of a node are told of on the node;
-those of the whole cluster on the source that asked for them.
+The text of a problem has its line, its field and a fix. No event is written twice: an event about a
+source is about one version of it. Events about the slices of a node are on the Node; events about
+the slices of the whole cluster are on the source that they are from.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dryrack.kinds.validation.parts import shortened
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from dryrack.controllers.slices.current_inventory import Verdict
+    from dryrack.controllers.slices.current_inventory import SourceStatus
     from dryrack.controllers.writes import EngineContext
     from dryrack.hardware import Assignment
     from dryrack.hardware.config_formats import Reading
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-# What an event may say at most, in bytes.
+# The API limits the message of an event, in bytes.
 MESSAGE_MAX = 1024
 
 _REST_MAX = len("and 1000000 more")
 
-# An event is for people; the rest of a long list is in the slices themselves.
+# An event lists this many parts; the rest is in the slices themselves.
 _SHOWN = 4
 
 _DROPPED = (
     "the API server dropped fields of these slices: enable the feature gates that the devices need"
 )
 
-# Whose event tells of the slices of a node; of others, it is the source that their label names.
+# The subject of events about the slices of a node. Others have the label of their source.
 THE_NODE = ""
 
 WAITING_MAX = 512
@@ -57,7 +57,7 @@ PATIENCE_SECONDS = 1.0
 
 
 class Reason(StrEnum):
-    """Why there is an event."""
+    """The reason of an event."""
 
     CONFIG_ACCEPTED = "ConfigAccepted"
     CONFIG_WARNING = "ConfigWarning"
@@ -101,99 +101,91 @@ EVENTS: Mapping[Reason, str] = {
 
 
 def counted(count: int, word: str) -> str:
-    """`1 device`, `2 devices`."""
+    """Return a count with its noun: `1 device`, `2 devices`."""
     return f"1 {word}" if count == 1 else f"{count} {word}s"
 
 
 def listed(problems: Sequence[Problem], *more: str) -> str:
     """
-    One thing a line, as many as an event can hold; what `more` says comes last in any case.
+    Return one problem per line, as many as fit into an event; the lines of `more` always come last.
 
-    Tables show the first line only, and descriptions show them all.
+    Tables show the first line only, and descriptions show all lines.
     """
-    told = [_said(each) for each in problems if not isinstance(each, Rest)]
-    untold = sum(each.count for each in problems if isinstance(each, Rest))
-    return fitted(told, *more, untold=untold)
+    texts = [_problem_text(each) for each in problems if not isinstance(each, Rest)]
+    omitted = sum(each.count for each in problems if isinstance(each, Rest))
+    return fitted(texts, *more, omitted=omitted)
 
 
-def _said(problem: Problem) -> str:
-    # An object that was never a file has no lines; its fields are found by their names.
+def _problem_text(problem: Problem) -> str:
+    # An object in a cluster has no lines; its message names the field.
     if problem.line:
         return str(problem)
     return f"{problem.message}; {problem.fix}" if problem.fix else problem.message
 
 
-def fitted(parts: Sequence[str], *more: str, untold: int = 0, between: str = "\n") -> str:
+def fitted(parts: Sequence[str], *more: str, omitted: int = 0, between: str = "\n") -> str:
     """
-    The parts that have room, the first in any case; the rest is counted, with the `untold`.
+    Return the parts that fit into an event; the rest is counted, together with `omitted`.
 
-    A first part that has no room loses its middle.
+    The first part is always included; if it does not fit, its middle is cut.
     """
-    room = MESSAGE_MAX - _REST_MAX - sum(_size(each) + len(between) for each in more)
-    kept: list[str] = []
+    free = MESSAGE_MAX - _REST_MAX - sum(len(each.encode()) + len(between) for each in more)
+    fitting: list[str] = []
     for part in parts:
-        if kept and _size(part) > room:
+        if fitting and len(part.encode()) > free:
             break
-        kept.append(shortened(part, room - len(between)))
-        room -= _size(kept[-1]) + len(between)
-    left = len(parts) - len(kept) + untold
-    return between.join([*kept, *([f"and {left} more"] if left else ()), *more])
-
-
-def _size(text: str) -> int:
-    return len(text.encode())
+        fitting.append(shortened(part, free - len(between)))
+        free -= len(fitting[-1].encode()) + len(between)
+    left = len(parts) - len(fitting) + omitted
+    return between.join([*fitting, *([f"and {left} more"] if left else ()), *more])
 
 
 def report(obj: Raw, reason: Reason, message: str, once: str = "") -> Report:
-    """An event on an object; those that say that all is well are no warnings."""
+    """Return an event on an object; events without a problem are of type Normal."""
     is_normal = reason in (Reason.CONFIG_ACCEPTED, Reason.DEVICES_PUBLISHED)
     return Report(obj, "Normal" if is_normal else "Warning", reason, message, once)
 
 
-def source_reports(obj: Raw, verdict: Verdict) -> Iterator[Report]:
-    """What there is to say about the version of the object that was just read."""
-    revision = verdict.revision
-    if not verdict.is_valid:
-        message = listed(verdict.problems, _in_force(verdict))
-        yield report(obj, Reason.INVALID_CONFIG, message, revision)
+def source_reports(obj: Raw, status: SourceStatus) -> Iterator[Report]:
+    """Yield the events about a version of a source that was just read."""
+    revision = status.revision
+    reading = status.in_force
+    if not status.is_valid:
+        stays = "no valid version is known since the start: what is published for it stays as it is"
+        if reading is not None:
+            stays = f"the last valid version stays in force: {_summary(reading)}"
+        yield report(obj, Reason.INVALID_CONFIG, listed(status.problems, stays), revision)
         return
-    reading = verdict.in_force
     assert reading is not None, "what is valid is in force"
     yield report(obj, Reason.CONFIG_ACCEPTED, f"in force: {_summary(reading)}", revision)
-    # By itself: among many warnings about spelling it would be one of those that are only counted.
+    # An event of its own: among many warnings about spelling it could be one that is only counted.
     for text in mismatches(reading):
         yield report(obj, Reason.CAPACITY_MISMATCH, text, f"{revision} {text}")
-    if verdict.warnings:
-        yield report(obj, Reason.CONFIG_WARNING, listed(verdict.warnings), revision)
+    if status.warnings:
+        yield report(obj, Reason.CONFIG_WARNING, listed(status.warnings), revision)
 
 
-def note_reports(obj: Raw, verdict: Verdict, notes: Iterable[str]) -> Iterator[Report]:
-    """What came up when the devices were put into pools, and the document alone does not show."""
-    known = mismatches(verdict.in_force) if verdict.in_force is not None else ()
+def note_reports(obj: Raw, status: SourceStatus, notes: Iterable[str]) -> Iterator[Report]:
+    """Yield events for notes that pooling the devices caused, which the document does not show."""
+    known = mismatches(status.in_force) if status.in_force is not None else ()
     for text in (each for each in notes if each not in known):
-        yield report(obj, Reason.DEVICES_LEFT_OUT, fitted([text]), f"{verdict.revision} {text}")
+        yield report(obj, Reason.DEVICES_LEFT_OUT, fitted([text]), f"{status.revision} {text}")
 
 
 def mismatches(reading: Reading) -> tuple[str, ...]:
-    """Where an overlay promises another number of devices than it has."""
+    """Return a text for each capacity of an overlay that differs from its number of devices."""
     if reading.overlay is None:
         return ()
     return tuple(each.message for each in broken_promises(reading.overlay))
 
 
-def _in_force(verdict: Verdict) -> str:
-    if verdict.in_force is None:
-        return "no valid version is known since the start: what is published for it stays as it is"
-    return f"the last valid version stays in force: {_summary(verdict.in_force)}"
-
-
 def _summary(reading: Reading) -> str:
     if reading.overlay is not None:
         return counted(_devices([reading.overlay.assignment]), "device")
-    found = reading.assignments
-    is_config = any(each.origin.kind is SourceKind.CONFIG for each in found)
-    parts = counted(len(found), "pool" if is_config else "mapping")
-    return f"{counted(_devices(found), 'device')} in {parts}"
+    assignments = reading.assignments
+    is_config = any(each.origin.kind is SourceKind.CONFIG for each in assignments)
+    parts = counted(len(assignments), "pool" if is_config else "mapping")
+    return f"{counted(_devices(assignments), 'device')} in {parts}"
 
 
 def _devices(assignments: Iterable[Assignment]) -> int:
@@ -203,7 +195,7 @@ def _devices(assignments: Iterable[Assignment]) -> int:
 def change_texts(
     changed: Iterable[PoolId], desired: Mapping[PoolId, Sequence[Raw]], observed: Iterable[Raw]
 ) -> dict[str, str]:
-    """What has become of the pools that were written, by the object whose event says so."""
+    """Return the texts about pools that were written, by the subject of the event."""
     slices = {pool: list(desired.get(pool, ())) for pool in changed}
     pools: dict[str, set[PoolId]] = {}
     for each in chain(*slices.values(), observed):
@@ -212,19 +204,19 @@ def change_texts(
         subject: [_pool_text(pool, slices[pool]) for pool in slices if pool in pools[subject]]
         for subject in sorted(pools)
     }
-    return {subject: _first_few(parts) for subject, parts in texts.items() if parts}
+    return {subject: _first_parts(parts) for subject, parts in texts.items() if parts}
 
 
 def drop_texts(slices: Sequence[Raw]) -> dict[str, str]:
-    """Of which slices the server has not kept all, by the object whose event says so."""
+    """Return the texts about slices with dropped fields, by the subject of the event."""
     names: dict[str, list[str]] = {}
     for each in slices:
         names.setdefault(_subject(each), []).append(each["metadata"]["name"])
-    return {subject: _first_few(names[subject], _DROPPED) for subject in sorted(names)}
+    return {subject: _first_parts(names[subject], _DROPPED) for subject in sorted(names)}
 
 
 def _subject(slice_: Raw) -> str:
-    """Whose event tells of a slice: the node, or the label of the source that asked for it."""
+    """Return `THE_NODE` for a slice of a node, and the label of the source for others."""
     return THE_NODE if spec_of(slice_).get("nodeName") else labels_of(slice_).get(SOURCE, "")
 
 
@@ -236,24 +228,25 @@ def _pool_text(pool: PoolId, slices: Sequence[Raw]) -> str:
     return f"{name}: {counted(devices, 'device')} in {counted(len(slices), 'slice')}"
 
 
-def _first_few(parts: Sequence[str], *more: str) -> str:
-    return fitted(parts[:_SHOWN], *more, untold=max(len(parts) - _SHOWN, 0), between="; ")
+def _first_parts(parts: Sequence[str], *more: str) -> str:
+    omitted = max(len(parts) - _SHOWN, 0)
+    return fitted(parts[:_SHOWN], *more, omitted=omitted, between="; ")
 
 
 class EventQueue:
     """
-    Events about slices, written after the slices; `run` keeps it going.
+    Events about slices, which are written after the slices.
 
-    When a fleet comes up, an event for each node would be a third of all writes, and every slice
-    would wait for the events of those before it. So events wait until there is nothing better to
-    do, but not for ever. The oldest of more than a few hundred are dropped, and the log says how
-    many.
+    When many nodes come up, an event for each would be a third of all writes, and every slice
+    would wait for the events of those before it. So events wait until the publisher is idle, but
+    not longer than `PATIENCE_SECONDS`. Only the newest `WAITING_MAX` are kept, and the log shows
+    how many were dropped.
     """
 
-    def __init__(self, context: EngineContext, component: str, is_calm: Callable[[], bool]) -> None:
+    def __init__(self, context: EngineContext, component: str, is_idle: Callable[[], bool]) -> None:
         self._clock = context.clock
-        self._hands = WriteExecutor(context, component)
-        self._is_calm = is_calm
+        self._executor = WriteExecutor(context, component)
+        self._is_idle = is_idle
         self._waiting: deque[Report] = deque(maxlen=WAITING_MAX)
         self._dropped = 0
         self._posted = asyncio.Event()
@@ -266,22 +259,16 @@ class EventQueue:
     async def run(self) -> None:
         while True:
             while not self._waiting:
-                self._tell_dropped()
+                if self._dropped:
+                    _logger.warning(
+                        "dropped %d events about slices: more than %d were waiting to be written",
+                        self._dropped,
+                        WAITING_MAX,
+                    )
+                    self._dropped = 0
                 self._posted.clear()
                 await self._posted.wait()
-            await self._calm()
-            await self._hands.carry_out((self._waiting.popleft(),))
-
-    def _tell_dropped(self) -> None:
-        if self._dropped:
-            _logger.warning(
-                "dropped %d events about slices: more than %d were waiting to be written",
-                self._dropped,
-                WAITING_MAX,
-            )
-            self._dropped = 0
-
-    async def _calm(self) -> None:
-        since = self._clock.now()
-        while not self._is_calm() and self._clock.now() - since < PATIENCE_SECONDS:
-            await sleep(self._clock, LOOK_SECONDS)
+            since = self._clock.now()
+            while not self._is_idle() and self._clock.now() - since < PATIENCE_SECONDS:
+                await sleep(self._clock, LOOK_SECONDS)
+            await self._executor.carry_out((self._waiting.popleft(),))

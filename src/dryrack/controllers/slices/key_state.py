@@ -1,25 +1,25 @@
 """
-The state machine of one key: what reconciling the slices of a node remembers from look to look.
+The state machine of one key: what reconciling the slices of a node remembers between decisions.
 
-`step` is the only way a state changes. It is told what happened, and answers with the state as it
-now is and the effects that the engine carries out: a plan of writes, or events for people. It never
-waits, reads a clock or asks the server.
+`step` is the only way a state changes. It takes an event, and returns the new state and the effects
+that the engine carries out: a plan of writes, or events for people. It never waits, reads a clock
+or asks the server.
 
-A key is found to differ from what is desired (`Differs`) or not to (`Matches`), and what was
-planned is written (`Ended`) or refused (`Failed`).
+The slices of a key differ from what is desired (`Differs`) or match it (`Matches`), and a plan is
+written (`Ended`) or refused (`Failed`).
 
-Retry order: writes of a key end with the first that is refused. A pool that the server refuses
-again and again would keep those after it from being written at all, so it is written last.
+Retry order: the writes of a key end with the first that is refused. A pool that the server refuses
+again and again would prevent the pools after it from being written, so it is written last.
 
-Rate limit: two publishers that want different things on one node would drive each other as fast as
-the server answers. After a burst that no change of mind of a person ever needs, a key has to wait.
+Rate limit: two publishers that want different slices on one node would overwrite each other as fast
+as the server answers. After a burst that no person ever needs, a key has to wait.
 
-Unconfirmed writes: a plan made from a cache that lags could begin a generation beside one that is
-there already. So after a write that came to an unknown end, or that the cache does not show, the
-engine asks the server for the slices named in `unconfirmed`, until the cache knows as much.
+Unconfirmed writes: a plan made from an outdated cache could begin a generation beside an existing
+one. So after a write with an unknown result, or one that the cache does not show, the engine asks
+the server for the slices named in `unconfirmed`, until the cache shows them.
 
-Invariants: a key that is settled has nothing open; of any seconds, at most `BURST` and one plan for
-each of them has writes; a refusal is told once, until another takes its place or it is gone.
+Invariants: a settled key has nothing open; in any period, at most `BURST` plans and one for each
+second have writes; a refusal is reported once, until its text changes or it is over.
 """
 
 from __future__ import annotations
@@ -41,34 +41,35 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 Seen = tuple[object, ...]
-"""All that a decision was made from; the same things make the same decision."""
+"""Everything that a decision depends on; equal values lead to the same decision."""
 
-# Ten changes at once are a person with a script; more than one a second for long is a fight.
+# Ten changes at once are a person with a script; more than one a second for long are two
+# publishers that overwrite each other.
 BURST = 10.0
 PER_SECOND = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class KeyState:
-    """How far one key has come."""
+    """The state of one key."""
 
     settled: Seen | None = None
-    """What it was judged from when it was right; None: it may not be."""
+    """What the decision depended on when the slices matched; None if they may not match."""
     is_open: bool = False
-    """Whether something was to be written when it was last looked at."""
+    """Whether the last decision had writes."""
     failure: str = ""
     head: PoolId | None = None
     """The pool that is written first."""
     late: tuple[PoolId, ...] = ()
     """Pools that failed when they were written first."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """The events that tell of what is being written, by their subject."""
+    """The texts of events about the writes that are under way, by their subject."""
     unconfirmed: frozenset[Name] = frozenset()
-    """Slices that were written since the key was last right."""
+    """Slices that were written since the slices last matched."""
     is_doubtful: bool = False
-    """Whether the cache may lack what has become of them."""
+    """Whether the cache may lack the results of these writes."""
     spent: float = 0.0
-    """What is used up of the burst, at `spent_at`."""
+    """The used part of the burst, at `spent_at`."""
     spent_at: float = 0.0
 
 
@@ -77,7 +78,7 @@ NEW = KeyState()
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """Pools have to be written, in this order; the texts are for when they are."""
+    """Pools have to be written, in this order; the texts are for the events afterwards."""
 
     plans: Mapping[PoolId, Plan]
     texts: Mapping[str, str]
@@ -89,31 +90,31 @@ class Matches:
     """Nothing has to be written."""
 
     seen: Seen | None
-    """None if the node is gone."""
+    """None if the node no longer exists."""
     is_cached: bool
-    """Whether the cache alone says the same."""
+    """Whether the cache alone leads to the same decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The plan is carried out."""
+    """All writes of the plan succeeded."""
 
     is_cached: bool
-    """Whether the cache shows it."""
+    """Whether the cache shows all writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A write was refused, or no plan could be made; the key is looked at again."""
+    """A write was refused, or no plan could be made; the key is retried."""
 
     text: str
     is_lasting: bool
-    """Whether it takes a person to make it better."""
+    """Whether a retry cannot solve it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Events for people, by their subject."""
+    """The texts of events to write, by their subject."""
 
     reason: Reason
     texts: Mapping[str, str]
@@ -133,10 +134,10 @@ def step(state: KeyState, event: Event) -> tuple[KeyState, tuple[Effect, ...]]:
                 state = replace(state, unconfirmed=frozenset(), is_doubtful=False)
             return state, ()
         case Ended(is_cached):
-            told = (Tell(Reason.DEVICES_PUBLISHED, state.texts),) if state.texts else ()
+            effects = (Tell(Reason.DEVICES_PUBLISHED, state.texts),) if state.texts else ()
             is_doubtful = state.is_doubtful or not is_cached
             state = replace(state, failure="", texts={}, is_doubtful=is_doubtful)
-            return state, told
+            return state, effects
         case Failed():
             return _on_failed(state, event)
         case _:
@@ -162,7 +163,7 @@ def _on_differs(state: KeyState, event: Differs) -> tuple[KeyState, tuple[Effect
 
 
 def _on_failed(state: KeyState, event: Failed) -> tuple[KeyState, tuple[Effect, ...]]:
-    # If it was not the head's write that was refused, the next attempt shows it.
+    # If another pool than the head was refused, the next attempt shows that.
     late = state.late
     if state.head is not None:
         late = (*(pool for pool in late if pool != state.head), state.head)
@@ -174,19 +175,28 @@ def _on_failed(state: KeyState, event: Failed) -> tuple[KeyState, tuple[Effect, 
 
 
 def spent_at(state: KeyState, at: float) -> float:
-    """What is used up of the burst at that time."""
+    """Return the used part of the burst at a time."""
     return max(0.0, state.spent - (at - state.spent_at) * PER_SECOND)
 
 
 def is_forgettable(state: KeyState, at: float) -> bool:
-    """Whether a new state would do as well."""
+    """Return True if a new state would behave the same."""
     is_rested = state.settled is None and not spent_at(state, at)
     return is_rested and replace(state, spent=0.0, spent_at=0.0) == NEW
 
 
 def is_cached(writes: Iterable[Write], cache: Mapping[Name, Raw]) -> bool:
-    """Whether a cache shows all these writes of slices."""
-    return not any(_is_behind(write, cache.get(name)) for name, write in _named(writes))
+    """Return True if a cache shows all these writes of slices."""
+    for name, write in _named(writes):
+        cached = cache.get(name)
+        if isinstance(write, Delete):
+            if cached is not None and uid_of(cached) == write.uid:
+                return False
+            continue
+        before = write.object["metadata"].get("resourceVersion")
+        if cached is None or cached["metadata"]["resourceVersion"] == before:
+            return False
+    return True
 
 
 def _named(writes: Iterable[Write]) -> Iterator[tuple[Name, Create | Update | Delete]]:
@@ -198,12 +208,3 @@ def _named(writes: Iterable[Write]) -> Iterator[tuple[Name, Create | Update | De
                 yield name, write
             case _:
                 raise AssertionError(f"no write of slices: {write}")
-
-
-def _is_behind(write: Create | Update | Delete, cached: Raw | None) -> bool:
-    if isinstance(write, Delete):
-        return cached is not None and uid_of(cached) == write.uid
-    if cached is None:
-        return True
-    before = write.object["metadata"].get("resourceVersion")
-    return bool(cached["metadata"]["resourceVersion"] == before)

@@ -1,8 +1,8 @@
 """
-What is published, by source: the counts that a DRAConfig shows, and notes for people.
+Counts of what is published, by source: the numbers that a DRAConfig shows, and notes for people.
 
-The publisher enters a row for each key, a node or the pools of the whole cluster, whenever that has
-come to be as it should. What a row costs does not depend on how many others there are.
+The publisher sets a row for each key (a node, or the pools of the whole cluster) whenever its
+slices are as wanted. The cost of a row does not depend on the number of the others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """How much there is."""
+    """The number of slices of one source, and of nodes that have them."""
 
     slices: int = 0
     nodes: int = 0
@@ -27,18 +27,18 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one node, or one pool of the whole cluster, has from each source."""
+    """The slices and notes of one node, or of the pools of the whole cluster, by source."""
 
     slices: Mapping[Source, int]
     notes: frozenset[tuple[Source, str]] = frozenset()
     is_node: bool = True
 
 
-_NOTHING = Row({})
+_EMPTY = Row({})
 
 
 class PublishedCounts:
-    """Rows, and their sums; listeners are told which source's have changed."""
+    """Rows and their sums; listeners get the sources whose sums have changed."""
 
     def __init__(self) -> None:
         self._rows: dict[Hashable, Row] = {}
@@ -46,61 +46,48 @@ class PublishedCounts:
         self._nodes: Counter[Source] = Counter()
         self._notes: dict[Source, Counter[str]] = {}
         self._listeners: list[Callable[[Source], None]] = []
-        self._is_idle: Callable[[], bool] = lambda: True
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the publisher has nothing left to do."""
-        return self._is_idle()
-
-    def settles_when(self, is_idle: Callable[[], bool]) -> None:
-        """How to tell that all is published."""
-        self._is_idle = is_idle
-
-    def slices_of(self, kind: SourceKind) -> int:
-        """How many there are because of all sources of a kind."""
-        return sum(count for source, count in self._slices.items() if source.kind is kind)
+        self.is_settled: Callable[[], bool] = lambda: True
+        """Returns True if the publisher has nothing left to do; the publisher sets it."""
 
     @property
     def nodes(self) -> int:
-        """How many nodes have any of it."""
+        """The number of nodes that have published slices."""
         return sum(1 for row in self._rows.values() if row.is_node and row.slices)
+
+    def slices_of(self, kind: SourceKind) -> int:
+        """Return the number of slices from all sources of a kind."""
+        return sum(count for source, count in self._slices.items() if source.kind is kind)
 
     def of(self, source: Source) -> Published:
         return Published(self._slices[source], self._nodes[source])
 
     def notes_on(self, source: Source) -> tuple[str, ...]:
-        """What came up about it, each once."""
+        """Return the notes on a source, each once."""
         return tuple(sorted(self._notes.get(source, ())))
 
     def listen(self, listener: Callable[[Source], None]) -> None:
         self._listeners.append(listener)
 
-    def enter(self, key: Hashable, row: Row) -> None:
-        """Puts a row in the place of the one that was there; one without slices is none."""
-        old = self._rows.get(key, _NOTHING)
+    def set_row(self, key: Hashable, row: Row) -> None:
+        """Replace the row of a key; a row without slices and notes removes it."""
+        old = self._rows.get(key, _EMPTY)
         if old == row:
             return
         if row.slices or row.notes:
             self._rows[key] = row
         else:
             self._rows.pop(key, None)
-        self._add(old, -1)
-        self._add(row, 1)
-        for source in sorted({*_sources(old), *_sources(row)}):
+        sources = {*old.slices, *row.slices}
+        for each, sign in ((old, -1), (row, 1)):
+            for source, slices in each.slices.items():
+                self._slices[source] += sign * slices
+                self._nodes[source] += sign if each.is_node and slices else 0
+            for source, text in each.notes:
+                sources.add(source)
+                texts = self._notes.setdefault(source, Counter())
+                texts[text] += sign
+                if not texts[text]:
+                    del texts[text]
+        for source in sorted(sources):
             for listener in self._listeners:
                 listener(source)
-
-    def _add(self, row: Row, sign: int) -> None:
-        for source, slices in row.slices.items():
-            self._slices[source] += sign * slices
-            self._nodes[source] += sign if row.is_node and slices else 0
-        for source, text in row.notes:
-            known = self._notes.setdefault(source, Counter())
-            known[text] += sign
-            if not known[text]:
-                del known[text]
-
-
-def _sources(row: Row) -> set[Source]:
-    return {*row.slices, *(source for source, _ in row.notes)}

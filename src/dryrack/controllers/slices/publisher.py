@@ -8,7 +8,6 @@ there are three; never the name of an object.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.controllers.slices.current_inventory import CurrentInventory
@@ -23,23 +22,27 @@ if TYPE_CHECKING:
 
     from dryrack.base.metrics import Registry
     from dryrack.controllers.slices import PublisherSettings
-    from dryrack.controllers.slices.current_inventory import Verdict
+    from dryrack.controllers.slices.current_inventory import SourceStatus
     from dryrack.controllers.writes import EngineContext
     from dryrack.hardware import Source
 
 
 class Publisher:
-    """An engine: `run` keeps it going."""
+    """Publishes the devices of all sources; `run` runs until it is cancelled."""
 
-    def __init__(self, context: EngineContext, options: PublisherSettings) -> None:
+    def __init__(self, context: EngineContext, settings: PublisherSettings) -> None:
         current = CurrentInventory()
         self.counts = PublishedCounts()
-        self.sources = Sources(context, options, current=current, counts=self.counts)
+        self.sources = Sources(context, settings, current=current, counts=self.counts)
         self.publishing = Publishing(
-            context, options, current=current, counts=self.counts, asker=self.sources.asker
+            context,
+            settings,
+            current=current,
+            counts=self.counts,
+            source_object=self.sources.object_with_label,
         )
         if context.metrics is not None:
-            watch_sources(context.metrics, self.sources.verdicts)
+            watch_sources(context.metrics, self.sources.statuses)
             watch_counts(context.metrics, self.counts)
             watch_failures(context.metrics, self.publishing.failing)
 
@@ -49,73 +52,71 @@ class Publisher:
             group.create_task(self.publishing.run(), name="slices of nodes")
 
     def lacking(self) -> tuple[str, ...]:
-        """The kinds that have to be known before anything is published."""
+        """Return the resources that have to be listed before anything is published."""
         return self.sources.lacking()
 
 
 KINDS = (SourceKind.CONFIG_MAP, SourceKind.CONFIG, SourceKind.OVERLAY)
 
-_BY_KIND: tuple[tuple[str, str, Callable[[Iterable[Verdict]], float]], ...] = (
+_BY_KIND: tuple[tuple[str, str, Callable[[Iterable[SourceStatus]], float]], ...] = (
     (
         "dryrack_publish_config_objects",
         "Number of sources.",
-        lambda found: sum(1 for _ in found),
+        lambda statuses: sum(1 for _ in statuses),
     ),
     (
         "dryrack_publish_config_valid",
         "1 if all sources of a kind are valid or the kind has no sources, 0 otherwise.",
-        lambda found: float(all(each.is_valid for each in found)),
+        lambda statuses: float(all(each.is_valid for each in statuses)),
     ),
     (
         "dryrack_publish_config_problems",
         "Problems in invalid sources.",
-        lambda found: sum(len(each.problems) for each in found),
+        lambda statuses: sum(len(each.problems) for each in statuses),
     ),
     (
         "dryrack_publish_config_warnings",
         "Fields in sources that the API does not accept as written.",
-        lambda found: sum(len(each.warnings) for each in found),
+        lambda statuses: sum(len(each.warnings) for each in statuses),
     ),
     (
         "dryrack_publish_config_unknown",
         "Sources without a valid version since the start.",
-        lambda found: sum(each.in_force is None for each in found),
+        lambda statuses: sum(each.in_force is None for each in statuses),
     ),
     (
         "dryrack_publish_config_last_valid_timestamp_seconds",
         "Time at which the newest valid version was read, 0 without a valid version.",
-        lambda found: max((each.valid_at for each in found), default=0.0),
+        lambda statuses: max((each.valid_at for each in statuses), default=0.0),
     ),
 )
 
 
-def watch_sources(registry: Registry, verdicts: Mapping[Source, Verdict]) -> None:
-    """Tells of the configuration, by the kind of source; the verdicts go on changing."""
+def watch_sources(registry: Registry, statuses: Mapping[Source, SourceStatus]) -> None:
+    """Register metrics of the sources by their kind; the mapping goes on changing."""
+
+    def by_kind(
+        number: Callable[[Iterable[SourceStatus]], float],
+    ) -> Callable[[], Mapping[tuple[str, ...], float]]:
+        return lambda: {
+            (kind,): number([each for source, each in statuses.items() if source.kind is kind])
+            for kind in KINDS
+        }
+
     for name, text, number in _BY_KIND:
-        reading = registry.reading(name, text, ("source",))
-        reading.read_from(partial(_by_kind, verdicts, number))
+        registry.reading(name, text, ("source",)).read_from(by_kind(number))
     registry.reading(
         "dryrack_publish_capacity_mismatches",
         "Extended resources of NodeOverlays whose capacity differs from the number of devices.",
-    ).read_from(lambda: {(): _mismatches(verdicts)})
-
-
-def _by_kind(
-    verdicts: Mapping[Source, Verdict], number: Callable[[Iterable[Verdict]], float]
-) -> Mapping[tuple[str, ...], float]:
-    return {
-        (kind,): number([each for source, each in verdicts.items() if source.kind is kind])
-        for kind in KINDS
-    }
-
-
-def _mismatches(verdicts: Mapping[Source, Verdict]) -> int:
-    readings = (each.in_force for each in verdicts.values())
-    return sum(len(mismatches(each)) for each in readings if each is not None)
+    ).read_from(
+        lambda: {
+            (): sum(len(mismatches(each.in_force)) for each in statuses.values() if each.in_force)
+        }
+    )
 
 
 def watch_counts(registry: Registry, counts: PublishedCounts) -> None:
-    """Tells how much is published."""
+    """Register metrics of what is published."""
     registry.reading(
         "dryrack_publish_slices",
         "ResourceSlices that are published, by the kind of source.",
@@ -127,7 +128,7 @@ def watch_counts(registry: Registry, counts: PublishedCounts) -> None:
 
 
 def watch_failures(registry: Registry, failing: Mapping[str, str]) -> None:
-    """Tells of nodes that are not as they should be; the mapping goes on changing."""
+    """Register metrics of keys whose slices could not be written; the mapping goes on changing."""
     registry.reading(
         "dryrack_publish_failing_nodes", "Nodes whose slices could not be written."
     ).read_from(lambda: {(): sum(1 for name in failing if name)})
