@@ -13,7 +13,7 @@ from dryrack.apiserver.ownership.server_side_apply import (
     ApplyConflicts,
     ApplyProblem,
     Tracked,
-    applied,
+    apply_configuration,
     managed_after_update,
 )
 from dryrack.kinds.schemas.strict_decode import conform
@@ -100,7 +100,7 @@ def followed(case: Raw) -> list[Raw]:
 
 def _written(live: Raw | None, write: Raw, tracked: Tracked) -> Raw | ApplyConflicts | ApplyProblem:
     if "apply" in write:
-        return applied(
+        return apply_configuration(
             live,
             write["apply"],
             manager=write["manager"],

@@ -19,7 +19,7 @@ from dryrack.apiserver.ownership.server_side_apply import (
     ApplyConflicts,
     ApplyProblem,
     Tracked,
-    applied,
+    apply_configuration,
     fieldsets,
     keep_times,
     managed_after_update,
@@ -31,7 +31,7 @@ from dryrack.apiserver.ownership.server_side_apply.entries import (
     UPDATE,
     Author,
     Owned,
-    capped,
+    cap_updaters,
     decode,
     encode,
 )
@@ -59,7 +59,9 @@ def config_map(**data: str) -> dict[str, Any]:
 
 
 def apply(live: Any, wanted: Any, manager: str, *, force: bool = False, now: str = NOW) -> Any:
-    made = applied(live, wanted, manager=manager, force=force, now=now, tracked=tracked())
+    made = apply_configuration(
+        live, wanted, manager=manager, force=force, now=now, tracked=tracked()
+    )
     if isinstance(made, dict):
         made["metadata"]["uid"] = "u"
     return made
@@ -116,7 +118,7 @@ def test_a_set_is_read_as_it_was_written(fields: Any) -> None:
     """In the order of the server, and without a change."""
     written = json.loads(json.dumps(fieldsets.in_order(fields)))
 
-    assert fieldsets.decoded(written) == fields
+    assert fieldsets.decode(written) == fields
 
 
 def test_paths_are_shown_as_people_read_them() -> None:
@@ -199,7 +201,7 @@ def test_many_updaters_become_one() -> None:
         Author(f"m{number:02}", UPDATE, "v1"): Owned({f"f:{number}": {}}, "v1", f"{number:02}")
         for number in range(12)
     }
-    made = capped(managed)
+    made = cap_updaters(managed)
 
     assert len(made) == 10
     assert made[Author("ancient-changes", UPDATE, "v1")].fields == {"f:0": {}, "f:1": {}, "f:2": {}}
@@ -302,7 +304,7 @@ def test_an_object_without_a_schema_is_owned_field_by_field() -> None:
         "metadata": {"name": "a"},
         "spec": {"a": {"b": 1}, "c": [{"name": "d"}]},
     }
-    made = applied(None, wanted, manager="m", force=False, now=NOW, tracked=one)
+    made = apply_configuration(None, wanted, manager="m", force=False, now=NOW, tracked=one)
     assert isinstance(made, dict)
 
     assert owned_by(made, "m") == [".spec", ".spec.a", ".spec.c", ".spec.a.b"]
@@ -325,7 +327,7 @@ def test_lists_of_a_custom_resource_are_merged_by_their_keys() -> None:
     live: Any = None
     for manager, items_wanted in (("a", [{"n": "1", "v": 1}]), ("b", [{"n": "2", "v": 2}])):
         wanted = {**base, "spec": {"items": items_wanted}}
-        live = applied(live, wanted, manager=manager, force=False, now=NOW, tracked=one)
+        live = apply_configuration(live, wanted, manager=manager, force=False, now=NOW, tracked=one)
 
     assert live["spec"]["items"] == [{"n": "1", "v": 1}, {"n": "2", "v": 2}]
     assert owned_by(live, "b") == [
@@ -347,7 +349,7 @@ def test_whoever_owned_a_part_owns_the_whole_when_the_schema_says_it_is_one() ->
         schema = custom({"type": "object", "properties": {"spec": spec}})
         one = Tracked("x.example.com/v1", "X", OneVersion("x.example.com/v1", schema))
         manager = "second" if extension else "first"
-        made = applied(made, wanted, manager=manager, force=False, now=NOW, tracked=one)
+        made = apply_configuration(made, wanted, manager=manager, force=False, now=NOW, tracked=one)
 
     assert owned_by(made, "first") == [".spec.a", ".spec.c"]
 
@@ -382,11 +384,11 @@ def test_an_apply_twice_is_once(seed: int) -> None:
     one = Tracked(kind.api_version, kind.kind, OneVersion(kind.api_version, kind.schema))
     live = managed_after_update(None, read(kind, maker.object()), manager="a", now=NOW, tracked=one)
     wanted = {**maker.object(), "apiVersion": kind.api_version, "kind": kind.kind}
-    once = applied(live, wanted, manager="b", force=True, now=NOW, tracked=one)
+    once = apply_configuration(live, wanted, manager="b", force=True, now=NOW, tracked=one)
     if isinstance(once, ApplyProblem):
         return
     assert isinstance(once, dict)
-    twice = applied(once, wanted, manager="b", force=True, now=LATER, tracked=one)
+    twice = apply_configuration(once, wanted, manager="b", force=True, now=LATER, tracked=one)
     assert isinstance(twice, dict)
 
     assert keep_times(read(kind, once), read(kind, twice)) == read(kind, once)

@@ -21,11 +21,11 @@ from dryrack.apiserver.ownership.patching import (
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
-    Patched,
     PatchProblem,
+    PatchResult,
+    apply_patch,
     json_patch,
     merge_patch,
-    patched,
     strategic,
 )
 from dryrack.apiserver.ownership.patching.problems import PatchError
@@ -47,16 +47,16 @@ APPLY = "application/apply-patch+yaml"
 
 
 def by_json(live: dict[str, Any], *operations: Any) -> Any:
-    made = patched(live, json.dumps(operations).encode(), content_type=JSON_PATCH, schema=None)
-    return made.object if isinstance(made, Patched) else made
+    made = apply_patch(live, json.dumps(operations).encode(), content_type=JSON_PATCH, schema=None)
+    return made.object if isinstance(made, PatchResult) else made
 
 
 def by_strategy(live: dict[str, Any], patch: Any) -> Any:
     group, _, version = live["apiVersion"].rpartition("/")
     schema = schema_of(group, version, live["kind"])
     content = json.dumps(patch).encode()
-    made = patched(live, content, content_type=STRATEGIC_MERGE_PATCH, schema=schema)
-    return made.object if isinstance(made, Patched) else made
+    made = apply_patch(live, content, content_type=STRATEGIC_MERGE_PATCH, schema=schema)
+    return made.object if isinstance(made, PatchResult) else made
 
 
 def pod(**spec: Any) -> dict[str, Any]:
@@ -183,8 +183,8 @@ def test_a_json_patch_cannot_nest_an_object_without_end() -> None:
 @given(OBJECTS, OBJECTS)
 def test_a_merge_patch_twice_is_once(live: dict[str, Any], patch: dict[str, Any]) -> None:
     """A client that is not sure whether it got through may send it again."""
-    once = merge_patch.merged(live, patch)
-    twice = merge_patch.merged(once, patch)
+    once = merge_patch.merge(live, patch)
+    twice = merge_patch.merge(once, patch)
 
     # Nulls in a list that takes the place of a map stay until the next patch of it.
     assert merge_patch.without_nulls(twice) == merge_patch.without_nulls(once)
@@ -195,7 +195,7 @@ def test_a_merge_patch_leaves_alone_what_it_does_not_name(
     live: dict[str, Any], patch: dict[str, Any]
 ) -> None:
     """And what it names as null is gone."""
-    made = merge_patch.merged(live, patch)
+    made = merge_patch.merge(live, patch)
 
     for name in live.keys() - patch.keys():
         assert made[name] == live[name]
@@ -206,7 +206,7 @@ def test_a_merge_patch_leaves_alone_what_it_does_not_name(
 @given(OBJECTS)
 def test_an_empty_merge_patch_changes_nothing(live: dict[str, Any]) -> None:
     """Not even nulls that are there."""
-    assert merge_patch.merged(live, {}) == live
+    assert merge_patch.merge(live, {}) == live
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_an_empty_merge_patch_changes_nothing(live: dict[str, Any]) -> None:
 )
 def test_what_is_no_patch_is_a_bad_request(content_type: str, text: bytes, message: str) -> None:
     """In the words of the decoder."""
-    made = patched({}, text, content_type=content_type, schema=None)
+    made = apply_patch({}, text, content_type=content_type, schema=None)
 
     assert made == PatchProblem(400, "BadRequest", message)
 
@@ -310,7 +310,7 @@ def test_a_strategic_merge_changes_neither_the_object_nor_the_patch(seed: int) -
     patch = maker.patch(live)
     before = json.dumps([live, patch])
     with contextlib.suppress(PatchError):
-        strategic.merged(live, patch, kind.schema)
+        strategic.merge(live, patch, kind.schema)
 
     assert json.dumps([live, patch]) == before
 
@@ -328,7 +328,7 @@ def test_strategic_merges_are_those_of_kubernetes() -> None:
     for seed, (case, answer) in enumerate(zip(cases, ask("strategic", cases), strict=True)):
         schema = kind_of(*KINDS[seed % len(KINDS)]).schema
         try:
-            made = strategic.merged(case["live"], case["patch"], schema)
+            made = strategic.merge(case["live"], case["patch"], schema)
         except PatchError:
             made = None
 
@@ -359,5 +359,5 @@ def test_json_patches_and_merge_patches_are_those_of_the_server() -> None:
 def _patched(asked: dict[str, Any]) -> str:
     live = asked["live"]
     patch = asked["patch"]
-    made = merge_patch.merged(live, patch) if asked["merge"] else json_patch.apply(live, patch)
+    made = merge_patch.merge(live, patch) if asked["merge"] else json_patch.apply(live, patch)
     return json.dumps(made, sort_keys=True)

@@ -1,14 +1,12 @@
 """
-Owners of fields and patches, plugged into the pipeline.
+Adapters of managedFields and patches to the extension points of the pipeline.
 
-`managing` and `patching` are pure functions over an object and the schema of its kind; here they
-are given the schema, and their refusals become those of the server.
+`server_side_apply` and `patching` are pure functions of an object and the schema of its kind. The
+adapters find the schema, and raise refusals as a `StatusError`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 from dryrack.apiserver.answer.status import Status, StatusError, bad_request, conflict
 from dryrack.apiserver.decode import bodies
@@ -18,19 +16,20 @@ from dryrack.apiserver.ownership.patching import (
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
     PatchProblem,
-    patched,
+    apply_patch,
 )
-from dryrack.apiserver.ownership.patching.refusals import invalid_patch
+from dryrack.apiserver.ownership.patching.problems import invalid_patch
 from dryrack.apiserver.ownership.server_side_apply import (
     ApplyConflicts,
     ApplyProblem,
     Tracked,
-    applied,
+    apply_configuration,
     keep_times,
     managed_after_update,
 )
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.kinds import schemas
+from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.schemas import Schema
 from dryrack.kinds.schemas.strict_decode import conform
@@ -41,14 +40,14 @@ APPLY_PATCH = "application/apply-patch+yaml"
 _MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
 _CUSTOM_MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 
-# What each endpoint never writes, so that nobody owns it by it.
+# The fields that an endpoint never writes, so that no manager owns them through it.
 _NOT_STATUS = (("status",),)
 _STATUS_ALONE = (("metadata",), ("spec",))
 _ALL_BY_PART = (("pods", "ephemeralcontainers"), ("pods", "resize"))
 
 
 class SchemaSource:
-    """Finds the schema of a resource; those of custom ones are read once for each."""
+    """Finds the schema of a resource; reads the schema of a custom one once."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -58,14 +57,14 @@ class SchemaSource:
         if resource.schema is None:
             return schemas.schema_of(resource.group, resource.version, resource.kind)
         place = f"{resource.plural}.{resource.api_version}"
-        read, made = self._custom.get(place, (None, None))
-        if made is None or read is not resource.schema:
-            made = schemas.custom(dict(resource.schema))
-            self._custom[place] = (resource.schema, made)
-        return made
+        raw, schema = self._custom.get(place, (None, None))
+        if schema is None or raw is not resource.schema:
+            schema = schemas.custom(dict(resource.schema))
+            self._custom[place] = (resource.schema, schema)
+        return schema
 
     def in_version(self, resource: Resource, api_version: str) -> Resource | None:
-        """The same resource in another version."""
+        """Return the resource in another version, or None if it is not served."""
         if api_version == resource.api_version:
             return resource
         group, _, version = api_version.rpartition("/")
@@ -74,21 +73,21 @@ class SchemaSource:
         return self._registry.recognised(group, version, resource.plural)
 
     def tracked(self, resource: Resource, subresource: str) -> Tracked:
+        """Return the endpoint whose writes are tracked."""
         reset: tuple[tuple[str, ...], ...] = ()
         if subresource == "status":
             reset = _STATUS_ALONE if resource.is_custom else resource.kept_by_status
-        elif (resource.storage, subresource) in _ALL_BY_PART:
-            # The server leaves out what such a part does not write, and yet notes who sent it.
-            reset = ()
         elif "status" in resource.subresources:
-            reset = _NOT_STATUS
+            # These subresources write a part of the object, and track every field that is sent.
+            is_part = (resource.storage, subresource) in _ALL_BY_PART
+            reset = () if is_part else _NOT_STATUS
         versions = _Versions(self, resource)
         return Tracked(resource.api_version, resource.kind, versions, subresource, reset)
 
 
 @dataclass(frozen=True, slots=True)
 class _Versions:
-    """The versions of a resource, as `managing` asks for them."""
+    """The versions of a resource, for `server_side_apply`."""
 
     source: SchemaSource
     resource: Resource
@@ -103,11 +102,11 @@ class _Versions:
     def convert(self, value: Raw, api_version: str) -> Raw:
         if value.get("apiVersion") == api_version:
             return value
-        given = self.source.in_version(self.resource, value.get("apiVersion") or "")
-        asked = self.source.in_version(self.resource, api_version)
-        assert asked is not None, f"{api_version} is not served"
-        stored = (given or self.resource).strategy.to_storage(value)
-        return asked.strategy.from_storage(stored)
+        source = self.source.in_version(self.resource, value.get("apiVersion") or "")
+        target = self.source.in_version(self.resource, api_version)
+        assert target is not None, f"{api_version} is not served"
+        stored = (source or self.resource).strategy.to_storage(value)
+        return target.strategy.from_storage(stored)
 
 
 class Management:
@@ -137,31 +136,40 @@ class AllPatches:
 
     def apply_patch(self, resource: Resource, current: Raw | None, patch: Patch) -> Patched:
         if patch.media_type == APPLY_PATCH:
-            return self._applied(resource, current, patch)
+            return self._apply(resource, current, patch)
         assert current is not None, "only an apply creates"
         schema = self._source.of(resource)
-        made = patched(current, patch.body, content_type=patch.media_type, schema=schema)
-        if isinstance(made, PatchProblem):
-            raise StatusError(Status(made.code, made.reason, made.message, made.details))
-        if patch.media_type == JSON_PATCH and bodies.is_too_deep(made.object):
-            # By adding and copying into what is there an object could grow without end.
+        result = apply_patch(current, patch.body, content_type=patch.media_type, schema=schema)
+        if isinstance(result, PatchProblem):
+            raise StatusError(Status(result.code, result.reason, result.message, result.details))
+        obj = result.object
+        if patch.media_type == JSON_PATCH and bodies.is_too_deep(obj):
+            # Operations that add and copy could let an object grow without end.
             raise bad_request("exceeded max depth")
-        shown = partial(_shown, made.object, patch)
-        if not isinstance(made.object, dict):
-            raise invalid_patch(shown(), bodies.not_an_object(made.object))
-        problem = bodies.type_meta_problem(made.object)
-        if patch.media_type == STRATEGIC_MERGE_PATCH and schema is not None:
-            problem = conform(schema, made.object).mismatch
+        is_strategic = patch.media_type == STRATEGIC_MERGE_PATCH
+
+        def shown() -> str:
+            # The server shows the patch itself if it is a strategic merge patch.
+            return compact(bodies.read_json(patch.body) if is_strategic else obj)
+
+        if not isinstance(obj, dict):
+            raise invalid_patch(shown(), bodies.not_an_object(obj))
+        problem = bodies.type_meta_problem(obj)
+        if is_strategic and schema is not None:
+            problem = conform(schema, obj).mismatch
         if problem:
             raise invalid_patch(shown(), problem)
-        return Patched(made.object, made.strict, shown)
+        return Patched(obj, result.strict, shown)
 
-    def _applied(self, resource: Resource, current: Raw | None, patch: Patch) -> Patched:
-        configuration, again = _configuration(patch.body)
+    def _apply(self, resource: Resource, current: Raw | None, patch: Patch) -> Patched:
+        configuration, repeated = _read_configuration(patch.body)
+        uid = get(configuration, "metadata.uid")
+        if current is None and uid:
+            detail = f"the provided object specified uid {uid}, and no existing object was found"
+            name = str(get(configuration, "metadata.name", ""))
+            raise conflict(resource.as_resource, name, f"uid mismatch: {detail}")
         manager = patch.manager
-        if current is None:
-            _check_new(resource, configuration)
-        made = applied(
+        result = apply_configuration(
             current,
             configuration,
             manager=manager.name,
@@ -169,31 +177,29 @@ class AllPatches:
             now=manager.now,
             tracked=self._source.tracked(resource, manager.subresource),
         )
-        match made:
+        match result:
             case ApplyProblem():
-                raise StatusError(Status(made.code, made.reason, made.message))
+                raise StatusError(Status(result.code, result.reason, result.message))
             case ApplyConflicts():
-                raise _conflict(made)
+                causes = [
+                    {"reason": "FieldManagerConflict", "message": message, "field": field}
+                    for field, message in result.causes
+                ]
+                raise StatusError(Status(409, "Conflict", result.message, {"causes": causes}))
             case _:
-                return Patched(made, again)
+                return Patched(result, repeated)
 
 
-def _shown(made: Any, patch: Patch) -> str:
-    """What could not be read: of a strategic merge patch, the patch itself."""
-    is_strategic = patch.media_type == STRATEGIC_MERGE_PATCH
-    return compact(bodies.read_json(patch.body) if is_strategic else made)
-
-
-def _configuration(body: bytes) -> tuple[Raw, tuple[str, ...]]:
-    """What is applied, and a complaint if the text says keys twice."""
-    again: tuple[str, ...] = ()
+def _read_configuration(body: bytes) -> tuple[Raw, tuple[str, ...]]:
+    """Return the applied object, and a complaint if the text repeats keys."""
+    repeated: tuple[str, ...] = ()
     try:
         if body[:1] == b"{":
             value = bodies.read_json(body)
-            # JSON is YAML, and complained of as such.
-            again = bodies.read_yaml(body)[1] if bodies.repeated_fields(body, value) else ()
+            # JSON is YAML; the complaint is that of the YAML reader.
+            repeated = bodies.read_yaml(body)[1] if bodies.repeated_fields(body, value) else ()
         else:
-            value, again = bodies.read_yaml(body)
+            value, repeated = bodies.read_yaml(body)
     except go_json.GoSyntaxError as error:
         what = f"error decoding YAML: error converting YAML to JSON: {error}"
         raise bad_request(what) from None
@@ -202,24 +208,4 @@ def _configuration(body: bytes) -> tuple[Raw, tuple[str, ...]]:
         what = f"json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
         prefix = "error decoding YAML: error unmarshaling JSON: while decoding JSON"
         raise bad_request(f"{prefix}: {what}")
-    return value or {}, tuple(f"error converting YAML to JSON: {each}" for each in again)
-
-
-def _check_new(resource: Resource, configuration: Raw) -> None:
-    """Refuses to make an object that is said to be a certain one."""
-    metadata = configuration.get("metadata")
-    named = metadata if isinstance(metadata, dict) else {}
-    if named.get("uid"):
-        detail = (
-            f"the provided object specified uid {named['uid']}, and no existing object was found"
-        )
-        name = str(named.get("name") or "")
-        raise conflict(resource.as_resource, name, f"uid mismatch: {detail}")
-
-
-def _conflict(conflicts: ApplyConflicts) -> StatusError:
-    causes = [
-        {"reason": "FieldManagerConflict", "message": message, "field": field}
-        for field, message in conflicts.causes
-    ]
-    return StatusError(Status(409, "Conflict", conflicts.message, {"causes": causes}))
+    return value or {}, tuple(f"error converting YAML to JSON: {each}" for each in repeated)

@@ -207,7 +207,7 @@ def _name(obj: Raw) -> str:
 def _json_patched(new: Raw, patches: list[JsonPatchValue]) -> Raw:
     """Return an object with the operations of an expression applied."""
     try:
-        wanted, _ = json_patch.operations([_operation(each) for each in patches])
+        wanted, _ = json_patch.read_operations([_operation(each) for each in patches])
         made: Raw = json_patch.apply(new, wanted)
     except NoJsonError as error:
         told = "JSONPath valueExpression evaluated to a type that could not marshal to JSON"

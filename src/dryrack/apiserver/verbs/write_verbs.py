@@ -16,7 +16,7 @@ from dryrack.apiserver.decode import bodies
 from dryrack.apiserver.extension_points import Manager, Patch
 from dryrack.apiserver.http import media
 from dryrack.apiserver.http.queries import DEFAULT_WRITE, WriteOptions, write_options
-from dryrack.apiserver.ownership.patching.refusals import invalid_patch
+from dryrack.apiserver.ownership.patching.problems import invalid_patch
 from dryrack.apiserver.ownership.server_side_apply import manager_name
 from dryrack.apiserver.verbs.deletion import Deleter, read_options
 from dryrack.apiserver.verbs.writing import Order, Proposal, Writer

@@ -20,7 +20,7 @@ from dryrack.apiserver.answer.status import (
     forbidden,
     internal_error,
 )
-from dryrack.apiserver.ownership.patching import JSON_PATCH, PatchProblem, patched
+from dryrack.apiserver.ownership.patching import JSON_PATCH, PatchProblem, apply_patch
 from dryrack.apiserver.policies.match_rules import matching
 from dryrack.apiserver.policies.policy_decisions import match_conditions_hold
 from dryrack.apiserver.policies.policy_variables import (
@@ -112,7 +112,7 @@ class WebhookAdmission:
                 f'admission webhook "{webhook["name"]}" attempted to modify the object, which is '
                 "not supported for this operation"
             )
-        made = patched(new, verdict.patch, content_type=JSON_PATCH, schema=None)
+        made = apply_patch(new, verdict.patch, content_type=JSON_PATCH, schema=None)
         if isinstance(made, PatchProblem):
             raise internal_error(made.message)
         spoken = matched.spoken(attempt.write.subresource)

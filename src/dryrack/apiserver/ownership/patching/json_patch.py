@@ -1,8 +1,8 @@
 """
-JSON patch (RFC 6902), with the liberties that the real server takes.
+JSON patch (RFC 6902), with the deviations of the real server.
 
-An index may count from the end; a replacement may replace what is not there; what comes before
-the first slash of a path is ignored.
+An index may count from the end; `replace` may set a missing member; text before the first slash of
+a path is ignored.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import msgspec
 
 from dryrack.apiserver.ownership.patching.problems import (
     PatchError,
-    Problem,
+    PatchProblem,
     bad_patch,
     does_not_apply,
 )
 from dryrack.kinds.text.go_json import type_name
 
 OPERATIONS_MAX = 10_000
-# Copies of copies double what they copy; nothing that is stored comes near this.
+# Copies of copies double the object; no stored object comes near this size.
 _COPIED_BYTES_MAX = 16 * 1024 * 1024
 _INDEX = re.compile(r"[+-]?[0-9]+")
 _ESCAPE = re.compile("~[01]")
 _FIELDS = ("op", "path", "from", "value")
 
 
-def operations(patch: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """The operations of a decoded patch, and the complaints of strict decoding."""
+def read_operations(patch: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Return the operations of a decoded patch, and the complaints of strict decoding."""
     if patch is None:
         return [], ()
     if not isinstance(patch, list):
@@ -40,20 +40,17 @@ def operations(patch: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
             raise _unreadable(operation, "value of type handlers.jsonPatchOp")
         unknown = (name for name in operation or () if name not in _FIELDS)
         strict += [f'json patch unknown field "[{index}].{name}"' for name in unknown]
-        _check_texts(operation or {})
+        for name in ("op", "path", "from"):
+            text = (operation or {}).get(name)
+            if text is not None and not isinstance(text, str):
+                raise _unreadable(text, f"struct field jsonPatchOp.{name} of type string")
     if len(patch) > OPERATIONS_MAX:
-        text = (
+        message = (
             f"The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {len(patch)}"
         )
-        raise PatchError(Problem(413, "RequestEntityTooLarge", f"Request entity too large: {text}"))
+        reason = "RequestEntityTooLarge"
+        raise PatchError(PatchProblem(413, reason, f"Request entity too large: {message}"))
     return [operation or {} for operation in patch], tuple(strict)
-
-
-def _check_texts(operation: dict[str, Any]) -> None:
-    for name in ("op", "path", "from"):
-        value = operation.get(name)
-        if value is not None and not isinstance(value, str):
-            raise _unreadable(value, f"struct field jsonPatchOp.{name} of type string")
 
 
 def _unreadable(value: Any, target: str) -> PatchError:
@@ -61,26 +58,22 @@ def _unreadable(value: Any, target: str) -> PatchError:
     return bad_patch(f"error decoding patch: {what}")
 
 
-def apply(live: dict[str, Any], wanted: list[dict[str, Any]]) -> Any:
-    """The object after all operations; the one that was given is not changed."""
-    document = _Document(_copied(live))
-    for operation in wanted:
-        document.do(operation)
+def apply(live: dict[str, Any], operations: list[dict[str, Any]]) -> Any:
+    """Return the object after all operations; the argument is not changed."""
+    document = _Document(msgspec.json.decode(msgspec.json.encode(live)))
+    for operation in operations:
+        document.apply(operation)
     return document.root
 
 
-def _copied(value: Any) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(value))
-
-
 class _Document:
-    """A document that is being patched."""
+    """A document to which operations are applied in place."""
 
     def __init__(self, root: Any) -> None:
         self.root = root
         self.copied_bytes = 0
 
-    def do(self, operation: dict[str, Any]) -> None:
+    def apply(self, operation: dict[str, Any]) -> None:
         match operation.get("op"):
             case "add":
                 self._add(self._path(operation), operation.get("value"))
@@ -95,9 +88,12 @@ class _Document:
                 self._add(self._path(operation), value)
             case "copy":
                 value = self._get(self._path(operation, "from"))
-                self._add(self._path(operation), self._duplicate(value))
+                self._add(self._path(operation), self._copy(value))
             case "test":
-                self._test(self._path(operation), operation.get("value"))
+                path = self._path(operation)
+                current = self.root if path == "" else self._get(path)
+                if not _is_identical(current, operation.get("value")):
+                    raise does_not_apply(f"testing value {path} failed: test failed")
             case other:
                 raise does_not_apply(f"Unexpected kind: {other or 'unknown'}")
 
@@ -107,7 +103,7 @@ class _Document:
             raise does_not_apply(f"operation missing {name} field: missing value")
         return str(path)
 
-    def _duplicate(self, value: Any) -> Any:
+    def _copy(self, value: Any) -> Any:
         content = msgspec.json.encode(value)
         self.copied_bytes += len(content)
         if self.copied_bytes > _COPIED_BYTES_MAX:
@@ -115,20 +111,20 @@ class _Document:
         return msgspec.json.decode(content)
 
     def _container(self, path: str) -> tuple[Any, str]:
-        """What holds the place, and the key of the place in it."""
+        """Return the map or list that contains the value at a path, and the key in it."""
         parts = path.split("/")
         if len(parts) < 2:
             raise does_not_apply(f"doc is missing path: {path!r}: missing value")
         container = self.root
         for part in parts[1:-1]:
-            container = _at(container, _unescaped(part), path)
+            container = _member(container, _unescape(part), path)
             if not isinstance(container, dict | list):
                 raise does_not_apply(f"doc is missing path: {path!r}: missing value")
-        return container, _unescaped(parts[-1])
+        return container, _unescape(parts[-1])
 
     def _get(self, path: str) -> Any:
         container, key = self._container(path)
-        return _at(container, key, path)
+        return _member(container, key, path)
 
     def _add(self, path: str, value: Any) -> None:
         container, key = self._container(path)
@@ -160,13 +156,8 @@ class _Document:
         else:
             container[key] = value
 
-    def _test(self, path: str, value: Any) -> None:
-        found = self.root if path == "" else self._get(path)
-        if not _identical(found, value):
-            raise does_not_apply(f"testing value {path} failed: test failed")
 
-
-def _at(container: Any, key: str, path: str) -> Any:
+def _member(container: Any, key: str, path: str) -> Any:
     if isinstance(container, dict):
         return container.get(key)
     return container[_index(key, len(container), path)]
@@ -175,25 +166,25 @@ def _at(container: Any, key: str, path: str) -> Any:
 def _index(key: str, length: int, path: str) -> int:
     if not _INDEX.fullmatch(key):
         raise does_not_apply(f"value was not a proper array index: '{key}' in {path!r}")
-    # More digits than any list has items: not a number worth making.
+    # No list is so long, and converting a long number takes time.
     index = int(key) if len(key) < 20 else length
     if not -length <= index < length:
         raise does_not_apply(f"Unable to access invalid index: {key}: invalid index referenced")
     return index + length if index < 0 else index
 
 
-def _unescaped(part: str) -> str:
-    return _ESCAPE.sub(lambda found: "/" if found[0] == "~1" else "~", part)
+def _unescape(part: str) -> str:
+    return _ESCAPE.sub(lambda match: "/" if match[0] == "~1" else "~", part)
 
 
-def _identical(left: Any, right: Any) -> bool:
-    """Equal as they are written: 1 is not 1.0."""
+def _is_identical(left: Any, right: Any) -> bool:
+    """Return whether two values have the same JSON: 1 is not 1.0."""
     if type(left) is not type(right):
         return False
     if isinstance(left, dict):
         return left.keys() == right.keys() and all(
-            _identical(left[key], right[key]) for key in left
+            _is_identical(left[key], right[key]) for key in left
         )
     if isinstance(left, list):
-        return len(left) == len(right) and all(map(_identical, left, right))
+        return len(left) == len(right) and all(map(_is_identical, left, right))
     return bool(left == right)

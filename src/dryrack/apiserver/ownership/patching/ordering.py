@@ -1,8 +1,8 @@
 """
 The order of a list after a strategic merge patch.
 
-Items of the patch come in the order that the patch asks for, the others in the order that they
-have; where both orders allow it they are interleaved as they were.
+Items of the patch come in the order that the patch names, the others in their order in the live
+list; where both orders allow it, they are interleaved as in the live list.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def bad_type(expected: str, value: Any) -> PatchError:
 
 
 def element_type(*lists: List) -> type:
-    """The type that all items have; raises if they differ or are lists."""
+    """Return the type of all items; raise if types differ or items are lists."""
     kinds = [type(item) for each in lists for item in each]
     if not kinds:
         raise failed("no elements in any of the given slices")
@@ -42,19 +42,19 @@ def element_type(*lists: List) -> type:
 
 
 def without_repeated(items: Sequence[Any]) -> List:
-    """Each scalar once; their order is `normalised` afterwards."""
-    kept: dict[Hashable, Any] = {}
+    """Return each scalar once; `sort_items` orders them afterwards."""
+    unique: dict[Hashable, Any] = {}
     for item in items:
-        kept.setdefault(token(item), item)
-    return list(kept.values())
+        unique.setdefault(token(item), item)
+    return list(unique.values())
 
 
 def token(value: Any) -> Hashable:
-    """What two equal values have in common, to find one among thousands."""
+    """Return a hashable key that is equal for equal values."""
     if isinstance(value, dict | list):
         return type(value), json.dumps(value, sort_keys=True)
-    found: Hashable = value
-    return found
+    scalar: Hashable = value
+    return scalar
 
 
 def _key_of(item: Any, key: str) -> Any:
@@ -64,17 +64,17 @@ def _key_of(item: Any, key: str) -> Any:
 
 
 class _Places:
-    """Where items are in a list, by their keys; of several the first."""
+    """The index of the first item with each key in a list."""
 
     def __init__(self, items: List, key: str) -> None:
         self._key = key
-        self._found: dict[Hashable, int] = {}
-        for at, each in enumerate(items):
-            self._found.setdefault(token(_key_of(each, key)), at)
+        self._indexes: dict[Hashable, int] = {}
+        for index, each in enumerate(items):
+            self._indexes.setdefault(token(_key_of(each, key)), index)
 
     def of(self, item: Any) -> int:
-        """-1 if it is not there."""
-        return self._found.get(token(_key_of(item, self._key)), -1)
+        """Return the index of an item, or -1."""
+        return self._indexes.get(token(_key_of(item, self._key)), -1)
 
 
 def _check_keys(items: List, key: str) -> None:
@@ -86,18 +86,18 @@ def _check_keys(items: List, key: str) -> None:
 
 
 def check_order(patch: List, order: List, key: str) -> None:
-    """Raises unless the items of the patch are in the order that it asks for, all of them."""
+    """Raise unless the order that a patch names has all items of the patch, in their order."""
     if not patch or not order:
         return
     _check_keys(order, key)
-    kept = [item for item in patch if not (key and _is_directive(item))]
-    at = 0
-    for wanted in order:
-        if at == len(kept):
+    items = [item for item in patch if not (key and _is_directive(item))]
+    index = 0
+    for ordered in order:
+        if index == len(items):
             break
-        _check_keys([kept[at]], key)
-        at += _key_of(kept[at], key) == _key_of(wanted, key)
-    if at < len(kept):
+        _check_keys([items[index]], key)
+        index += _key_of(items[index], key) == _key_of(ordered, key)
+    if index < len(items):
         raise failed(
             f"The order in patch list:\n{compact(patch)}\n doesn't match $setElementOrder "
             f"list:\n{compact(order)}\n"
@@ -110,25 +110,21 @@ def _is_directive(item: Any) -> bool:
     return _DIRECTIVE in item
 
 
-def normalised(items: List, *, wanted: List, live: List, key: str) -> List:
-    """The items: those that are wanted in the order of the wish, the others where they were."""
+def sort_items(items: List, *, wanted: List, live: List, key: str) -> List:
+    """Return the items: those of `wanted` in its order, the others at their place in `live`."""
     for each in (items, wanted, live):
         _check_keys(each, key)
-    in_wish = _Places(wanted, key)
-    in_live = _Places(live, key)
-    asked = sorted((item for item in items if in_wish.of(item) >= 0), key=in_wish.of)
-    others = sorted((item for item in items if in_wish.of(item) < 0), key=in_live.of)
-    return _interleaved(others, asked, in_live)
-
-
-def _interleaved(others: List, asked: List, live: _Places) -> List:
-    """Puts an other item before the first wanted one that came after it in the live list."""
-    made: List = []
-    at = 0
-    for item in asked:
-        mine = live.of(item)
-        while at < len(others) and 0 <= live.of(others[at]) < mine:
-            made.append(others[at])
-            at += 1
-        made.append(item)
-    return made + others[at:]
+    wanted_places = _Places(wanted, key)
+    live_places = _Places(live, key)
+    ordered = sorted((item for item in items if wanted_places.of(item) >= 0), key=wanted_places.of)
+    others = sorted((item for item in items if wanted_places.of(item) < 0), key=live_places.of)
+    # Another item comes before the first ordered one that followed it in the live list.
+    result: List = []
+    index = 0
+    for item in ordered:
+        place = live_places.of(item)
+        while index < len(others) and 0 <= live_places.of(others[index]) < place:
+            result.append(others[index])
+            index += 1
+        result.append(item)
+    return result + others[index:]

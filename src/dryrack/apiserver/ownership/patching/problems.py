@@ -1,13 +1,16 @@
-"""Why a patch is refused."""
+"""Refusals of patches."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from dryrack.apiserver.answer.status import StatusError, Subject, invalid
+from dryrack.kinds.validation.problems import invalid as invalid_value
+
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PatchProblem:
     """The `Status` of a refused patch."""
 
     code: int
@@ -17,24 +20,29 @@ class Problem:
 
 
 class PatchError(ValueError):
-    """A patch that cannot be read or does not fit; its text is for people who look closer."""
+    """A patch that cannot be read or does not fit; the text has details for developers."""
 
-    def __init__(self, problem: Problem, text: str = "") -> None:
+    def __init__(self, problem: PatchProblem, text: str = "") -> None:
         super().__init__(text or problem.message)
         self.problem = problem
 
 
 def bad_patch(message: str) -> PatchError:
-    """It cannot be read."""
-    return PatchError(Problem(400, "BadRequest", message))
+    """Return the refusal of a patch that cannot be read."""
+    return PatchError(PatchProblem(400, "BadRequest", message))
 
 
 def failed(message: str) -> PatchError:
-    """What the real server did not expect anybody to send."""
-    return PatchError(Problem(500, "", message))
+    """Return the refusal of a patch that the real server answers with an internal error."""
+    return PatchError(PatchProblem(500, "", message))
 
 
 def does_not_apply(text: str) -> PatchError:
-    """It can be read and does not fit the object. The server does not tell why."""
+    """Return the refusal of a patch that does not fit the object; the server gives no reason."""
     message = "the server rejected our request due to an error in our request"
-    return PatchError(Problem(422, "Invalid", message, {}), text)
+    return PatchError(PatchProblem(422, "Invalid", message, {}), text)
+
+
+def invalid_patch(shown: str, detail: str) -> StatusError:
+    """Return the refusal of a patched object that is no object of the kind."""
+    return invalid(Subject("", ""), "", (invalid_value("patch", shown, detail),))

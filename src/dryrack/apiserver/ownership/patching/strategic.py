@@ -1,9 +1,9 @@
 """
-Strategic merge patch: a merge patch that knows the kind it patches.
+Strategic merge patch: a merge patch that follows the schema of the kind.
 
-Lists whose schema names a merge key are merged item by item, lists of scalars that are merged
-are united, and directives in the patch delete, replace and order. What the schema does not mark
-is replaced, as by a merge patch. Neither the object nor the patch is changed.
+Lists whose schema names a merge key are merged item by item, merged lists of scalars become their
+union, and directives in the patch delete, replace and order. Other lists are replaced, as by a
+merge patch. Neither the object nor the patch is changed.
 """
 
 from __future__ import annotations
@@ -30,43 +30,33 @@ Map = dict[str, Any]
 List = list[Any]
 
 
-def merged(live: Map, patch: Map, schema: Schema | None) -> Map:
-    """The live object with the patch merged into it; raises `PatchError`."""
-    return _map(live, patch, schema)
-
-
-def _map(live: Map | None, patch: Map, schema: Schema | None) -> Map:
-    if _DIRECTIVE in patch:
-        return _directed(patch)
-    made = _retained(dict(live or {}), patch)
-    left = {name: value for name, value in patch.items() if name != _RETAIN}
-    for name in [each for each in left if each.startswith(_ORDER)]:
-        _place_in_order(made, left, name, schema)
-    for name, value in left.items():
-        if name.startswith(_DELETE_FROM):
-            _delete_from(made, _target(name, _DELETE_FROM), value)
-        elif value is None:
-            made.pop(name, None)
-        else:
-            _put(made, name, _value(made.get(name, _MISSING), value, name, schema))
-    return made
-
-
-def _put(made: Map, name: str, value: Any) -> None:
-    if value is _MISSING:
-        made.pop(name, None)
-    else:
-        made[name] = value
-
-
-def _directed(patch: Map) -> Map:
-    match patch[_DIRECTIVE]:
+def merge(live: Map | None, patch: Map, schema: Schema | None) -> Map:
+    """Return the live object with the patch merged into it; raise a `PatchError`."""
+    match patch.get(_DIRECTIVE, _MISSING):
+        case other if other is _MISSING:
+            pass
         case "replace":
             return {name: value for name, value in patch.items() if name != _DIRECTIVE}
         case "delete":
             return {}
         case other:
             raise _unknown_directive(other, patch)
+    merged = _retain_keys(dict(live or {}), patch)
+    rest = {name: value for name, value in patch.items() if name != _RETAIN}
+    for name in [each for each in rest if each.startswith(_ORDER)]:
+        _merge_in_order(merged, rest, name, schema)
+    for name, value in rest.items():
+        if name.startswith(_DELETE_FROM):
+            _delete_from(merged, _target(name, _DELETE_FROM), value)
+            continue
+        new = _MISSING
+        if value is not None:
+            new = _merge_value(merged.get(name, _MISSING), value, name, schema)
+        if new is _MISSING:
+            merged.pop(name, None)
+        else:
+            merged[name] = new
+    return merged
 
 
 def _unknown_directive(directive: Any, patch: Map) -> PatchError:
@@ -74,8 +64,8 @@ def _unknown_directive(directive: Any, patch: Map) -> PatchError:
     return failed(f"unknown patch type: {shown} in map: {compact(patch)}")
 
 
-def _retained(live: Map, patch: Map) -> Map:
-    """Without what the patch does not retain."""
+def _retain_keys(live: Map, patch: Map) -> Map:
+    """Return the live object with the keys alone that the patch retains, if it names any."""
     if _RETAIN not in patch:
         return live
     keys = patch[_RETAIN]
@@ -90,7 +80,7 @@ def _retained(live: Map, patch: Map) -> Map:
 
 
 def _target(name: str, directive: str) -> str:
-    """The field that `$directive/field` is about."""
+    """Return the field in `$directive/field`."""
     prefix, slash, target = name.partition("/")
     if prefix == directive and slash:
         return target
@@ -98,47 +88,43 @@ def _target(name: str, directive: str) -> str:
     raise bad_patch(f"invalid patch format of {what}")
 
 
-def _delete_from(made: Map, name: str, unwanted: Any) -> None:
-    live = made.get(name, _MISSING)
+def _delete_from(merged: Map, name: str, unwanted: Any) -> None:
+    live = merged.get(name, _MISSING)
     if unwanted is None:
-        made.pop(name, None)
+        merged.pop(name, None)
     elif isinstance(live, list) and isinstance(unwanted, list):
         if live or unwanted:
             ordering.element_type(live, unwanted)
         tokens = {ordering.token(item) for item in unwanted}
-        made[name] = [item for item in live if ordering.token(item) not in tokens]
+        merged[name] = [item for item in live if ordering.token(item) not in tokens]
 
 
-def _value(live: Any, patch: Any, name: str, schema: Schema | None) -> Any:
-    """What comes to be at a field; `_MISSING` if nothing does."""
+def _merge_value(live: Any, patch: Any, name: str, schema: Schema | None) -> Any:
+    """Return the new value of a field, or `_MISSING`."""
     if isinstance(live, dict) and isinstance(patch, dict):
         below = _field(schema, name)
-        if "replace" in _strategies(below):
+        if below is not None and "replace" in below.patch_strategies:
             return patch
-        return _map(live, patch, below)
+        return merge(live, patch, below)
     if isinstance(live, list) and isinstance(patch, list):
-        return _list(live, patch, _field(schema, name))
-    return undirected(without_nulls(patch))
+        return _merge_lists(live, patch, _field(schema, name))
+    return without_directives(without_nulls(patch))
 
 
 def _field(schema: Schema | None, name: str) -> Schema | None:
-    """The schema of a field whose value is to be merged: only structs know how."""
+    """Return the schema of a field to merge; raise if the kind has no such field."""
     if schema is None:
         return None
-    found = schema.named(name)
-    if found is None and not schema.property_names:
+    below = schema.named(name)
+    if below is None and not schema.property_names:
         raise failed("merging an object in json but data type is not struct, instead is: map")
-    if found is None:
+    if below is None:
         kind = schema.name.rpartition(".")[2]
         raise failed(f'unable to find api field in struct {kind} for the json field "{name}"')
-    return found
+    return below
 
 
-def _strategies(schema: Schema | None) -> frozenset[str]:
-    return frozenset() if schema is None else schema.patch_strategies
-
-
-def _list(live: List, patch: List, schema: Schema | None) -> List:
+def _merge_lists(live: List, patch: List, schema: Schema | None) -> List:
     if schema is None or "merge" not in schema.patch_strategies:
         return patch
     if not live and not patch:
@@ -147,17 +133,28 @@ def _list(live: List, patch: List, schema: Schema | None) -> List:
     key = schema.merge_key
     if kind is not dict:
         both = ordering.without_repeated([*live, *patch])
-        return ordering.normalised(both, wanted=patch, live=live, key="")
+        return ordering.sort_items(both, wanted=patch, live=live, key="")
     if not key:
         raise failed("cannot merge lists without merge key for struct")
-    before, left = _special(live, patch, key)
-    made = _items(before, left, key, schema.items)
-    return ordering.normalised(made, wanted=left, live=before, key=key)
+    live, patch = _apply_directives(live, patch, key)
+    merged = list(live)
+    places: dict[Hashable, int] = {}
+    for index, each in enumerate(live):
+        places.setdefault(ordering.token(each.get(key, _MISSING)), index)
+    for item in patch:
+        if key not in item:
+            raise ordering.no_merge_key(item, key)
+        place = places.setdefault(ordering.token(item[key]), len(merged))
+        if place == len(merged):
+            merged.append(item)
+        else:
+            merged[place] = merge(merged[place], item, schema.items)
+    return ordering.sort_items(merged, wanted=patch, live=live, key=key)
 
 
-def _special(live: List, patch: List, key: str) -> tuple[List, List]:
-    """The live items and those of the patch, after items that are directives are obeyed."""
-    left: List = []
+def _apply_directives(live: List, patch: List, key: str) -> tuple[List, List]:
+    """Return both lists after the items of the patch that are directives were applied."""
+    items: List = []
     replaces = False
     deleted = set()
     for item in patch:
@@ -173,61 +170,46 @@ def _special(live: List, patch: List, key: str) -> tuple[List, List]:
             case other if other is not _MISSING:
                 raise _unknown_directive(other, item)
             case _:
-                left.append(item)
+                items.append(item)
     if replaces:
-        return left, []
-    kept = [each for each in live if ordering.token(each.get(key, _MISSING)) not in deleted]
-    return kept if deleted else live, left
+        return items, []
+    if deleted:
+        live = [each for each in live if ordering.token(each.get(key, _MISSING)) not in deleted]
+    return live, items
 
 
-def _items(live: List, patch: List, key: str, schema: Schema | None) -> List:
-    made = list(live)
-    places: dict[Hashable, int] = {}
-    for at, each in enumerate(live):
-        places.setdefault(ordering.token(each.get(key, _MISSING)), at)
-    for item in patch:
-        if key not in item:
-            raise ordering.no_merge_key(item, key)
-        place = places.setdefault(ordering.token(item[key]), len(made))
-        if place == len(made):
-            made.append(item)
-        else:
-            made[place] = _map(made[place], item, schema)
-    return made
-
-
-def _place_in_order(made: Map, left: Map, name: str, schema: Schema | None) -> None:
-    """Merges a list and puts it in the order that the patch asks for; takes both out of it."""
-    order = left.pop(name)
+def _merge_in_order(merged: Map, rest: Map, name: str, schema: Schema | None) -> None:
+    """Merge a list in the order that the patch names; remove the list and the order from `rest`."""
+    order = rest.pop(name)
     if not isinstance(order, list):
         raise ordering.bad_type("[]interface {}", order)
     target = _target(name, _ORDER)
-    for value in (made.get(target, []), left.get(target, [])):
+    for value in (merged.get(target, []), rest.get(target, [])):
         if not isinstance(value, list):
             raise ordering.bad_type("[]interface {}", value)
-    live = made.get(target)
-    patch = left.pop(target, None)
+    live = merged.get(target)
+    patch = rest.pop(target, None)
     below = _field(schema, target)
     key = "" if below is None else below.merge_key
     ordering.check_order(patch or [], order, key)
     if live is None and patch is None:
         return
     if live is None:
-        merged_list = undirected(patch)
+        items = without_directives(patch)
     else:
-        merged_list = live if patch is None else _list(live, patch, below)
+        items = live if patch is None else _merge_lists(live, patch, below)
     ordering.element_type(live or [], patch or [])
-    made[target] = ordering.normalised(merged_list, wanted=order, live=live or [], key=key)
+    merged[target] = ordering.sort_items(items, wanted=order, live=live or [], key=key)
 
 
-def undirected(value: Any) -> Any:
-    """A new value: what carries a directive has nothing to act on, and is left out."""
+def without_directives(value: Any) -> Any:
+    """Return a new value without the maps that are directives: they have nothing to act on."""
     if isinstance(value, dict):
         if _DIRECTIVE in value:
             return _MISSING
-        kept = {name: undirected(each) for name, each in value.items()}
-        return {name: each for name, each in kept.items() if each is not _MISSING}
+        members = {name: without_directives(each) for name, each in value.items()}
+        return {name: each for name, each in members.items() if each is not _MISSING}
     if isinstance(value, list):
-        items = (undirected(each) for each in value)
+        items = (without_directives(each) for each in value)
         return [each for each in items if each is not _MISSING]
     return value

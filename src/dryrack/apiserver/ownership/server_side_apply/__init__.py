@@ -1,29 +1,31 @@
 """
-Who owns which field: `managedFields`, and server-side apply.
+Server-side apply and `managedFields`.
 
-Every write tells which fields its author now owns; an apply also takes away what its author no
-longer names, and is refused where it would change what somebody else owns. Pure functions: the
-time is an argument, and no object that is passed in is changed.
+Every write records which fields its manager now owns. An apply also removes fields that its
+manager no longer names, and is refused where it would change a field of another manager. Pure
+functions: the time is an argument, and no argument is changed.
 """
 
 from __future__ import annotations
 
-from dryrack.apiserver.ownership.server_side_apply.pipeline import (
+from dryrack.apiserver.ownership.server_side_apply.apply import (
     ApplyConflicts,
     ApplyProblem,
-    applied,
+    apply_configuration,
+)
+from dryrack.apiserver.ownership.server_side_apply.managed_fields import (
     keep_times,
     managed_after_update,
     manager_name,
 )
-from dryrack.apiserver.ownership.server_side_apply.tracked import Tracked, Versions
+from dryrack.apiserver.ownership.server_side_apply.owning import Tracked, Versions
 
 __all__ = [
     "ApplyConflicts",
     "ApplyProblem",
     "Tracked",
     "Versions",
-    "applied",
+    "apply_configuration",
     "keep_times",
     "managed_after_update",
     "manager_name",

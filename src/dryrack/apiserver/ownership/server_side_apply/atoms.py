@@ -1,10 +1,9 @@
 """
-How a place is owned and merged.
+Atoms: the unit in which values are owned and merged.
 
-A schema says what may be at a place; an `Atom` says what that means for those who own it: a
-scalar is owned as one, an atomic list or map too; a granular map is owned field by field, and an
-associative list item by item. Where there is no schema the atom is deduced from the value: maps
-are granular, lists are atomic.
+An `Atom` follows from the schema of a value. A scalar is owned as one, and so is an atomic list or
+map; a granular map is owned field by field, and an associative list item by item. Without a schema
+the atom is deduced from the value: maps are granular, lists are atomic.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _SCALARS = {"integer": "numeric", "number": "numeric", "boolean": "boolean"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListAtom:
-    """A list. An atomic one has no way to tell its items apart; a set has no keys."""
+    """A list. Items of an atomic list have no path elements of their own; a set has no keys."""
 
     schema: Schema | None
     associative: bool = False
@@ -48,33 +47,28 @@ class MapAtom:
     schema: Schema | None
     atomic: bool = False
     _children: dict[str | None, Atom] = field(default_factory=dict)
-    """By name, and the values of a map under no name."""
+    """By name; the atom of the values of a map is under None."""
 
     def has_field(self, name: str) -> bool:
         return self.schema is not None and self.schema.named(name) is not None
 
     def child(self, name: str) -> Atom | None:
-        """What is at a key; None if the schema has no such field."""
-        known = self._children.get(name)
-        if known is not None:
-            return known
+        """Return the atom of a key; None if the schema has no such field."""
+        child = self._children.get(name)
+        if child is not None:
+            return child
         if self.schema is None:
             return UNTYPED_ATOM if self.atomic else DEDUCED
-        found = self.schema.named(name)
-        if found is not None:
-            self._children[name] = atom_of(found)
+        field_schema = self.schema.named(name)
+        if field_schema is not None:
+            self._children[name] = atom_of(field_schema)
             return self._children[name]
-        return self._value()
-
-    def _value(self) -> Atom | None:
-        known = self._children.get(None)
-        if known is not None or self.schema is None:
-            return known
-        values = self.schema.values
-        if values is not None:
-            self._children[None] = atom_of(values)
-        elif self._is_open(self.schema):
-            self._children[None] = DEDUCED
+        if None not in self._children:
+            values = self.schema.values
+            if values is not None:
+                self._children[None] = atom_of(values)
+            elif self._is_open(self.schema):
+                self._children[None] = DEDUCED
         return self._children.get(None)
 
     @staticmethod
@@ -87,30 +81,28 @@ class MapAtom:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Atom:
-    """What a place may hold; a place without a type may hold any of the three."""
+    """The types that a value may have; a value without a type may have any of the three."""
 
     scalar: str = ""
     list: ListAtom | None = None
     map: MapAtom | None = None
 
     def handling(self, value: Any) -> str:
-        """`scalar`, `list` or `map`: as what the value is treated here."""
+        """Return whether the value is treated as a `scalar`, a `list` or a `map`."""
         if isinstance(value, dict):
-            wanted = "map"
+            handling = "map"
         elif isinstance(value, list):
-            wanted = "list"
+            handling = "list"
         else:
-            wanted = "scalar" if value is not None else ""
-        return wanted if wanted and getattr(self, wanted) else self._preferred
-
-    @property
-    def _preferred(self) -> str:
+            handling = "scalar" if value is not None else ""
+        if handling and getattr(self, handling):
+            return handling
         if self.map is not None:
             return "map"
         return "scalar" if self.scalar else "list"
 
 
-# What no schema describes: nothing inside it has an owner of its own.
+# A value that no schema describes: it is owned as one.
 UNTYPED_ATOM = Atom(UNTYPED, ListAtom(None), MapAtom(None, atomic=True))
 # An object without a schema: its fields have owners, its lists are whole.
 DEDUCED = Atom(UNTYPED, ListAtom(None), MapAtom(None))
@@ -118,35 +110,32 @@ _QUANTITY_ATOM = Atom(UNTYPED)
 
 
 def atom_of(schema: Schema | None) -> Atom:
-    """The atom of a schema, made once for each."""
+    """Return the atom of a schema, which is computed once."""
     if schema is None:
         return DEDUCED
-    known = schema.derived.get("atom")
-    if known is None:
-        known = schema.derived["atom"] = _made(schema)
-    assert isinstance(known, Atom)
-    return known
+    atom = schema.derived.get("atom")
+    if atom is None:
+        atom = schema.derived["atom"] = _compute_atom(schema)
+    assert isinstance(atom, Atom)
+    return atom
 
 
-def _made(schema: Schema) -> Atom:
+def _compute_atom(schema: Schema) -> Atom:
     if schema.name == QUANTITY:
         return _QUANTITY_ATOM
     if schema.name == RAW_EXTENSION:
         return UNTYPED_ATOM
+    list_atom = ListAtom(schema)
+    if schema.list_type != "atomic":
+        list_atom = ListAtom(schema, associative=True, keys=schema.list_keys)
     match schema.type:
         case "object":
             return Atom(map=MapAtom(schema, schema.is_atomic_map))
         case "array":
-            return Atom(list=_list(schema))
+            return Atom(list=list_atom)
         case "":
-            return Atom(UNTYPED, _list(schema), MapAtom(schema, schema.is_atomic_map))
+            return Atom(UNTYPED, list_atom, MapAtom(schema, schema.is_atomic_map))
         case "string":
             return Atom("string" if schema.format in ("", "byte") else UNTYPED)
         case kind:
             return Atom(_SCALARS.get(kind, UNTYPED))
-
-
-def _list(schema: Schema) -> ListAtom:
-    if schema.list_type == "atomic":
-        return ListAtom(schema)
-    return ListAtom(schema, associative=True, keys=schema.list_keys)

@@ -1,4 +1,4 @@
-"""What a write changed: which fields it removed, modified and added."""
+"""Comparison of two values: the fields that a write removed, modified and added."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Comparison(msgspec.Struct, frozen=True):
     added: FieldSet = msgspec.field(default_factory=dict)
 
     def without(self, ignored: FieldSet) -> Comparison:
-        """The comparison without some fields and all that is below them."""
+        """Return the comparison without some fields and all fields below them."""
         if not ignored:
             return self
         return msgspec.structs.replace(
@@ -46,154 +46,152 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def written(self) -> FieldSet:
-        """What has a new value."""
+        """Return the fields that have a new value."""
         return fieldsets.union(self.modified, self.added)
 
 
 def compare(atom: Atom, left: Any, right: Any) -> Comparison:
     """
-    How the right value differs from the left one.
+    Return how the right value differs from the left one.
 
-    Raises `TypeViolationError`, which does not tell where; `typed.check` does.
+    Raises a `TypeViolationError` without a path; `typed.check` finds the path.
     """
-    found = _Differences()
-    found.at_place(atom, left, right)
-    return Comparison(found.removed, found.modified, found.added)
+    differences = _Differences()
+    differences.compare(atom, left, right)
+    return Comparison(differences.removed, differences.modified, differences.added)
 
 
 class _Differences(msgspec.Struct, eq=False):
-    """What differs below one place; whether the place itself does, is known to its parent."""
+    """The differences below one place; the parent notes whether the place itself differs."""
 
     removed: FieldSet = msgspec.field(default_factory=dict)
     modified: FieldSet = msgspec.field(default_factory=dict)
     added: FieldSet = msgspec.field(default_factory=dict)
 
-    def at_place(self, atom: Atom, left: Any, right: Any) -> bool:
-        """Compares two values that are both there; whether the place as one was modified."""
-        of_left = atom.handling(left)
-        of_right = atom.handling(right)
-        is_modified = self._as(of_right, atom, left, right)
-        if of_left != of_right:
-            # The kind of value changed: what was there is gone, and something else is there.
-            is_modified = self._as(of_left, atom, left, right) or is_modified
+    def compare(self, atom: Atom, left: Any, right: Any) -> bool:
+        """Compare two values that both exist; return whether the place as a whole changed."""
+        left_handling = atom.handling(left)
+        right_handling = atom.handling(right)
+        is_modified = self._compare_as(right_handling, atom, left, right)
+        if left_handling != right_handling:
+            # The type of the value changed: the old value is removed, and the new one added.
+            is_modified = self._compare_as(left_handling, atom, left, right) or is_modified
         return is_modified
 
-    def _as(self, handling: str, atom: Atom, left: Any, right: Any) -> bool:
+    def _compare_as(self, handling: str, atom: Atom, left: Any, right: Any) -> bool:
         match handling:
             case "map":
                 assert atom.map is not None
-                return self._maps(atom.map, left, right)
+                return self._compare_maps(atom.map, left, right)
             case "list":
                 assert atom.list is not None
-                return self._lists(atom.list, left, right)
+                return self._compare_lists(atom.list, left, right)
             case _:
                 problems = [scalar_problem(atom.scalar, value) for value in (left, right)]
                 if all(problems):
                     raise TypeViolationError([Violation((), each) for each in problems])
                 return not same(left, right)
 
-    def _maps(self, atom: MapAtom, left: Any, right: Any) -> bool:
-        mine = left if isinstance(left, dict) else {}
-        yours = right if isinstance(right, dict) else {}
-        if atom.atomic or (not mine and not yours):
+    def _compare_maps(self, atom: MapAtom, left: Any, right: Any) -> bool:
+        old = left if isinstance(left, dict) else {}
+        new = right if isinstance(right, dict) else {}
+        if atom.atomic or (not old and not new):
             return not same(left, right)
-        for name, value in mine.items():
-            if name not in yours:
+        for name, value in old.items():
+            if name not in new:
                 self.removed[f"f:{name}"] = everything(_child(atom, name), value)
-        for name, value in yours.items():
-            if name not in mine:
-                made = _of_spec if name == "spec" else everything
-                self.added[f"f:{name}"] = made(_child(atom, name), value)
+        for name, value in new.items():
+            child = _child(atom, name)
+            if name in old:
+                self._compare_below(f"f:{name}", child, old[name], value)
+            elif name == "spec":
+                # Objects that are made from one template have their spec in common.
+                self.added["f:spec"] = _everything_of_json(child, _encode(value))
             else:
-                self._below(f"f:{name}", _child(atom, name), mine[name], value)
+                self.added[f"f:{name}"] = everything(child, value)
         return False
 
-    def _lists(self, atom: ListAtom, left: Any, right: Any) -> bool:
-        mine = left if isinstance(left, list) else []
-        yours = right if isinstance(right, list) else []
-        if not atom.associative or (not mine and not yours):
+    def _compare_lists(self, atom: ListAtom, left: Any, right: Any) -> bool:
+        old = left if isinstance(left, list) else []
+        new = right if isinstance(right, list) else []
+        if not atom.associative or (not old and not new):
             return not same(left, right)
-        lefts = _by_element(atom, mine)
-        rights = _by_element(atom, yours)
-        for element in (*lefts, *(each for each in rights if each not in lefts)):
-            self._items(atom, element, lefts.get(element, []), rights.get(element, []))
+        old_items = _by_element(atom, old)
+        new_items = _by_element(atom, new)
+        for element in (*old_items, *(each for each in new_items if each not in old_items)):
+            before = old_items.get(element, [])
+            after = new_items.get(element, [])
+            if len(before) == 1 and len(after) == 1:
+                self._compare_below(element, atom.element, before[0], after[0])
+            elif len(before) > 1 and len(after) > 1:
+                # Items with equal keys are one value.
+                if not same(before, after):
+                    self.modified[element] = {}
+            else:
+                if before:
+                    self.removed[element] = _everything_of_items(atom, before)
+                if after:
+                    self.added[element] = _everything_of_items(atom, after)
         return False
 
-    def _items(self, atom: ListAtom, element: str, lefts: list[Any], rights: list[Any]) -> None:
-        """Items that cannot be told apart are one thing that is there, or is not, or changed."""
-        if len(lefts) == 1 and len(rights) == 1:
-            self._below(element, atom.element, lefts[0], rights[0])
-        elif len(lefts) > 1 and len(rights) > 1:
-            if not same(lefts, rights):
-                self.modified[element] = {}
-        else:
-            if lefts:
-                self.removed[element] = _one(atom, lefts)
-            if rights:
-                self.added[element] = _one(atom, rights)
-
-    def _below(self, element: str, atom: Atom, left: Any, right: Any) -> None:
+    def _compare_below(self, element: str, atom: Atom, left: Any, right: Any) -> None:
         if _is_same_text(left, right):
             return
-        found = _Differences()
-        if found.at_place(atom, left, right):
-            self.modified[element] = {SELF: {}, **found.modified} if found.modified else {}
-        elif found.modified:
-            self.modified[element] = found.modified
-        if found.removed:
-            self.removed[element] = found.removed
-        if found.added:
-            self.added[element] = found.added
+        below = _Differences()
+        if below.compare(atom, left, right):
+            self.modified[element] = {SELF: {}, **below.modified} if below.modified else {}
+        elif below.modified:
+            self.modified[element] = below.modified
+        if below.removed:
+            self.removed[element] = below.removed
+        if below.added:
+            self.added[element] = below.added
 
 
 def differing_parts(
     left: dict[str, Any], right: dict[str, Any], *, levels: int = 2
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Both without what they have in common, down to some levels; they differ as before."""
-    mine = dict(left)
-    yours = dict(right)
+    """Return both objects without their equal parts, down to some levels."""
+    old = dict(left)
+    new = dict(right)
     for name, value in right.items():
         if name not in left:
             continue
-        there = left[name]
-        if _is_same_text(there, value):
-            del mine[name], yours[name]
-        elif levels > 1 and isinstance(value, dict) and isinstance(there, dict):
-            mine[name], yours[name] = differing_parts(there, value, levels=levels - 1)
-    return mine, yours
+        stored = left[name]
+        if _is_same_text(stored, value):
+            del old[name], new[name]
+        elif levels > 1 and isinstance(value, dict) and isinstance(stored, dict):
+            old[name], new[name] = differing_parts(stored, value, levels=levels - 1)
+    return old, new
 
 
 def _is_same_text(left: Any, right: Any) -> bool:
     return left is right or (left == right and _encode(left) == _encode(right))
 
 
-def _of_spec(atom: Atom, value: Any) -> FieldSet:
-    """As `everything`: objects that are made from one template have their spec in common."""
-    return _of_json(atom, _encode(value))
-
-
 @lru_cache(maxsize=64)
-def _of_json(atom: Atom, value: bytes) -> FieldSet:
+def _everything_of_json(atom: Atom, value: bytes) -> FieldSet:
     return everything(atom, msgspec.json.decode(value))
 
 
 def everything(atom: Atom, value: Any) -> FieldSet:
-    """All that a new value has, below the place where it is; the place itself is meant too."""
+    """Return the node of a new value: itself and all fields below it."""
     if isinstance(value, dict) and value and atom.map is not None and not atom.map.atomic:
-        owner = atom.map
-        made: FieldSet = {SELF: {}}
-        for name, each in value.items():
-            child = _child(owner, name)
-            made[f"f:{name}"] = everything(child, each) if isinstance(each, dict | list) else {}
-        return made
+        node: FieldSet = {SELF: {}}
+        for name, inner in value.items():
+            child = _child(atom.map, name)
+            is_scalar = not isinstance(inner, dict | list)
+            node[f"f:{name}"] = {} if is_scalar else everything(child, inner)
+        return node
     if isinstance(value, list) and value and atom.list is not None and atom.list.associative:
-        owned = atom.list
-        found = _by_element(owned, value)
-        return {SELF: {}, **{element: _one(owned, items) for element, items in found.items()}}
+        node = {SELF: {}}
+        for element, items in _by_element(atom.list, value).items():
+            node[element] = _everything_of_items(atom.list, items)
+        return node
     return {}
 
 
-def _one(atom: ListAtom, items: list[Any]) -> FieldSet:
+def _everything_of_items(atom: ListAtom, items: list[Any]) -> FieldSet:
     return everything(atom.element, items[0]) if len(items) == 1 else {}
 
 
@@ -205,10 +203,10 @@ def _child(atom: MapAtom, name: str) -> Atom:
 
 
 def _by_element(atom: ListAtom, items: list[Any]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    by_element: dict[str, list[Any]] = {}
     for item in items:
         try:
-            found.setdefault(item_element(atom, item), []).append(item)
+            by_element.setdefault(item_element(atom, item), []).append(item)
         except ItemError as error:
             raise TypeViolationError([Violation((), str(error))]) from error
-    return found
+    return by_element

@@ -28,10 +28,10 @@ class ManagedFieldsError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Author:
     """
-    Who wrote, and how.
+    A manager with its operation.
 
-    Updates in different versions are different authors; whoever applies is one author, whichever
-    version is applied, so `api_version` is empty then.
+    Updates in different versions have different authors. All applies of a manager have one author,
+    so `api_version` is empty for them.
     """
 
     manager: str
@@ -41,7 +41,7 @@ class Author:
 
     @property
     def identifier(self) -> str:
-        """By what authors are sorted in messages."""
+        """Return the text by which messages sort authors."""
         parts = (
             ("manager", self.manager),
             ("operation", self.operation),
@@ -62,12 +62,12 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """What an author owns, in the version in which it was written, and since when."""
+    """The fields of an author, in the version in which they were written, and their time."""
 
     fields: FieldSet
     api_version: str
     time: str = ""
-    # The entry that this was read from, which need not be written anew.
+    # The entry from which this was decoded; `encode` returns it unchanged.
     entry: dict[str, Any] | None = field(default=None, compare=False)
 
     def with_fields(self, fields: FieldSet) -> Owned:
@@ -86,22 +86,22 @@ def author_of(manager: str, operation: str, api_version: str, subresource: str) 
 
 
 def decode(entries: Any) -> Managed:
-    """The entries by author; raises `ManagedFieldsError`."""
+    """Return the entries by author; raise `ManagedFieldsError`."""
     managed: Managed = {}
     for index, entry in enumerate(entries or ()):
         if not isinstance(entry, dict):
             raise ManagedFieldsError(f"managed fields entry {index} is not an object")
-        author = _author(entry, index)
+        author = _decode_author(entry, index)
         try:
-            fields = fieldsets.decoded(get(entry, "fieldsV1", {}))
+            fields = fieldsets.decode(get(entry, "fieldsV1", {}))
         except fieldsets.FieldSetError as error:
             raise ManagedFieldsError(f"error decoding set: {error}") from error
-        kept = entry if fields == entry.get("fieldsV1") else None
-        managed[author] = Owned(fields, entry["apiVersion"], entry.get("time") or "", kept)
+        unchanged = entry if fields == entry.get("fieldsV1") else None
+        managed[author] = Owned(fields, entry["apiVersion"], entry.get("time") or "", unchanged)
     return managed
 
 
-def _author(entry: Mapping[str, Any], index: int) -> Author:
+def _decode_author(entry: Mapping[str, Any], index: int) -> Author:
     operation = entry.get("operation")
     if operation not in (APPLY, UPDATE):
         raise ManagedFieldsError("operation must be `Apply` or `Update`")
@@ -117,58 +117,62 @@ def _author(entry: Mapping[str, Any], index: int) -> Author:
 
 
 def encode(managed: Managed) -> list[dict[str, Any]]:
-    """The entries in the order in which the server keeps them."""
-    return [_entry(author, managed[author]) for author in in_order(managed)]
+    """Return the entries in the order in which the server stores them."""
+    entries: list[dict[str, Any]] = []
+    for author in sort_authors(managed):
+        owned = managed[author]
+        if owned.entry is not None:
+            entries.append(owned.entry)
+            continue
+        entry: dict[str, Any] = {
+            "manager": author.manager,
+            "operation": author.operation,
+            "apiVersion": owned.api_version,
+        }
+        if owned.time:
+            entry["time"] = owned.time
+        entry["fieldsType"] = "FieldsV1"
+        entry["fieldsV1"] = fieldsets.in_order(owned.fields)
+        if author.subresource:
+            entry["subresource"] = author.subresource
+        entries.append(entry)
+    return entries
 
 
-def in_order(managed: Managed) -> list[Author]:
-    return sorted(managed, key=lambda author: _rank(author, managed[author]))
+def sort_authors(managed: Managed) -> list[Author]:
+    """Return the authors in the order of their entries."""
+    if len(managed) < 2:
+        return list(managed)
+
+    def rank(author: Author) -> tuple[str, ...]:
+        owned = managed[author]
+        manager = author.manager
+        return author.operation, owned.time, manager, owned.api_version, author.subresource
+
+    return sorted(managed, key=rank)
 
 
-def _rank(author: Author, owned: Owned) -> tuple[str, ...]:
-    return author.operation, owned.time, author.manager, owned.api_version, author.subresource
-
-
-def _entry(author: Author, owned: Owned) -> dict[str, Any]:
-    if owned.entry is not None:
-        return owned.entry
-    entry: dict[str, Any] = {"manager": author.manager, "operation": author.operation}
-    entry["apiVersion"] = owned.api_version
-    if owned.time:
-        entry["time"] = owned.time
-    entry["fieldsType"] = "FieldsV1"
-    entry["fieldsV1"] = fieldsets.in_order(owned.fields)
-    if author.subresource:
-        entry["subresource"] = author.subresource
-    return entry
-
-
-def capped(managed: Managed) -> Managed:
-    """At most ten authors of updates: the oldest of a version become one."""
-    updaters = [author for author in managed if author.operation == UPDATE]
-    if len(updaters) <= _UPDATERS_MAX:
+def cap_updaters(managed: Managed) -> Managed:
+    """Return at most ten authors of updates: the oldest of a version become one bucket."""
+    if len(managed) <= _UPDATERS_MAX:
         return managed
+    updaters = [author for author in managed if author.operation == UPDATE]
     updaters.sort(key=lambda author: (managed[author].time, author.identifier))
-    made = dict(managed)
+    result = dict(managed)
     count = len(updaters)
-    first: dict[str, Author] = {}
+    oldest: dict[str, Author] = {}
     for author in updaters:
         if count <= _UPDATERS_MAX:
             break
-        owned = made[author]
-        before = first.setdefault(owned.api_version, author)
-        if before != author:
-            _pour(made, before, author)
-            count -= 1
-    return made
-
-
-def _pour(made: Managed, first: Author, author: Author) -> None:
-    """Puts what an author owns into the bucket of its version, which the first one becomes."""
-    owned = made[author]
-    bucket = Author(_BUCKET, UPDATE, owned.api_version)
-    if bucket not in made:
-        made[bucket] = made.pop(first)
-    poured = fieldsets.union(owned.fields, made[bucket].fields)
-    made.pop(author)
-    made[bucket] = owned.with_fields(poured)
+        owned = result[author]
+        first = oldest.setdefault(owned.api_version, author)
+        if first == author:
+            continue
+        bucket = Author(_BUCKET, UPDATE, owned.api_version)
+        if bucket not in result:
+            result[bucket] = result.pop(first)
+        united = fieldsets.union(owned.fields, result[bucket].fields)
+        del result[author]
+        result[bucket] = owned.with_fields(united)
+        count -= 1
+    return result

@@ -2,11 +2,11 @@
 Sets of fields, as `managedFields` writes them.
 
 A set is a tree whose keys are path elements: `f:name` for a field, `k:{…}` for an item of a list
-by its keys, `v:…` for an item of a set by its value, `i:0` for one by its position. A place with
-nothing below it is a member of the set; one with something below it is a member too only if `.`
-is among its keys. So a set is held exactly as it is sent, and `{}` is the empty set.
+by its keys, `v:…` for an item of a set by its value, `i:0` for an item by its position. A node
+without children is a member of the set; a node with children is a member only if `.` is among its
+keys. So a set has the form in which it is sent, and `{}` is the empty set.
 
-Trees are never changed once they are made, except by `insert` while they are being made.
+Trees never change once they are built, except by `insert` while they are being built.
 """
 
 from __future__ import annotations
@@ -31,27 +31,23 @@ SELF = "."
 _KINDS = "fkvi"
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder().decode
-# Texts that JSON writes as they are, and Go too.
+# Text that JSON and Go write without escapes.
 _is_plain = re.compile(r"[A-Za-z0-9_./: -]*").fullmatch
-# Go writes these three so that JSON can stand in HTML.
+# Go escapes these three so that JSON can be part of HTML.
 _HTML = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
 
 
 class FieldSetError(ValueError):
-    """A set of fields that nobody could have written."""
+    """A text that is no set of fields."""
 
 
 def element_json(value: Any) -> str:
-    """A value inside a path element, in the one way in which it is written."""
+    """Return the canonical JSON of a value inside a path element."""
     if isinstance(value, str) and _is_plain(value):
         return f'"{value}"'
     if isinstance(value, float) and value == int(value):
         value = int(value)
-    return escaped_html(_encode(value).decode())
-
-
-def escaped_html(text: str) -> str:
-    """JSON with what Go escapes in it."""
+    text = _encode(value).decode()
     for character, escaped in _HTML:
         text = text.replace(character, escaped)
     return text
@@ -75,7 +71,7 @@ def is_member(node: FieldSet) -> bool:
 
 
 def insert(root: FieldSet, path: Sequence[str]) -> None:
-    """Makes the place a member; the whole object is nobody's."""
+    """Add a path to a set that is being built; the empty path is never a member."""
     node = root
     for element in path[:-1]:
         below = node.get(element)
@@ -91,10 +87,10 @@ def insert(root: FieldSet, path: Sequence[str]) -> None:
 
 
 def of_paths(paths: Sequence[Path]) -> FieldSet:
-    made: FieldSet = {}
+    fields: FieldSet = {}
     for path in paths:
-        insert(made, path)
-    return made
+        insert(fields, path)
+    return fields
 
 
 def has(root: FieldSet, path: Sequence[str]) -> bool:
@@ -104,90 +100,80 @@ def has(root: FieldSet, path: Sequence[str]) -> bool:
     return bool(path) and node is not None and is_member(node)
 
 
-def below(node: FieldSet, element: str) -> FieldSet:
-    """The set of what is below a place, the place itself not included."""
-    inner: FieldSet = node.get(element, {})
-    return {key: value for key, value in inner.items() if key != SELF} if SELF in inner else inner
-
-
 def _node(children: FieldSet, *, member: bool) -> FieldSet | None:
-    """A place with these children, or None if nothing of it is in the set."""
+    """Return a node with these children, or None if neither it nor a child is a member."""
     if not children:
         return {} if member else None
     return {SELF: {}, **children} if member else children
-
-
-def union(left: FieldSet, right: FieldSet) -> FieldSet:
-    if not left or not right:
-        return left or right
-    made = dict(left)
-    for element, node in right.items():
-        mine = left.get(element)
-        made[element] = node if mine is None else _united(mine, node)
-    return made
-
-
-def _united(left: FieldSet, right: FieldSet) -> FieldSet:
-    children = union(_children(left), _children(right))
-    node = _node(children, member=is_member(left) or is_member(right))
-    assert node is not None, "a place that is in a set is in its union with another"
-    return node
 
 
 def _children(node: FieldSet) -> FieldSet:
     return {key: value for key, value in node.items() if key != SELF} if SELF in node else node
 
 
+def union(left: FieldSet, right: FieldSet) -> FieldSet:
+    if not left or not right:
+        return left or right
+    result = dict(left)
+    for element, node in right.items():
+        other = left.get(element)
+        if other is not None:
+            children = union(_children(other), _children(node))
+            united = _node(children, member=is_member(other) or is_member(node))
+            assert united is not None, "a node of a set is in its union with another"
+            node = united
+        result[element] = node
+    return result
+
+
 def difference(left: FieldSet, right: FieldSet) -> FieldSet:
-    """What is in the left set only. What is below a place of the right one stays."""
+    """Return the members of the left set that are not in the right one; their children stay."""
     if not left or not right:
         return left
-    made: FieldSet = {}
+    result: FieldSet = {}
     for element, node in left.items():
         other = right.get(element)
-        kept = node if other is None else _differing(node, other)
-        if kept is not None:
-            made[element] = kept
-    return made
-
-
-def _differing(left: FieldSet, right: FieldSet) -> FieldSet | None:
-    children = difference(_children(left), _children(right))
-    return _node(children, member=is_member(left) and not is_member(right))
+        rest: FieldSet | None = node
+        if other is not None:
+            children = difference(_children(node), _children(other))
+            rest = _node(children, member=is_member(node) and not is_member(other))
+        if rest is not None:
+            result[element] = rest
+    return result
 
 
 def without(left: FieldSet, right: FieldSet) -> FieldSet:
-    """What is in the left set and neither in the right one nor below a member of it."""
+    """Return the left set without the members of the right one and all fields below them."""
     if not left or not right:
         return left
-    made: FieldSet = {}
+    result: FieldSet = {}
     for element, node in left.items():
         other = right.get(element)
         if other is not None and is_member(other):
             continue
-        kept: FieldSet | None = node
+        rest: FieldSet | None = node
         if other is not None:
-            kept = _node(without(_children(node), other), member=is_member(node))
-        if kept is not None:
-            made[element] = kept
-    return made
+            rest = _node(without(_children(node), other), member=is_member(node))
+        if rest is not None:
+            result[element] = rest
+    return result
 
 
 def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
-    made: FieldSet = {}
+    result: FieldSet = {}
     for element, node in left.items():
         other = right.get(element)
         if other is None:
             continue
         children = intersection(_children(node), _children(other))
-        kept = _node(children, member=is_member(node) and is_member(other))
-        if kept is not None:
-            made[element] = kept
-    return made
+        common = _node(children, member=is_member(node) and is_member(other))
+        if common is not None:
+            result[element] = common
+    return result
 
 
 def paths(root: FieldSet, prefix: Path = ()) -> Iterator[Path]:
-    """The members in the order in which the server tells them: those of a level first."""
+    """Yield the members in the server's order: those of a level first."""
     elements = sorted((key for key in root if key != SELF), key=_rank)
     for element in elements:
         if is_member(root[element]):
@@ -197,8 +183,8 @@ def paths(root: FieldSet, prefix: Path = ()) -> Iterator[Path]:
 
 
 def in_order(root: FieldSet) -> FieldSet:
-    """The same set with its keys in the order in which the server writes them."""
-    # Names of fields, which most sets are made of, stand in the order of their texts.
+    """Return the set with its keys in the order in which the server writes them."""
+    # Field names, which most sets consist of, are sorted as text.
     is_named = all(element[0] in "f." for element in root)
     elements = sorted(root) if is_named else sorted(root, key=_rank)
     return {element: in_order(node) if (node := root[element]) else node for element in elements}
@@ -235,7 +221,7 @@ def _value_rank(value: Any) -> tuple[int, Any]:
 
 
 def path_text(path: Sequence[str]) -> str:
-    """A path as people read it: `.spec.containers[name="a"].image`."""
+    """Return a path for people: `.spec.containers[name="a"].image`."""
     return "".join(element_text(element) for element in path)
 
 
@@ -261,43 +247,39 @@ def _shown(value: Any) -> str:
     return quoted(value) if isinstance(value, str) else compact(value)
 
 
-def decoded(raw: Any) -> FieldSet:
-    """A set as somebody sent it; elements of kinds that nobody knows are left out."""
+def decode(raw: Any) -> FieldSet:
+    """Return the set that a client sent, without elements of unknown kinds."""
     if not isinstance(raw, dict):
         raise FieldSetError(f"expected a map of fields, got {type(raw).__name__}")
-    made: FieldSet = {}
+    fields: FieldSet = {}
     for key, inner in raw.items():
         if key == SELF:
-            made[SELF] = {}
+            fields[SELF] = {}
             continue
         element = _canonical(key)
         if element is not None:
-            made[element] = decoded(inner)
-    return made
+            fields[element] = decode(inner)
+    return fields
 
 
 @lru_cache(maxsize=4096)
 def _canonical(key: str) -> str | None:
+    """Return a path element in its canonical form, or None if its kind is unknown."""
     if len(key) < 2 or key[1] != ":":
         raise FieldSetError(f"{key!r} is not a path element; begin it with f:, k:, v: or i:")
     kind = key[0]
-    content = key[2:]
     if kind not in _KINDS:
         return None
     if kind == "f":
         return key
     try:
-        return _recoded(kind, content)
+        value = json.loads(key[2:])
+        if kind == "i":
+            return f"i:{int(value)}"
+        if kind == "v":
+            return item_by_value(value)
+        if not isinstance(value, dict):
+            raise FieldSetError("the keys of an item are a map")
+        return item_by_keys(value)
     except (ValueError, OverflowError, TypeError, RecursionError) as error:
         raise FieldSetError(f"{key!r} is not a path element: {error}") from error
-
-
-def _recoded(kind: str, content: str) -> str:
-    value = json.loads(content)
-    if kind == "i":
-        return f"i:{int(value)}"
-    if kind == "v":
-        return item_by_value(value)
-    if not isinstance(value, dict):
-        raise FieldSetError("the keys of an item are a map")
-    return item_by_keys(value)

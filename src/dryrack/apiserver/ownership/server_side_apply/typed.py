@@ -1,8 +1,8 @@
 """
-Values against their atoms: is the value of its type, and which fields does it have?
+Type checks of values against their atoms, and the fields of a value.
 
-Both walk a value and its atom side by side. What is wrong is told with its path, in the words of
-the real server.
+Both walk a value and its atom side by side. A violation has a path, and the text of the real
+server.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from dryrack.apiserver.ownership.server_side_apply.fieldsets import FieldSet, Path
 
 ABSENT: Any = object()
-"""Where there is no value; null is a value."""
+"""Stands for a missing value; null is a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One place whose value is not of its type."""
+    """One value that is not of its type."""
 
     path: Path
     message: str
@@ -38,7 +38,7 @@ class Violation:
 
 
 class TypeViolationError(ValueError):
-    """A value is not of its type; in the server's words."""
+    """A value is not of its type; the text is the server's."""
 
     def __init__(self, violations: Sequence[Violation]) -> None:
         lines = [str(each) for each in violations]
@@ -46,11 +46,11 @@ class TypeViolationError(ValueError):
 
 
 class ItemError(ValueError):
-    """An item of a list that cannot be told apart from the others."""
+    """An item of an associative list without a usable key."""
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equal as JSON: a truth value is not a number."""
+    """Return whether two values are equal as JSON: a boolean is not a number."""
     if left is right:
         return True
     if isinstance(left, bool) or isinstance(right, bool):
@@ -63,19 +63,15 @@ def same(left: Any, right: Any) -> bool:
 
 
 def item_element(atom: ListAtom, item: Any) -> str:
-    """The path element of an item of an associative list."""
-    if atom.keys:
-        return fieldsets.item_by_keys(_item_keys(atom, item))
-    if isinstance(item, dict):
-        raise ItemError("associative list without keys has an element that's a map type")
-    if isinstance(item, list):
-        raise ItemError("not supported: associative list with lists as elements")
-    if item is None:
-        raise ItemError("associative list without keys has an element that's an explicit null")
-    return fieldsets.item_by_value(item)
-
-
-def _item_keys(atom: ListAtom, item: Any) -> dict[str, Any]:
+    """Return the path element of an item of an associative list."""
+    if not atom.keys:
+        if isinstance(item, dict):
+            raise ItemError("associative list without keys has an element that's a map type")
+        if isinstance(item, list):
+            raise ItemError("not supported: associative list with lists as elements")
+        if item is None:
+            raise ItemError("associative list without keys has an element that's an explicit null")
+        return fieldsets.item_by_value(item)
     if item is None:
         raise ItemError("associative list with keys may not have a null element")
     if not isinstance(item, dict):
@@ -91,52 +87,52 @@ def _item_keys(atom: ListAtom, item: Any) -> dict[str, Any]:
             f"associative list with keys has an element that omits all key fields [{names}]"
             " (and doesn't have default values for any key fields)"
         )
-    return keys
+    return fieldsets.item_by_keys(keys)
 
 
 def check(atom: Atom, value: Any, *, allow_duplicates: bool) -> None:
-    """Raises `TypeViolationError` unless the value is of its type."""
-    found = _Checking(allow_duplicates).visit(atom, value, ())
-    if found:
-        raise TypeViolationError(found)
+    """Raise a `TypeViolationError` unless the value is of its type."""
+    violations = _Check(allow_duplicates).visit(atom, value, ())
+    if violations:
+        raise TypeViolationError(violations)
 
 
 @dataclass(frozen=True, slots=True)
-class _Checking:
+class _Check:
     allow_duplicates: bool
 
     def visit(self, atom: Atom, value: Any, path: Path) -> list[Violation]:
         match atom.handling(value):
             case "map":
                 assert atom.map is not None
-                return self._map(atom.map, value, path)
+                return self._visit_map(atom.map, value, path)
             case "list":
                 assert atom.list is not None
-                return self._list(atom.list, value, path)
+                return self._visit_list(atom.list, value, path)
             case _:
                 message = scalar_problem(atom.scalar, value)
                 return [Violation(path, message)] if message else []
 
-    def _map(self, atom: MapAtom, value: Any, path: Path) -> list[Violation]:
+    def _visit_map(self, atom: MapAtom, value: Any, path: Path) -> list[Violation]:
         if value is None:
             return []
         if not isinstance(value, dict):
             return [Violation(path, f"expected map, got {compact(value)}")]
-        found: list[Violation] = []
+        violations: list[Violation] = []
         for name, inner in value.items():
             below = (*path, fieldsets.field(name))
             child = atom.child(name)
             if child is None:
-                return [*found, Violation(below, "field not declared in schema")]
-            found += self.visit(child, inner, below)
-        return found
+                return [*violations, Violation(below, "field not declared in schema")]
+            violations += self.visit(child, inner, below)
+        return violations
 
-    def _list(self, atom: ListAtom, value: Any, path: Path) -> list[Violation]:
+    def _visit_list(self, atom: ListAtom, value: Any, path: Path) -> list[Violation]:
         if value is None:
             return []
         if not isinstance(value, list):
             return [Violation(path, f"expected list, got {compact(value)}")]
-        found: list[Violation] = []
+        violations: list[Violation] = []
         seen: set[str] = set()
         for index, item in enumerate(value):
             element = f"i:{index}"
@@ -144,17 +140,17 @@ class _Checking:
                 try:
                     element = item_element(atom, item)
                 except ItemError as error:
-                    return [*found, Violation(path, f"element {index}: {error}")]
+                    return [*violations, Violation(path, f"element {index}: {error}")]
                 if element in seen and not self.allow_duplicates:
                     shown = fieldsets.element_text(element)
-                    found.append(Violation(path, f"duplicate entries for key {shown}"))
+                    violations.append(Violation(path, f"duplicate entries for key {shown}"))
                 seen.add(element)
-            found += self.visit(atom.element, item, (*path, element))
-        return found
+            violations += self.visit(atom.element, item, (*path, element))
+        return violations
 
 
 def scalar_problem(scalar: str, value: Any) -> str:
-    """What is wrong with a value at the place of a scalar; empty if nothing is."""
+    """Return why a value is not of the type of a scalar, or ""."""
     if value is None:
         return ""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -172,50 +168,50 @@ def scalar_problem(scalar: str, value: Any) -> str:
 
 
 def field_set(atom: Atom, value: Any) -> FieldSet:
-    """Every leaf and every item that the value has."""
-    made: FieldSet = {}
-    _collect(atom, value, [], made)
-    return made
+    """Return every leaf and every item of the value."""
+    fields: FieldSet = {}
+    _collect(atom, value, [], fields)
+    return fields
 
 
-def _collect(atom: Atom, value: Any, path: list[str], made: FieldSet) -> None:
+def _collect(atom: Atom, value: Any, path: list[str], fields: FieldSet) -> None:
     match atom.handling(value):
         case "map":
             assert atom.map is not None
-            _collect_map(atom.map, value, path, made)
+            _collect_map(atom.map, value, path, fields)
         case "list":
             assert atom.list is not None
-            _collect_list(atom.list, value, path, made)
+            _collect_list(atom.list, value, path, fields)
         case _:
-            fieldsets.insert(made, path)
+            fieldsets.insert(fields, path)
 
 
-def _collect_map(atom: MapAtom, value: Any, path: list[str], made: FieldSet) -> None:
+def _collect_map(atom: MapAtom, value: Any, path: list[str], fields: FieldSet) -> None:
     if atom.atomic:
-        fieldsets.insert(made, path)
+        fieldsets.insert(fields, path)
         return
     for name, inner in (value or {}).items():
         path.append(fieldsets.field(name))
         child = atom.child(name)
         if child is not None:
-            _collect(child, inner, path, made)
-        # A key that the schema does not name exists because somebody wrote it.
+            _collect(child, inner, path, fields)
+        # A key that the schema does not name is owned by the client that wrote it.
         if inner is None or inner == {} or not atom.has_field(name):
-            fieldsets.insert(made, path)
+            fieldsets.insert(fields, path)
         path.pop()
 
 
-def _collect_list(atom: ListAtom, value: Any, path: list[str], made: FieldSet) -> None:
+def _collect_list(atom: ListAtom, value: Any, path: list[str], fields: FieldSet) -> None:
     if not atom.associative:
-        fieldsets.insert(made, path)
+        fieldsets.insert(fields, path)
         return
     items = value or []
     elements = [item_element(atom, item) for item in items]
     times = Counter(elements)
     for element, item in zip(elements, items, strict=True):
         path.append(element)
-        # Items that cannot be told apart are owned together, and not field by field.
+        # Items with equal keys are owned as one, not field by field.
         if times[element] == 1:
-            _collect(atom.element, item, path, made)
-        fieldsets.insert(made, path)
+            _collect(atom.element, item, path, fields)
+        fieldsets.insert(fields, path)
         path.pop()
