@@ -1,10 +1,10 @@
 """
-Admission in files: what an API server does to pods and claims when it creates them.
+Admission in files: the checks and defaults of an API server for pods and claims.
 
 A pod gets its priority from its PriorityClass, and requests and limits from the LimitRanges of its
-namespace. A pod or claim that exceeds a ResourceQuota, a pod that does not keep to a LimitRange or
-names a PriorityClass that does not exist is refused. Objects that a server has stored were admitted
-there: they count against quotas, and nothing refuses them.
+namespace. A pod or claim that exceeds a ResourceQuota is refused, and so is a pod that violates a
+LimitRange or names a PriorityClass that does not exist. A server has admitted the objects that it
+stores: they count against quotas, and are not refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.quota_usage import limits, quotas
-from dryrack.kinds.quota_usage.admission_kinds import LimitRange, PriorityClass, ResourceQuota
+from dryrack.kinds.quota_usage.admission_kinds import PriorityClass
 from dryrack.kinds.quota_usage.amounts import written
 from dryrack.kinds.quota_usage.claims import CLAIMS, ClaimContext, extended_resources
 from dryrack.kinds.rules.limit_ranges import LimitRangeRules
@@ -31,10 +31,11 @@ from dryrack.kinds.rules.priorities import SYSTEM_PRIORITIES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.quantity import Quantity
+    from dryrack.kinds.quota_usage.admission_kinds import LimitRange, ResourceQuota
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.resource import DeviceClass, ResourceClaim
+    from dryrack.placement.whatif.cluster_context import ClusterContext
     from dryrack.placement.whatif.world import Party
 
 _PREEMPTS = "PreemptLowerPriority"
@@ -47,7 +48,7 @@ _SYSTEM_CLASSES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRefusal:
-    """Why an API server does not create an object, and what would help."""
+    """The reason for which an API server does not create an object, and the remedy."""
 
     fact: str
     remedy: str
@@ -62,7 +63,7 @@ class AdmissionRefusals:
 
 
 def is_stored(each: Pod | ResourceClaim) -> bool:
-    """Return whether an object is one of a cluster, and no manifest that has yet to be applied."""
+    """Return True if an object is stored in a cluster, False for a manifest to be applied."""
     if each.metadata.uid:
         return True
     if isinstance(each, Pod):
@@ -70,45 +71,46 @@ def is_stored(each: Pod | ResourceClaim) -> bool:
     return each.status.allocation is not None
 
 
-def completed_pods(objects: Sequence[KubernetesObject]) -> list[KubernetesObject]:
-    """Return the objects, where each pod has its priority and what LimitRanges give it."""
-    classes = [each for each in objects if isinstance(each, PriorityClass)]
-    ranges = _ranges(objects)
+def set_pod_defaults(
+    objects: Sequence[Pod | ResourceClaim], context: ClusterContext
+) -> tuple[Pod | ResourceClaim, ...]:
+    """Return the objects with the priority of each pod, and the defaults of LimitRanges."""
+    classes = context.priority_classes
+    ranges = _ranges_by_namespace(context.limit_ranges)
     if not classes and not ranges and not any(map(_names_class, objects)):
-        return list(objects)
+        return tuple(objects)
     named = {each.metadata.name: each for each in (*_SYSTEM_CLASSES, *classes)}
     default = min(
         (each for each in classes if each.global_default), key=lambda it: it.value, default=None
     )
-    made: list[KubernetesObject] = []
+    completed: list[Pod | ResourceClaim] = []
     for each in objects:
         if isinstance(each, Pod):
             chosen = named.get(each.spec.priority_class_name, default)
             if each.spec.priority_class_name and chosen is default:
                 chosen = None
             pod = each if chosen is None else _with_priority(each, chosen)
-            made.append(_with_limits(pod, ranges[each.metadata.namespace]))
+            completed.append(_with_limits(pod, ranges[each.metadata.namespace]))
         else:
-            made.append(each)
-    return made
+            completed.append(each)
+    return tuple(completed)
 
 
-def _names_class(each: KubernetesObject) -> bool:
+def _names_class(each: Pod | ResourceClaim) -> bool:
     return isinstance(each, Pod) and bool(each.spec.priority_class_name)
 
 
-def _has_priority(each: KubernetesObject) -> bool:
+def _has_priority(each: Pod | ResourceClaim) -> bool:
     return _names_class(each) or (isinstance(each, Pod) and each.spec.priority is not None)
 
 
-def _ranges(objects: Iterable[KubernetesObject]) -> dict[str, list[Raw]]:
+def _ranges_by_namespace(limit_ranges: Iterable[LimitRange]) -> dict[str, list[Raw]]:
     """Return the LimitRanges of each namespace, as a server stores them."""
     rules = LimitRangeRules()
-    found = defaultdict(list)
-    for each in objects:
-        if isinstance(each, LimitRange):
-            found[each.metadata.namespace].append(rules.default(to_builtins(each)))
-    return found
+    ranges = defaultdict(list)
+    for each in limit_ranges:
+        ranges[each.metadata.namespace].append(rules.default(to_builtins(each)))
+    return ranges
 
 
 def _with_priority(pod: Pod, chosen: PriorityClass) -> Pod:
@@ -128,8 +130,8 @@ def _with_limits(pod: Pod, ranges: Sequence[Raw]) -> Pod:
     if not ranges or is_stored(pod):
         return pod
     raw = to_builtins(pod)
-    made = limits.add_defaults(raw, ranges)
-    return pod if made is raw else decode(made, Pod)
+    defaulted = limits.add_defaults(raw, ranges)
+    return pod if defaulted is raw else decode(defaulted, Pod)
 
 
 class Admission:
@@ -137,23 +139,22 @@ class Admission:
 
     def __init__(
         self,
-        facts: Sequence[KubernetesObject],
+        context: ClusterContext,
         classes: Sequence[DeviceClass],
         objects: Sequence[Pod | ResourceClaim],
     ) -> None:
-        self._ranges = _ranges(facts)
-        self._context = ClaimContext(classes=extended_resources(map(to_builtins, classes)))
-        named = [*_SYSTEM_CLASSES, *(each for each in facts if isinstance(each, PriorityClass))]
+        self._ranges = _ranges_by_namespace(context.limit_ranges)
+        self._claim_context = ClaimContext(classes=extended_resources(map(to_builtins, classes)))
+        named = (*_SYSTEM_CLASSES, *context.priority_classes)
         self._priorities = {each.metadata.name: each for each in named}
         stored = [each for each in objects if is_stored(each)]
         self._quotas: dict[str, list[Raw]] = defaultdict(list)
-        for each in facts:
-            if isinstance(each, ResourceQuota):
-                own = [it for it in stored if it.metadata.namespace == each.metadata.namespace]
-                self._quotas[each.metadata.namespace].append(self._count_usage(each, own))
+        for each in context.quotas:
+            own = [it for it in stored if it.metadata.namespace == each.metadata.namespace]
+            self._quotas[each.metadata.namespace].append(self._count_usage(each, own))
 
     def pod(self, pod: Pod) -> AdmissionRefusal | None:
-        """Return why a pod is not created; a pod that is created counts from now on."""
+        """Return why a pod is not created; a created pod counts from now on."""
         if is_stored(pod):
             return None
         name = pod.spec.priority_class_name
@@ -161,9 +162,15 @@ class Admission:
             known = hint(name, self._priorities)
             fact = f"no PriorityClass with name {name} was found"
             return AdmissionRefusal(fact, f"add PriorityClass {name!r}; {known}")
-        wrong = self._wrong_priority(pod)
-        if wrong is not None:
-            return wrong
+        priority = self._priorities[name].value if name in self._priorities else 0
+        if pod.spec.priority not in (None, priority):
+            fact = (
+                f"the integer value of priority ({pod.spec.priority}) must not be provided in pod "
+                f"spec; priority admission controller computed {priority} from the given "
+                "PriorityClass name"
+            )
+            remedy = "remove spec.priority, and name a PriorityClass with this value"
+            return AdmissionRefusal(fact, remedy)
         namespace = pod.metadata.namespace
         if not self._ranges[namespace] and not self._quotas[namespace]:
             return None
@@ -180,37 +187,22 @@ class Admission:
                 return AdmissionRefusal(limits.format_broken(broken), remedy)
         return self._charge(quotas.PODS, namespace, raw)
 
-    def _wrong_priority(self, pod: Pod) -> AdmissionRefusal | None:
-        """Return why a priority that the manifest sets is refused: the class of the pod sets it."""
-        chosen = self._priorities.get(pod.spec.priority_class_name)
-        value = 0 if chosen is None else chosen.value
-        if pod.spec.priority in (None, value):
-            return None
-        fact = (
-            f"the integer value of priority ({pod.spec.priority}) must not be provided in pod "
-            f"spec; priority admission controller computed {value} from the given PriorityClass "
-            "name"
-        )
-        return AdmissionRefusal(
-            fact, "remove spec.priority, and name a PriorityClass with this value"
-        )
-
     def claim(self, claim: ResourceClaim) -> AdmissionRefusal | None:
-        """Return why a claim is not created; a claim that is created counts from now on."""
+        """Return why a claim is not created; a created claim counts from now on."""
         namespace = claim.metadata.namespace
         if is_stored(claim) or not self._quotas[namespace]:
             return None
         return self._charge(CLAIMS, namespace, to_builtins(claim))
 
     def _charge(self, resource: str, namespace: str, raw: Raw) -> AdmissionRefusal | None:
-        more = quotas.usage_of(resource, raw, context=self._context)
+        more = quotas.usage_of(resource, raw, context=self._claim_context)
         after: list[tuple[Raw, dict[str, Quantity]]] = []
         for quota in self._quotas[namespace]:
-            if not quotas.matches(quota, resource, raw, self._context):
+            if not quotas.matches(quota, resource, raw, self._claim_context):
                 continue
             name = quota["metadata"]["name"]
             hard = list(quotas.hard_of(quota))
-            names = quotas.names_of(resource, hard, self._context)
+            names = quotas.names_of(resource, hard, self._claim_context)
             complaint = quotas.complaint(resource, names, raw)
             if complaint:
                 return AdmissionRefusal(f"failed quota: {name}: {complaint}", "set them")
@@ -233,13 +225,13 @@ class Admission:
                 quotas.PODS: [_raw_pod(each) for each in stored if isinstance(each, Pod)],
                 CLAIMS: [to_builtins(each) for each in stored if not isinstance(each, Pod)],
             }
-            used = quotas.counted(raw, lambda kind: of_kind.get(kind, ()), self._context)
+            used = quotas.counted(raw, lambda kind: of_kind.get(kind, ()), self._claim_context)
             status["used"] = written(used)
         return {**raw, "status": status}
 
 
 def _raw_pod(pod: Pod) -> Raw:
-    """Return the pod as quotas look at it: whether it is BestEffort is in its status."""
+    """Return the pod for quotas, which read from its status if it is BestEffort."""
     raw = to_builtins(pod)
     containers = (*pod.spec.containers, *pod.spec.init_containers)
     resources = [each.resources for each in containers if each.resources is not None]
@@ -255,16 +247,16 @@ def _raw_pod(pod: Pod) -> Raw:
 
 
 def refusals(
-    facts: Sequence[KubernetesObject],
+    context: ClusterContext,
     classes: Sequence[DeviceClass],
     objects: Sequence[Pod | ResourceClaim],
     party_of: Callable[[Pod], Party],
 ) -> AdmissionRefusals:
-    """Return what is not created of these objects; `party_of` returns a pod with its claims."""
-    is_limited = any(isinstance(each, ResourceQuota | LimitRange) for each in facts)
+    """Return the objects that are not created; `party_of` returns a pod with its claims."""
+    is_limited = context.quotas or context.limit_ranges
     if not is_limited and not any(map(_has_priority, objects)):
         return AdmissionRefusals()
-    admission = Admission(facts, classes, objects)
+    admission = Admission(context, classes, objects)
     pods: dict[str, AdmissionRefusal] = {}
     claims: dict[str, AdmissionRefusal] = {}
     present = {claim_name(each) for each in objects if not isinstance(each, Pod)}

@@ -27,7 +27,7 @@ from dryrack.kinds.expansion.workload_pods import Made, WorkloadPods, named
 from dryrack.kinds.expansion.workloads import TEMPLATES
 from dryrack.kinds.other_kinds import Standing, standing
 from dryrack.kinds.rules.pods.pod_rules import as_stored
-from dryrack.placement.whatif.cluster_context import decode_fact
+from dryrack.placement.whatif.cluster_context import decode_context_object
 from dryrack.placement.whatif.what_if import nodes_of
 from dryrack.placement.whatif.world import World
 
@@ -110,7 +110,7 @@ def _with_pods(
         if id(each) in objects:
             every.append(objects[id(each)])
         else:
-            stated = decode_fact(each)
+            stated = decode_context_object(each)
             every.append(stated if isinstance(stated, Typed) else None)
             for made in _made(workloads, each):
                 if not isinstance(made, Made):
@@ -139,7 +139,7 @@ def _made(workloads: WorkloadPods, document: Document) -> Sequence[Made | Proble
 
 def _typed(document: Document, found: Manifests) -> Typed | None:
     if standing(document) is Standing.BYSTANDER:
-        answer = decode_fact(document)
+        answer = decode_context_object(document)
     else:
         answer = typed(named(document) if document.kind == "Pod" else document)
     if isinstance(answer, Typed) and isinstance(answer.object, Pod):
@@ -171,7 +171,7 @@ def _is_bystander(document: Document, ignored: _Ignored) -> bool:
         return False
     if _is_workload(document) or standing(document) not in (Standing.BYSTANDER, Standing.CUSTOM):
         return False
-    if standing(document) is Standing.BYSTANDER and decode_fact(document) is not None:
+    if standing(document) is Standing.BYSTANDER and decode_context_object(document) is not None:
         return False
     ignored.setdefault((document.file, document.kind), []).append(document)
     return True

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from dryrack.allocation import Code, claim_name
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint
-from dryrack.kinds.core import PodOwner
 from dryrack.kinds.expansion import extended_resources
 from dryrack.placement.claim_problems import claim_not_found, claim_problem
 from dryrack.placement.place import Placed, Unplaced, place, place_on
@@ -332,11 +331,11 @@ def _workload_of(world: World, pod: Pod) -> tuple[str, str] | None:
     suffix = f"-{pod.metadata.labels.get('pod-template-hash', '')}"
     if len(suffix) > 1 and owner.name.endswith(suffix):
         return "Deployment", owner.name.removesuffix(suffix)
-    # In files a Deployment makes its pods itself.
+    # In files a Deployment creates its pods itself.
     deployments = {
         (each.metadata.namespace, each.metadata.name)
-        for each in world.facts
-        if isinstance(each, PodOwner) and each.kind == "Deployment"
+        for each in world.context.owners
+        if each.kind == "Deployment"
     }
     is_of_one = (pod.metadata.namespace, owner.name) in deployments
     return ("Deployment" if is_of_one else "ReplicaSet"), owner.name

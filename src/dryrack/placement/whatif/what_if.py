@@ -58,7 +58,6 @@ from dryrack.placement.whatif.answers import (
     UnsatisfiedClaim,
     WhatIf,
 )
-from dryrack.placement.whatif.cluster_context import load_into
 from dryrack.placement.whatif.preempting import Preempting
 
 if TYPE_CHECKING:
@@ -193,7 +192,7 @@ class _WhatIfRun:
         self._parties: dict[str, Party] = {}
         for node in nodes:
             self._fleet.put(node)
-        load_into(self._fleet, world.facts)
+        world.context.load_into(self._fleet)
         for claim in world.claims:
             if claim.status.allocation is not None:
                 self._hold(claim_name(claim), claim.status.allocation)
@@ -313,7 +312,7 @@ class _WhatIfRun:
     def _evict(self, by: str, preemption: Preemption) -> list[Party]:
         """Remove the victims; return those that their workload creates again, without a node."""
         self._known.clear()
-        self._preempting.went(preemption.victims)
+        self._preempting.count_victims(preemption.victims)
         priorities = {
             "/".join(each.occupant.name): each.occupant.priority for each in preemption.victims
         }

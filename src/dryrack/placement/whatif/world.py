@@ -1,18 +1,18 @@
 """
-A bag of objects, sorted for a what-if: who asks for what, in which order.
+The objects of a what-if, sorted, and the parties that they form, in the order of their turns.
 
-A pod asks for its claims together, on one node; one that has ended asks for nothing. A claim that
-no pod uses asks for itself. They come in the order of the bag. A claim that a pod makes from a
-template is named after the two, without the random ending that it gets in a cluster; so is the
-claim for extended resources that device classes stand for. Objects without a namespace are in
-"default", as they are when somebody applies them. Pods of a gang name it (see `gangs.dialects`),
-and share the claims that they have from its PodGroup.
+A pod asks for all its claims together, on one node; a pod that has ended asks for nothing. A claim
+that no pod uses asks for itself. Parties are in the order of the objects. A claim that is created
+from a template is named after the pod and the template, without the random ending that it gets in a
+cluster; so is the claim for extended resources. Objects without a namespace are in "default", as if
+they were applied. Pods name their gang (see `gangs.dialects`), and share the claims of its
+PodGroup.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as changed
 
@@ -21,7 +21,7 @@ from dryrack.kinds.core import Event, Node, PersistentVolumeClaim, Pod, PodOwner
 from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.expansion import extended_resources
 from dryrack.kinds.expansion.pod_claims import claim_from_template, generate_name, named_claim
-from dryrack.kinds.meta import KubernetesObject, ObjectMeta
+from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.quota_usage.admission_kinds import LimitRange, PodDisruptionBudget, ResourceQuota
 from dryrack.kinds.quota_usage.pods import CLASS_RESOURCE
 from dryrack.kinds.resource import (
@@ -42,42 +42,44 @@ from dryrack.placement.gangs.dialects import (
     gang_of,
     membership,
 )
-from dryrack.placement.whatif.admission import AdmissionRefusals, completed_pods, refusals
-from dryrack.placement.whatif.cluster_context import Fact
+from dryrack.placement.whatif.admission import AdmissionRefusals, refusals, set_pod_defaults
+from dryrack.placement.whatif.cluster_context import ClusterContext, ObjectsByKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from dryrack.kinds.core import PodResourceClaim
+    from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.quantity import Quantity
     from dryrack.placement.gangs.dialects import Definition
     from dryrack.placement.whatif.admission import AdmissionRefusal
 
-_Kind = TypeVar("_Kind", bound=KubernetesObject)
-
 _DONE = ("Succeeded", "Failed")
+_NAMESPACED = (
+    *(Pod, ResourceClaim, ResourceClaimTemplate, PodOwner, PersistentVolumeClaim),
+    *(ResourceQuota, LimitRange, PodDisruptionBudget, *GROUPS),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A missing object that a claim needs, by the name that the claim would have."""
+    """A missing object that a claim needs, with the name that the claim would have."""
 
     claim: str
     fact: str
     remedy: str = "add it"
-    # Why it is missing.
     code: Code = Code.NOT_FOUND
 
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """Those who are served together: a pod with its claims, or a claim by itself."""
+    """A pod with its claims, or a claim that no pod uses: they get devices together."""
 
     pod: Pod | None
     claims: tuple[ResourceClaim, ...]
-    # What the pod needs and nobody has.
+    # Objects that the pod needs and that do not exist.
     missing: tuple[Missing, ...] = ()
-    # What one of the claims is for, where a node may have some of its own.
+    # The extended resources that one of the claims is for.
     extended: ExtendedResources | None = None
     # The gang of the pod.
     membership: Membership | Flaw | None = None
@@ -90,7 +92,7 @@ class Party:
 
     @property
     def from_templates(self) -> Iterator[ResourceClaim]:
-        """The claims that the claim controller creates, or has created, for the pod."""
+        """Yield the claims that the claim controller creates, or has created, for the pod."""
         extended = () if self.extended is None else (self.extended.claim, self.extended.made)
         return (each for each in self.claims if each not in extended)
 
@@ -101,53 +103,55 @@ class Party:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """The objects that a what-if reckons with; others are left out."""
+    """The objects that a what-if uses, by kind; it ignores others."""
 
     nodes: tuple[Node, ...] = ()
     slices: tuple[ResourceSlice, ...] = ()
     classes: tuple[DeviceClass, ...] = ()
     taint_rules: tuple[DeviceTaintRule, ...] = ()
     templates: tuple[ResourceClaimTemplate, ...] = ()
-    # What is known of the cluster besides.
-    facts: tuple[Fact, ...] = ()
-    # What says which gangs there are.
+    context: ClusterContext = field(default_factory=ClusterContext)
+    # The objects that define gangs.
     groups: tuple[KubernetesObject, ...] = ()
-    # What a cluster reports; a decision does not look at them.
+    # The events of a cluster; decisions do not use them.
     events: tuple[Event, ...] = ()
-    # Pods and claims, in the order in which they are served.
+    # Pods and claims, in the order of their turns.
     parties: tuple[Pod | ResourceClaim, ...] = ()
 
     @staticmethod
     def of(objects: Iterable[KubernetesObject]) -> World:
-        """The world of a bag of typed objects, which have their defaults."""
-        bag = completed_pods([with_namespace(each) for each in objects])
+        """Return the world of typed objects, which have their defaults."""
+        named = [with_namespace(each) for each in objects]
+        kinds = ObjectsByKind(named)
+        context = ClusterContext.of(kinds)
+        parties = [each for each in named if isinstance(each, Pod | ResourceClaim)]
         world = World(
-            nodes=_only(bag, Node),
-            slices=_only(bag, ResourceSlice),
-            classes=_only(bag, DeviceClass),
-            taint_rules=_only(bag, DeviceTaintRule),
-            templates=_only(bag, ResourceClaimTemplate),
-            facts=tuple(each for each in bag if isinstance(each, Fact)),
-            groups=tuple(each for each in bag if isinstance(each, GROUPS)),
-            events=_only(bag, Event),
-            parties=tuple(each for each in bag if isinstance(each, Pod | ResourceClaim)),
+            nodes=kinds.of(Node),
+            slices=kinds.of(ResourceSlice),
+            classes=kinds.of(DeviceClass),
+            taint_rules=kinds.of(DeviceTaintRule),
+            templates=kinds.of(ResourceClaimTemplate),
+            context=context,
+            groups=tuple(each for each in named if isinstance(each, GROUPS)),
+            events=kinds.of(Event),
+            parties=set_pod_defaults(parties, context),
         )
         return replace(world, parties=_in_queue_order(world))
 
     @property
     def claims(self) -> tuple[ResourceClaim, ...]:
-        return _only(self.parties, ResourceClaim)
+        return tuple(each for each in self.parties if isinstance(each, ResourceClaim))
 
     @property
     def definitions(self) -> Mapping[GangKey, Definition]:
-        """What is said about gangs."""
+        """Return the definitions of gangs by their keys."""
         return {each.key: each for group in self.groups for each in definitions(group)}
 
     def with_claim(self, claim: ResourceClaim) -> World:
-        """The same with another version of a claim, or of the template it comes from."""
-        named = claim_name(claim)
+        """Return the world with another version of a claim, or of a claim from a template."""
+        name = claim_name(claim)
         parties = tuple(
-            claim if isinstance(each, ResourceClaim) and claim_name(each) == named else each
+            claim if isinstance(each, ResourceClaim) and claim_name(each) == name else each
             for each in self.parties
         )
         if claim not in parties:
@@ -155,59 +159,62 @@ class World:
         return replace(self, parties=parties)
 
     def with_higher_quotas(self, limits: Mapping[tuple[str, str], Quantity]) -> World:
-        """The same with these limits, by the name of the quota and of the resource."""
+        """Return the world with these limits, by the name of the quota and of the resource."""
 
-        def raise_limits(each: Fact) -> Fact:
-            if not isinstance(each, ResourceQuota):
-                return each
-            own = {
-                name: new for (quota, name), new in limits.items() if quota == each.metadata.name
+        def raise_limits(quota: ResourceQuota) -> ResourceQuota:
+            raised = {
+                name: new for (own, name), new in limits.items() if own == quota.metadata.name
             }
-            spec = changed(each.spec, hard={**each.spec.hard, **own})
-            hard = {**each.status.hard, **own} if each.status.hard else {}
-            return changed(each, spec=spec, status=changed(each.status, hard=hard))
+            spec = changed(quota.spec, hard={**quota.spec.hard, **raised})
+            hard = {**quota.status.hard, **raised} if quota.status.hard else {}
+            return changed(quota, spec=spec, status=changed(quota.status, hard=hard))
 
-        return replace(self, facts=tuple(map(raise_limits, self.facts)))
+        quotas = tuple(map(raise_limits, self.context.quotas))
+        return replace(self, context=replace(self.context, quotas=quotas))
 
     @property
     def pods(self) -> tuple[Pod, ...]:
-        """Those that have not ended."""
-        return tuple(each for each in _only(self.parties, Pod) if each.status.phase not in _DONE)
+        """Return the pods that have not ended."""
+        return tuple(
+            each
+            for each in self.parties
+            if isinstance(each, Pod) and each.status.phase not in _DONE
+        )
 
     def in_order(self) -> Iterator[Party]:
-        """All who ask, one after the other."""
-        named = _Named.of(self)
-        refused = refusals(self.facts, self.classes, self.parties, named.party)
+        """Yield all parties in the order of their turns."""
+        references = _References.of(self)
+        refused = refusals(self.context, self.classes, self.parties, references.party)
         used = {
             f"{pod.metadata.namespace}/{name}"
             for pod in self.pods
             for name in (
                 extended_resources.claim_name_of(pod),
-                *(named.claim_of(pod, each) for each in pod.spec.resource_claims),
+                *(references.claim_of(pod, each) for each in pod.spec.resource_claims),
             )
         }
         for each in self.parties:
             if isinstance(each, Pod):
                 if each.status.phase not in _DONE:
-                    yield _add_refusals(named.party(each), refused)
+                    yield _add_refusals(references.party(each), refused)
             elif claim_name(each) not in used:
                 yield _add_refusals(Party(None, (each,)), refused)
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
-    """What pods refer to by name."""
+class _References:
+    """The objects that pods refer to, by name."""
 
     claims: Mapping[str, ResourceClaim]
     templates: Mapping[str, ResourceClaimTemplate]
     classes: Mapping[str, DeviceClass]
-    # Extended resources that some node has of its own, by a device plugin.
+    # Extended resources that device plugins provide on some node.
     of_nodes: frozenset[str]
     gangs: Mapping[GangKey, Definition]
 
     @staticmethod
-    def of(world: World) -> _Named:
-        return _Named(
+    def of(world: World) -> _References:
+        return _References(
             {claim_name(claim): claim for claim in world.claims},
             {each.full_name: each for each in world.templates},
             extended_resources.classes_by_resource(world.classes),
@@ -216,56 +223,60 @@ class _Named:
         )
 
     def party(self, pod: Pod) -> Party:
+        """Return the pod with its claims, and what is missing for them."""
         entries = [each for each in pod.spec.resource_claims if named_claim(pod, each) != ""]
-        found = [self._claim(pod, each) for each in entries]
-        extended = self._extended(pod)
+        parts = [self._find_claim(pod, each) for each in entries]
+        extended = self._find_extended(pod)
         if isinstance(extended, ExtendedResources):
-            found.append(extended.made or extended.claim)
+            parts.append(extended.made or extended.claim)
         elif extended is not None:
-            found.append(extended)
+            parts.append(extended)
         return Party(
             pod,
-            tuple(each for each in found if isinstance(each, ResourceClaim)),
-            tuple(each for each in found if isinstance(each, Missing)),
+            tuple(each for each in parts if isinstance(each, ResourceClaim)),
+            tuple(each for each in parts if isinstance(each, Missing)),
             extended if isinstance(extended, ExtendedResources) else None,
             membership(pod),
         )
 
-    def claim_of(self, pod: Pod, wanted: PodResourceClaim) -> str:
-        """The name of the claim that the pod means, as the cluster says or would say."""
-        named = named_claim(pod, wanted)
-        if named is not None:
-            return named
-        owner = self._group_with(pod, wanted) or pod.metadata.name
-        return generate_name(owner, wanted.name).removesuffix("-")
-
-    def _group_with(self, pod: Pod, wanted: PodResourceClaim) -> str:
-        """The PodGroup of the pod that has the very same entry, whose claim it is then."""
+    def claim_of(self, pod: Pod, entry: PodResourceClaim) -> str:
+        """Return the name of the claim for an entry, as the cluster names or would name it."""
+        name = named_claim(pod, entry)
+        if name is not None:
+            return name
+        owner = pod.metadata.name
         group = pod.spec.scheduling_group
-        if group is None or not group.pod_group_name:
-            return ""
-        key = GangKey(Dialect.POD_GROUP, pod.metadata.namespace, group.pod_group_name)
-        entries = self.gangs[key].claims if key in self.gangs else ()
-        template = wanted.resource_claim_template_name
-        same = (e for e in entries if e.name == wanted.name)
-        is_its = any(entry.resource_claim_template_name == template for entry in same)
-        return group.pod_group_name if is_its else ""
+        if group is not None and group.pod_group_name:
+            # The PodGroup owns the claim if it has the very same entry.
+            key = GangKey(Dialect.POD_GROUP, pod.metadata.namespace, group.pod_group_name)
+            same = (entry.name, entry.resource_claim_template_name)
+            entries = self.gangs[key].claims if key in self.gangs else ()
+            if any((each.name, each.resource_claim_template_name) == same for each in entries):
+                owner = group.pod_group_name
+        return generate_name(owner, entry.name).removesuffix("-")
 
-    def _claim(self, pod: Pod, wanted: PodResourceClaim) -> ResourceClaim | Missing:
-        name = f"{pod.metadata.namespace}/{self.claim_of(pod, wanted)}"
-        if name in self.claims:
-            return self.claims[name]
-        template_name = wanted.resource_claim_template_name
-        template = self.templates.get(f"{pod.metadata.namespace}/{template_name}")
+    def _find_claim(self, pod: Pod, entry: PodResourceClaim) -> ResourceClaim | Missing:
+        """Return the claim for an entry, which may be created from a template."""
+        namespace = pod.metadata.namespace
+        name = self.claim_of(pod, entry)
+        full = f"{namespace}/{name}"
+        if full in self.claims:
+            return self.claims[full]
+        template_name = entry.resource_claim_template_name
+        template = self.templates.get(f"{namespace}/{template_name}")
         if template is not None:
-            return _generated(pod, wanted, template, self.claim_of(pod, wanted))
-        what = f"ResourceClaim {wanted.resource_claim_name!r}"
+            given = {"spec": {"metadata": to_builtins(template.spec.metadata)}}
+            owner = {"metadata": to_builtins(pod.metadata)}
+            raw = claim_from_template(owner, entry.name, given)
+            metadata = decode({**raw["metadata"], "name": name}, ObjectMeta)
+            return ResourceClaim(metadata=metadata, spec=template.spec.spec)
+        what = f"ResourceClaim {entry.resource_claim_name!r}"
         if template_name is not None:
             what = f"ResourceClaimTemplate {template_name!r}"
-        return Missing(name, f"pod {pod.full_name} uses {what}, which does not exist")
+        return Missing(full, f"pod {pod.full_name} uses {what}, which does not exist")
 
-    def _extended(self, pod: Pod) -> ExtendedResources | Missing | None:
-        """Return the extended resources of classes, or what no class and no node provides."""
+    def _find_extended(self, pod: Pod) -> ExtendedResources | Missing | None:
+        """Return the extended resources of classes, or those that no class and no node provides."""
         resources = extended_resources.asked_for(pod)
         name = extended_resources.claim_name_of(pod)
         full = f"{pod.metadata.namespace}/{name}"
@@ -273,7 +284,7 @@ class _Named:
         if lacking:
             asks = f"pod {pod.full_name} requests {' and '.join(lacking)}"
             fact = f"{asks}, which no DeviceClass and no node provides"
-            return Missing(full, fact, " and ".join(map(_class_for, lacking)))
+            return Missing(full, fact, " and ".join(map(_remedy_for, lacking)))
         return ExtendedResources.of(pod, self.classes, name=name, made=self.claims.get(full))
 
 
@@ -292,8 +303,8 @@ def _add_refusals(party: Party, refused: AdmissionRefusals) -> Party:
     return replace(party, claims=claims, missing=(*party.missing, *missing))
 
 
-def _class_for(resource: str) -> str:
-    """Which class would give a resource."""
+def _remedy_for(resource: str) -> str:
+    """Return the class that would provide the resource."""
     if resource.startswith(CLASS_RESOURCE):
         return f"add the DeviceClass {resource.removeprefix(CLASS_RESOURCE)!r}"
     return f"add a DeviceClass with spec.extendedResourceName: {resource}"
@@ -301,59 +312,38 @@ def _class_for(resource: str) -> str:
 
 def _in_queue_order(world: World) -> tuple[Pod | ResourceClaim, ...]:
     """
-    Return pods and claims, where pods of a cluster that wait are in the order of the queue.
+    Return pods and claims, with pending pods of a cluster in the order of the scheduler's queue.
 
     The scheduler takes gangs that have waited for a minute first, then pods by priority and age.
     """
-    places = [number for number, each in enumerate(world.parties) if _is_queued(each)]
-    queued = [each for each in world.parties if isinstance(each, Pod) and _is_queued(each)]
+    queued = {
+        number: each
+        for number, each in enumerate(world.parties)
+        if isinstance(each, Pod) and each.metadata.uid and not each.spec.node_name
+    }
     if len(queued) < 2:
         return world.parties
-    gangs: dict[GangKey, list[Pod]] = {}
+    members: dict[GangKey, list[Pod]] = {}
     for pod in world.pods:
-        said = membership(pod)
-        if isinstance(said, Membership):
-            gangs.setdefault(said.key, []).append(pod)
-    known = {key: gang_of(key, pods, world.definitions) for key, pods in gangs.items()}
+        in_gang = membership(pod)
+        if isinstance(in_gang, Membership):
+            members.setdefault(in_gang.key, []).append(pod)
+    gangs = {key: gang_of(key, pods, world.definitions) for key, pods in members.items()}
 
     def turn(pod: Pod) -> tuple[bool, int, str, str, str]:
-        said = membership(pod)
-        gang = known.get(said.key) if isinstance(said, Membership) else None
+        in_gang = membership(pod)
+        gang = gangs.get(in_gang.key) if isinstance(in_gang, Membership) else None
         created = pod.metadata.creation_timestamp or ""
         if gang is None or isinstance(gang, Flaw):
             return True, -(pod.spec.priority or 0), created, "", ""
         return False, -gang.priority, gang.created, created, pod.metadata.name
 
-    ordered = dict(zip(places, sorted(queued, key=turn), strict=True))
+    ordered = dict(zip(queued, sorted(queued.values(), key=turn), strict=True))
     return tuple(ordered.get(number, each) for number, each in enumerate(world.parties))
 
 
-def _is_queued(each: Pod | ResourceClaim) -> bool:
-    return isinstance(each, Pod) and bool(each.metadata.uid) and not each.spec.node_name
-
-
-def _generated(
-    pod: Pod, wanted: PodResourceClaim, template: ResourceClaimTemplate, name: str
-) -> ResourceClaim:
-    given = {"spec": {"metadata": to_builtins(template.spec.metadata)}}
-    made = claim_from_template({"metadata": to_builtins(pod.metadata)}, wanted.name, given)
-    metadata = decode({**made["metadata"], "name": name}, ObjectMeta)
-    return ResourceClaim(metadata=metadata, spec=template.spec.spec)
-
-
-def _only(bag: Iterable[KubernetesObject], kind: type[_Kind]) -> tuple[_Kind, ...]:
-    return tuple(each for each in bag if isinstance(each, kind))
-
-
 def with_namespace(each: KubernetesObject) -> KubernetesObject:
-    """The object as somebody applies it who names no namespace."""
-    namespaced = isinstance(
-        each,
-        (
-            *(Pod, ResourceClaim, ResourceClaimTemplate, PodOwner, PersistentVolumeClaim),
-            *(ResourceQuota, LimitRange, PodDisruptionBudget, *GROUPS),
-        ),
-    )
-    if not namespaced or each.metadata.namespace:
+    """Return the object in the namespace "default" if it names none, as if it were applied."""
+    if not isinstance(each, _NAMESPACED) or each.metadata.namespace:
         return each
     return changed(each, metadata=changed(each.metadata, namespace="default"))
