@@ -1,20 +1,18 @@
 """
-What-if: the scheduler's answer for the objects of files, if these were all there was.
+What-if: the scheduler's decisions for the objects of files, as if they were a whole cluster.
 
-Everybody is placed one after the other, by the code that the scheduler runs (see `place`), on nodes
-with all that is left of their devices, CPU, memory, ports and places for pods; what one is given is
-taken for those that follow. Pods that are bound occupy their node from the start, and claims that
-are allocated already keep what they have. The pods of a gang are placed together, when the first of
-them has its turn, or not at all.
+Pods and claims are placed one after the other, by the code of the scheduler (see `place`), on nodes
+with their remaining devices, CPU, memory, ports and places for pods. Pods that are bound occupy
+their node from the start, and allocated claims keep their devices. The pods of a gang are placed
+together at the turn of the first, or not at all.
 
-A pod that fits nowhere preempts pods of lower priority, as the scheduler decides it. Those that
-belong to a workload are placed again after it; others are gone. What the API server would refuse is
-not placed (see `admission`).
+A pod that does not fit preempts pods of lower priority, as in the scheduler. Victims that belong to
+a workload are placed again after it; others are deleted. Objects that the API server would refuse
+are not placed (see `admission`).
 
-A claim that no pod uses is placed as a pod that asks for nothing else and tolerates every taint. A
-pod that is bound takes devices on its node alone, whatever else the node says. Where no Nodes are
-given, those that slices name are assumed, and as nothing is known of their size, nothing but
-devices counts there.
+A claim that no pod uses is placed as a pod that requests nothing else and tolerates every taint. A
+bound pod gets devices on its node only, without the checks of other filters. Without Nodes, the
+nodes that slices name are assumed; their size is unknown, so that only devices count there.
 """
 
 from __future__ import annotations
@@ -65,14 +63,13 @@ if TYPE_CHECKING:
         Callable,
         Collection,
         Hashable,
-        Iterable,
         Iterator,
         Mapping,
         Sequence,
     )
 
     from dryrack.base.ports import Chance
-    from dryrack.kinds.resource import AllocationResult, ResourceClaim, ResourceSlice
+    from dryrack.kinds.resource import AllocationResult, ResourceClaim
     from dryrack.placement.demand import Amounts
     from dryrack.placement.framework import Profile
     from dryrack.placement.gangs.dialects import GangKey
@@ -84,19 +81,19 @@ if TYPE_CHECKING:
 
 DEFAULT_SCHEDULER = "default-scheduler"
 _ANYTHING = (Toleration(operator="Exists"),)
-# A node of which nothing is known takes as many pods as there are.
+# A node of unknown size takes any number of pods.
 _UNKNOWN_SIZE = {PODS: Quantity.parse("1000000000")}
-# Beside claims, which are all told.
-_WAITING_TOLD_MAX = 5
-# So many claims that keep what they have are told by name; a dump has hundreds.
-_SETTLED_TOLD_MAX = 5
+# Notes name so many pending pods, and so many claims that are allocated already; a dump has
+# hundreds.
+_WAITING_NAMED_MAX = 5
+_SETTLED_NAMED_MAX = 5
 _USUAL = ", ".join(f"{name} {amount}" for name, amount in CAPACITY.items())
-# What is so of a gang whose search stopped, and what to do.
+# The cause and the remedy for a gang whose search stopped.
 UNKNOWN_GANG = (
     "the search for its gang stopped at its limit before it tried all placements",
     "see the message of the gang",
 )
-# What is so where there are no nodes, and what to do.
+# The causes and the remedies without nodes.
 _CLUSTER_EMPTY = ("the cluster has no nodes", "add a node")
 _FILES_EMPTY = (
     "the files have no nodes",
@@ -107,31 +104,31 @@ SIZE_ASSUMED = f"nodes without allocatable resources get those of a virtual node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How to reckon."""
+    """The settings of a what-if."""
 
     chance: Chance
     release: Release = Release.V1_36
     features: Features | None = None
-    # Only this node, if it is named.
+    # Use only the node of this name.
     node: str | None = None
-    # Whose case it is: nobody after this claim is served, and nobody else is told reasons.
+    # Explain only this claim, and stop after its turn.
     only: str | None = None
-    # What nodes refused in other what-ifs under the same release and features.
+    # The refusals of other what-ifs with the same release and features.
     memory: Memory | None = None
-    # Whether nodes that slices name are assumed where no Node exists, as files may leave them out.
+    # Whether nodes that slices name are assumed if no Node exists, as files may omit them.
     assumes_nodes: bool = True
-    # How schedulers decide, by name, where not as usual.
+    # The profiles of schedulers by name, if they differ from the default.
     profiles: Mapping[str, Profile] = field(default_factory=dict)
 
     def profile_of(self, pod: Pod) -> Profile:
-        """That of the scheduler which the pod asks for."""
+        """Return the profile of the pod's scheduler."""
         name = pod.spec.scheduler_name or DEFAULT_SCHEDULER
         return self.profiles.get(name) or profile_named(name)
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A pod with its claims, and the cluster as it is when the pod has its turn."""
+    """A pod with its claims, and the cluster at the turn of the pod."""
 
     cluster: Cluster
     member: Member
@@ -141,12 +138,12 @@ class Turn:
 
 
 def what_if(world: World, settings: Settings) -> WhatIf:
-    """Serve everybody in the world, in order."""
+    """Place all parties of the world, in order."""
     return _WhatIfRun(world, settings).run()
 
 
 def turn_of(world: World, pod: str, settings: Settings) -> Turn:
-    """What is decided on, of a pod of the world that lacks nothing: all before it are served."""
+    """Place all parties before the pod, and return its turn; nothing may be missing for it."""
     return _WhatIfRun(world, settings).turn_of(pod)
 
 
@@ -170,15 +167,16 @@ class _WhatIfRun:
         self._allocator = _allocator(world, settings)
         self._fleet = Fleet()
         self._cluster = Cluster(self._fleet, self._allocator)
-        self._there: dict[str, AllocationResult] = {}
+        # The allocations of claims, and of these the new ones; claims that were allocated before.
+        self._allocations: dict[str, AllocationResult] = {}
         self._given: list[ClaimAllocation] = []
-        self._refused: list[UnsatisfiedClaim] = []
         self._settled: dict[str, None] = {}
+        self._refused: list[UnsatisfiedClaim] = []
         self._nodes: dict[str, str] = {}
-        # The claims of each pod that was not placed, and what the scheduler says of it.
+        # The claims of each pod that was not placed, and the message of the scheduler.
         self._unplaced: dict[str, tuple[set[str], str]] = {}
-        # Why pods of a kind are refused, as long as nobody is given anything.
-        self._known: dict[Hashable, tuple[Refusal, ...]] = {}
+        # The refusals of pods of a kind, until the next allocation.
+        self._refusals_by_kind: dict[Hashable, tuple[Refusal, ...]] = {}
         self._gangs: list[GangOutcome] = []
         self._in_gangs: set[str] = set()
         # Refused pods and gangs that other pods can help, and a predicate for such pods.
@@ -187,7 +185,7 @@ class _WhatIfRun:
         self._rejected: dict[str, str] = {}
         self._preemptions: list[Preempted] = []
         self._preempting = Preempting(world, self._cluster)
-        # Pods that were on nodes before, and made way.
+        # Preempted pods.
         self._gone: set[str] = set()
         self._parties: dict[str, Party] = {}
         for node in nodes:
@@ -195,27 +193,36 @@ class _WhatIfRun:
         world.context.load_into(self._fleet)
         for claim in world.claims:
             if claim.status.allocation is not None:
-                self._hold(claim_name(claim), claim.status.allocation)
+                self._allocate(claim_name(claim), claim.status.allocation)
         for pod in world.pods:
             if pod.spec.node_name:
-                self._stand(pod, pod.spec.node_name, demand(self._sized(pod)))
+                self._add_pod(pod, pod.spec.node_name, demand(self._without_size(pod)))
 
     def run(self) -> WhatIf:
-        turns = _together(self._world.in_order())
+        turns = _turns_of(self._world)
         left = sum(map(_is_queued_turn, turns))
-        for parties in _up_to(self._only, turns):
+        last = len(turns)
+        if self._only is not None:
+            # Stop after the last turn of a pod that uses the claim.
+            asking = [
+                number
+                for number, parties in enumerate(turns)
+                if any(self._only in map(claim_name, party.claims) for party in parties)
+            ]
+            last = asking[-1] + 1 if asking else last
+        for parties in turns[:last]:
             self._serve_together(parties)
             left -= _is_queued_turn(parties)
             if not left:
                 self._serve_again()
-            if self._only in self._there:
+            if self._only in self._allocations:
                 break
         settled = [f"claim {name} is allocated already" for name in self._settled]
-        if len(settled) > _SETTLED_TOLD_MAX:
+        if len(settled) > _SETTLED_NAMED_MAX:
             settled = [f"{len(settled)} claims are allocated already"]
-        notes = (*self._notes, *settled, *self._waiting())
+        notes = (*self._notes, *settled, *self._notes_of_pending())
         # A claim that pods share may be allocated for another of them.
-        refused = [each for each in self._refused if each.claim not in self._there]
+        refused = [each for each in self._refused if each.claim not in self._allocations]
         waiting = {pod: message for pod, (_, message) in self._unplaced.items()}
         return WhatIf(
             tuple(self._given),
@@ -229,8 +236,8 @@ class _WhatIfRun:
         )
 
     def turn_of(self, pod: str) -> Turn:
-        """The turn of a pod, after all others before it; those of its own gang have none."""
-        turns = _together(self._world.in_order())
+        """Return the turn of a pod after all others; other members of its gang have no turn."""
+        turns = _turns_of(self._world)
         left = sum(map(_is_queued_turn, turns))
         for parties in turns:
             for party in parties:
@@ -250,23 +257,31 @@ class _WhatIfRun:
         if isinstance(gang, Membership):
             self._serve_gang(gang.key, parties)
         elif isinstance(gang, Flaw):
-            self._refuse_flawed(parties[0], gang)
+            # The pod names its gang wrongly.
+            party = parties[0]
+            names = map(claim_name, party.claims)
+            refusals = [on_any_node(name, Code.GANG, gang.fact, gang.remedy) for name in names]
+            self._refuse_member(party, gang.message, refusals)
+            pod = _pod_of(party)
+            self._gangs.append(GangOutcome(f"pod {pod}", None, {}, {pod: ""}, gang.message))
         else:
             self._serve(parties[0])
 
-    def _waiting(self) -> Iterator[str]:
+    def _notes_of_pending(self) -> Iterator[str]:
         """Yield notes for pending pods whose claims are all allocated."""
-        told = [
+        notes = [
             f"pod {pod} is pending: {message}"
             for pod, (claims, message) in self._unplaced.items()
-            if self._there.keys() >= claims and pod not in self._in_gangs
+            if self._allocations.keys() >= claims and pod not in self._in_gangs
         ]
         if self._only is None:
-            yield from told[:_WAITING_TOLD_MAX]
-            if len(told) > _WAITING_TOLD_MAX:
-                yield f"{len(told) - _WAITING_TOLD_MAX} more pods are pending"
+            yield from notes[:_WAITING_NAMED_MAX]
+            if len(notes) > _WAITING_NAMED_MAX:
+                yield f"{len(notes) - _WAITING_NAMED_MAX} more pods are pending"
 
     def _serve(self, party: Party) -> None:
+        """Place a party that is in no gang, or refuse it."""
+        pod = party.pod
         if party.refusal is not None:
             self._reject(party, party.refusal)
             return
@@ -275,22 +290,21 @@ class _WhatIfRun:
             return
         if party.is_bound and _pod_of(party) in self._gone:
             return
-        wanted = tuple(claim for claim in party.claims if claim_name(claim) not in self._there)
+        wanted = tuple(c for c in party.claims if claim_name(c) not in self._allocations)
         self._settled |= {claim_name(c): None for c in party.claims if c.status.allocation}
-        if party.pod is not None and not party.pod.spec.node_name:
-            outcome = self._placed(self._sized(party.pod), party)
-        elif wanted:
-            outcome = self._for_devices_alone(party)
-        else:
-            return
         again: list[Party] = []
-        if isinstance(outcome, Unplaced) and party.pod is not None and not party.is_bound:
-            found = self._preempting.for_pod(
-                self._member(party), self._settings.profile_of(party.pod)
-            )
-            if found is not None:
-                preemption, outcome = found
-                again = self._evict(f"pod {_pod_of(party)}", preemption)
+        if pod is None or party.is_bound:
+            if not wanted:
+                return
+            outcome = self._place_for_devices(party)
+        else:
+            outcome = self._place(self._without_size(pod), party)
+            if isinstance(outcome, Unplaced):
+                profile = self._settings.profile_of(pod)
+                preempting = self._preempting.for_pod(self._member(party), profile)
+                if preempting is not None:
+                    preemption, outcome = preempting
+                    again = self._evict(f"pod {_pod_of(party)}", preemption)
         if isinstance(outcome, Placed):
             self._settle(party, outcome)
         else:
@@ -306,12 +320,12 @@ class _WhatIfRun:
         self._refused += [
             UnsatisfiedClaim(each, (on_any_node(each, Code.ADMISSION, fact, refusal.remedy),), True)
             for each in map(claim_name, party.claims)
-            if each not in self._there
+            if each not in self._allocations
         ]
 
     def _evict(self, by: str, preemption: Preemption) -> list[Party]:
         """Remove the victims; return those that their workload creates again, without a node."""
-        self._known.clear()
+        self._refusals_by_kind.clear()
         self._preempting.count_victims(preemption.victims)
         priorities = {
             "/".join(each.occupant.name): each.occupant.priority for each in preemption.victims
@@ -324,13 +338,21 @@ class _WhatIfRun:
             freed = [each for each in victim.occupant.claims if not self._fleet.users(each)]
             for claim in freed:
                 self._settled.pop(claim, None)
-                if self._there.pop(claim, None) is not None:
+                if self._allocations.pop(claim, None) is not None:
                     self._fleet.reopen(self._allocator.set_allocation(claim, None))
             self._given = [each for each in self._given if each.claim not in freed]
             was_placed = self._nodes.pop(name, None) is not None
             party = self._parties.get(name)
-            if party is not None and _is_created_again(party):
-                again.append(_without_node(party))
+            pod = None if party is None else party.pod
+            if (
+                party is not None
+                and pod
+                and any(o.controller for o in pod.metadata.owner_references)
+            ):
+                # Its workload creates the pod again, without a node and devices.
+                new = changed(pod, spec=changed(pod.spec, node_name=""))
+                claims = tuple(map(_without_allocation, party.claims))
+                again.append(replace(party, pod=new, claims=claims))
             elif was_placed:
                 message = f"it is preempted by {by}"
                 self._unplaced[name] = (set(freed), message)
@@ -363,8 +385,7 @@ class _WhatIfRun:
                     self._gangs = [each for each in self._gangs if each.gang != name]
                     self._serve_together(parties)
 
-    def _placed(self, pod: Pod, party: Party) -> Placed | Unplaced:
-        """Where the scheduler's code puts the pod."""
+    def _place(self, pod: Pod, party: Party) -> Placed | Unplaced:
         wanted, allocated = self._split(party)
         profile = self._settings.profile_of(pod)
         return place(
@@ -372,7 +393,7 @@ class _WhatIfRun:
         )
 
     def _serve_gang(self, key: GangKey, parties: Sequence[Party]) -> None:
-        """Those that have no node yet are placed together, but for pods that lack something."""
+        """Place the pending members together, except pods with missing objects."""
         for party in parties:
             if party.missing or party.refusal is not None or party.is_bound:
                 self._serve(party)
@@ -391,20 +412,20 @@ class _WhatIfRun:
         outcome = place_all()
         again: list[Party] = []
         if isinstance(outcome, GangRefused) and not outcome.undecided:
-            found = self._preempting.for_gang(gang, members, profile, place_all)
-            if found is not None:
-                again = self._evict(str(key), found)
+            preemption = self._preempting.for_gang(gang, members, profile, place_all)
+            if preemption is not None:
+                again = self._evict(str(key), preemption)
                 outcome = place_all()
         if isinstance(outcome, GangRefused):
             self._refuse_gang(key, members, waiting, outcome)
-            helpers = [queueing_hint(member.pod, self._fleet) for member in members]
-            helps = [each for each in helpers if each is not None]
+            hints = [queueing_hint(member.pod, self._fleet) for member in members]
+            helps = [each for each in hints if each is not None]
             if helps:
                 self._hoping[str(key)] = (parties, lambda other: any(h(other) for h in helps))
             return
         for each in outcome.waiting:
             party = waiting[each.member.name]
-            self._refuse_member(party, each.message, self._asked_for(party, each.member, outcome))
+            self._refuse_member(party, each.message, self._refusals_of(party, each.member, outcome))
         for placed in outcome.placements:
             self._settle(waiting[placed.member.name], placed)
         nodes = {placed.member.name: placed.node for placed in outcome.placements}
@@ -413,18 +434,11 @@ class _WhatIfRun:
         for party in again:
             self._serve(party)
 
-    def _refuse_flawed(self, party: Party, flaw: Flaw) -> None:
-        """A pod that does not say rightly which gang it is in."""
-        names = map(claim_name, party.claims)
-        refusals = [on_any_node(name, Code.GANG, flaw.fact, flaw.remedy) for name in names]
-        self._refuse_member(party, flaw.message, refusals)
-        pod = _pod_of(party)
-        self._gangs.append(GangOutcome(f"pod {pod}", None, {}, {pod: ""}, flaw.message))
-
     def _member(self, party: Party) -> Member:
         assert party.pod is not None, "a claim by itself is in no gang"
         wanted, allocated = self._split(party)
-        return Member(self._sized(party.pod), tuple(wanted), tuple(allocated), party.extended)
+        pod = self._without_size(party.pod)
+        return Member(pod, tuple(wanted), tuple(allocated), party.extended)
 
     def _refuse_gang(
         self,
@@ -433,31 +447,43 @@ class _WhatIfRun:
         waiting: Mapping[str, Party],
         outcome: GangRefused,
     ) -> None:
-        """Place no member: some find nothing, or nothing is known, and the others wait for them."""
+        """Place no member: some do not fit, or the search stopped, and the others wait for them."""
         lacking = {each.member.name: each.message for each in outcome.lacking}
         fitting = {each.member.name: each.node for each in outcome.fitting}
+        unknown = "it is unknown whether its gang fits"
+        state = unknown if outcome.undecided else "its gang does not fit"
         for member in members:
-            refusals: Sequence[Refusal]
             if member.name in lacking:
-                unknown = _unknown(member) if outcome.undecided else ()
-                asked_for = self._asked_for(waiting[member.name], member, outcome)
-                refusals = (*unknown, *asked_for)
+                claims = member.claims if outcome.undecided else ()
+                refusals = [on_any_node(each, Code.UNDECIDED, *UNKNOWN_GANG) for each in claims]
+                refusals += self._refusals_of(waiting[member.name], member, outcome)
             else:
-                refusals = _waits_for_gang(member, fitting, next(iter(lacking), ""), outcome)
+                fact = outcome.message
+                remedy = ""
+                if member.name in fitting:
+                    fact = f"{state}; the pod alone fits on node {fitting[member.name]}"
+                    remedy = f"see pod {next(iter(lacking), '')}"
+                refusals = [on_any_node(each, Code.GANG, fact, remedy) for each in member.claims]
             self._refuse_member(waiting[member.name], outcome.message, refusals)
-        told = {member.name: lacking.get(member.name, "") for member in members}
-        self._gangs.append(GangOutcome(str(key), key, {}, told, outcome.message, outcome.undecided))
+        others = {member.name: lacking.get(member.name, "") for member in members}
+        self._gangs.append(
+            GangOutcome(str(key), key, {}, others, outcome.message, outcome.undecided)
+        )
 
-    def _asked_for(
+    def _refusals_of(
         self, party: Party, member: Member, outcome: GangPlaced | GangRefused
     ) -> Sequence[Refusal]:
-        """Why each node refuses a member, if somebody wants to know."""
-        names = [name for name in map(claim_name, party.claims) if name not in self._there]
+        """Return why each node refuses a member, if a claim to be explained is among its own."""
+        names = self._unallocated(party)
         is_asked = bool(names) if self._only is None else self._only in names
         return outcome.refusals(member) if is_asked else ()
 
+    def _unallocated(self, party: Party) -> tuple[str, ...]:
+        names = map(claim_name, party.claims)
+        return tuple(name for name in names if name not in self._allocations)
+
     def _refuse_member(self, party: Party, message: str, refusals: Sequence[Refusal]) -> None:
-        names = tuple(name for name in map(claim_name, party.claims) if name not in self._there)
+        names = self._unallocated(party)
         self._unplaced[_pod_of(party)] = (set(names), message)
         self._in_gangs.add(_pod_of(party))
         self._refused += [
@@ -466,36 +492,43 @@ class _WhatIfRun:
         ]
 
     def _split(self, party: Party) -> tuple[list[ResourceClaim], list[ResourceClaim]]:
-        """The claims that are to be allocated, and those that are; none for extended resources."""
-        extended = party.extended
-        claims = [c for c in party.claims if extended is None or c is not extended.claim]
-        had = [self._allocated(claim) for claim in claims if claim_name(claim) in self._there]
-        wanted = [claim for claim in claims if claim_name(claim) not in self._there]
-        return [_without_allocation(claim) for claim in wanted], had
+        """Return the claims to be allocated, and those that are, without extended resources."""
+        wanted: list[ResourceClaim] = []
+        allocated: list[ResourceClaim] = []
+        for claim in party.claims:
+            allocation = self._allocations.get(claim_name(claim))
+            if party.extended is not None and claim is party.extended.claim:
+                continue
+            if allocation is None:
+                wanted.append(_without_allocation(claim))
+            else:
+                status = changed(claim.status, allocation=allocation)
+                allocated.append(changed(claim, status=status))
+        return wanted, allocated
 
-    def _stand(
+    def _add_pod(
         self, pod: Pod, node: str, amounts: Amounts, claims: Sequence[str] | None = None
     ) -> None:
-        """The pod is on the node from now on; with these claims, or those that it names."""
+        """Put the pod on the node, with these claims, or with those that it names."""
         occupant = Occupant.of(pod, claims=claims, amounts=amounts)
         self._fleet.add_pod(pod.full_name, node, occupant)
         if self._hoping:
             self._came.append(occupant)
 
-    def _for_devices_alone(self, party: Party) -> Placed | Unplaced:
-        """A claim by itself, or a pod that has its place already."""
+    def _place_for_devices(self, party: Party) -> Placed | Unplaced:
+        """Place a claim by itself, or the claims of a bound pod."""
         node = party.pod.spec.node_name if party.pod is not None else ""
         stand_in = Pod(spec=PodSpec(node_name=node, tolerations=_ANYTHING))
         if party.pod is None:
-            return self._placed(stand_in, party)
+            return self._place(stand_in, party)
         self._fleet.remove_pod(party.pod.full_name)
-        outcome = self._placed(stand_in, party)
+        outcome = self._place(stand_in, party)
         names = [claim_name(claim) for claim in party.claims]
-        self._stand(party.pod, node, demand(self._sized(party.pod)), names)
+        self._add_pod(party.pod, node, demand(self._without_size(party.pod)), names)
         return outcome
 
-    def _sized(self, pod: Pod) -> Pod:
-        """The pod as nodes see it; those of unknown size are not asked for any of it."""
+    def _without_size(self, pod: Pod) -> Pod:
+        """Return the pod; without its requests if the size of nodes is unknown."""
         if self._world.nodes:
             return pod
         asks_nothing = changed(
@@ -503,28 +536,24 @@ class _WhatIfRun:
         )
         return changed(pod, spec=asks_nothing)
 
-    def _allocated(self, claim: ResourceClaim) -> ResourceClaim:
-        allocation = self._there[claim_name(claim)]
-        return changed(claim, status=changed(claim.status, allocation=allocation))
-
-    def _hold(self, claim: str, allocation: AllocationResult) -> None:
-        self._there[claim] = allocation
+    def _allocate(self, claim: str, allocation: AllocationResult) -> None:
+        self._allocations[claim] = allocation
         self._fleet.reopen(self._allocator.set_allocation(claim, allocation))
 
     def _settle(self, party: Party, placed: Placed | MemberPlaced) -> None:
-        """The party has its node and its devices from now on."""
-        self._known.clear()
+        """Put the party on its node, and allocate its devices."""
+        self._refusals_by_kind.clear()
         names = [claim_name(claim) for claim in party.claims]
         if party.pod is None:
-            # A claim by itself counts as a pod that asks for nothing.
+            # A claim by itself counts as a pod without requests.
             self._fleet.add_pod(("claim", *names), placed.node, Occupant(("", ""), placed.amounts))
         else:
             self._nodes[party.pod.full_name] = placed.node
             if not party.pod.spec.node_name:
-                self._stand(party.pod, placed.node, placed.amounts, names)
+                self._add_pod(party.pod, placed.node, placed.amounts, names)
         for name, allocation in placed.given.items():
             self._given.append(ClaimAllocation(name, placed.node, allocation))
-            self._hold(name, allocation)
+            self._allocate(name, allocation)
 
     def _refuse(self, party: Party, wanted: Sequence[ResourceClaim], outcome: Unplaced) -> None:
         names = tuple(map(claim_name, wanted))
@@ -545,69 +574,42 @@ class _WhatIfRun:
         ]
 
     def _reasons(self, outcome: Unplaced, names: Sequence[str]) -> tuple[Refusal, ...]:
-        # Claims of one pod speak of each other by name, and so does an error.
+        # Reasons of claims of one pod name each other, and so does an error.
         if len(names) > 1 or outcome.kind is None:
             return outcome.refusals
-        if outcome.kind not in self._known:
-            self._known[outcome.kind] = outcome.refusals
-        return self._known[outcome.kind]
+        if outcome.kind not in self._refusals_by_kind:
+            self._refusals_by_kind[outcome.kind] = outcome.refusals
+        return self._refusals_by_kind[outcome.kind]
 
     def _refuse_missing(self, party: Party) -> None:
         self._refused += [
             UnsatisfiedClaim(each.claim, (for_lack_of(each),)) for each in party.missing
         ]
         pod = f"pod {party.pod.full_name}" if party.pod else ""
-        for name in map(claim_name, party.claims):
-            if name not in self._there:
-                fact = f"{pod} uses a claim or template that does not exist"
-                refusal = on_any_node(name, Code.OTHER_CLAIM, fact, "see its other claims")
-                self._refused.append(UnsatisfiedClaim(name, (refusal,)))
+        for name in self._unallocated(party):
+            fact = f"{pod} uses a claim or template that does not exist"
+            refusal = on_any_node(name, Code.OTHER_CLAIM, fact, "see its other claims")
+            self._refused.append(UnsatisfiedClaim(name, (refusal,)))
 
 
-def _together(parties: Iterator[Party]) -> list[list[Party]]:
-    """Parties with those that are served with them: all of a gang, when the first has its turn."""
+def _turns_of(world: World) -> list[list[Party]]:
+    """Return the parties by turn: all members of a gang have the turn of the first."""
     turns: dict[object, list[Party]] = {}
-    for number, party in enumerate(parties):
-        said = party.membership
-        key = said.key if isinstance(said, Membership) else number
+    for number, party in enumerate(world.in_order()):
+        gang = party.membership
+        key = gang.key if isinstance(gang, Membership) else number
         turns.setdefault(key, []).append(party)
     return list(turns.values())
 
 
-def _up_to(claim: str | None, turns: list[list[Party]]) -> Iterable[list[Party]]:
-    """Those up to the last who ask for the claim; all, if it is not about one."""
-    if claim is None:
-        return turns
-    asking = [
-        number
-        for number, parties in enumerate(turns)
-        if any(claim in map(claim_name, party.claims) for party in parties)
-    ]
-    return turns[: asking[-1] + 1] if asking else turns
-
-
 def _is_queued_turn(parties: Sequence[Party]) -> bool:
-    """Return whether the scheduler of a cluster has pods of this turn in its queue."""
+    """Return True if the scheduler of a cluster has pods of this turn in its queue."""
     pods = (party.pod for party in parties if party.pod is not None and not party.is_bound)
     return any(pod.metadata.uid for pod in pods)
 
 
-def _is_created_again(party: Party) -> bool:
-    """Return whether a workload creates a pod in the place of this one when it is deleted."""
-    owners = () if party.pod is None else party.pod.metadata.owner_references
-    return any(each.controller for each in owners)
-
-
-def _without_node(party: Party) -> Party:
-    """Return the pod with its claims as its workload creates it again."""
-    pod = party.pod
-    assert pod is not None, "only a pod is preempted"
-    new = changed(pod, spec=changed(pod.spec, node_name=""))
-    return replace(party, pod=new, claims=tuple(map(_without_allocation, party.claims)))
-
-
 def _without_allocation(claim: ResourceClaim) -> ResourceClaim:
-    """Return the claim without devices: it has none any more if it is to be allocated."""
+    """Return the claim without an allocation of an earlier time."""
     if claim.status.allocation is None:
         return claim
     return changed(claim, status=changed(claim.status, allocation=None, reserved_for=()))
@@ -618,39 +620,19 @@ def _pod_of(party: Party) -> str:
     return party.pod.full_name
 
 
-def _waits_for_gang(
-    member: Member, nodes: Mapping[str, str], lacking: str, outcome: GangRefused
-) -> list[Refusal]:
-    """Return what is said of the claims of a member that waits for others, or for its gang."""
-    fact = outcome.message
-    remedy = ""
-    if member.name in nodes:
-        known = (
-            "it is unknown whether its gang fits" if outcome.undecided else "its gang does not fit"
-        )
-        fact = f"{known}; the pod alone fits on node {nodes[member.name]}"
-        remedy = f"see pod {lacking}"
-    return [on_any_node(claim, Code.GANG, fact, remedy) for claim in member.claims]
-
-
-def _unknown(member: Member) -> list[Refusal]:
-    """Return what is said of the claims of a member for which the search found no place."""
-    return [on_any_node(claim, Code.UNDECIDED, *UNKNOWN_GANG) for claim in member.claims]
-
-
 def for_lack_of(missing: Missing) -> Refusal:
     """Return the refusal of a claim that cannot be created."""
     return on_any_node(missing.claim, missing.code, missing.fact, missing.remedy)
 
 
 def on_any_node(claim: str, code: Code, fact: str, remedy: str) -> Refusal:
-    """Return the refusal of a claim for what is so on every node."""
+    """Return the refusal of a claim for a cause that holds on every node."""
     reason = Reason(claim=claim, request="", device="", code=code, fact=fact, remedy=remedy)
     return Refusal("", (reason,))
 
 
 def _allocator(world: World, settings: Settings) -> RememberingAllocator:
-    """Gives out the devices of the world."""
+    """Return an allocator with the devices of the world."""
     features = settings.features or Features.defaults(settings.release)
     memory = settings.memory or Memory()
     live = LiveAllocator(
@@ -663,7 +645,7 @@ def _allocator(world: World, settings: Settings) -> RememberingAllocator:
     if features.device_taints:
         slices = apply_taint_rules(slices, world.taint_rules)
     for number, each in enumerate(slices):
-        # A slice that has yet to be named is not another one.
+        # Slices without a name yet are different slices.
         metadata = changed(each.metadata, name=each.metadata.name or f"unnamed-{number}")
         live.put_slice(each if each.metadata.name else changed(each, metadata=metadata))
     for device_class in world.classes:
@@ -672,7 +654,7 @@ def _allocator(world: World, settings: Settings) -> RememberingAllocator:
 
 
 def lack_of_nodes(world: World, settings: Settings) -> tuple[str, str] | None:
-    """Return what has no nodes at all, and what to do; None if there is a node."""
+    """Return the cause and the remedy if there are no nodes; None if there is a node."""
     if settings.assumes_nodes:
         return None if nodes_of(world)[0] else _FILES_EMPTY
     return None if world.nodes else _CLUSTER_EMPTY
@@ -684,7 +666,9 @@ def nodes_of(world: World) -> tuple[tuple[Node, ...], tuple[str, ...]]:
         return world.nodes, ()
     if not world.slices:
         return (), ("; ".join(_FILES_EMPTY),)
-    names = sorted(_named_nodes(world.slices))
+    named = {each.spec.node_name for each in world.slices}
+    named |= {device.node_name for each in world.slices for device in each.spec.devices}
+    names = sorted(filter(None, named))
     note = (
         f"no Node objects found; assuming the nodes of the ResourceSlices and checking only "
         f"devices: {listed(names)}"
@@ -713,11 +697,3 @@ def _nodes(world: World, settings: Settings) -> tuple[tuple[Node, ...], tuple[st
         known = listed(node.metadata.name for node in nodes)
         raise DryrackError(f"node {only!r} not found; use one of: {known}")
     return chosen, notes
-
-
-def _named_nodes(slices: Iterable[ResourceSlice]) -> set[str]:
-    names: set[str] = set()
-    for each in slices:
-        names.add(each.spec.node_name or "")
-        names.update(device.node_name or "" for device in each.spec.devices)
-    return names - {""}
