@@ -20,7 +20,7 @@ from dryrack.cli.faults.targets import (
 from dryrack.cli.files import UsageError
 from dryrack.cli.views.sources import Source, on_cluster
 from dryrack.client.endpoints import CLAIMS, NODES, SLICES
-from dryrack.hardware import device_annotation, limited, node_annotation
+from dryrack.hardware import add_expiry, device_annotation, node_annotation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,12 +104,12 @@ def test_slices_of_other_drivers_are_told_of() -> None:
 def test_the_list_says_when_faults_end() -> None:
     """Those that are over and those that say nothing are in it, too."""
     nodes = (
-        node("b", **{node_annotation("driver"): limited("gone", NOW + 90)}),
+        node("b", **{node_annotation("driver"): add_expiry("gone", NOW + 90)}),
         node(
             "a",
             **{
                 device_annotation("gpu-0"): "unhealthy=it smokes",
-                device_annotation("gpu-1"): limited("lost", NOW - 1),
+                device_annotation("gpu-1"): add_expiry("lost", NOW - 1),
                 device_annotation("gpu-2"): "broken",
             },
         ),

@@ -15,10 +15,10 @@ from dryrack.hardware.faults import (
     NotReady,
     PrepareFault,
     PrepareMode,
+    add_expiry,
     device_annotation,
     fault_lines,
     faults_of,
-    limited,
     node_annotation,
     read_device_faults,
     read_node_fault,
@@ -116,8 +116,8 @@ def test_a_taint_that_is_there_is_not_added_again() -> None:
 
 
 def test_a_fault_ends_by_itself() -> None:
-    """`limited` writes an end that is read again, and counts up to it and no longer."""
-    annotations = {device_annotation("gpu-1"): limited("lost", NOW + 29.5)}
+    """`add_expiry` writes an end that is read again, and counts up to it and no longer."""
+    annotations = {device_annotation("gpu-1"): add_expiry("lost", NOW + 29.5)}
 
     before = faults_of(annotations, NOW + 29.9)
     after = faults_of(annotations, NOW + 30)
@@ -132,9 +132,11 @@ def test_a_fault_ends_by_itself() -> None:
 def test_the_next_expiry_is_the_first_that_is_to_come() -> None:
     """Among all faults of the node; those that are over do not count."""
     annotations = {
-        device_annotation("gpu-0"): f"{limited('lost', NOW - 5)};{limited('unknown', NOW + 60)}",
+        device_annotation(
+            "gpu-0"
+        ): f"{add_expiry('lost', NOW - 5)};{add_expiry('unknown', NOW + 60)}",
         device_annotation("gpu-1"): "unhealthy",
-        node_annotation("ready"): limited("false", NOW + 20),
+        node_annotation("ready"): add_expiry("false", NOW + 20),
     }
 
     assert faults_of(annotations, NOW).next_expiry == NOW + 20

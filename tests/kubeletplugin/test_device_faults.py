@@ -10,7 +10,7 @@ from tests.kubeletplugin.test_virtual import container, make, play, request
 from dryrack.client.client import Selection
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
 from dryrack.client.errors import NotFoundError
-from dryrack.hardware import device_annotation, limited, node_annotation
+from dryrack.hardware import add_expiry, device_annotation, node_annotation
 from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def test_a_fault_with_an_end_is_over_by_the_clock() -> None:
     async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
         client = cluster.client
         [name] = await make_pod(client, clock)
-        await annotate(client, clock, **{name: limited("unhealthy", clock.now() + 30)})
+        await annotate(client, clock, **{name: add_expiry("unhealthy", clock.now() + 30)})
         revision = cluster.plane.store.revision
         await clock.advance(28)
         assert writes_after(cluster, revision) == []
@@ -180,7 +180,7 @@ def test_a_driver_that_is_gone_leaves_its_slices_as_they_are() -> None:
         client = cluster.client
         [name] = await make_pod(client, clock)
         before = await published(client)
-        until = limited("gone", clock.now() + 60)
+        until = add_expiry("gone", clock.now() + 60)
         await annotate(client, clock, **{"node__driver": until, name: "unhealthy"})
         await clock.advance(50)
         assert await published(client) == before
@@ -200,7 +200,7 @@ def test_a_node_is_not_ready_for_as_long_as_it_is_said() -> None:
 
     async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
         client = cluster.client
-        await annotate(client, clock, node__ready=limited("false", clock.now() + 30))
+        await annotate(client, clock, node__ready=add_expiry("false", clock.now() + 30))
         await clock.advance(5)
         node = await client.get(NODES, "node-1")
         [ready] = [each for each in node["status"]["conditions"] if each["type"] == "Ready"]

@@ -17,9 +17,9 @@ from dryrack.client.timekeeping import VirtualClock, run_virtual, settle
 from dryrack.hardware import (
     NO_FAULTS,
     Health,
+    add_expiry,
     device_annotation,
     faults_of,
-    limited,
     node_annotation,
 )
 from dryrack.kubeletplugin import NodeFaultWatch, SlicePublisher, serving_kubelet
@@ -124,7 +124,7 @@ def test_the_slices_of_a_node_show_its_faults_and_their_end() -> None:
     """By the annotations of the Node, and by the clock; then nothing is written any more."""
 
     async def scene(world: Site, _: NodeFaultWatch) -> None:
-        lost = limited("lost", world.clock.now() + 30)
+        lost = add_expiry("lost", world.clock.now() + 30)
         await annotate(
             world, **{device_annotation("fake-0"): lost, device_annotation("fake-1"): "unhealthy"}
         )

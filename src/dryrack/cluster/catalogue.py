@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from dryrack.hardware.catalogue import Catalogue, Trial, parse
+from dryrack.hardware.catalogue import Catalogue, CatalogueCheck, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def load_catalogue(own: Mapping[str, bytes] | None = None) -> Catalogue:
     """The packaged catalogue, with files of one's own, by name, on top of it."""
-    packaged = parse(packaged_files(), trial=Trial.NOTHING)
+    packaged = parse(packaged_files(), check=CatalogueCheck.NOTHING)
     return parse(own, packaged) if own else packaged
 
 

@@ -1,4 +1,4 @@
-"""What devices exist where, and what is wrong with how they are described."""
+"""The devices of nodes: their sources, their pools and slices, and their faults."""
 
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
         NodeFaults,
         PrepareFault,
         PrepareMode,
+        add_expiry,
         device_annotation,
         fault_lines,
         faults_of,
-        limited,
         node_annotation,
         read_device_faults,
         read_node_fault,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
     from dryrack.hardware.matching import Matched, Matcher, pools_of
     from dryrack.hardware.node_terms import INSTANCE_TYPE
-    from dryrack.hardware.promises import broken_promises
+    from dryrack.hardware.overlay_capacity import find_capacity_mismatches
     from dryrack.hardware.slicing import (
         MANAGED_BY,
         MANAGER,
@@ -53,14 +53,15 @@ else:
             "faults": (
                 "DEVICE_FAULT NODE_FAULT NODE_FAULT_PARTS NO_FAULTS "
                 "FaultError Health NodeFaults PrepareFault PrepareMode device_annotation "
-                "fault_lines faults_of limited node_annotation read_device_faults read_node_fault"
+                "fault_lines faults_of add_expiry node_annotation read_device_faults "
+                "read_node_fault"
             ),
             "inventory": (
                 "Assignment Batch Inventory Origin Overlay Pool Section Source SourceKind ThisNode"
             ),
             "matching": "Matched Matcher pools_of",
             "node_terms": "INSTANCE_TYPE",
-            "promises": "broken_promises",
+            "overlay_capacity": "find_capacity_mismatches",
             "slicing": "MANAGED_BY MANAGER SOURCE node_owner slices_of source_label",
         },
     )
@@ -91,11 +92,11 @@ __all__ = [
     "Source",
     "SourceKind",
     "ThisNode",
-    "broken_promises",
+    "add_expiry",
     "device_annotation",
     "fault_lines",
     "faults_of",
-    "limited",
+    "find_capacity_mismatches",
     "node_annotation",
     "node_owner",
     "pools_of",

@@ -1,29 +1,18 @@
 """
 Faults of a node and of its devices, as annotations of the Node.
 
-One way serves nodes that exist and nodes that do not, and `kubectl annotate` will do:
+The annotations work on real and on virtual nodes, and `kubectl annotate` can set them:
 
     device-fault.dryrack.dev/<device>: unhealthy | unknown | lost | taint=KEY[=VALUE]:EFFECT
     node-fault.dryrack.dev/prepare:    fail[=MESSAGE] | slow=5s | hang
     node-fault.dryrack.dev/driver:     gone
     node-fault.dryrack.dev/ready:      false
 
-`unhealthy` and `unknown` take a message too, as `unhealthy=MESSAGE`. Each may end with
-` until 2026-01-02T03:04:05Z`, and several of one device are joined by `;`. A fault names no driver:
-it hits the device of that name of every driver on the node.
+`unhealthy` and `unknown` accept a message, as `unhealthy=MESSAGE`. Each fault may end with
+` until 2026-01-02T03:04:05Z`, and several faults of one device are joined by `;`. A fault names no
+driver: it applies to the device of that name of every driver on the node.
 
-For others, all of it pure, with times in seconds since 1970:
-
-- `faults_of(annotations, now)` reads the annotations of a Node, and answers a `NodeFaults`: `apply`
-  turns devices into what is to be published, `health_of` says what kubelet is told, `prepare`,
-  `is_driver_gone` and `is_ready` are what they say, `next_expiry` is when to read again (None: when
-  the annotations change), `problems` are sentences about annotations that say nothing and count
-  for nothing. A Node without faults costs one look at its annotations, and gets `NO_FAULTS`.
-- `device_annotation(device)` and `node_annotation(part)` are the keys; `read_device_faults(text)`
-  and `read_node_fault(part, text)` read one value or raise `FaultError`; `limited(text, until)` is
-  the value that ends by itself.
-- `fault_lines(text)` makes annotations of a file with a line `DEVICE FAULT` for each device, for
-  people without a way to the API.
+All functions are pure. Times are in seconds since 1970.
 """
 
 from __future__ import annotations
@@ -51,7 +40,7 @@ if TYPE_CHECKING:
 DEVICE_FAULT = "device-fault.dryrack.dev/"
 NODE_FAULT = "node-fault.dryrack.dev/"
 
-# A device that is not well is not given to anybody new; whoever has it may keep it.
+# An unhealthy device is not allocated to other claims; claims that have it keep it.
 UNHEALTHY_TAINT = DeviceTaint(key="dryrack.dev/unhealthy", effect="NoSchedule")
 
 _UNTIL = re.compile(r"(?P<fault>.*\S)\s+until\s+(?P<until>\S+)", re.DOTALL)
@@ -61,16 +50,16 @@ _NODE_FAULTS = {
     "driver": "gone",
     "ready": "false",
 }
-# What can be wrong with a node: the ends of the keys.
+# The ends of the keys of node faults.
 NODE_FAULT_PARTS = tuple(_NODE_FAULTS)
 
 
 class FaultError(DryrackError):
-    """What was said about a fault makes no sense."""
+    """The value of a fault annotation is invalid."""
 
 
 class Health(StrEnum):
-    """What kubelet says of a device in the status of a pod."""
+    """The health of a device, as kubelet reports it in the status of a pod."""
 
     HEALTHY = "Healthy"
     UNHEALTHY = "Unhealthy"
@@ -79,7 +68,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeviceFault:
-    """One thing that is wrong with a device; of the first three fields one says what."""
+    """A fault of a device; one of the first three fields is set."""
 
     health: Health | None = None
     taint: DeviceTaint | None = None
@@ -89,7 +78,7 @@ class DeviceFault:
 
 
 class PrepareMode(StrEnum):
-    """What a node does when it is asked to prepare a claim."""
+    """The behavior of a node that should prepare a claim."""
 
     FAIL = "fail"
     SLOW = "slow"
@@ -98,13 +87,13 @@ class PrepareMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PrepareFault:
-    """Why claims are not prepared as usual on a node."""
+    """A fault of the preparation of claims on a node."""
 
     mode: PrepareMode
     message: str = ""
-    """What a failure says."""
+    """The message of the failure."""
     seconds: float = 0.0
-    """How long it takes when it is slow."""
+    """The duration of a slow preparation."""
     until: float | None = None
 
 
@@ -128,30 +117,40 @@ _Fault = TypeVar("_Fault", DeviceFault, NodeFault)
 
 @dataclass(frozen=True, slots=True)
 class NodeFaults:
-    """All that is wrong with a node at one time."""
+    """All faults of a node at one time."""
 
     devices: Mapping[str, tuple[DeviceFault, ...]] = field(default_factory=dict)
     prepare: PrepareFault | None = None
     is_driver_gone: bool = False
     is_ready: bool = True
     next_expiry: float | None = None
+    """The time when a fault ends, so that the annotations have to be read again."""
     problems: tuple[str, ...] = ()
+    """Messages about invalid annotations, which are ignored."""
 
     def apply(self, devices: tuple[Device, ...]) -> tuple[Device, ...]:
-        """The devices as they are to be published: without the lost ones, tainted the others."""
+        """Return the devices to publish: without lost ones, and with the taints of faults."""
         if not self.devices:
             return devices
-        return tuple(
-            _tainted(device, self.devices.get(device.name, ()))
-            for device in devices
-            if not self.is_lost(device.name)
-        )
+        published = []
+        for device in devices:
+            if self.is_lost(device.name):
+                continue
+            taints = list(device.taints)
+            for fault in self.devices.get(device.name, ()):
+                taint = UNHEALTHY_TAINT if fault.health is Health.UNHEALTHY else fault.taint
+                if taint and taint not in taints:
+                    taints.append(taint)
+            if len(taints) > len(device.taints):
+                device = replace(device, taints=tuple(taints[:TAINTS_MAX]))
+            published.append(device)
+        return tuple(published)
 
     def is_lost(self, device: str) -> bool:
         return any(fault.is_lost for fault in self.devices.get(device, ()))
 
     def health_of(self, device: str) -> tuple[Health, str]:
-        """What kubelet is told of a device, and why; of a lost one that it is not healthy."""
+        """Return the health of a device for kubelet, with a message; a lost one is unhealthy."""
         faults = self.devices.get(device, ())
         if self.is_lost(device):
             return Health.UNHEALTHY, "the device is lost"
@@ -166,7 +165,7 @@ NO_FAULTS = NodeFaults()
 
 
 def faults_of(annotations: Mapping[str, str], now: float) -> NodeFaults:
-    """What the annotations of a Node say about it at a time; what is over counts no more."""
+    """Return the faults in the annotations of a Node that have not ended at a time."""
     keys = sorted(key for key in annotations if key.startswith((DEVICE_FAULT, NODE_FAULT)))
     if not keys:
         return NO_FAULTS
@@ -182,29 +181,20 @@ def faults_of(annotations: Mapping[str, str], now: float) -> NodeFaults:
                 nodes.append(read_node_fault(name, annotations[key]))
         except FaultError as error:
             problems.append(f"annotation {key}: {error}")
-    return _at(now, devices, nodes, tuple(problems))
-
-
-def _at(
-    now: float,
-    devices: Mapping[str, tuple[DeviceFault, ...]],
-    nodes: Iterable[NodeFault],
-    problems: tuple[str, ...],
-) -> NodeFaults:
-    present = {name: tuple(_present(faults, now)) for name, faults in devices.items()}
-    node = tuple(_present(nodes, now))
-    every = (*node, *(fault for faults in present.values() for fault in faults))
+    current = {name: tuple(_drop_ended(faults, now)) for name, faults in devices.items()}
+    node = tuple(_drop_ended(nodes, now))
+    every = (*node, *(fault for faults in current.values() for fault in faults))
     return NodeFaults(
-        devices={name: faults for name, faults in present.items() if faults},
+        devices={name: faults for name, faults in current.items() if faults},
         prepare=next((each for each in node if isinstance(each, PrepareFault)), None),
         is_driver_gone=any(isinstance(each, DriverGone) for each in node),
         is_ready=not any(isinstance(each, NotReady) for each in node),
         next_expiry=min((each.until for each in every if each.until is not None), default=None),
-        problems=problems,
+        problems=tuple(problems),
     )
 
 
-def _present(faults: Iterable[_Fault], now: float) -> Iterator[_Fault]:
+def _drop_ended(faults: Iterable[_Fault], now: float) -> Iterator[_Fault]:
     return (each for each in faults if each.until is None or now < each.until)
 
 
@@ -216,23 +206,24 @@ def node_annotation(part: str) -> str:
     return NODE_FAULT + part
 
 
-def limited(text: str, until: float) -> str:
-    """A fault that ends by itself, as the value of an annotation; its last second is whole."""
+def add_expiry(text: str, until: float) -> str:
+    """Return the value of an annotation with an end, rounded up to a second."""
     return f"{text} until {datetime.fromtimestamp(math.ceil(until), UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def read_device_faults(text: str) -> tuple[DeviceFault, ...]:
-    """All faults of a device, from the value of its annotation."""
-    return tuple(_device_fault(part.strip()) for part in text.split(";"))
+    """Return all faults of a device, from the value of its annotation."""
+    return tuple(_read_device_fault(part.strip()) for part in text.split(";"))
 
 
 def fault_lines(text: str) -> tuple[dict[str, str], tuple[str, ...]]:
     """
-    What the lines `DEVICE FAULT` of a file say, as annotations, and what is wrong with others.
+    Return the lines `DEVICE FAULT` of a file as annotations, and the problems of other lines.
 
-    A device may have several lines. Lines that are empty or begin with # say nothing.
+    A device may have several lines. Lines that are empty or begin with # are ignored. Such a file
+    is for people without access to the API.
     """
-    found: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     problems: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
         device, _, fault = line.strip().partition(" ")
@@ -244,18 +235,18 @@ def fault_lines(text: str) -> tuple[dict[str, str], tuple[str, ...]]:
             problems.append(f"line {number}, device {device!r}: {error}")
             continue
         key = device_annotation(device)
-        found[key] = f"{found[key]}; {fault.strip()}" if key in found else fault.strip()
-    return found, tuple(problems)
+        previous = f"{annotations[key]}; " if key in annotations else ""
+        annotations[key] = previous + fault.strip()
+    return annotations, tuple(problems)
 
 
 def read_node_fault(part: str, text: str) -> NodeFault:
-    """A fault of a node, from the end of its annotation's key and its value."""
-    known = _NODE_FAULTS.get(part)
-    if known is None:
-        offered = ", ".join(_NODE_FAULTS)
-        raise FaultError(f"unknown node fault {part!r}; use one of: {offered}")
-    said, until = _split(text)
-    name, has_detail, detail = said.partition("=")
+    """Return a fault of a node, from the end of its annotation's key and its value."""
+    syntax = _NODE_FAULTS.get(part)
+    if syntax is None:
+        raise FaultError(f"unknown node fault {part!r}; use one of: {', '.join(_NODE_FAULTS)}")
+    fault, until = _split(text)
+    name, has_detail, detail = fault.partition("=")
     match part, name, bool(has_detail):
         case "prepare", "fail", _:
             return PrepareFault(PrepareMode.FAIL, message=detail, until=until)
@@ -269,12 +260,12 @@ def read_node_fault(part: str, text: str) -> NodeFault:
             return DriverGone(until)
         case "ready", "false", False:
             return NotReady(until)
-    raise FaultError(f"unknown fault {said!r}; use {known}")
+    raise FaultError(f"unknown fault {fault!r}; use {syntax}")
 
 
-def _device_fault(text: str) -> DeviceFault:
-    said, until = _split(text)
-    name, has_detail, detail = said.partition("=")
+def _read_device_fault(text: str) -> DeviceFault:
+    fault, until = _split(text)
+    name, has_detail, detail = fault.partition("=")
     match name, bool(has_detail):
         case "unhealthy", _:
             return DeviceFault(health=Health.UNHEALTHY, message=detail, until=until)
@@ -283,41 +274,31 @@ def _device_fault(text: str) -> DeviceFault:
         case "lost", False:
             return DeviceFault(is_lost=True, until=until)
         case "taint", True:
-            return DeviceFault(taint=_taint(detail), until=until)
-    raise FaultError(f"unknown fault {said!r}; use {_DEVICE_FAULTS}")
+            return DeviceFault(taint=_read_taint(detail), until=until)
+    raise FaultError(f"unknown fault {fault!r}; use {_DEVICE_FAULTS}")
 
 
 def _split(text: str) -> tuple[str, float | None]:
-    """A fault, and when it ends."""
-    found = _UNTIL.fullmatch(text.strip())
-    if found is None:
+    """Return a fault, and the time when it ends."""
+    match = _UNTIL.fullmatch(text.strip())
+    if match is None:
         return text.strip(), None
     try:
-        until = datetime.fromisoformat(found["until"])
+        until = datetime.fromisoformat(match["until"])
     except ValueError:
         until = None
     if until is None or until.tzinfo is None:
         raise FaultError(
-            f"until {found['until']!r}: must be an RFC 3339 time, such as 2026-01-02T03:04:05Z"
+            f"until {match['until']!r}: must be an RFC 3339 time, such as 2026-01-02T03:04:05Z"
         )
-    return found["fault"], until.timestamp()
+    return match["fault"], until.timestamp()
 
 
-def _taint(text: str) -> DeviceTaint:
-    """As kubectl taints nodes: `KEY[=VALUE]:EFFECT`."""
+def _read_taint(text: str) -> DeviceTaint:
+    """Return a taint from `KEY[=VALUE]:EFFECT`, the syntax of kubectl taint."""
     labelled, _, effect = text.rpartition(":")
     key, _, value = labelled.partition("=")
     taint = DeviceTaint(key=key, value=value, effect=effect)
     for problem in taint_problems("taint", taint):
         raise FaultError(f"{problem}; use taint=KEY[=VALUE]:EFFECT")
     return taint
-
-
-def _tainted(device: Device, faults: Iterable[DeviceFault]) -> Device:
-    added = dict.fromkeys(filter(None, map(_taint_of, faults)))
-    new = tuple(each for each in added if each not in device.taints)
-    return replace(device, taints=(*device.taints, *new)[:TAINTS_MAX]) if new else device
-
-
-def _taint_of(fault: DeviceFault) -> DeviceTaint | None:
-    return UNHEALTHY_TAINT if fault.health is Health.UNHEALTHY else fault.taint

@@ -1,10 +1,9 @@
 """
-What devices exist where, as values.
+The inventory of devices: the values that sources define, and the pools that nodes get.
 
-An `Inventory` is all that the sources say: overlays, mappings and the catalogue of instance types,
-each already normalised to what the API takes. `matching` turns it into the `Pool`s of a node and
-of the whole cluster. A pool is one value: however many slices it needs, they have one generation
-and one count.
+An `Inventory` contains the contents of all sources: overlays, mappings, and the catalog of instance
+types, each already in the form that the API accepts. `matching` computes the `Pool`s of a node and
+of the whole cluster from it. A pool is one value, although it may need several slices.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SourceKind(StrEnum):
-    """Where devices were asked for, the strongest first."""
+    """The kind of object that defines devices; the one with the highest precedence first."""
 
     OVERLAY = "NodeOverlay"
     CONFIG_MAP = "ConfigMap"
@@ -32,7 +31,7 @@ class SourceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Source:
-    """An object that asks for devices; the catalogue has one for each instance type."""
+    """An object that defines devices; the catalog has one for each instance type."""
 
     kind: SourceKind
     name: str
@@ -40,7 +39,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who asked for devices: an object, and the part of it, such as a mapping's name."""
+    """An object that defines devices, and the part of it, such as the name of a mapping."""
 
     kind: SourceKind
     name: str
@@ -53,24 +52,24 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class ThisNode:
-    """Devices that are on the node that matched: one pool for each."""
+    """Devices of the node that matched: one pool for each node."""
 
 
 @dataclass(frozen=True, slots=True)
 class EveryNode:
-    """Devices that all nodes of the cluster reach: one pool."""
+    """Devices that all nodes of the cluster can use: one pool."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedNodes:
-    """Devices that the nodes of a selector reach: one pool."""
+    """Devices that the nodes of a selector can use: one pool."""
 
     selector: NodeSelector
 
 
 @dataclass(frozen=True, slots=True)
 class PerDevice:
-    """Each device says itself who reaches it: one pool."""
+    """Devices that each select their nodes: one pool."""
 
 
 Reach = ThisNode | EveryNode | SelectedNodes | PerDevice
@@ -78,14 +77,14 @@ Reach = ThisNode | EveryNode | SelectedNodes | PerDevice
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A string attribute that no two nodes share, such as a UUID; `catalogue.identity` fills it."""
+    """A string attribute that is unique to a node, such as a UUID; see `catalogue.identity`."""
 
     device: str
     attribute: str
     text: str
-    """As in `GPU-{device.uuid}`; the device in the batch has this very text until it is filled."""
+    """As in `GPU-{device.uuid}`; the device in the batch has this text until it is replaced."""
     seed: str
-    """Whose mark it is: a partition has that of the device it is cut from."""
+    """The device that determines the value: for a partition, the device that contains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ class Batch:
 
     driver: str
     pool: str
-    """As it was written; "" where it was not. `matching` makes it one pool per node."""
+    """The name as written, or "". `matching` makes one pool per node of it."""
     reach: Reach
     devices: tuple[Device, ...] = ()
     shared_counters: tuple[CounterSet, ...] = ()
@@ -103,7 +102,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """These devices for those nodes; any of the terms will do."""
+    """Devices for the nodes that match one of the terms."""
 
     origin: Origin
     terms: tuple[NodeSelectorTerm, ...]
@@ -112,7 +111,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """What an overlay says about its nodes; the heaviest that matches a node wins."""
+    """The devices and the capacity of an overlay; the heaviest that matches a node wins."""
 
     assignment: Assignment
     weight: int
@@ -121,22 +120,22 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """All sources. `instance_types` is empty unless the catalogue is switched on."""
+    """All sources. `instance_types` is empty unless the catalog is enabled."""
 
     overlays: tuple[Overlay, ...] = ()
     assignments: tuple[Assignment, ...] = ()
     instance_types: Mapping[str, Assignment] | None = None
     unread: tuple[Source, ...] = ()
     """
-    Sources that are there, and no version of which could be read since the start.
+    Sources that exist, and of which no version could be read since the start.
 
-    Nobody knows what they want: pools with slices of theirs are left as they are.
+    Their devices are unknown: pools with slices of these sources are left as they are.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The devices of a pool that come from one origin; each has slices of its own."""
+    """The devices of a pool from one origin; each section has its own slices."""
 
     origin: Origin
     devices: tuple[Device, ...] = ()
@@ -145,11 +144,11 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """All devices of a driver under one name, whoever asked for them."""
+    """All devices of a driver under one name, from all origins."""
 
     driver: str
     name: str
     node: str
-    """The node that has it; "" for a pool of the whole cluster."""
+    """The node of the pool; "" for a pool of the whole cluster."""
     reach: Reach
     sections: tuple[Section, ...]

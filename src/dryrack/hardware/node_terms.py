@@ -1,10 +1,9 @@
 """
-Which nodes are meant, compiled once and asked for every node.
+Node selector terms, compiled once and matched with every node.
 
-Terms are those of a node selector, with upstream's meaning, and one more field: documents name
-the label `kwok.x-k8s.io/node` where nodes carry an annotation of that name. Such a requirement is
-kept as a field of the term, `metadata.annotations['kwok.x-k8s.io/node']`, beside a term that asks
-for the label.
+Terms are those of a node selector in the API, with one more field: documents name the label
+`kwok.x-k8s.io/node` although nodes have an annotation of that name. Such a requirement becomes two
+terms: one for the label, and one with the field `metadata.annotations['kwok.x-k8s.io/node']`.
 """
 
 from __future__ import annotations
@@ -25,25 +24,27 @@ INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 _ANNOTATION = f"metadata.annotations['{KWOK_NODE}']"
 
-# Upstream's own machinery takes it, and every node has a name.
+# A valid term of the API that matches every node, because every node has a name.
 EVERY_NODE = NodeSelectorTerm(
     match_fields=(NodeSelectorRequirement(key=NAME_FIELD, operator="NotIn", values=("",)),)
 )
 
 
 def of_labels(labels: Mapping[str, str]) -> tuple[NodeSelectorTerm, ...]:
-    """Terms for nodes that have all these labels; KWOK's may be an annotation instead."""
-    wanted = tuple(
+    """Return terms for nodes that have all these labels; KWOK's may be an annotation instead."""
+    requirements = tuple(
         NodeSelectorRequirement(key=key, operator="In", values=(value,))
         for key, value in labels.items()
     )
     if KWOK_NODE not in labels:
-        return (NodeSelectorTerm(match_expressions=wanted),)
-    annotated = NodeSelectorRequirement(key=_ANNOTATION, operator="In", values=(labels[KWOK_NODE],))
-    others = tuple(each for each in wanted if each.key != KWOK_NODE)
+        return (NodeSelectorTerm(match_expressions=requirements),)
+    annotation = NodeSelectorRequirement(
+        key=_ANNOTATION, operator="In", values=(labels[KWOK_NODE],)
+    )
+    others = tuple(each for each in requirements if each.key != KWOK_NODE)
     return (
-        NodeSelectorTerm(match_expressions=wanted),
-        NodeSelectorTerm(match_expressions=others, match_fields=(annotated,)),
+        NodeSelectorTerm(match_expressions=requirements),
+        NodeSelectorTerm(match_expressions=others, match_fields=(annotation,)),
     )
 
 
@@ -61,36 +62,33 @@ class _Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Alternatives, of which one must hold."""
+    """Terms of which one must match."""
 
     alternatives: tuple[_Alternative, ...]
     instance_types: frozenset[str] | None
-    """The values of that label without which nothing matches; None if others may match too."""
+    """The instance types of all nodes that can match; None if the terms do not limit them."""
 
     def match(self, node: Node) -> bool:
         return any(each.matches(node) for each in self.alternatives)
 
 
 def compile_terms(terms: Sequence[NodeSelectorTerm]) -> Terms:
-    """The terms, ready to match; those that are empty select nothing and are left out."""
-    wanted = [term for term in terms if term.match_expressions or term.match_fields]
-    return Terms(tuple(map(_alternative, wanted)), _instance_types(wanted))
-
-
-def _alternative(term: NodeSelectorTerm) -> _Alternative:
-    annotation = next((r.values[0] for r in term.match_fields if r.key == _ANNOTATION), None)
-    fields = tuple(r for r in term.match_fields if r.key != _ANNOTATION)
-    plain = NodeSelectorTerm(match_expressions=term.match_expressions, match_fields=fields)
-    parsed = parse_node_selector(NodeSelector(node_selector_terms=(plain,))).terms
-    # With nothing but the annotation to ask for, every node meets what is left.
-    return _Alternative(parsed[0] if parsed else NodeTerm((), (), ()), annotation)
-
-
-def _instance_types(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
-    found: set[str] = set()
+    """Compile terms, without empty ones, which match no node."""
+    alternatives = []
+    instance_types: set[str] | None = set()
     for term in terms:
-        named = [r for r in term.match_expressions if (r.key, r.operator) == (INSTANCE_TYPE, "In")]
-        if not named:
-            return None
-        found.update(named[0].values)
-    return frozenset(found)
+        if not term.match_expressions and not term.match_fields:
+            continue
+        annotation = next((r.values[0] for r in term.match_fields if r.key == _ANNOTATION), None)
+        fields = tuple(r for r in term.match_fields if r.key != _ANNOTATION)
+        plain = NodeSelectorTerm(match_expressions=term.match_expressions, match_fields=fields)
+        parsed = parse_node_selector(NodeSelector(node_selector_terms=(plain,))).terms
+        # Without other requirements than the annotation, every node matches the rest.
+        alternatives.append(_Alternative(parsed[0] if parsed else NodeTerm((), (), ()), annotation))
+        types = [r for r in term.match_expressions if (r.key, r.operator) == (INSTANCE_TYPE, "In")]
+        if not types:
+            instance_types = None
+        elif instance_types is not None:
+            instance_types.update(types[0].values)
+    limits = None if instance_types is None else frozenset(instance_types)
+    return Terms(tuple(alternatives), limits)

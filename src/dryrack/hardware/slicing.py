@@ -1,13 +1,13 @@
 """
-A pool as the slices that publish it.
+The ResourceSlices that publish a pool.
 
-The API limits what one slice may hold, so a pool may need several; they state one count and one
-generation. Which slices a pool has follows from the pool alone: whoever cuts it, and however
-often, gets the same names. Slices of one origin sort by name in the order of their devices,
-because consumers try devices in that order.
+The API limits the size of a slice, so a pool may need several; all have the same count and
+generation. The slices follow from the pool alone: each publisher gets the same names for it, each
+time. Slices of one origin sort by name in the order of their devices, because consumers try devices
+in that order.
 
-A name begins as people read it, `<node>-devices-<mapping>`, and ends with a digest of all that
-the slice is for. The words alone would not do: node `a`, mapping `b-devices-c` and node
+A name begins with a readable part, `<node>-devices-<mapping>`, and ends with a digest of everything
+that identifies the slice. The readable part is not unique: node `a`, mapping `b-devices-c` and node
 `a-devices-b`, mapping `c` read the same, and both may be longer than a name can be.
 """
 
@@ -40,21 +40,33 @@ MANAGER = "dra-kwok-driver"
 NODE = "kwok.x-k8s.io/node"
 MAPPING = "kwok.x-k8s.io/mapping"
 SOURCE = "dryrack.dev/source"
-"""Whose devices they are; read again where the source itself cannot be read."""
+"""The label with the source of the devices, for publishers that cannot read the source itself."""
 
 FIRST_GENERATION = 1
 
 _NAME_MAX = 253
 _LABEL_MAX = 63
-# 48 bits: two of the slices that share all readable parts of their names, or of the labels that
-# are cut alike, meet with a chance of one in 10^14.
+# 48 bits: two slices whose names have the same readable part, or two labels that are cut to the
+# same text, collide with a probability of one in 10^14.
 _DIGEST_DIGITS = 12
 _NUMBER_DIGITS = 3
 
 
 def slices_of(pool: Pool, *, owner: OwnerReference | None = None) -> tuple[ResourceSlice, ...]:
-    """All slices of the pool, as they are when it is published first; none if it has no devices."""
-    specs = tuple(_specs(pool))
+    """Return all slices of a pool for its first publication; none if it has no devices."""
+    specs: list[tuple[str, Mapping[str, str], ResourceSliceSpec]] = []
+    for section in pool.sections:
+        labels = {
+            MANAGED_BY: MANAGER,
+            MAPPING: label_text(section.origin.part or section.origin.name),
+            SOURCE: source_label(section.origin.source),
+        }
+        if pool.node:
+            labels[NODE] = label_text(pool.node)
+        for role, parts in (("counters", _counters(section)), ("devices", _devices(section))):
+            for number, part in enumerate(parts):
+                name = _name(pool, section, role=role, number=number)
+                specs.append((name, labels, _set_scope(replace(part, driver=pool.driver), pool)))
     size = ResourcePool(
         name=pool.name, generation=FIRST_GENERATION, resource_slice_count=len(specs)
     )
@@ -69,31 +81,22 @@ def slices_of(pool: Pool, *, owner: OwnerReference | None = None) -> tuple[Resou
 
 
 def node_owner(name: str, uid: str) -> OwnerReference:
-    """A reference to the node with whose end its slices end."""
+    """Return an owner reference to a node, so that its slices are deleted with it."""
     return OwnerReference(api_version="v1", kind="Node", name=name, uid=uid, controller=True)
 
 
 def source_label(source: Source) -> str:
-    """The value of the label that tells whose devices a slice has."""
-    # No namespace has a dot, so that different names stay different.
+    """Return the value of the label with the source of a slice."""
+    # A namespace has no dot, so that different names stay different.
     return label_text(f"{source.kind}.{source.name.replace('/', '.')}")
 
 
 def label_text(text: str) -> str:
-    """A value for a label: the text itself, or if no label can hold it one like it."""
+    """Return a text as the value of a label; if it is not allowed, a similar unique one."""
     if text and not label_value(text):
         return text
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", text)[: _LABEL_MAX - _DIGEST_DIGITS - 1]
     return "-".join(part for part in (readable.strip("-._"), _digest(text)) if part)
-
-
-def _specs(pool: Pool) -> Iterator[tuple[str, Mapping[str, str], ResourceSliceSpec]]:
-    for section in pool.sections:
-        labels = _labels(pool, section)
-        for role, specs in (("counters", _counters(section)), ("devices", _devices(section))):
-            for number, spec in enumerate(specs):
-                name = _name(pool, section, role=role, number=number)
-                yield name, labels, _placed(replace(spec, driver=pool.driver), pool)
 
 
 def _counters(section: Section) -> Iterator[ResourceSliceSpec]:
@@ -104,15 +107,15 @@ def _counters(section: Section) -> Iterator[ResourceSliceSpec]:
 
 def _devices(section: Section) -> Iterator[ResourceSliceSpec]:
     devices = section.devices
-    # One limit for all slices of a section: a taint on one device then moves no other's slice
-    # twice.
+    # One limit for all slices of a section: then a taint on one device moves other devices to
+    # other slices only once.
     advanced = any(map(is_advanced, devices))
     step = DEVICES_MAX_WITH_ADVANCED_FEATURES if advanced else DEVICES_MAX
     for start in range(0, len(devices), step):
         yield ResourceSliceSpec(devices=devices[start : start + step])
 
 
-def _placed(spec: ResourceSliceSpec, pool: Pool) -> ResourceSliceSpec:
+def _set_scope(spec: ResourceSliceSpec, pool: Pool) -> ResourceSliceSpec:
     match pool.reach:
         case ThisNode():
             return replace(spec, node_name=pool.node)
@@ -126,31 +129,18 @@ def _placed(spec: ResourceSliceSpec, pool: Pool) -> ResourceSliceSpec:
             assert_never(pool.reach)
 
 
-def _labels(pool: Pool, section: Section) -> Mapping[str, str]:
-    labels = {
-        MANAGED_BY: MANAGER,
-        MAPPING: label_text(_mapping(section)),
-        SOURCE: source_label(section.origin.source),
-    }
-    return labels | {NODE: label_text(pool.node)} if pool.node else labels
-
-
-def _mapping(section: Section) -> str:
-    return section.origin.part or section.origin.name
-
-
 def _name(pool: Pool, section: Section, *, role: str, number: int) -> str:
     origin = section.origin
-    whose = (pool.driver, pool.name, pool.node, origin.kind, origin.name, origin.part, role)
-    suffix = f"-{number:0{_NUMBER_DIGITS}x}{_digest(*whose)}"
-    mapping = re.sub(r"[^a-z0-9.-]+", "-", _mapping(section).lower())
-    words = "-".join(part for part in (pool.node, role, mapping) if part)
-    # Dots next to dots or hyphens are no name; the digest tells apart what becomes alike.
-    words = re.sub(r"(?<![.-])[.-]*\.[.-]*", ".", words)[: _NAME_MAX - len(suffix)]
-    return words.strip("-.") + suffix
+    identity = (pool.driver, pool.name, pool.node, origin.kind, origin.name, origin.part, role)
+    suffix = f"-{number:0{_NUMBER_DIGITS}x}{_digest(*identity)}"
+    mapping = re.sub(r"[^a-z0-9.-]+", "-", (origin.part or origin.name).lower())
+    readable = "-".join(part for part in (pool.node, role, mapping) if part)
+    # A name has no dots next to dots or hyphens; the digest keeps different names different.
+    readable = re.sub(r"(?<![.-])[.-]*\.[.-]*", ".", readable)[: _NAME_MAX - len(suffix)]
+    return readable.strip("-.") + suffix
 
 
 def _digest(*parts: str) -> str:
-    # With its length before each, different parts never make one text.
+    # The length of each part makes the joined text unique.
     text = "".join(f"{len(part)}:{part}" for part in parts)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_DIGITS]

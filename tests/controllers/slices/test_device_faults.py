@@ -19,7 +19,7 @@ from dryrack.cluster.publish_once import publish_once
 from dryrack.cluster.publish_snapshot import read_world
 from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.slices.dry_run import compute_dry_run
-from dryrack.hardware import device_annotation, limited, node_annotation
+from dryrack.hardware import add_expiry, device_annotation, node_annotation
 
 
 async def annotate(at: Karpenter, **annotations: str | None) -> None:
@@ -45,7 +45,7 @@ def test_a_lost_device_leaves_and_comes_back() -> None:
         await at.node("kwok-node", annotations=KWOK, labels=TYPE)
         before = await taints(at)
         first, *rest = before
-        await annotate(at, **{device_annotation(first): limited("lost", at.clock.now() + 20)})
+        await annotate(at, **{device_annotation(first): add_expiry("lost", at.clock.now() + 20)})
         assert await taints(at) == {name: [] for name in rest}
 
         await at.clock.advance(19)
@@ -95,7 +95,7 @@ def test_a_survey_and_a_publisher_that_ends_go_by_faults_as_well() -> None:
         await at.configure(GPU_CONFIGURATION)
         await at.node("kwok-node", annotations=KWOK, labels=TYPE)
         first = next(iter(await taints(at)))
-        lost = {device_annotation(first): limited("lost", at.clock.now() + 20)}
+        lost = {device_annotation(first): add_expiry("lost", at.clock.now() + 20)}
         await annotate(at, **lost)
         assert await writes(at) == 0
         await annotate(at, **{node_annotation("driver"): "gone", device_annotation(first): None})

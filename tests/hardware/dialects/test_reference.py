@@ -9,10 +9,10 @@ import pytest
 from tests.hardware.dialects.examples import document
 
 from dryrack.hardware.config_formats import read_config, read_dra_config, read_overlay
+from dryrack.hardware.config_formats.device_syntax import COUNT_MAX
+from dryrack.hardware.config_formats.document_readers import BYTES_MAX
 from dryrack.hardware.config_formats.fields import ITEMS_MAX
-from dryrack.hardware.config_formats.forms import COUNT_MAX
-from dryrack.hardware.config_formats.slices import DEVICES_MAX
-from dryrack.hardware.config_formats.text import BYTES_MAX
+from dryrack.hardware.config_formats.parsed_slices import DEVICES_MAX
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "device-configuration.md"
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)

@@ -31,7 +31,13 @@ from dryrack.cluster.faults.model import (
     Subject,
     WatchLoss,
 )
-from dryrack.hardware import DEVICE_FAULT, NODE_FAULT, device_annotation, limited, node_annotation
+from dryrack.hardware import (
+    DEVICE_FAULT,
+    NODE_FAULT,
+    add_expiry,
+    device_annotation,
+    node_annotation,
+)
 from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION
 from dryrack.kinds.paths import get
 
@@ -106,7 +112,7 @@ class FaultInjector:
                     await self._annotate(node["metadata"]["name"], dict.fromkeys(gone))
 
     def _limited(self, value: str, seconds: float | None) -> str:
-        return value if seconds is None else limited(value, self.clock.now() + seconds)
+        return value if seconds is None else add_expiry(value, self.clock.now() + seconds)
 
     async def _nodes(self, pattern: str) -> list[str]:
         names = [each["metadata"]["name"] for each in (await self.client.list(NODES)).items]

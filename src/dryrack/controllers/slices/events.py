@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from dryrack.client.timekeeping import sleep
 from dryrack.controllers.objects import labels_of, spec_of
 from dryrack.controllers.writes import Report, WriteExecutor
-from dryrack.hardware import SOURCE, SourceKind, broken_promises
+from dryrack.hardware import SOURCE, SourceKind, find_capacity_mismatches
 from dryrack.hardware.config_formats import Rest
 from dryrack.hardware.pool_plan import pool_of
 from dryrack.kinds.validation.parts import shortened
@@ -176,7 +176,7 @@ def mismatches(reading: Reading) -> tuple[str, ...]:
     """Return a text for each capacity of an overlay that differs from its number of devices."""
     if reading.overlay is None:
         return ()
-    return tuple(each.message for each in broken_promises(reading.overlay))
+    return tuple(each.message for each in find_capacity_mismatches(reading.overlay))
 
 
 def _summary(reading: Reading) -> str:

@@ -5,8 +5,8 @@ Real machines as data: which devices an instance type has, as its vendors' drive
     inventory = Inventory(instance_types=catalogue.assignments())
 """
 
+from dryrack.hardware.catalogue.catalogue_files import CatalogueCheck, CatalogueError, parse
 from dryrack.hardware.catalogue.identity import devices_on
-from dryrack.hardware.catalogue.reading import CatalogueError, Trial, parse
 from dryrack.hardware.catalogue.selection import MIG, MIG_DYNAMIC, Cards
 from dryrack.hardware.catalogue.values import Catalogue, Fitting, InstanceType, Model
 
@@ -15,11 +15,11 @@ __all__ = [
     "MIG_DYNAMIC",
     "Cards",
     "Catalogue",
+    "CatalogueCheck",
     "CatalogueError",
     "Fitting",
     "InstanceType",
     "Model",
-    "Trial",
     "devices_on",
     "parse",
 ]

@@ -1,15 +1,15 @@
 """
-What people write about devices on nodes, read and put into one form.
+The document formats for devices on nodes, read into one form.
 
-Four dialects: the configuration of Karpenter's driver in a ConfigMap, in both ways of writing it;
-a NodeOverlay with slices in it; a DRAConfig. Whatever comes out is what the API takes. Loose
-writing is understood and told as a warning, with line and fix; what cannot be understood is a
-problem, and then nothing of the document is used.
+The formats are the configuration of Karpenter's driver in a ConfigMap, in both ways of writing it;
+a NodeOverlay with slices in it; a DRAConfig. The result is valid for the API. Loose writing is
+read, and reported as a warning with its line and a fix. A value that cannot be read is a problem,
+and then nothing of the document is used.
 """
 
 from __future__ import annotations
 
-from dryrack.hardware.config_formats.reading import (
+from dryrack.hardware.config_formats.document_readers import (
     read_config,
     read_config_map,
     read_dra_config,

@@ -1,9 +1,9 @@
 """
 The configuration of Karpenter's driver: mappings from nodes to slices.
 
-Both ways of writing it are one dialect here: `nodeSelectorTerms` or `nodeSelector.matchLabels`, a
-whole ResourceSliceSpec or a few devices with bare values. What upstream has a message for is said
-in its words.
+Both ways of writing it are one format here: `nodeSelectorTerms` or `nodeSelector.matchLabels`, a
+whole ResourceSliceSpec or a few devices with bare values. Messages that upstream has are used
+unchanged.
 """
 
 from __future__ import annotations
@@ -11,22 +11,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.hardware import names
-from dryrack.hardware.config_formats import drivers, selectors
-from dryrack.hardware.config_formats.fields import Given, fields, items, text
-from dryrack.hardware.config_formats.judging import judge_names, judge_together
+from dryrack.hardware.config_formats import node_selectors
+from dryrack.hardware.config_formats.fields import SourceValue, read_fields, read_items, read_text
+from dryrack.hardware.config_formats.parsed_slices import (
+    EMPTY_DRIVER,
+    SliceReader,
+    normalize_driver,
+)
 from dryrack.hardware.config_formats.report import Topic
-from dryrack.hardware.config_formats.slices import SliceReader
+from dryrack.hardware.config_formats.validation import validate_counters, validate_names
 from dryrack.hardware.inventory import Assignment, Origin, SourceKind
 from dryrack.kinds.shape import described
 from dryrack.kinds.validation.names import label
 
 if TYPE_CHECKING:
-    from dryrack.hardware.config_formats.pieces import Piece
+    from dryrack.hardware.config_formats.parsed_slices import ParsedSlice
     from dryrack.hardware.config_formats.report import Report
     from dryrack.kinds.core import NodeSelectorTerm
 
 _MAPPING = ("name", "nodeSelectorTerms", "nodeSelector", "resourceSlice")
-_FEW_DEVICES = "list at least one device in resourceSlice.devices"
+_NO_DEVICES = "list at least one device in resourceSlice.devices"
 
 
 class ConfigReader:
@@ -36,88 +40,89 @@ class ConfigReader:
         self._report = report
         self._name = name
         self._override = driver
-        self._pieces: list[Piece] = []
-        self._seen: dict[str, str] = {}
+        self._slices: list[ParsedSlice] = []
+        self._names: dict[str, str] = {}
 
-    def read(self, given: Given) -> tuple[Assignment, ...]:
-        """All mappings; what is wrong is in the report."""
-        found = fields(_without_notes(given), ("driver", "mappings"), self._report)
+    def read(self, source: SourceValue) -> tuple[Assignment, ...]:
+        """Return all mappings, and report problems."""
+        if isinstance(source.value, dict):
+            # People define YAML anchors under keys that begin with x-, and use them further down.
+            values = {key: value for key, value in source.value.items() if not key.startswith("x-")}
+            fields = read_fields(
+                SourceValue(values, source.path), ("driver", "mappings"), self._report
+            )
+        else:
+            fields = read_fields(source, ("driver", "mappings"), self._report)
         reader = SliceReader(
-            self._report, driver=self._driver(given, found), override=self._override
+            self._report, driver=self._read_driver(source, fields), override=self._override
         )
-        mappings = items(found.get("mappings"), self._report)
-        stated = found["mappings"].value if "mappings" in found else []
-        if stated in ([], ()) and isinstance(given.value, dict):
-            path = found["mappings"].path if "mappings" in found else (*given.path, "mappings")
+        mappings = read_items(fields.get("mappings"), self._report)
+        stated = fields["mappings"].value if "mappings" in fields else []
+        if stated in ([], ()) and isinstance(source.value, dict):
+            path = fields["mappings"].path if "mappings" in fields else (*source.path, "mappings")
             fix = "add one with name, nodeSelectorTerms and resourceSlice"
             self._report.refuse(path, "at least one mapping must be defined", fix)
-        assignments = [self._mapping(each, reader) for each in mappings]
-        judge_together(self._pieces, self._report)
+        assignments = [self._read_mapping(each, reader) for each in mappings]
+        validate_counters(self._slices, self._report)
         return tuple(each for each in assignments if each is not None)
 
-    def _driver(self, given: Given, found: dict[str, Given]) -> str:
-        name = drivers.sanitised(found["driver"], self._report) if "driver" in found else ""
-        stated = found["driver"].value if "driver" in found else ""
-        if not stated and not self._override and isinstance(given.value, dict):
-            path = found["driver"].path if "driver" in found else (*given.path, "driver")
-            self._report.refuse(path, drivers.EMPTY, "add a line such as driver: gpu.example.com")
+    def _read_driver(self, source: SourceValue, fields: dict[str, SourceValue]) -> str:
+        name = normalize_driver(fields["driver"], self._report) if "driver" in fields else ""
+        stated = fields["driver"].value if "driver" in fields else ""
+        if not stated and not self._override and isinstance(source.value, dict):
+            path = fields["driver"].path if "driver" in fields else (*source.path, "driver")
+            self._report.refuse(path, EMPTY_DRIVER, "add a line such as driver: gpu.example.com")
         return name
 
-    def _mapping(self, given: Given, reader: SliceReader) -> Assignment | None:
-        if not isinstance(given.value, dict):
-            what = f"expected a mapping, got {described(given.value)}"
-            self._report.refuse(given.path, what, f"write an object with {', '.join(_MAPPING)}")
+    def _read_mapping(self, source: SourceValue, reader: SliceReader) -> Assignment | None:
+        if not isinstance(source.value, dict):
+            what = f"expected a mapping, got {described(source.value)}"
+            self._report.refuse(source.path, what, f"write an object with {', '.join(_MAPPING)}")
             return None
-        found = fields(given, _MAPPING, self._report)
-        name = self._mapping_name(given, found)
-        terms = self._terms(given, found)
+        fields = read_fields(source, _MAPPING, self._report)
+        name = self._read_name(source, fields)
+        terms = self._read_terms(source, fields)
         origin = Origin(SourceKind.CONFIG_MAP, self._name, name)
-        if "resourceSlice" not in found:
-            self._report.refuse(given.path, "resourceSlice has no devices", _FEW_DEVICES)
+        if "resourceSlice" not in fields:
+            self._report.refuse(source.path, "resourceSlice has no devices", _NO_DEVICES)
             return None
-        piece = reader.read(found["resourceSlice"])
-        judge_names([piece], self._report)
-        self._pieces.append(piece)
-        return Assignment(origin, terms, (piece.batch,))
+        parsed = reader.read(fields["resourceSlice"])
+        validate_names([parsed], self._report)
+        self._slices.append(parsed)
+        return Assignment(origin, terms, (parsed.batch,))
 
-    def _mapping_name(self, given: Given, found: dict[str, Given]) -> str:
-        written = text(found.get("name"), self._report)
+    def _read_name(self, source: SourceValue, fields: dict[str, SourceValue]) -> str:
+        written = read_text(fields.get("name"), self._report)
         if not written:
-            if "name" not in found or found["name"].value == "":
+            if "name" not in fields or fields["name"].value == "":
                 fix = "add a line such as name: gpu-nodes"
-                self._report.refuse(given.path, "name: mapping name cannot be empty", fix)
+                self._report.refuse(source.path, "name: mapping name cannot be empty", fix)
             return ""
-        path = found["name"].path
+        path = fields["name"].path
         better = written if not label(written) else names.label(written)
         if better != written:
             what = f"mapping name {written!r} cannot be part of the name of an object"
             self._report.remark(Topic.SPELLING, path, what, f"write {better!r}")
-        if better in self._seen:
-            what = f"another mapping is also named {self._seen[better]!r}"
+        if better in self._names:
+            what = f"another mapping is also named {self._names[better]!r}"
             self._report.refuse(path, what, "give each mapping a different name")
-        self._seen.setdefault(better, written)
+        self._names.setdefault(better, written)
         return better
 
-    def _terms(self, given: Given, found: dict[str, Given]) -> tuple[NodeSelectorTerm, ...]:
-        if "nodeSelectorTerms" in found and "nodeSelector" in found:
+    def _read_terms(
+        self, source: SourceValue, fields: dict[str, SourceValue]
+    ) -> tuple[NodeSelectorTerm, ...]:
+        if "nodeSelectorTerms" in fields and "nodeSelector" in fields:
             what = "nodeSelectorTerms and nodeSelector are both given"
-            self._report.refuse(found["nodeSelector"].path, what, "keep one of the two")
+            self._report.refuse(fields["nodeSelector"].path, what, "keep one of the two")
             return ()
-        if "nodeSelector" in found:
-            return selectors.label_selector(found["nodeSelector"], self._report)
-        terms = found.get("nodeSelectorTerms")
+        if "nodeSelector" in fields:
+            return node_selectors.read_label_selector(fields["nodeSelector"], self._report)
+        terms = fields.get("nodeSelectorTerms")
         if terms is None or terms.value == []:
-            path = given.path if terms is None else terms.path
+            path = source.path if terms is None else terms.path
             prefix = "nodeSelectorTerms: " if terms is None else ""
             fix = "add a term that names a label of the nodes"
-            self._report.refuse(path, f"{prefix}{selectors.NO_TERM}", fix)
+            self._report.refuse(path, f"{prefix}{node_selectors.NO_TERM}", fix)
             return ()
-        return selectors.terms(terms, self._report)
-
-
-def _without_notes(given: Given) -> Given:
-    """Without the fields that people keep anchors in, for aliases further down."""
-    if not isinstance(given.value, dict):
-        return given
-    kept = {key: value for key, value in given.value.items() if not key.startswith("x-")}
-    return Given(kept, given.path)
+        return node_selectors.read_terms(terms, self._report)

@@ -1,35 +1,39 @@
 """
 NodeOverlay (karpenter.sh/v1alpha1) with the slices of its nodes in it.
 
-Only what concerns devices is read; prices and the like are Karpenter's. An overlay without slices
-says nothing about devices, and then it does not stand before other sources.
+Only the fields about devices are read; prices and the like are for Karpenter. An overlay without
+slices defines no devices, and does not take precedence over other sources.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.hardware import names
-from dryrack.hardware.config_formats import selectors
-from dryrack.hardware.config_formats.fields import Given, entries, fields, items
-from dryrack.hardware.config_formats.judging import judge_names, judge_together
+from dryrack.hardware.config_formats import node_selectors
+from dryrack.hardware.config_formats.fields import (
+    SourceValue,
+    read_entries,
+    read_fields,
+    read_items,
+)
+from dryrack.hardware.config_formats.parsed_slices import EMPTY_DRIVER, SliceReader
 from dryrack.hardware.config_formats.report import Topic
-from dryrack.hardware.config_formats.slices import SliceReader
+from dryrack.hardware.config_formats.validation import validate_counters, validate_names
 from dryrack.hardware.inventory import Assignment, Origin, Overlay, SourceKind
-from dryrack.hardware.promises import broken_promises
+from dryrack.hardware.overlay_capacity import find_capacity_mismatches
 from dryrack.kinds.quantity import Quantity, QuantityError
 from dryrack.kinds.shape import described
 
 if TYPE_CHECKING:
-    from dryrack.hardware.config_formats.pieces import Piece
+    from dryrack.hardware.config_formats.parsed_slices import ParsedSlice
     from dryrack.hardware.config_formats.report import Report
 
 WEIGHT_MAX = 10_000
 
 _SLICE = ("apiVersion", "kind", "metadata", "spec")
 _GROUP = "resource.k8s.io/"
-_NO_DRIVER = "driver name cannot be empty in ResourceSlice spec"
 
 
 class OverlayReader:
@@ -40,79 +44,75 @@ class OverlayReader:
         self._name = name
         self._slices = SliceReader(report, driver="", override=driver)
 
-    def read(self, given: Given) -> Overlay | None:
-        """The overlay; None if it has no slices. What is wrong is in the report."""
-        found = _fields(given)
-        slices = items(found.get("resourceSlices"), self._report)
-        if not slices:
+    def read(self, source: SourceValue) -> Overlay | None:
+        """Return the overlay, or None if it has no slices, and report problems."""
+        value = source.value if isinstance(source.value, Mapping) else {}
+        fields = {
+            name: SourceValue(each, (*source.path, name))
+            for name, each in value.items()
+            if each is not None
+        }
+        sources = read_items(fields.get("resourceSlices"), self._report)
+        if not sources:
             return None
-        pieces = [piece for each in slices if (piece := self._slice(each)) is not None]
-        judge_names(pieces, self._report)
-        judge_together(pieces, self._report)
+        slices = [parsed for each in sources if (parsed := self._read_slice(each)) is not None]
+        validate_names(slices, self._report)
+        validate_counters(slices, self._report)
         origin = Origin(SourceKind.OVERLAY, self._name, names.label(self._name))
-        terms = selectors.requirements(found.get("requirements"), self._report)
+        terms = node_selectors.read_overlay_requirements(fields.get("requirements"), self._report)
         overlay = Overlay(
-            Assignment(origin, terms, tuple(piece.batch for piece in pieces)),
-            self._weight(found.get("weight")),
-            self._capacity(found.get("capacity")),
+            Assignment(origin, terms, tuple(parsed.batch for parsed in slices)),
+            self._read_weight(fields.get("weight")),
+            self._read_capacity(fields.get("capacity")),
         )
-        for broken in broken_promises(overlay):
-            path = (*given.path, "capacity", broken.resource)
+        for mismatch in find_capacity_mismatches(overlay):
+            path = (*source.path, "capacity", mismatch.resource)
             fix = "make the two numbers equal"
-            self._report.remark(Topic.PROMISE, path, broken.message, fix)
+            self._report.remark(Topic.PROMISE, path, mismatch.message, fix)
         return overlay
 
-    def _slice(self, given: Given) -> Piece | None:
-        found = fields(given, _SLICE, self._report, hint="put it under spec")
-        self._check_kind(found)
-        if "spec" not in found:
-            if isinstance(given.value, Mapping):
-                fix = "put driver and devices under spec"
-                self._report.refuse(given.path, "the slice has no spec", fix)
-            return None
-        before = self._report.refused
-        piece = self._slices.read(found["spec"])
-        if not piece.batch.driver and self._report.refused == before:
-            fix = "add a line such as driver: gpu.example.com"
-            self._report.refuse((*found["spec"].path, "driver"), _NO_DRIVER, fix)
-        return piece
-
-    def _check_kind(self, found: Mapping[str, Given]) -> None:
-        kind = found.get("kind")
-        version = found.get("apiVersion")
+    def _read_slice(self, source: SourceValue) -> ParsedSlice | None:
+        fields = read_fields(source, _SLICE, self._report, hint="put it under spec")
+        kind = fields.get("kind")
         if kind is not None and kind.value != "ResourceSlice":
             what = f"expected a ResourceSlice, got {described(kind.value)}"
             self._report.refuse(kind.path, what, "write kind: ResourceSlice, or leave it out")
+        version = fields.get("apiVersion")
         if version is not None and not str(version.value).startswith(_GROUP):
             what = f"a ResourceSlice is of {_GROUP}v1, not of {version.value!r}"
             self._report.refuse(version.path, what, f"write apiVersion: {_GROUP}v1")
+        if "spec" not in fields:
+            if isinstance(source.value, Mapping):
+                fix = "put driver and devices under spec"
+                self._report.refuse(source.path, "the slice has no spec", fix)
+            return None
+        refused = self._report.refused
+        parsed = self._slices.read(fields["spec"])
+        if not parsed.batch.driver and self._report.refused == refused:
+            path = (*fields["spec"].path, "driver")
+            what = f"{EMPTY_DRIVER} in ResourceSlice spec"
+            self._report.refuse(path, what, "add a line such as driver: gpu.example.com")
+        return parsed
 
-    def _weight(self, given: Given | None) -> int:
-        if given is None:
+    def _read_weight(self, source: SourceValue | None) -> int:
+        if source is None:
             return 0
-        weight = given.value
+        weight = source.value
         if not isinstance(weight, int) or isinstance(weight, bool):
             what = f"expected a whole number, got {described(weight)}"
-            self._report.refuse(given.path, what, "write a number without quotes")
+            self._report.refuse(source.path, what, "write a number without quotes")
             return 0
         if not 1 <= weight <= WEIGHT_MAX:
             what = f"a weight is a number from 1 to {WEIGHT_MAX}, not {weight}"
-            self._report.refuse(given.path, what, "remove it for the lowest weight")
+            self._report.refuse(source.path, what, "remove it for the lowest weight")
         return weight
 
-    def _capacity(self, given: Given | None) -> Mapping[str, Quantity]:
-        found = {}
-        for name, each in entries(given, self._report):
+    def _read_capacity(self, source: SourceValue | None) -> Mapping[str, Quantity]:
+        capacity = {}
+        for name, each in read_entries(source, self._report):
             try:
-                found[name] = Quantity.from_json(each.value)
+                capacity[name] = Quantity.from_json(each.value)
             except QuantityError as error:
                 what = f"expected a quantity, got {described(each.value)} ({error})"
                 self._report.refuse(each.path, what, 'write a number, as in "8"')
-        return found
-
-
-def _fields(given: Given) -> dict[str, Given]:
-    value: Any = given.value if isinstance(given.value, Mapping) else {}
-    return {
-        name: Given(each, (*given.path, name)) for name, each in value.items() if each is not None
-    }
+        return capacity

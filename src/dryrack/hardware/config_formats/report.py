@@ -1,9 +1,9 @@
 """
-What a reader has to say about a document, collected while it reads.
+Remarks about a document, collected while it is read.
 
-A remark is about a path of the document as it was written. It is either a refusal, and then
-nothing of the document is used, or tells how something was understood that the API would not
-take as it is. What a remark is about is a value too: lint has a code for each.
+A remark is about a path of the document as it was written. It is either a refusal, and then nothing
+of the document is used, or it explains how a value was read that the API does not accept as it is.
+Each remark has a topic: lint has a code for each.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from dryrack.kinds.shape import Path
     from dryrack.kinds.text.source_positions import Place
 
-# Whoever made more mistakes than this made one of them many times.
+# More mistakes than this are the same mistake many times.
 SHOWN_MAX = 200
 
-# After so many nobody reads on, and neither does the reader.
+# After so many refusals the rest of the document is not read.
 REFUSALS_MAX = 1000
-# A message is for an event or a line of a terminal, whatever was written into a file.
+# A message has to fit into an event or a line of a terminal.
 _MESSAGE_MAX = 400
 _STEP_MAX = 70
 
@@ -35,11 +35,11 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class TooMuchError(Exception):
-    """There is so much wrong that reading on makes no sense; never leaves `dialects`."""
+    """The document has too many problems to read on; `document_readers` catches it."""
 
 
 class Topic(Enum):
-    """What a remark is about."""
+    """The topic of a remark."""
 
     REFUSAL = "refusal"
     DRIVER_NAME = "driver name"
@@ -56,14 +56,14 @@ class Topic(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One thing to say about one place."""
+    """A remark about one path."""
 
     topic: Topic
     path: Path
     what: str
     fix: str
     place: Place | None = None
-    """Where it is, if that is known already and not by the path."""
+    """The line and column, if they do not follow from the path."""
 
     @property
     def is_refusal(self) -> bool:
@@ -71,9 +71,9 @@ class Remark:
 
     @property
     def message(self) -> str:
-        """With the field, as the API writes it: `mappings[0].name: what is so`."""
-        field = rendered(self.path)
-        what = _short(self.what, _MESSAGE_MAX)
+        """The text with its field, as the API writes it: `mappings[0].name: what is so`."""
+        field = render_path(self.path)
+        what = _shorten(self.what, _MESSAGE_MAX)
         return f"{field}: {what}" if field else what
 
 
@@ -85,25 +85,25 @@ class Report:
     refused: int = 0
 
     def refuse(self, path: Path, what: str, fix: str = "") -> None:
-        """This cannot be used."""
+        """Add a refusal: the document cannot be used."""
         self.refused += 1
         self.remarks.append(Remark(Topic.REFUSAL, path, what, fix))
         if self.refused >= REFUSALS_MAX:
             raise TooMuchError
 
-    def fault(self, place: Place, what: str, fix: str) -> None:
-        """The text is no document at all."""
+    def refuse_text(self, place: Place, what: str, fix: str) -> None:
+        """Add a refusal of a text that cannot be parsed."""
         self.refused += 1
         self.remarks.append(Remark(Topic.REFUSAL, (), what, fix, place))
 
     def remark(self, topic: Topic, path: Path, what: str, fix: str) -> None:
-        """This was understood, though it is not what the API has."""
+        """Explain how a value was read that the API does not accept as it is."""
         self.remarks.append(Remark(topic, path, what, fix))
 
 
 @dataclass(frozen=True, slots=True)
 class Rest(Problem):
-    """Stands for so many that are not told."""
+    """The number of further problems that are not shown."""
 
     count: int = 0
 
@@ -111,9 +111,9 @@ class Rest(Problem):
 @dataclass(frozen=True, slots=True)
 class Reading:
     """
-    What a document says, and what there is to say about it.
+    The contents of a document, its problems, and its warnings.
 
-    With problems there is nothing else; warnings tell how loose writing was understood.
+    With problems it has no contents. Warnings explain how loose writing was read.
     """
 
     assignments: tuple[Assignment, ...] = ()
@@ -124,7 +124,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The same while it is still known what each remark is about."""
+    """The contents of a document, with remarks by topic and path."""
 
     file: str
     report: Report
@@ -132,48 +132,48 @@ class Read:
     assignments: tuple[Assignment, ...] = ()
     overlay: Overlay | None = None
     within: Path = ()
-    """Where in its document the paths of the remarks begin."""
+    """The path in the document at which the paths of the remarks begin."""
 
     def place(self, remark: Remark) -> Place:
         return remark.place or self.locate(remark.path)
 
-    def reading(self) -> Reading:
+    def to_reading(self) -> Reading:
         refusals = [each for each in self.report.remarks if each.is_refusal]
         others = [each for each in self.report.remarks if not each.is_refusal]
-        problems = self._told(refusals, "problems")
-        warnings = self._told(others, "warnings")
+        problems = self._to_problems(refusals, "problems")
+        warnings = self._to_problems(others, "warnings")
         if problems:
             return Reading(problems=problems, warnings=warnings)
         return Reading(self.assignments, self.overlay, problems, warnings)
 
-    def _told(self, remarks: list[Remark], what: str) -> tuple[Problem, ...]:
-        """The remarks in the order of their lines, each once; of too many, the first."""
+    def _to_problems(self, remarks: list[Remark], what: str) -> tuple[Problem, ...]:
+        """Return each remark once, in the order of the lines; if there are too many, the first."""
         placed = ((self.place(each), each) for each in remarks)
-        once = {(at, each.path, each.what, each.fix): each for at, each in placed}
-        found = sorted(once.items(), key=lambda item: item[0][0])
-        shown = [self._problem(key[0], remark) for key, remark in found[:SHOWN_MAX]]
-        if len(found) > SHOWN_MAX:
-            (place, *_), _ = found[SHOWN_MAX]
-            more = len(found) - SHOWN_MAX
-            shown.append(Rest(self.file, *place, f"and {more} more {what}", count=more))
-        return tuple(shown)
+        distinct = {(at, each.path, each.what, each.fix): each for at, each in placed}
+        ordered = sorted(distinct.items(), key=lambda item: item[0][0])
+        problems = []
+        for (place, *_), remark in ordered[:SHOWN_MAX]:
+            fix = _shorten(remark.fix, _MESSAGE_MAX)
+            problems.append(Problem(self.file, *place, remark.message, fix))
+        if len(ordered) > SHOWN_MAX:
+            (place, *_), _ = ordered[SHOWN_MAX]
+            more = len(ordered) - SHOWN_MAX
+            problems.append(Rest(self.file, *place, f"and {more} more {what}", count=more))
+        return tuple(problems)
 
-    def _problem(self, place: Place, remark: Remark) -> Problem:
-        return Problem(self.file, *place, remark.message, _short(remark.fix, _MESSAGE_MAX))
 
-
-def rendered(path: Path) -> str:
-    """`mappings[0].resourceSlice.devices[2].attributes[compute-capability]`."""
+def render_path(path: Path) -> str:
+    """Return a text such as `mappings[0].resourceSlice.attributes[compute-capability]`."""
     text = ""
     for step in path:
         if isinstance(step, int) or not _PLAIN.fullmatch(step):
-            text += f"[{_short(str(step), _STEP_MAX)}]"
+            text += f"[{_shorten(str(step), _STEP_MAX)}]"
         else:
-            text += f".{_short(step, _STEP_MAX)}" if text else _short(step, _STEP_MAX)
+            text += f".{_shorten(step, _STEP_MAX)}" if text else _shorten(step, _STEP_MAX)
     return text
 
 
-def _short(text: str, length_max: int) -> str:
-    """A text without its middle, if that is too long."""
+def _shorten(text: str, length_max: int) -> str:
+    """Return the text, without its middle if it is too long."""
     half = length_max // 2
     return text if len(text) <= length_max else f"{text[:half]}…{text[-half:]}"

@@ -16,15 +16,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dryrack.base.errors import DryrackError
-from dryrack.hardware.catalogue.checking import (
-    class_problems,
-    count_of,
-    fitting_problems,
-    machine_problems,
-    model_problems,
-    name_problems,
-    value_at,
-)
 from dryrack.hardware.catalogue.entries import (
     API_VERSION,
     KEPT,
@@ -39,6 +30,15 @@ from dryrack.hardware.catalogue.entries import (
 )
 from dryrack.hardware.catalogue.mig import Mig, Profile
 from dryrack.hardware.catalogue.templates import completed
+from dryrack.hardware.catalogue.validation import (
+    class_problems,
+    count_of,
+    fitting_problems,
+    machine_problems,
+    model_problems,
+    name_problems,
+    value_at,
+)
 from dryrack.hardware.catalogue.values import Catalogue, Fitting, InstanceType, Model
 from dryrack.hardware.names import suggestion
 from dryrack.kinds import documents, shape
@@ -70,7 +70,7 @@ class CatalogueError(DryrackError):
         self.problems = problems
 
 
-class Trial(Enum):
+class CatalogueCheck(Enum):
     """What is tried while files are read, beyond that they can be."""
 
     EVERYTHING = "everything"
@@ -78,10 +78,13 @@ class Trial(Enum):
 
 
 def parse(
-    files: Mapping[str, bytes], base: Catalogue = EMPTY, *, trial: Trial = Trial.EVERYTHING
+    files: Mapping[str, bytes],
+    base: Catalogue = EMPTY,
+    *,
+    check: CatalogueCheck = CatalogueCheck.EVERYTHING,
 ) -> Catalogue:
     """The catalogue of these files, by their names, on top of another."""
-    reader = _Reader(base, trial)
+    reader = _Reader(base, check)
     for name, content in files.items():
         reader.read(name, content)
     reader.resolve()
@@ -112,7 +115,7 @@ class _Reader:
     """Gathers what the files say, then puts it together."""
 
     base: Catalogue
-    trial: Trial
+    check: CatalogueCheck
     families: dict[str, ModelEntry] = field(default_factory=dict)
     entries: list[tuple[_Entry, ModelEntry]] = field(default_factory=list)
     machines: list[tuple[_Entry, InstanceTypeEntry]] = field(default_factory=list)
@@ -151,7 +154,7 @@ class _Reader:
     def _add_class(self, entry: _Entry, written: DeviceClassEntry) -> None:
         self.problems += self._naming(entry, written.name, self.device_classes)
         made = self.device_classes[written.name] = _device_class(written)
-        if self.trial is Trial.EVERYTHING:
+        if self.check is CatalogueCheck.EVERYTHING:
             self.problems += (
                 entry.problem(found.path, f"class {written.name!r}: {found.message}", found.fix)
                 for found in class_problems(made)
@@ -188,7 +191,9 @@ class _Reader:
             return
         model = _model(written, families.get(written.family), entry.sources)
         self.problems += self._naming(entry, written.name, self.models)
-        wrong = list(model_problems(model, written)) if self.trial is Trial.EVERYTHING else []
+        wrong = (
+            list(model_problems(model, written)) if self.check is CatalogueCheck.EVERYTHING else []
+        )
         self.problems += (
             entry.problem(found.path, f"model {written.name!r}: {found.message}", found.fix)
             for found in wrong
@@ -242,7 +247,7 @@ class _Reader:
 
     def _try_machine(self, entry: _Entry, machine: InstanceType) -> None:
         doubtful = any(fitting.model.name in self.wrong_models for fitting in machine.fittings)
-        if self.trial is Trial.EVERYTHING and not doubtful:
+        if self.check is CatalogueCheck.EVERYTHING and not doubtful:
             self.problems += (
                 entry.problem(
                     found.path, f"instance type {machine.name!r}: {found.message}", found.fix

@@ -1,7 +1,7 @@
 """
-What would put right what the API refuses, or what is no YAML.
+Remedies for problems that the API's validation or the YAML parser reports.
 
-Some verdicts bring a fix of their own. For the others the words of the verdict tell which it is.
+Some problems have a remedy of their own. For the others the text of the message decides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BY_REASON = {
     Reason.DUPLICATE: "give each entry a different name",
 }
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-# The first that is part of the verdict decides.
+# The first text that is part of the message decides.
 _BY_WORDS = (
     ("exactly one value must be specified", "keep one of string, int, bool and version"),
     ("must not exceed", "remove some"),
@@ -57,23 +57,23 @@ _ANY = "correct it"
 _ANY_TEXT = "check the indentation, quotes and brackets up to this line"
 
 
-def fix_of(problem: FieldProblem) -> str:
-    """What would put right what the API refuses."""
+def find_remedy(problem: FieldProblem) -> str:
+    """Return the remedy for a problem of the API's validation."""
     if problem.fix:
         return problem.fix
     if problem.value == "" and problem.reason is Reason.INVALID and problem.field.endswith("name"):
         return "give it a name"
     if problem.field.endswith("operator"):
-        meant = [each for each in _OPERATORS if each.lower() == str(problem.value).lower()]
-        if meant:
-            return f"write {meant[0]!r}"
-    return _by_words(problem.detail) or _BY_REASON.get(problem.reason, _ANY)
+        for operator in _OPERATORS:
+            if operator.lower() == str(problem.value).lower():
+                return f"write {operator!r}"
+    return _find_by_words(problem.detail) or _BY_REASON.get(problem.reason, _ANY)
 
 
-def text_fix(message: str) -> str:
-    """What would make YAML of a text."""
-    return _by_words(message) or _ANY_TEXT
+def find_text_remedy(message: str) -> str:
+    """Return the remedy for a text that is not valid YAML."""
+    return _find_by_words(message) or _ANY_TEXT
 
 
-def _by_words(message: str) -> str:
+def _find_by_words(message: str) -> str:
     return next((fix for words, fix in _BY_WORDS if words in message), "")
