@@ -27,7 +27,7 @@ HOUR = 3600
 # its sources again from time to time, in case that a watch has lost something.
 HEARTBEAT = "leases.coordination.k8s.io"
 # What the log of watches keeps of each write; it has a limit.
-LOGGED = frozenset(("dryrack.store.log.Event", "dryrack.store.objects.Stored"))
+LOGGED = frozenset(("dryrack.store.objects.Event", "dryrack.store.objects.Stored"))
 # A request that is being answered has some objects of its own.
 FEW = 20
 LIVELY = frozenset(("kubelet", "node-controller", "dryrack-publisher", "resourceslice"))
