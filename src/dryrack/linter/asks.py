@@ -1,9 +1,8 @@
 """
-What claims ask for, one device class at a time.
+The requests of claims, one for each device class.
 
-A request asks exactly, or offers alternatives of which the first that can be served is
-taken. Both say the same things, so to a rule each exact request and each alternative is one
-`Ask`.
+A request is exact, or it lists alternatives, of which the allocator takes the first that fits.
+Both have the same fields, so each exact request and each alternative is one `Ask`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.kinds.resource import DeviceRequest, DeviceSubRequest, ExactDeviceRequest
+    from dryrack.kinds.resource import DeviceSubRequest, ExactDeviceRequest
     from dryrack.linter.finding import Path
     from dryrack.linter.world import ClaimEntry
 
@@ -43,7 +42,7 @@ class Ask:
 
     @property
     def count(self) -> int:
-        """How many devices at least; the API makes a missing count 1."""
+        """Return the least number of devices; a missing count is 1 in the API."""
         return 1 if self.is_all else max(self.details.count, 1)
 
     @property
@@ -53,17 +52,13 @@ class Ask:
 
 def asks_of(claim: ClaimEntry) -> Iterator[Ask]:
     for index, request in enumerate(claim.spec.devices.requests):
-        yield from _asks_of_request(claim, index, request)
-
-
-def _asks_of_request(claim: ClaimEntry, index: int, request: DeviceRequest) -> Iterator[Ask]:
-    path = (*claim.path, "devices", "requests", index)
-    if request.exactly is not None:
-        yield Ask(claim, request.name, (*path, "exactly"), request.exactly)
-    for nth, alternative in enumerate(request.first_available):
-        yield Ask(
-            claim,
-            f"{request.name}/{alternative.name}",
-            (*path, "firstAvailable", nth),
-            alternative,
-        )
+        path = (*claim.path, "devices", "requests", index)
+        if request.exactly is not None:
+            yield Ask(claim, request.name, (*path, "exactly"), request.exactly)
+        for nth, alternative in enumerate(request.first_available):
+            yield Ask(
+                claim,
+                f"{request.name}/{alternative.name}",
+                (*path, "firstAvailable", nth),
+                alternative,
+            )

@@ -27,9 +27,9 @@ def lint(
     files: Iterable[tuple[str, bytes]], check_own_kind: OwnKindCheck = lambda *_: ()
 ) -> tuple[Finding, ...]:
     """
-    What is wrong in files, given as names and contents; by file, line and code.
+    Return the findings in files, given as names and contents, by file, line and code.
 
-    Whoever knows what documents of dryrack's own kinds may say brings `check_own_kind`.
+    `check_own_kind` checks documents of dryrack's own kinds.
     """
     world = read_world(files, check_own_kind)
     found = {_finding(rule, problem): None for rule in RULES for problem in rule.check(world)}

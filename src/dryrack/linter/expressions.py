@@ -1,9 +1,9 @@
 """
-What an expression reads of a device, and what it was probably meant to read.
+The attributes that an expression reads of a device, and corrections of misspelled ones.
 
 The tree is searched for the few forms in which people write selectors:
 `device.attributes["domain"].name`, the same with `["name"]`, and `device.driver`, compared
-with a text. Whatever is written otherwise yields no hint, never a wrong one.
+with a text. Other forms yield no hint.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def domains_named(expression: str) -> tuple[str, ...]:
 
 
 def guard(expression: str, key: str, everything: Selected) -> str:
-    """How to write the expression so that a device without `key` is passed over."""
+    """Return advice on how the expression can skip devices without `key`."""
     read = next((each for each in _reads(expression) if each.name == key), None)
     if read is None:
         return f"first test that {key!r} exists, with `in` or has()"
@@ -84,9 +84,9 @@ def hint(expressions: Sequence[str], everything: Selected) -> str:
 
 def visible_names(expression: str) -> frozenset[str] | None:
     """
-    Return the names of attributes and capacities by which the expression can tell devices apart.
+    Return the names of attributes and capacities by which the expression can select devices.
 
-    None if it looks at a device in any other way than by name, as by a loop over attributes.
+    None if it reads a device in another way than by name, such as in a loop over attributes.
     """
     tree = _tree(expression)
     reads = () if tree is None else reads_of(tree)

@@ -1,9 +1,8 @@
 """
-What lint says about one place in one file.
+Problems that rules report, and findings that users see.
 
-A `Problem` is what a rule sees: an object, the path of a field in it, what is so and what
-would fix it. A `Finding` is the same for a reader: with the code of the rule, and the file
-and line. Two findings that say the same about the same place are one.
+A `Problem` names an object, the path of a field in it, what is wrong, and a fix. A `Finding`
+adds the code of the rule, and the file and line. Equal findings about one place are one.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _KEYED_BY_DATA = frozenset(
 
 
 class Severity(Enum):
-    """How sure it is that somebody will be hurt."""
+    """The severity of a finding: how certain it is that something fails."""
 
     ERROR = "error"
     WARNING = "warning"

@@ -1,5 +1,5 @@
 """
-The line of a field, whatever version of the API the file is written for.
+The line of a field, in any version of the API.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 def line_of(document: Document, path: Path) -> int:
     """The line of a path of v1, or of its nearest parent that is there."""
-    return document.place(_written(document, path)).line
+    return document.place(_path_as_written(document, path)).line
 
 
 def key_of(document: Document, path: Path, name: str) -> str | None:
-    """The key at `path` that is `name`, or that has it after a domain; None if there is none."""
+    """Return the key at `path` that is `name`, with or without a domain, or None."""
     value: Any = document.raw
-    for step in _written(document, path):
+    for step in _path_as_written(document, path):
         is_there = isinstance(value, dict) and step in value
         is_item = isinstance(value, list) and isinstance(step, int) and step < len(value)
         value = value[step] if is_there or is_item else None
@@ -29,9 +29,9 @@ def key_of(document: Document, path: Path, name: str) -> str | None:
     return next((key for key in keys if key == name or key.endswith(f"/{name}")), None)
 
 
-def _written(document: Document, path: Path) -> Path:
+def _path_as_written(document: Document, path: Path) -> Path:
     """
-    Where a path of v1 is in the document as written.
+    Return the path in the document of a field that is named by its path in v1.
 
     v1beta1 has the fields of an exact request in the request itself, and those of a device
     under `basic`.

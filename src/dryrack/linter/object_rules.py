@@ -130,7 +130,7 @@ def object_problems(
         # Without a schema it is an alpha version that the reference release does not have.
         decoded = decode_document(document, schema) if schema else Conformed(document.raw)
     if decoded.mismatch:
-        return (mistyped(decoded),)
+        return (mismatch_problem(decoded),)
     try:
         problems = rules.creation_problems(decoded.object, document.namespace)
         return (*problems, *empty_list_problems(to_v1(document.raw)))
@@ -141,7 +141,7 @@ def object_problems(
         return ()
 
 
-def mistyped(conformed: Conformed) -> FieldProblem:
+def mismatch_problem(conformed: Conformed) -> FieldProblem:
     """Return what the decoder says about a value of the wrong type, at its place."""
     return _type_problem(render(conformed.mismatch_path), conformed.mismatch)
 

@@ -26,7 +26,7 @@ from dryrack.linter.decoding import (
     field_home,
     field_names,
 )
-from dryrack.linter.object_rules import has_rules, mistyped
+from dryrack.linter.object_rules import has_rules, mismatch_problem
 from dryrack.linter.world import (
     Entry,
     PodEntry,
@@ -112,7 +112,7 @@ def _read_object(document: Document) -> _Read:
     if schema is None:
         if isinstance(model, Unknown):
             return _Read(unknown_fields=tuple(_unknown_in_template(document)))
-        return _typed(document, document.raw, model)
+        return _decode_model(document, document.raw, model)
     conformed = decode_document(document, schema)
     unknown = tuple(
         UnknownField(document, path, field_names(schema, path[:-1]), field_home(schema, path))
@@ -120,15 +120,15 @@ def _read_object(document: Document) -> _Read:
     )
     if isinstance(model, Unknown):
         refused = has_rules(document) or not conformed.mismatch
-        problems = () if refused else ((document, mistyped(conformed)),)
+        problems = () if refused else ((document, mismatch_problem(conformed)),)
         return _Read(unknown_fields=unknown, undecodable=problems, decoded=conformed)
     if conformed.mismatch:
-        return _mistyped(document, schema, model)
-    read = _typed(document, conformed.object, model)
+        return _read_mistyped(document, schema, model)
+    read = _decode_model(document, conformed.object, model)
     return replace(read, unknown_fields=unknown, decoded=conformed)
 
 
-def _typed(document: Document, raw: Raw, model: type[KubernetesObject]) -> _Read:
+def _decode_model(document: Document, raw: Raw, model: type[KubernetesObject]) -> _Read:
     """Return the object as the server completes it, after it has been decoded."""
     try:
         return _Read(Entry(document, decode(to_v1(with_defaults(raw)), model)))
@@ -136,7 +136,7 @@ def _typed(document: Document, raw: Raw, model: type[KubernetesObject]) -> _Read
         return _Read(None, tuple((document, each) for each in error.mismatches))
 
 
-def _mistyped(document: Document, schema: Schema, model: type[KubernetesObject]) -> _Read:
+def _read_mistyped(document: Document, schema: Schema, model: type[KubernetesObject]) -> _Read:
     """
     Return all values of the wrong type that the model knows, or the one that ends decoding.
 
@@ -148,11 +148,11 @@ def _mistyped(document: Document, schema: Schema, model: type[KubernetesObject])
         for path in (shape.unknown(raw, shape.of(model)) if document.kind in _WHOLE else ())
     )
     try:
-        # Before defaults: they replace what is empty, of whatever type it is.
+        # Before defaults, which replace empty values of any type.
         decode(raw, model)
     except DecodeError as error:
         return _Read(None, tuple((document, each) for each in error.mismatches), unknown)
-    problem = mistyped(decode_document(document, schema))
+    problem = mismatch_problem(decode_document(document, schema))
     return _Read(None, (), unknown, () if has_rules(document) else ((document, problem),))
 
 
@@ -177,7 +177,7 @@ def _siblings(root: shape.Shape, parent: Path) -> tuple[str, ...]:
 
 
 def _pod_spec(document: Document) -> tuple[Path, dict[str, Any]] | None:
-    """Where a workload keeps the spec of its pods, and the spec."""
+    """Return the path of a workload's pod spec, and the spec."""
     path = _POD_SPECS.get(document.kind)
     raw: Any = document.raw
     for step in path or ():
@@ -203,6 +203,6 @@ def _pods(document: Document) -> Iterator[PodEntry]:
         try:
             spec = decode(raw, core.PodSpec)
         except DecodeError:
-            # A pod's own mismatches are told with the pod; workloads are not ours to judge.
+            # The mismatches of a pod are reported with the pod.
             continue
         yield PodEntry(Entry(document, None), spec, path, document.namespace or DEFAULT_NAMESPACE)

@@ -1,8 +1,8 @@
 """
 The configuration of publishers of fake devices, read as a publisher reads it.
 
-Lint has no reading of its own: it tells what the reader of the dialects remarked. In a ConfigMap
-every text that speaks of mappings is taken for a configuration, under whatever key it is.
+The problems are those that the reader of the configuration formats reports. In a ConfigMap, each
+text that contains mappings counts as a configuration, under any key.
 """
 
 from __future__ import annotations

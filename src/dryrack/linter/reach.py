@@ -1,8 +1,8 @@
 """
-How many devices one node can reach.
+The number of devices that one node can reach.
 
-All devices of a claim must be reachable from one node. Counting them is the same work for all
-claims that select alike, so it is done once for each way of selecting.
+All devices of a claim must be reachable from one node. Claims with equal selectors share one
+count.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class Supply:
     def reach(
         self, selections: Sequence[Selected], tolerations: tuple[DeviceToleration, ...]
     ) -> Reach:
-        """What the best node has of the devices that any of `selections` picks."""
-        # By identity: selections are kept by whoever made them, for as long as the world lives.
+        """Return how many devices that any of `selections` picks the best node can reach."""
+        # By identity: `Selection` keeps all selections as long as the world exists.
         key = (tuple(sorted({id(each) for each in selections})), tolerations)
         if key not in self._answers:
             shapes = {id(shape): shape for each in selections for shape in each.shapes}
             devices = (placed for shape in shapes.values() for placed in shape.members)
-            self._answers[key] = self._counted(devices, tolerations)
+            self._answers[key] = self._count(devices, tolerations)
         return self._answers[key]
 
-    def _counted(
+    def _count(
         self, devices: Iterable[PlacedDevice], tolerations: tuple[DeviceToleration, ...]
     ) -> Reach:
         shared = 0
@@ -69,7 +69,7 @@ class Supply:
 
 
 def _is_usable(placed: PlacedDevice, tolerations: tuple[DeviceToleration, ...]) -> bool:
-    """Whether no taint keeps a request with these tolerations from the device."""
+    """Return whether a request with these tolerations tolerates all taints of the device."""
     return all(
         any(tolerates_device_taint(toleration, taint) for toleration in tolerations)
         for taint in placed.device.taints

@@ -31,7 +31,7 @@ class Rule:
 
 
 class Registry:
-    """Collects the rules of one module; codes and slugs are unique in `merged`."""
+    """Collects the rules of one module; codes and slugs are unique in `merge_rules`."""
 
     def __init__(self) -> None:
         self._rules: list[Rule] = []
@@ -52,7 +52,7 @@ class Registry:
         return iter(self._rules)
 
 
-def merged(registries: Sequence[Iterable[Rule]]) -> tuple[Rule, ...]:
+def merge_rules(registries: Sequence[Iterable[Rule]]) -> tuple[Rule, ...]:
     """All rules by code; two rules with one code or slug are a bug."""
     rules = sorted((rule for each in registries for rule in each), key=lambda rule: rule.code)
     for name in ("code", "slug"):

@@ -35,7 +35,7 @@ STORED = cel.Environment(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Devices that no expression can tell apart."""
+    """Devices that are equal for all expressions."""
 
     device: cel.Device
     members: list[PlacedDevice] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Failure:
 
 @dataclass(frozen=True, eq=False)
 class Selected:
-    """What remains of the shapes; all of them if an expression is refused (not `compiled`)."""
+    """The shapes that match; all shapes if an expression does not compile."""
 
     shapes: tuple[Shape, ...]
     failures: tuple[Failure, ...] = ()
@@ -160,8 +160,8 @@ def _shapes(devices: Iterable[PlacedDevice], visible: frozenset[str] | None) -> 
         device = placed.device
         key = (
             driver,
-            _seen(device.attributes, visible),
-            _seen(device.capacity, visible),
+            _visible_entries(device.attributes, visible),
+            _visible_entries(device.capacity, visible),
             bool(device.allow_multiple_allocations),
         )
         shape = found.get(key)
@@ -194,8 +194,10 @@ def _has_value(attribute: DeviceAttribute) -> bool:
     return any(value is not None for value in values)
 
 
-def _seen(values: Mapping[str, object], visible: frozenset[str] | None) -> tuple[object, ...]:
-    """What can be seen of a map, in an order that does not depend on how it was written."""
+def _visible_entries(
+    values: Mapping[str, object], visible: frozenset[str] | None
+) -> tuple[object, ...]:
+    """Return the visible entries of a map, in the order of their names."""
     names = sorted(
         name
         for name, value in values.items()
@@ -210,7 +212,7 @@ def _value(value: object) -> object:
 
 
 def _is_odd(value: object) -> bool:
-    """Whether the value alone can make every expression fail on the device."""
+    """Return whether the value makes every expression on the device fail."""
     return isinstance(value, DeviceAttribute) and (
         value.int_value is None and value.bool_value is None and value.string_value is None
     )

@@ -155,7 +155,7 @@ class Pool:
 
     @property
     def lacks_slices(self) -> bool:
-        """Whether a slice is still to come, so that what is not there may yet be."""
+        """Return whether the pool is incomplete, so that missing devices may still appear."""
         return max(self.newest.counts) > len(self.current)
 
     def devices(self) -> Iterator[PlacedDevice]:
@@ -326,7 +326,7 @@ class World:
         )
 
     def has_way_out(self, ask: Ask) -> bool:
-        """Whether another alternative of the same request can be served."""
+        """Return whether another alternative of the same request can be served."""
         # The API refuses more requests, as DR115 says; each would be compared with all others.
         if len(ask.claim.spec.devices.requests) > REQUESTS_MAX:
             return False
@@ -384,7 +384,7 @@ class World:
 
 
 def is_own_kind(document: Document) -> bool:
-    """Whether it is of dryrack's own group, of whatever version."""
+    """Return whether the document is of dryrack's own group."""
     return document.api_version.startswith("dryrack.dev/")
 
 

@@ -1,8 +1,8 @@
 """
-What is particular about each built-in kind.
+The strategies of the built-in kinds: their defaults, validation and update rules.
 
-A kind's strategy is loaded with the first request that needs it: a cluster that was just started
-has dozens of kinds, and whoever waits for it mostly asks for one.
+A strategy is loaded with the first request that needs it: a new cluster has dozens of kinds, and
+the first commands use few of them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def strategy_of(kind: Kind) -> Strategy:
-    """The strategy of a built-in kind; a plain one for those that need no other."""
-    return late(lambda: _loaded(kind))
+    """Return the strategy of a built-in kind, which is loaded when it is first used."""
+    return late(lambda: _load_strategy(kind))
 
 
-def _loaded(kind: Kind) -> Strategy:
+def _load_strategy(kind: Kind) -> Strategy:
     from dryrack.apiserver.strategies.catalog import strategy_of as made
 
     return made(kind)

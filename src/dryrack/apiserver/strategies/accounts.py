@@ -1,10 +1,10 @@
-"""Who is who, and who may do what: accounts, roles and their bindings."""
+"""Service accounts, roles and their bindings."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.apiserver.strategies.validated_as_new import ValidatedAsNewStrategy
 from dryrack.kinds.rules.accounts import RoleBindingRules, RoleRules
 from dryrack.kinds.rules.json_edit import map_items, null_if_empty
 from dryrack.kinds.rules.kind_rules import KindRules
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.validation import FieldProblem
 
 
-class ServiceAccountStrategy(WholeStrategy):
-    """Who pods are; of the secrets that it names, the names alone are kept."""
+class ServiceAccountStrategy(ValidatedAsNewStrategy):
+    """Service accounts. Only the names of referenced secrets are stored."""
 
     def __init__(self) -> None:
         super().__init__(KindRules(namespaced=True))
@@ -35,8 +35,8 @@ def _name_only(secret: Raw) -> Raw:
     return {"name": secret["name"]} if secret.get("name") else {}
 
 
-class RoleStrategy(WholeStrategy):
-    """What may be done, in a namespace or anywhere."""
+class RoleStrategy(ValidatedAsNewStrategy):
+    """Roles, of a namespace or of the cluster."""
 
     creates_on_update = True
 
@@ -47,8 +47,8 @@ class RoleStrategy(WholeStrategy):
         return null_if_empty(obj, "rules")
 
 
-class RoleBindingStrategy(WholeStrategy):
-    """Who may do what a role says."""
+class RoleBindingStrategy(ValidatedAsNewStrategy):
+    """Bindings of roles to users, groups and service accounts."""
 
     creates_on_update = True
 

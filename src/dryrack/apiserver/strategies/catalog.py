@@ -24,7 +24,7 @@ from dryrack.apiserver.strategies.pods.strategy import PodStrategy
 from dryrack.apiserver.strategies.priorities import PriorityClassStrategy
 from dryrack.apiserver.strategies.quotas.strategy import QuotaStrategy
 from dryrack.apiserver.strategies.services.strategy import ServiceStrategy
-from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.apiserver.strategies.validated_as_new import ValidatedAsNewStrategy
 from dryrack.apiserver.strategies.volumes import (
     StorageClassStrategy,
     VolumeClaimStrategy,
@@ -90,14 +90,14 @@ def _limit_range() -> Strategy:
 
 
 def _budget() -> Strategy:
-    made = WholeStrategy(BudgetRules())
+    made = ValidatedAsNewStrategy(BudgetRules())
     made.counts_generations = True
     made.updates_unconditionally = False
     return made
 
 
 def _address_name(text: str) -> tuple[str, ...]:
-    """An IPAddress is called as the address is written."""
+    """Return the problems of the name of an IPAddress, which is the address."""
     return tuple(each.detail for each in address("metadata.name", text))
 
 
@@ -169,7 +169,7 @@ _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
 
 
 def strategy_of(kind: Kind) -> Strategy:
-    """The strategy of a built-in kind; a plain one for those that need no other."""
+    """Return the strategy of a built-in kind; `Strategy` itself if the kind needs no other."""
     if kind.group == GROUP:
         from dryrack.apiserver.strategies.devices import DeviceStrategy
 
@@ -187,6 +187,6 @@ def strategy_of(kind: Kind) -> Strategy:
 
 
 def empty_status(kind: Kind) -> Raw | None:
-    """The status that the real server writes of an object that has none."""
+    """Return the status that the real server gives to a new object."""
     found: Raw | None = skeleton(schema_of(kind.group, kind.version, kind.kind)).get("status")
     return found

@@ -1,8 +1,8 @@
 """
-CertificateSigningRequests: who asks, and whether somebody has approved or denied it.
+CertificateSigningRequests. Only the status of a request changes.
 
-Nothing of a request changes after it was made but its status: conditions Approved and Denied by
-the part `approval` alone, the certificate and other conditions by `status`. Nobody here signs.
+The subresource `approval` alone writes the conditions Approved and Denied; `status` writes the
+certificate and other conditions. No component of dryrack signs certificates.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CertificateRequestStrategy(Strategy):
         super().__init__(KindRules(namespaced=False, has_status=True, naming=anything))
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
-        """Who asks is not for the one to say who asks."""
+        """Overwrite username, uid, groups and extra with those of the caller."""
         user = write.user
         made = super().prepare_create(obj, write)
         asker = {
@@ -75,7 +75,7 @@ class CertificateRequestStrategy(Strategy):
             status = status_of(old)
         else:
             conditions = _with_decisions(conditions, before)
-        timed = [_timed(each, before, write.now) for each in conditions]
+        timed = [_with_times(each, before, write.now) for each in conditions]
         made = {**obj, "status": with_value(status, "conditions", timed or None)}
         return status_and_metadata(made, old)
 
@@ -117,8 +117,8 @@ def _with_decisions(conditions: list[Raw], before: list[Raw]) -> list[Raw]:
     return made
 
 
-def _timed(condition: Raw, before: list[Raw], now: str) -> Raw:
-    """With the times of its last update, and of the last change of its status."""
+def _with_times(condition: Raw, before: list[Raw], now: str) -> Raw:
+    """Return the condition with the times of its last update and last status change."""
     same = (
         each["lastTransitionTime"]
         for each in _of(condition.get("type") or "", before)
@@ -130,7 +130,7 @@ def _timed(condition: Raw, before: list[Raw], now: str) -> Raw:
 
 
 def _condition_problems(conditions: list[Raw], before: list[Raw]) -> Iterator[FieldProblem]:
-    """What was wrong before may stay."""
+    """Yield the problems of conditions; some that are stored already are accepted."""
     known = [each.get("type") or "" for each in before]
     seen = set[str]()
     for position, each in enumerate(conditions):

@@ -1,10 +1,10 @@
-"""Configmaps and secrets, which may be frozen."""
+"""ConfigMaps and Secrets, which can be immutable."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.apiserver.strategies.validated_as_new import ValidatedAsNewStrategy
 from dryrack.kinds.rules.configuration import ConfigMapRules, SecretRules
 from dryrack.kinds.validation.problems import Token, forbidden, invalid
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from dryrack.kinds.validation import FieldProblem
 
 
-_FROZEN = "field is immutable when `immutable` is set"
+_IMMUTABLE = "field is immutable when `immutable` is set"
 
 
-class ConfigMapStrategy(WholeStrategy):
-    """Text and bytes by key."""
+class ConfigMapStrategy(ValidatedAsNewStrategy):
+    """ConfigMaps."""
 
     def __init__(self) -> None:
         super().__init__(ConfigMapRules())
 
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
-        return _thawed(obj, old, ("data", "binaryData"))
+        return _immutable_changes(obj, old, ("data", "binaryData"))
 
 
-class SecretStrategy(WholeStrategy):
-    """Bytes by key, of a type that stays."""
+class SecretStrategy(ValidatedAsNewStrategy):
+    """Secrets. The type cannot change."""
 
     selectable_fields = ("type",)
     field_refusal = "field label not supported: {label}"
@@ -41,15 +41,15 @@ class SecretStrategy(WholeStrategy):
         kind = obj.get("type") or ""
         if kind != (old.get("type") or ""):
             yield invalid("type", Token(kind), "field is immutable")
-        yield from _thawed(obj, old, ("data",))
+        yield from _immutable_changes(obj, old, ("data",))
 
 
-def _thawed(obj: Raw, old: Raw, parts: tuple[str, ...]) -> Iterator[FieldProblem]:
-    """What is frozen stays frozen, and stays as it is."""
+def _immutable_changes(obj: Raw, old: Raw, parts: tuple[str, ...]) -> Iterator[FieldProblem]:
+    """Yield the problems of changes of an immutable object."""
     if not old.get("immutable"):
         return
     if not obj.get("immutable"):
-        yield forbidden("immutable", _FROZEN)
+        yield forbidden("immutable", _IMMUTABLE)
     for part in parts:
         if (obj.get(part) or {}) != (old.get(part) or {}):
-            yield forbidden(part, _FROZEN)
+            yield forbidden(part, _IMMUTABLE)

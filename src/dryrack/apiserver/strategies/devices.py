@@ -159,7 +159,7 @@ def _status_written(obj: Raw, old: Raw) -> Raw:
 
 
 def _without_lost_devices(claim: Raw, old: Raw) -> Raw:
-    """What a claim tells of devices goes with them when they are given back."""
+    """Return the claim without the status of devices that are no longer allocated."""
     status = status_of(claim)
     told = status.get("devices")
     lost = _devices_of(old) - _devices_of(claim)

@@ -39,7 +39,7 @@ _OLD_NAMES = {
     "reportingController": "reportingComponent",
 }
 _NEW_NAMES = {old: new for new, old in _OLD_NAMES.items()}
-# What the older kind writes even if nobody set it, and the newer does not.
+# The fields that the core kind always writes and events.k8s.io leaves out if they are empty.
 _WRITTEN = {"reportingComponent": "", "reportingInstance": ""}
 _OBJECT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _CHARS_MAX = 128
@@ -119,7 +119,7 @@ class NewEventStrategy(EventStrategy):
 
 
 def _problems(event: Raw, controller_field: str) -> Iterator[FieldProblem]:
-    """What is asked of every event; one with an eventTime is taken for a newer one."""
+    """Yield the problems of any event; one with an eventTime counts as an events.k8s.io Event."""
     namespace = event["metadata"].get("namespace") or ""
     about = get(event, "involvedObject.namespace") or ""
     if not event.get("eventTime"):
@@ -143,7 +143,7 @@ def _problems(event: Raw, controller_field: str) -> Iterator[FieldProblem]:
 
 
 def _strict(event: Raw) -> Iterator[FieldProblem]:
-    """What is asked of those that come by the newer kind."""
+    """Yield the problems of an event of events.k8s.io."""
     yield from _series(event)
     if not event.get("eventTime"):
         yield required("eventTime")

@@ -1,7 +1,7 @@
 """
-Groups of pods that are scheduled together, and the workloads that they belong to.
+PodGroups and Workloads.
 
-Every group gets a finalizer, so that it stays while it has pods; a controller takes it away.
+Each PodGroup gets a finalizer, which a controller removes when the group has no pods.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FIXED = "field is immutable"
 
 
 class PodGroupStrategy(Strategy):
-    """How it is scheduled is fixed once said."""
+    """PodGroups. The spec cannot change."""
 
     def __init__(self) -> None:
         super().__init__(PodGroupRules())
@@ -52,7 +52,7 @@ class PodGroupStrategy(Strategy):
 
 
 class WorkloadObjectStrategy(Strategy):
-    """Templates of groups, fixed once said."""
+    """Workloads. Their controller and templates cannot change."""
 
     def __init__(self) -> None:
         super().__init__(WorkloadObjectRules())

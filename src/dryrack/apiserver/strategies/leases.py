@@ -1,4 +1,4 @@
-"""Leases: who holds something, and until when."""
+"""Leases."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.raw import Raw
 
-# Their gate is off in the reference release.
+# Fields of a feature gate that is off in the reference release.
 _NOT_YET = ("strategy", "preferredHolder")
 
 
 class LeaseStrategy(Strategy):
-    """A PUT makes one that is not there; none is written over blindly."""
+    """Leases. A PUT can create a lease, and an update must have a resourceVersion."""
 
     creates_on_update = True
     updates_unconditionally = False

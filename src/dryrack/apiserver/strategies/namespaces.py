@@ -1,8 +1,8 @@
 """
-Namespaces: they go when what is in them is gone.
+Namespaces.
 
-What holds a deleted namespace is `spec.finalizers`; the controller that empties it writes them by
-the `finalize` part.
+`spec.finalizers` keeps a deleted namespace until the controller that empties it removes them with
+the subresource `finalize`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class NamespaceStrategy(Strategy):
-    """The life of a namespace."""
+    """Namespaces, from creation to finalization."""
 
     selectable_fields = ("status.phase",)
     field_refusal = "field label not supported: {label}"
@@ -47,7 +47,9 @@ class NamespaceStrategy(Strategy):
         if write.subresource == "status":
             return status_and_metadata(obj, old)
         kept = keep_status(obj, old)
-        return kept if write.subresource == "finalize" else _spec_kept(kept, old)
+        return (
+            kept if write.subresource == "finalize" else with_value(kept, "spec", old.get("spec"))
+        )
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource != "finalize":
@@ -64,7 +66,3 @@ class NamespaceStrategy(Strategy):
 
     def is_held(self, obj: Raw) -> bool:
         return bool(get(obj, "spec.finalizers"))
-
-
-def _spec_kept(obj: Raw, old: Raw) -> Raw:
-    return with_value(obj, "spec", old.get("spec"))

@@ -1,8 +1,8 @@
 """
 Nodes.
 
-A real server taints a new node as not ready, and a controller takes the taint away when the
-kubelet has reported. Virtual nodes report at once, so that nothing is gained by it here.
+A real server taints a new node as not ready until the kubelet reports. Virtual nodes report at
+once, so dryrack does not taint them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FIXED = 'node updates may not change {name} except from "" to valid'
 
 
 class NodeStrategy(Strategy):
-    """Status and spec are written apart; both can be on creation."""
+    """Nodes. A new node can have a status."""
 
     selectable_fields = ("spec.unschedulable",)
     field_refusal = "field label not supported: {label}"
@@ -36,7 +36,7 @@ class NodeStrategy(Strategy):
         super().__init__(NodeRules())
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
-        """A node comes with its status: the kubelet has always done so."""
+        """Keep the status: the kubelet creates a node with its status."""
         return obj
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:

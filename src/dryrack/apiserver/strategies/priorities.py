@@ -1,4 +1,4 @@
-"""Priority classes: a number by a name, fixed once given."""
+"""PriorityClasses. The value cannot change."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.answer.status import Subject, forbidden
 from dryrack.apiserver.strategies.pods.admission import PRIORITY_CLASSES
-from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.apiserver.strategies.validated_as_new import ValidatedAsNewStrategy
 from dryrack.kinds.rules.priorities import PriorityClassRules
 from dryrack.kinds.validation.problems import Token, invalid
 from dryrack.kinds.validation.problems import forbidden as forbidden_field
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _SUBJECT = Subject("scheduling.k8s.io", "priorityclasses")
 
 
-class PriorityClassStrategy(WholeStrategy):
-    """One of them may be for all pods that name none."""
+class PriorityClassStrategy(ValidatedAsNewStrategy):
+    """PriorityClasses. At most one is the global default."""
 
     counts_generations = True
 
@@ -41,8 +41,8 @@ class PriorityClassStrategy(WholeStrategy):
                 raise forbidden(_SUBJECT, name, f"{detail}Only one default can exist")
         return obj
 
-    def desired(self, obj: Raw) -> Any:
-        """No generation counts anything after the first: a class has no spec."""
+    def counted_part(self, obj: Raw) -> Any:
+        """Return None: a class has no spec, so its generation never changes."""
         return None
 
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:

@@ -1,8 +1,8 @@
 """
-Kinds whose updates are judged as if they were new, and for the change besides.
+Kinds whose updates are validated like creates, and then as a change.
 
-Most kinds of Kubernetes do it so, which is why a bad label is told three times over an update:
-once for every kind, once for the change, once for the object.
+Most kinds of Kubernetes do so. A bad label is therefore reported three times for an update: by the
+check of all kinds, by that of the change and by that of the object.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.validation import FieldProblem
 
 
-class WholeStrategy(Strategy):
-    """For others to derive from: `changes` is what an update may not do."""
+class ValidatedAsNewStrategy(Strategy):
+    """Base for kinds whose updates are validated like creates; `changes` checks the change."""
 
     counts_generations: bool = False
     """Whether metadata.generation counts the changes of the spec."""
@@ -33,12 +33,12 @@ class WholeStrategy(Strategy):
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         made = super().prepare_update(obj, old, write)
-        if not self.counts_generations or self.desired(made) == self.desired(old):
+        if not self.counts_generations or self.counted_part(made) == self.counted_part(old):
             return made
         return with_metadata(made, "generation", old["metadata"].get("generation", 0) + 1)
 
-    def desired(self, obj: Raw) -> Any:
-        """What a generation is counted by."""
+    def counted_part(self, obj: Raw) -> Any:
+        """Return the part of the object whose changes metadata.generation counts."""
         return obj.get("spec")
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:

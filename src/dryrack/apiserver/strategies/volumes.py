@@ -89,12 +89,23 @@ class VolumeClaimStrategy(_StorageStrategy):
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
         if old is not None:
             return obj
-        obj = _protected(obj, "kubernetes.io/pvc-protection")
+        obj = _add_protection(obj, "kubernetes.io/pvc-protection")
         spec = spec_of(obj)
         annotations = _annotations(obj)
         if "storageClassName" in spec or _OLD_CLASS in annotations:
             return obj
-        name = _default_class(write)
+        # The newest default class; "" if no class is marked as the default.
+        found = [each["metadata"] for each in write.lookup.list(_CLASSES, None)]
+        marked = [
+            each
+            for each in found
+            if any(get(each, "annotations", {}).get(key) == "true" for key in _IS_DEFAULT)
+        ]
+        # Of several with the same creation time, the first by name.
+        newest = max((each["creationTimestamp"] for each in marked), default="")
+        name = min(
+            (each["name"] for each in marked if each["creationTimestamp"] == newest), default=""
+        )
         return {**obj, "spec": {**spec, "storageClassName": name}} if name else obj
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
@@ -124,11 +135,21 @@ class VolumeClaimStrategy(_StorageStrategy):
             yield forbidden("spec", f"{_FIXED_CLAIM}; changed: {changed}")
         capacity = get(old, "status.capacity", {})
         there = Quantity.from_json(capacity.get("storage", _NOTHING))
-        if _asked(spec) < _asked(before) and _asked(spec) <= there:
+        if (
+            _requested_storage(spec) < _requested_storage(before)
+            and _requested_storage(spec) <= there
+        ):
             detail = "field can not be less than status.capacity"
             yield forbidden("spec.resources.requests.storage", detail)
         yield from _kept_mode(spec, before)
-        yield from _kept_attributes(spec, status_of(old))
+        # A claim with a VolumeAttributesClass cannot drop it.
+        status = status_of(old)
+        key = "volumeAttributesClassName"
+        if status.get("currentVolumeAttributesClassName") is None or spec.get(key):
+            return
+        nothing = "nil" if spec.get(key) is None else "empty string"
+        why = "is forbidden when status.currentVolumeAttributesClassName is not nil"
+        yield forbidden(f"spec.{key}", f"update to {nothing} {why}")
 
 
 class VolumeStrategy(_StorageStrategy):
@@ -138,15 +159,15 @@ class VolumeStrategy(_StorageStrategy):
         super().__init__(VolumeRules())
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
-        return _protected(obj, "kubernetes.io/pv-protection") if old is None else obj
+        return _add_protection(obj, "kubernetes.io/pv-protection") if old is None else obj
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
-        return _dated({**obj, "status": {"phase": "Pending"}}, write.now)
+        return _with_phase_time({**obj, "status": {"phase": "Pending"}}, write.now)
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         made = super().prepare_update(obj, old, write)
         phase, before = (get(each, "status.phase") for each in (made, old))
-        return made if phase == before else _dated(made, write.now)
+        return made if phase == before else _with_phase_time(made, write.now)
 
     def warnings(self, obj: Raw) -> Iterable[str]:
         for key, detail in _DEPRECATED.items():
@@ -190,34 +211,21 @@ def _annotations(obj: Raw) -> Raw:
     return get(obj["metadata"], "annotations", {})
 
 
-def _protected(obj: Raw, finalizer: str) -> Raw:
-    """StorageObjectInUseProtection: a controller lets it go when it is not used any more."""
+def _add_protection(obj: Raw, finalizer: str) -> Raw:
+    """Add the finalizer that a controller removes when the object is not used any more."""
     finalizers = get(obj["metadata"], "finalizers", [])
     if finalizer in finalizers:
         return obj
     return with_metadata(obj, "finalizers", [*finalizers, finalizer])
 
 
-def _dated(volume: Raw, now: str) -> Raw:
-    """Since when it is in its phase."""
+def _with_phase_time(volume: Raw, now: str) -> Raw:
+    """Set the time of the last phase transition."""
     return {**volume, "status": {**volume["status"], "lastPhaseTransitionTime": now}}
 
 
-def _default_class(write: Write) -> str:
-    """The newest of those that say that they are the default; "" if none does."""
-    found = [each["metadata"] for each in write.lookup.list(_CLASSES, None)]
-    marked = [
-        each
-        for each in found
-        if any(get(each, "annotations", {}).get(key) == "true" for key in _IS_DEFAULT)
-    ]
-    # Of several of one moment the first by name.
-    newest = max((each["creationTimestamp"] for each in marked), default="")
-    return min((each["name"] for each in marked if each["creationTimestamp"] == newest), default="")
-
-
 def _with_sources(spec: Raw, old: Raw) -> Raw:
-    """What a volume is filled from, under its old and its new name."""
+    """Return the spec with the data source under its old and its new name."""
     source = spec.get("dataSource")
     reference = spec.get("dataSourceRef")
     if reference is not None and reference.get("namespace") and not old.get("dataSourceRef"):
@@ -243,13 +251,13 @@ def _is_copied_from(source: Raw) -> bool:
     return known.get(source.get("kind") or "") == (source.get("apiGroup") or "")
 
 
-def _asked(spec: Raw) -> Quantity:
+def _requested_storage(spec: Raw) -> Quantity:
     requests = get(spec, "resources.requests", {})
     return Quantity.from_json(requests.get("storage", _NOTHING))
 
 
 def _moves_to_field(claim: Raw, old: Raw) -> bool:
-    """Whether the class goes from the annotation to the field that has replaced it."""
+    """Return whether the storage class moves from the annotation to the field."""
     named = _annotations(old).get(_OLD_CLASS)
     return (
         named is not None
@@ -268,7 +276,9 @@ def _fixed_parts(claim: Raw, old: Raw) -> tuple[Raw, Raw]:
     named = _annotations(old).get(_OLD_CLASS, spec.get("storageClassName"))
     if before.get("storageClassName") is None and spec.get("storageClassName") == named:
         spec = without(spec, "storageClassName")
-    if get(claim, "status.phase") == "Bound" or _asked(spec) == _asked(before):
+    if get(claim, "status.phase") == "Bound" or _requested_storage(spec) == _requested_storage(
+        before
+    ):
         kept = get(before, "resources.requests.storage")
         spec = update_at(
             spec, "resources.requests", lambda given: with_value(given, "storage", kept)
@@ -280,23 +290,13 @@ def _fixed_parts(claim: Raw, old: Raw) -> tuple[Raw, Raw]:
 
 
 def _set_fields(spec: Raw) -> Raw:
-    """Without fields that hold nothing, which is the same."""
+    """Return the mapping without empty fields."""
     return without(spec, *(key for key, value in spec.items() if value is None or value == ""))
 
 
 def _kept_mode(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
     if spec.get("volumeMode") != old.get("volumeMode"):
         yield invalid("volumeMode", Token(spec.get("volumeMode") or ""), _FIXED)
-
-
-def _kept_attributes(spec: Raw, status: Raw) -> Iterator[FieldProblem]:
-    """Who has a class of attributes always has one."""
-    key = "volumeAttributesClassName"
-    if status.get("currentVolumeAttributesClassName") is None or spec.get(key):
-        return
-    nothing = "nil" if spec.get(key) is None else "empty string"
-    why = "is forbidden when status.currentVolumeAttributesClassName is not nil"
-    yield forbidden(f"spec.{key}", f"update to {nothing} {why}")
 
 
 def _fixed_source(spec: Raw, old: Raw) -> Raw:
@@ -309,7 +309,7 @@ def _fixed_source(spec: Raw, old: Raw) -> Raw:
 
 def _check_growth(claim: Raw, old: Raw, write: Write) -> None:
     """PersistentVolumeClaimResize: a bound claim grows, if its class lets it."""
-    if _asked(claim["spec"]) <= _asked(old["spec"]):
+    if _requested_storage(claim["spec"]) <= _requested_storage(old["spec"]):
         return
     name = claim["metadata"]["name"]
     if get(old, "status.phase") != "Bound":

@@ -1,8 +1,8 @@
 """
 Objects as rows for people, with the columns that kubectl users know.
 
-The names, types, order and priority of columns and the contents of cells are the real server's;
-the descriptions of columns are not.
+The names, types, order and priority of columns and the contents of cells are those of the real
+server; the descriptions of columns are not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PrintedTables:
         return self._shape(resource).cells(obj, now)
 
     def conditions(self, resource: Resource, obj: Raw) -> list[dict[str, str]]:
-        """What a client may use to hide rows: that a pod has completed."""
+        """Return the conditions by which a client can hide rows, such as completed pods."""
         conditions = self._shape(resource).conditions
         return conditions(obj) if conditions else []
 

@@ -18,13 +18,13 @@ def age(obj: JsonObject, now: float) -> str:
 
 
 def since(timestamp: Any, now: float) -> str:
-    """How long ago a time of the API was; unknown if there is none."""
+    """Return how long ago a time of the API was; `<unknown>` if it is unset."""
     moment = seconds(timestamp)
     return UNKNOWN if moment is None else human(now - moment)
 
 
 def seconds(timestamp: Any) -> float | None:
-    """A time of the API in seconds since 1970, or nothing if it is none."""
+    """Return a time of the API in seconds since 1970, or None if it is invalid."""
     if not isinstance(timestamp, str) or not timestamp:
         return None
     try:

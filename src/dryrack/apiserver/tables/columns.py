@@ -1,8 +1,7 @@
 """
-What a table is made of: columns, and a function from an object to its cells.
+Tables: columns, and a function that returns the cells of an object.
 
-A shape belongs to a kind. Its cells are always all of them; a client that shows few leaves out
-the columns with a priority above zero.
+Each kind has a shape. Rows have all cells; clients hide columns with a priority above zero.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 JsonObject = Mapping[str, Any]
-# The object and the time, in seconds since 1970, by which ages are told.
+# The object, and the current time in seconds since 1970, for ages.
 Cells = Callable[[JsonObject, float], list[Any]]
 Conditions = Callable[[JsonObject], list[dict[str, str]]]
 
@@ -37,7 +36,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How the objects of one kind become rows."""
+    """The columns of one kind, and the function that returns the cells of an object."""
 
     columns: tuple[Column, ...]
     cells: Cells

@@ -93,21 +93,21 @@ def _namespace(obj: JsonObject, now: float) -> list[Any]:
 NAMESPACES = Shape((NAME, *plain("Status"), AGE), _namespace)
 
 
-def _named(obj: JsonObject, now: float) -> list[Any]:
+def _name_cells(obj: JsonObject, now: float) -> list[Any]:
     return [name_of(obj), age(obj, now)]
 
 
-# A kind of which nothing but its age is told.
-NAMED = Shape((NAME, AGE), _named)
+# A kind whose only columns are the name and the age.
+NAMED = Shape((NAME, AGE), _name_cells)
 
 
-def _created(obj: JsonObject, now: float) -> list[Any]:
+def _creation_cells(obj: JsonObject, now: float) -> list[Any]:
     del now
     return [name_of(obj), dig(obj, "metadata", "creationTimestamp")]
 
 
 # What the server prints for kinds that no one has written columns for.
-CREATED = Shape((NAME, Column("Created At", "date")), _created)
+CREATED = Shape((NAME, Column("Created At", "date")), _creation_cells)
 
 
 def _event_source(event: JsonObject) -> str:
@@ -172,15 +172,15 @@ def _lease(obj: JsonObject, now: float) -> list[Any]:
 LEASES = Shape((NAME, *plain("Holder"), AGE), _lease)
 
 
-def _used(obj: JsonObject, resource: str) -> str:
-    """Of a pod, what its containers use together."""
+def _sum_usage(obj: JsonObject, resource: str) -> str:
+    """Return the total usage of a pod's containers, or the usage of a node."""
     parts = obj.get("containers") or (obj,)
     amounts = [Quantity.parse(dig(each, "usage", resource, default="0")) for each in parts]
     return str(sum(amounts[1:], amounts[0]))
 
 
 def _usage(obj: JsonObject, now: float) -> list[Any]:
-    return [name_of(obj), _used(obj, "cpu"), _used(obj, "memory"), obj.get("window", "")]
+    return [name_of(obj), _sum_usage(obj, "cpu"), _sum_usage(obj, "memory"), obj.get("window", "")]
 
 
 USAGE = Shape((NAME, *plain("cpu", "memory", "Window")), _usage)

@@ -44,7 +44,7 @@ class _Restarts:
 
 @dataclass(slots=True)
 class _Walk:
-    """What the containers of a pod say, as they are walked."""
+    """The state of a pod's containers, summarized for the status column."""
 
     pod: JsonObject
     reason: str
@@ -82,7 +82,7 @@ class _Walk:
             if waiting := dig(status, "state", "waiting", "reason"):
                 self.reason = waiting
             elif terminated is not None:
-                self.reason = _ended(terminated)
+                self.reason = _terminated_reason(terminated)
                 error = self.reason if terminated.get("exitCode") else error
             elif status.get("ready") and dig(status, "state", "running") is not None:
                 has_running = True
@@ -99,12 +99,12 @@ class _Walk:
 def _initial_reason(status: JsonObject, progress: str) -> str:
     terminated = dig(status, "state", "terminated")
     if terminated is not None:
-        return f"Init:{_ended(terminated)}"
+        return f"Init:{_terminated_reason(terminated)}"
     waiting = dig(status, "state", "waiting", "reason", default="")
     return f"Init:{waiting}" if waiting and waiting != "PodInitializing" else progress
 
 
-def _ended(terminated: JsonObject) -> str:
+def _terminated_reason(terminated: JsonObject) -> str:
     if reason := terminated.get("reason"):
         return str(reason)
     if signal := terminated.get("signal"):
@@ -125,21 +125,7 @@ def _is_true(pod: JsonObject, kind: str) -> bool:
     return _condition(pod, kind).get("status") == "True"
 
 
-def _walked(pod: JsonObject) -> _Walk:
-    status = dig(pod, "status", default={})
-    reason = status.get("reason") or status.get("phase") or ""
-    if _condition(pod, "PodScheduled").get("reason") == "SchedulingGated":
-        reason = "SchedulingGated"
-    walk = _Walk(pod, reason)
-    walk.initial()
-    if not walk.initializing or _is_true(pod, "Initialized"):
-        walk.running()
-    if dig(pod, "metadata", "deletionTimestamp"):
-        walk.reason = _deleted(status, walk.reason)
-    return walk
-
-
-def _deleted(status: JsonObject, reason: str) -> str:
+def _deletion_reason(status: JsonObject, reason: str) -> str:
     if status.get("reason") == _UNREACHABLE:
         return "Unknown"
     return reason if status.get("phase") in _TERMINAL else "Terminating"
@@ -157,7 +143,16 @@ def _readiness_gates(pod: JsonObject) -> str:
 
 
 def _cells(pod: JsonObject, now: float) -> list[Any]:
-    walk = _walked(pod)
+    status = dig(pod, "status", default={})
+    reason = status.get("reason") or status.get("phase") or ""
+    if _condition(pod, "PodScheduled").get("reason") == "SchedulingGated":
+        reason = "SchedulingGated"
+    walk = _Walk(pod, reason)
+    walk.initial()
+    if not walk.initializing or _is_true(pod, "Initialized"):
+        walk.running()
+    if dig(pod, "metadata", "deletionTimestamp"):
+        walk.reason = _deletion_reason(status, walk.reason)
     addresses = dig(pod, "status", "podIPs", default=())
     return [
         name_of(pod),

@@ -27,20 +27,22 @@ def _parameter_kind(obj: JsonObject) -> str:
     return f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else _UNSET
 
 
-def _validating(obj: JsonObject, now: float) -> list[Any]:
+def _validating_cells(obj: JsonObject, now: float) -> list[Any]:
     count = len(dig(obj, "spec", "validations", default=()))
     return [name_of(obj), count, _parameter_kind(obj), age(obj, now)]
 
 
-VALIDATING_POLICIES = Shape((NAME, *integers("Validations"), *plain("ParamKind"), AGE), _validating)
+VALIDATING_POLICIES = Shape(
+    (NAME, *integers("Validations"), *plain("ParamKind"), AGE), _validating_cells
+)
 
 
-def _mutating(obj: JsonObject, now: float) -> list[Any]:
+def _mutating_cells(obj: JsonObject, now: float) -> list[Any]:
     count = len(dig(obj, "spec", "mutations", default=()))
     return [name_of(obj), count, _parameter_kind(obj), age(obj, now)]
 
 
-MUTATING_POLICIES = Shape((NAME, *integers("Mutations"), *plain("ParamKind"), AGE), _mutating)
+MUTATING_POLICIES = Shape((NAME, *integers("Mutations"), *plain("ParamKind"), AGE), _mutating_cells)
 
 
 def _parameter(reference: JsonObject) -> str:
@@ -49,7 +51,7 @@ def _parameter(reference: JsonObject) -> str:
     return selector_text(reference.get("selector")) or _UNSET
 
 
-def _binding(obj: JsonObject, now: float) -> list[Any]:
+def _binding_cells(obj: JsonObject, now: float) -> list[Any]:
     policy = dig(obj, "spec", "policyName", default="")
     return [
         name_of(obj),
@@ -59,7 +61,7 @@ def _binding(obj: JsonObject, now: float) -> list[Any]:
     ]
 
 
-POLICY_BINDINGS = Shape((NAME, *plain("PolicyName", "ParamRef"), AGE), _binding)
+POLICY_BINDINGS = Shape((NAME, *plain("PolicyName", "ParamRef"), AGE), _binding_cells)
 
 
 def _availability(obj: JsonObject) -> str:

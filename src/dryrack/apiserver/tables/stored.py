@@ -85,7 +85,7 @@ SERVICES = Shape(
 )
 
 
-def _listed(words: Sequence[str], *, none: str) -> str:
+def _join(words: Sequence[str], *, none: str) -> str:
     shown = ",".join(words[:_LISTED_MAX])
     more = len(words) - _LISTED_MAX
     return f"{shown} + {more} more..." if more > 0 else shown or none
@@ -104,7 +104,7 @@ def _subset(subset: JsonObject) -> Iterator[str]:
 
 def _endpoints(obj: JsonObject, now: float) -> list[Any]:
     found = [text for subset in dig(obj, "subsets", default=()) for text in _subset(subset)]
-    return [name_of(obj), _listed(found, none=NONE), age(obj, now)]
+    return [name_of(obj), _join(found, none=NONE), age(obj, now)]
 
 
 ENDPOINTS = Shape((NAME, *plain("Endpoints"), AGE), _endpoints)
@@ -116,8 +116,8 @@ def _endpoint_slice(obj: JsonObject, now: float) -> list[Any]:
     return [
         name_of(obj),
         obj.get("addressType") or "",
-        _listed(ports, none=_UNSET),
-        _listed(addresses, none=_UNSET),
+        _join(ports, none=_UNSET),
+        _join(addresses, none=_UNSET),
         age(obj, now),
     ]
 
@@ -227,7 +227,7 @@ def _runtime_class(obj: JsonObject, now: float) -> list[Any]:
 RUNTIME_CLASSES = Shape((NAME, *plain("Handler"), AGE), _runtime_class)
 
 
-def _binding(obj: JsonObject, now: float) -> list[Any]:
+def _binding_cells(obj: JsonObject, now: float) -> list[Any]:
     role = get(obj, "roleRef", {})
     subjects = get(obj, "subjects", ())
     accounts = [
@@ -241,7 +241,7 @@ def _binding(obj: JsonObject, now: float) -> list[Any]:
 
 
 ROLE_BINDINGS = Shape(
-    (NAME, *plain("Role"), AGE, *wide("Users", "Groups", "ServiceAccounts")), _binding
+    (NAME, *plain("Role"), AGE, *wide("Users", "Groups", "ServiceAccounts")), _binding_cells
 )
 
 

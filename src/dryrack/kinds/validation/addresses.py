@@ -1,8 +1,8 @@
 """
 Addresses of network devices.
 
-The server reads addresses leniently, as Go once did (leading zeros are decimal), and then asks
-for the canonical spelling; so a wrong spelling is told apart from what is no address at all.
+The server reads addresses leniently, as Go once did (leading zeros are decimal), and then requires
+the canonical form. A wrong form and an invalid address have different messages.
 """
 
 import re

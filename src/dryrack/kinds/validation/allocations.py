@@ -1,4 +1,4 @@
-"""Devices given: the status of ResourceClaims."""
+"""The status of ResourceClaims."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,6 @@ from dryrack.kinds.resource import (
 from dryrack.kinds.validation.addresses import interface_address
 from dryrack.kinds.validation.claims import (
     CONFIG_MAX,
-    NamespaceLabels,
     RequestNames,
     admin_access_granted,
     references,
@@ -62,7 +61,10 @@ def status_updated(
 ) -> Iterator[FieldProblem]:
     status = obj.status
     names = RequestNames(obj.spec.devices)
-    yield from _admin_access(status.allocation, old.status.allocation, judging.namespace_labels)
+    given = _admin_results(status.allocation)
+    if given and not _admin_results(old.status.allocation):
+        field = f"status.allocation.devices.results[{given[0]}].adminAccess"
+        yield from admin_access_granted(field, judging.namespace_labels)
     yield from metadata_change(obj.metadata, old.metadata)
     yield from distinct(
         "status.reservedFor",
@@ -79,17 +81,6 @@ def status_updated(
         yield from _allocation("status.allocation", status.allocation, names)
 
 
-def _admin_access(
-    allocation: AllocationResult | None,
-    old: AllocationResult | None,
-    namespace_labels: NamespaceLabels,
-) -> Iterator[FieldProblem]:
-    given = _admin_results(allocation)
-    if given and not _admin_results(old):
-        field = f"status.allocation.devices.results[{given[0]}].adminAccess"
-        yield from admin_access_granted(field, namespace_labels)
-
-
 def _admin_results(allocation: AllocationResult | None) -> list[int]:
     results = allocation.devices.results if allocation else ()
     return [position for position, result in enumerate(results) if result.admin_access]
@@ -101,25 +92,21 @@ def _consumer(field: str, consumer: ResourceClaimConsumerReference) -> Iterator[
             yield required(f"{field}.{name}")
 
 
-def _given(status: ResourceClaimStatus) -> set[DeviceKey]:
-    results = status.allocation.devices.results if status.allocation else ()
-    return set(map(_key, results))
-
-
 def _key(device: DeviceRequestAllocationResult | AllocatedDeviceStatus) -> DeviceKey:
     return (device.driver, device.pool, device.device, device.share_id or "")
 
 
 def _devices(field: str, status: ResourceClaimStatus) -> Iterator[FieldProblem]:
-    given = _given(status)
+    results = status.allocation.devices.results if status.allocation else ()
+    given = set(map(_key, results))
     for position, device in enumerate(status.devices):
         yield from _device(f"{field}[{position}]", device, given)
     keys = tuple(map(_key, status.devices))
     for position in repeated(map("\0".join, keys)):
-        yield duplicate(f"{field}[{position}]", _shown(keys[position]))
+        yield duplicate(f"{field}[{position}]", _show_key(keys[position]))
 
 
-def _shown(key: DeviceKey) -> dict[str, str]:
+def _show_key(key: DeviceKey) -> dict[str, str]:
     return dict(zip(("driver", "pool", "device", "shareID"), key, strict=True))
 
 
@@ -133,7 +120,7 @@ def _device(
         yield from share_id(f"{field}.shareID", device.share_id)
     key = _key(device)
     if key not in given:
-        yield invalid(field, _shown(key), "must be an allocated device in the claim")
+        yield invalid(field, _show_key(key), "must be an allocated device in the claim")
     if len(device.conditions) > CONDITIONS_MAX:
         yield too_many(f"{field}.conditions", len(device.conditions), CONDITIONS_MAX)
     yield from conditions(f"{field}.conditions", device.conditions)
@@ -175,7 +162,12 @@ def _allocation(
         return _result(at, given, names)
 
     def config(at: str, given: DeviceAllocationConfiguration) -> Iterator[FieldProblem]:
-        yield from _source(f"{at}.source", given.source)
+        field = f"{at}.source"
+        source = given.source
+        if not source:
+            yield required(field)
+        elif source not in _SOURCES:
+            yield not_supported(field, source, _SOURCES)
         yield from references(f"{at}.requests", given.requests, names)
         yield from configuration(at, given.opaque, stored=False)
 
@@ -199,10 +191,3 @@ def _result(
     )
     if result.share_id is not None:
         yield from share_id(f"{field}.shareID", result.share_id)
-
-
-def _source(field: str, source: str) -> Iterator[FieldProblem]:
-    if not source:
-        yield required(field)
-    elif source not in _SOURCES:
-        yield not_supported(field, source, _SOURCES)

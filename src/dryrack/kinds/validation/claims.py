@@ -1,4 +1,4 @@
-"""Devices wanted: ResourceClaims before they are allocated, and their templates."""
+"""The specs of ResourceClaims and ResourceClaimTemplates."""
 
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
@@ -182,7 +182,7 @@ def _request(
     if request.exactly is not None and request.first_available:
         yield invalid(field, None, f"{_ONE_OF}, but multiple fields are set")
     elif request.exactly is not None:
-        yield from _asked(f"{field}.exactly", request.exactly, expressions)
+        yield from _request_fields(f"{field}.exactly", request.exactly, expressions)
     elif request.first_available:
         yield from _alternatives(f"{field}.firstAvailable", request, expressions)
     else:
@@ -194,7 +194,7 @@ def _alternatives(
 ) -> Iterator[FieldProblem]:
     def check(at: str, given: DeviceSubRequest) -> Iterator[FieldProblem]:
         yield from device_label(f"{at}.name", given.name)
-        yield from _asked(at, given, expressions)
+        yield from _request_fields(at, given, expressions)
 
     return distinct(
         field,
@@ -205,7 +205,7 @@ def _alternatives(
     )
 
 
-def _asked(
+def _request_fields(
     field: str, given: ExactDeviceRequest | DeviceSubRequest, expressions: Expressions
 ) -> Iterator[FieldProblem]:
     if not given.device_class_name:
@@ -213,11 +213,6 @@ def _asked(
     else:
         yield from checked(f"{field}.deviceClassName", given.device_class_name, subdomain)
     yield from device_selectors(f"{field}.selectors", given.selectors, expressions)
-    yield from _how_many(field, given)
-    yield from items(f"{field}.tolerations", given.tolerations, toleration)
-
-
-def _how_many(field: str, given: ExactDeviceRequest | DeviceSubRequest) -> Iterator[FieldProblem]:
     mode = given.allocation_mode or "ExactCount"
     count = given.count
     if mode == "All" and count:
@@ -228,6 +223,7 @@ def _how_many(field: str, given: ExactDeviceRequest | DeviceSubRequest) -> Itera
         yield invalid(f"{field}.count", count, "must be greater than zero")
     elif mode not in _ALLOCATION_MODES:
         yield not_supported(f"{field}.allocationMode", mode, _ALLOCATION_MODES)
+    yield from items(f"{field}.tolerations", given.tolerations, toleration)
 
 
 def _constraint(

@@ -1,4 +1,4 @@
-"""What an administrator offers: DeviceClasses, and DeviceTaintRules to take devices away."""
+"""DeviceClasses and DeviceTaintRules."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -50,7 +50,7 @@ def updated(obj: DeviceClass, old: DeviceClass, judging: Judging) -> Iterator[Fi
 def _spec(
     spec: DeviceClassSpec, old: DeviceClassSpec | None, expressions: Expressions
 ) -> Iterator[FieldProblem]:
-    """What an update leaves as it was is judged more mildly."""
+    """Check a spec; unchanged selectors and configuration are checked less strictly."""
     same_selectors = old is not None and spec.selectors == old.selectors
     same_config = old is not None and spec.config == old.config
 
@@ -68,7 +68,7 @@ def _spec(
 
 
 def is_extended_resource(name: str) -> bool:
-    """Whether a container can ask for a resource of this name that is not Kubernetes' own."""
+    """Return whether the name is that of an extended resource, which containers can request."""
     native = "/" not in name or "kubernetes.io/" in name
     if native or name.startswith(_QUOTA_PREFIX):
         return False

@@ -68,7 +68,7 @@ _UNSET = ObjectMeta()
 
 
 class Naming(NamedTuple):
-    """How an object may be called, and what `generateName` may be."""
+    """The syntax of an object's name and generateName."""
 
     name: Checker
     generate_name: Checker | None
@@ -81,7 +81,7 @@ _ANY = Naming(path_segment, path_segment_prefix)
 
 
 def metadata(meta: ObjectMeta, naming: Naming, *, namespaced: bool) -> Iterator[FieldProblem]:
-    """Problems of an object's own metadata."""
+    """Yield the problems of an object's metadata."""
     yield from _common(meta, naming, namespaced=namespaced)
     yield from _finalizer_domains(meta.finalizers)
 
@@ -94,36 +94,25 @@ def _finalizer_domains(finalizers: tuple[str, ...]) -> Iterator[FieldProblem]:
 
 
 def metadata_change(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
-    """Problems of what an update does to an object's metadata."""
+    """Yield the problems of a change of an object's metadata."""
     yield from _change(meta, old)
     yield from _finalizer_domains(meta.finalizers)
 
 
 def common_metadata(meta: ObjectMeta, *, namespaced: bool) -> Iterator[FieldProblem]:
-    """What the server asks of a new object of any kind, once the kind has nothing against it."""
+    """Yield the problems that a new object of any kind can have, after those of its kind."""
     return _common(meta, _ANY, namespaced=namespaced)
 
 
 def common_metadata_change(
     meta: ObjectMeta, old: ObjectMeta, *, namespaced: bool
 ) -> Iterator[FieldProblem]:
-    """What the server asks of an update of any kind, before it asks the kind the same again."""
+    """Yield the problems that an update of any kind can have, before those of its kind."""
     yield from _common(meta, _ANY, namespaced=namespaced)
     yield from _change(meta, old)
 
 
 def _common(meta: ObjectMeta, naming: Naming, *, namespaced: bool) -> Iterator[FieldProblem]:
-    yield from _names(meta, naming)
-    yield from _namespace(meta.namespace, namespaced=namespaced)
-    if meta.generation < 0:
-        yield invalid("metadata.generation", meta.generation, "must be greater than or equal to 0")
-    yield from labels("metadata.labels", meta.labels)
-    yield from annotations("metadata.annotations", meta.annotations)
-    yield from _owners("metadata.ownerReferences", meta.owner_references)
-    yield from _finalizers("metadata.finalizers", meta.finalizers)
-
-
-def _names(meta: ObjectMeta, naming: Naming) -> Iterator[FieldProblem]:
     if meta.generate_name and naming.generate_name:
         yield from checked("metadata.generateName", meta.generate_name, naming.generate_name)
     elif meta.generate_name and not meta.name:
@@ -135,6 +124,13 @@ def _names(meta: ObjectMeta, naming: Naming) -> Iterator[FieldProblem]:
         yield required("metadata.name", "name or generateName is required")
     else:
         yield from checked("metadata.name", meta.name, naming.name)
+    yield from _namespace(meta.namespace, namespaced=namespaced)
+    if meta.generation < 0:
+        yield invalid("metadata.generation", meta.generation, "must be greater than or equal to 0")
+    yield from labels("metadata.labels", meta.labels)
+    yield from annotations("metadata.annotations", meta.annotations)
+    yield from _owners("metadata.ownerReferences", meta.owner_references)
+    yield from _finalizers("metadata.finalizers", meta.finalizers)
 
 
 def _namespace(namespace: str, *, namespaced: bool) -> Iterator[FieldProblem]:
@@ -160,7 +156,17 @@ def _owners(field: str, owners: tuple[OwnerReference, ...]) -> Iterator[FieldPro
     controller = ""
     repeats = 0
     for owner in owners:
-        yield from _owner(field, owner)
+        if not _version(owner.api_version):
+            yield invalid(f"{field}.apiVersion", owner.api_version, "version must not be empty")
+        if not owner.kind:
+            yield invalid(f"{field}.kind", "", "must not be empty")
+        if not owner.name:
+            yield invalid(f"{field}.name", "", "must not be empty")
+        if not owner.uid:
+            yield invalid(f"{field}.uid", Token(), "must not be empty")
+        # Events come and go by themselves; what they owned would go with them.
+        if owner.api_version in ("v1", "/v1") and owner.kind == "Event":
+            yield invalid(field, owner, "/v1, Kind=Event is disallowed from being an owner")
         named = f"{owner.kind}/{owner.name}"
         if owner.controller and controller:
             repeats += 1
@@ -176,20 +182,6 @@ def _owners(field: str, owners: tuple[OwnerReference, ...]) -> Iterator[FieldPro
             controller = named
 
 
-def _owner(field: str, owner: OwnerReference) -> Iterator[FieldProblem]:
-    if not _version(owner.api_version):
-        yield invalid(f"{field}.apiVersion", owner.api_version, "version must not be empty")
-    if not owner.kind:
-        yield invalid(f"{field}.kind", "", "must not be empty")
-    if not owner.name:
-        yield invalid(f"{field}.name", "", "must not be empty")
-    if not owner.uid:
-        yield invalid(f"{field}.uid", Token(), "must not be empty")
-    # Events come and go by themselves; what they owned would go with them.
-    if owner.api_version in ("v1", "/v1") and owner.kind == "Event":
-        yield invalid(field, owner, "/v1, Kind=Event is disallowed from being an owner")
-
-
 def _version(api_version: str) -> str:
     return "" if api_version.count("/") > 1 else api_version.rpartition("/")[2]
 
@@ -203,7 +195,14 @@ def _finalizers(field: str, finalizers: tuple[str, ...]) -> Iterator[FieldProble
 
 
 def _change(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
-    yield from _new_finalizers(meta, old)
+    added = sorted(set(meta.finalizers) - set(old.finalizers))
+    if old.deletion_timestamp and added:
+        found = ", ".join(map(quoted, added))
+        detail = (
+            "no new finalizers can be added if the object is being deleted, "
+            f"found new finalizers []string{{{found}}}"
+        )
+        yield forbidden("metadata.finalizers", detail)
     if not meta.resource_version:
         yield invalid("metadata.resourceVersion", "", "must be specified for an update")
     yield from unchanged("metadata.name", meta.name, old.name)
@@ -225,17 +224,6 @@ def _change(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
     yield from _owners("metadata.ownerReferences", meta.owner_references)
 
 
-def _new_finalizers(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
-    added = sorted(set(meta.finalizers) - set(old.finalizers))
-    if old.deletion_timestamp and added:
-        found = ", ".join(map(quoted, added))
-        detail = (
-            "no new finalizers can be added if the object is being deleted, "
-            f"found new finalizers []string{{{found}}}"
-        )
-        yield forbidden("metadata.finalizers", detail)
-
-
 def unchanged(field: str, value: object, old: object) -> Iterator[FieldProblem]:
     """A problem if a field that never changes has changed."""
     if value != old:
@@ -243,7 +231,7 @@ def unchanged(field: str, value: object, old: object) -> Iterator[FieldProblem]:
 
 
 def template_metadata(field: str, meta: ObjectMeta) -> Iterator[FieldProblem]:
-    """What a template hands on to its claims: labels and annotations, nothing else."""
+    """Check the metadata in a template, which can have labels and annotations only."""
     yield from annotations(f"{field}.annotations", meta.annotations)
     yield from labels(f"{field}.labels", meta.labels)
     for name, shown in _ONLY_ON_OBJECTS:

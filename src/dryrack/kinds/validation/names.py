@@ -1,5 +1,5 @@
 """
-What may be a name.
+Syntax of names.
 
 Kubernetes has a handful of name syntaxes and applies them everywhere. A checker here takes a
 text and answers with every complaint about it, in the API server's words; the functions further
@@ -186,7 +186,7 @@ def condition_reason(text: str) -> tuple[str, ...]:
 
 
 def path_segment(text: str) -> tuple[str, ...]:
-    """What any name must be, to be part of a URL."""
+    """Return complaints about a name that cannot be part of a URL."""
     if text in (".", ".."):
         return (f"may not be '{text}'",)
     return path_segment_prefix(text)
@@ -200,7 +200,7 @@ def subdomain_prefix(text: str) -> tuple[str, ...]:
     """A `generateName`: what is made of it may be a subdomain though it ends in a dash."""
     if len(text) < 2 or not text.endswith("-"):
         return subdomain(text)
-    # The server replaces the last two bytes, whatever they are, by one letter.
+    # The server replaces the last two bytes by one letter.
     return subdomain((text.encode()[:-2] + b"a").decode("utf-8", "replace"))
 
 
@@ -223,7 +223,7 @@ def device_label(field: str, value: str) -> Iterator[FieldProblem]:
 
 
 def driver_name(field: str, name: str) -> Iterator[FieldProblem]:
-    """A driver's name: a short DNS subdomain in whatever case."""
+    """Check the name of a driver: a short DNS subdomain in upper or lower case."""
     if not name:
         yield required(field)
         return

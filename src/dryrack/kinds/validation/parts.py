@@ -41,7 +41,7 @@ T = TypeVar("T")
 ItemCheck: TypeAlias = Callable[[str, T], Iterator[FieldProblem]]
 
 EXPRESSION_BYTES_MAX = 10 * 1024
-# Of the estimate; it is for whoever compiles to compare.
+# The limit of the estimated cost, which the compiler checks.
 EXPRESSION_COST_MAX = 1_000_000
 PARAMETERS_BYTES_MAX = 10 * 1024
 SELECTORS_MAX = 32
@@ -52,7 +52,7 @@ TOLERATION_OPERATORS = ("Equal", "Exists")
 
 @dataclass(frozen=True, slots=True)
 class ExpressionProblem:
-    """What a compiler of expressions has against one."""
+    """An error of the expression compiler."""
 
     detail: str
     reason: Reason = Reason.INVALID
@@ -62,16 +62,16 @@ TOO_COMPLEX = ExpressionProblem("too complex, exceeds cost limit", Reason.FORBID
 
 
 class ExpressionChecker(Protocol):
-    """Compiles CEL; `dryrack.cel` has one, and nothing here knows it."""
+    """A compiler of CEL expressions."""
 
     def check(self, expression: str, *, stored: bool) -> ExpressionProblem | None:
-        """The first problem; `stored` ones may use what a newer release has since removed."""
+        """Return the first problem; `stored` expressions can use what was removed since."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
-    """How the expressions of one list are to be checked."""
+    """The compiler for the expressions of one list, and whether they are stored already."""
 
     checker: ExpressionChecker | None
     stored: bool = False
@@ -84,7 +84,7 @@ class Expressions:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """What the verdict on an object depends on besides the object."""
+    """The context of validation: the compiler and the labels of the namespace."""
 
     expressions: Expressions
     namespace_labels: Mapping[str, str] | None
@@ -93,7 +93,7 @@ class Judging:
 def items(
     field: str, values: Sequence[T], check: ItemCheck[T], *, count_max: int | None = None
 ) -> Iterator[FieldProblem]:
-    """Every item of a list; one that is too long is not looked into."""
+    """Check every item of a list; a list that is too long is not checked further."""
     if count_max is not None and len(values) > count_max:
         yield too_many(field, len(values), count_max)
         return
@@ -109,7 +109,7 @@ def distinct(
     key: Callable[[T], str],
     count_max: int | None,
 ) -> Iterator[FieldProblem]:
-    """Every item of a list in which no key comes twice."""
+    """Check every item of a list, and that keys are unique."""
     yield from items(field, values, check, count_max=count_max)
     if count_max is None or len(values) <= count_max:
         for position in repeated(map(key, values)):
@@ -124,14 +124,14 @@ def entries(
     key: Callable[[str, str], Iterator[FieldProblem]],
     key_bytes_shown: int,
 ) -> Iterator[FieldProblem]:
-    """Every entry of a map; what is wrong with a key is told of the map."""
+    """Check every entry of a map; problems of a key name the map."""
     for name in sorted(values):
         yield from key(field, name)
         yield from check(f"{field}[{shortened(name, key_bytes_shown)}]", values[name])
 
 
 def shortened(text: str, bytes_max: int) -> str:
-    """A text that is too long for a message, without its middle."""
+    """Return the text without its middle if it is too long for a message."""
     data = text.encode()
     if len(data) <= bytes_max:
         return text
@@ -221,7 +221,7 @@ def _expression(field: str, text: str, expressions: Expressions) -> Iterator[Fie
 def configuration(
     field: str, opaque: OpaqueDeviceConfiguration | None, *, stored: bool
 ) -> Iterator[FieldProblem]:
-    """What is handed to a driver unread; what is stored already may be of any size."""
+    """Check parameters for a driver; stored parameters can have any size."""
     if opaque is None:
         yield required(f"{field}.opaque")
         return
@@ -282,17 +282,14 @@ def binding_conditions(
         if failure in awaited:
             detail = "bindingFailureConditions must not overlap with bindingConditions"
             yield invalid(f"{failures_at}[{position}]", failure, detail)
-    yield from _both_or_neither(at, failures_at, (bool(awaited), bool(failures)))
-
-
-def _condition_type(field: str, name: str) -> Iterator[FieldProblem]:
-    return checked(field, name, label_key)
-
-
-def _both_or_neither(at: str, failures_at: str, given: tuple[bool, bool]) -> Iterator[FieldProblem]:
+    given = (bool(awaited), bool(failures))
     if given == (False, True):
         yield invalid(at, None, "bindingConditions are required to use bindingFailureConditions")
     if given == (True, False):
         yield invalid(
             failures_at, None, "bindingFailureConditions are required to use bindingConditions"
         )
+
+
+def _condition_type(field: str, name: str) -> Iterator[FieldProblem]:
+    return checked(field, name, label_key)

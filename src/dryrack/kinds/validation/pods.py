@@ -1,7 +1,5 @@
 """
-What a pod says about claims.
-
-Only that: whether the rest of a pod is valid is not for a device tool to say.
+The resource claims of a pod; `kinds.rules.pods` validates the rest.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,22 +26,18 @@ def pod_claims(obj: Pod) -> Iterator[FieldProblem]:
         detail = "static pods do not support resource claims"
         yield from (forbidden("", detail) for _ in obj.spec.resource_claims)
     else:
-        yield from _claims(obj.spec)
+        seen: set[str] = set()
+        for position, claim in enumerate(obj.spec.resource_claims):
+            field = f"spec.resourceClaims[{position}]"
+            if not claim.name:
+                yield required(f"{field}.name")
+            elif claim.name in seen:
+                yield duplicate(f"{field}.name", claim.name)
+            else:
+                yield from device_label(f"{field}.name", claim.name)
+            seen.add(claim.name)
+            yield from _source(field, claim)
     yield from _uses(obj.spec)
-
-
-def _claims(spec: PodSpec) -> Iterator[FieldProblem]:
-    seen: set[str] = set()
-    for position, claim in enumerate(spec.resource_claims):
-        field = f"spec.resourceClaims[{position}]"
-        if not claim.name:
-            yield required(f"{field}.name")
-        elif claim.name in seen:
-            yield duplicate(f"{field}.name", claim.name)
-        else:
-            yield from device_label(f"{field}.name", claim.name)
-        seen.add(claim.name)
-        yield from _source(field, claim)
 
 
 def _source(field: str, claim: PodResourceClaim) -> Iterator[FieldProblem]:

@@ -1,10 +1,9 @@
 """
-What is wrong with a field, as a value.
+Problems of fields.
 
-A problem carries what the API server puts into one cause of its `Status`: the reason, the path
-of the field, and the message in the server's wording. The message shows the offending value the
-way Go prints it, so that text found in a cluster's logs is found here too. What the server does
-not say, we do: `fix` is what would make it right, where that is known.
+A problem has what the API server puts into one cause of its `Status`: the reason, the path of the
+field, and the message in the server's wording, with the value as Go prints it. `fix` says how to
+correct the field, if that is known; the server has nothing like it.
 """
 
 import json
@@ -21,7 +20,7 @@ from dryrack.kinds.text.quoting import quoted
 
 
 class Reason(Enum):
-    """Why, in the words of `StatusCause.reason`; the value is what a client sees."""
+    """The reason of a problem; the value is that of `StatusCause.reason`."""
 
     NOT_FOUND = "FieldValueNotFound"
     REQUIRED = "FieldValueRequired"
@@ -48,12 +47,12 @@ _TITLES = {
     Reason.INTERNAL: "Internal error",
 }
 
-# These say nothing of the value: there is none, or it is too long to repeat.
+# Messages without the value: it is missing, or too long.
 _SILENT = {Reason.REQUIRED, Reason.FORBIDDEN, Reason.TOO_LONG, Reason.INTERNAL}
 
 
 class _Omitted(Enum):
-    """A value that the server does not repeat, where it repeats all others."""
+    """Marks a value that the server does not show in its message."""
 
     OMITTED = "omitted"
 
@@ -69,7 +68,7 @@ class Token(str):
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One thing that the API server would refuse, and where."""
+    """A value that the API server refuses, and its path."""
 
     reason: Reason
     field: str
@@ -171,5 +170,5 @@ def _plain(value: object) -> Any:
 
 
 def json_length(value: object) -> int:
-    """How many bytes a value takes as compact JSON, as clients send it."""
+    """Return the number of bytes of a value as compact JSON."""
     return len(msgspec.json.encode(value))

@@ -1,4 +1,4 @@
-"""Devices on offer: ResourceSlices."""
+"""ResourceSlices."""
 
 from collections.abc import Iterator, Mapping
 
@@ -47,7 +47,7 @@ from dryrack.kinds.validation.problems import (
 )
 
 DEVICES_MAX = 128
-# Taints, counters and lists make devices bigger than an object in etcd has room for.
+# Taints, counters and lists make devices so large that fewer fit into an object in etcd.
 DEVICES_MAX_WITH_ADVANCED_FEATURES = 64
 COUNTER_SETS_MAX = 8
 COUNTERS_MAX = 32
@@ -93,7 +93,9 @@ def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator[Fi
     if old is not None:
         yield from unchanged("spec.pool.name", spec.pool.name, old.pool.name)
         yield from unchanged("spec.driver", spec.driver, old.driver)
-        yield from unchanged("spec.nodeName", _pointed(spec.node_name), _pointed(old.node_name))
+        yield from unchanged(
+            "spec.nodeName", _as_pointer(spec.node_name), _as_pointer(old.node_name)
+        )
     yield from _where(spec)
     if spec.shared_counters and spec.devices:
         yield devices_and_counters()
@@ -113,7 +115,7 @@ def devices_and_counters() -> FieldProblem:
     return invalid("spec", "", detail, fix=fix)
 
 
-def _pointed(text: str | None) -> Token | None:
+def _as_pointer(text: str | None) -> Token | None:
     return None if text is None else Token(text)
 
 
@@ -193,7 +195,7 @@ def _devices(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator
 
 
 def is_advanced(device: Device) -> bool:
-    """Whether a slice with such a device may hold fewer of them."""
+    """Return whether a device lowers the limit of devices in its slice."""
     return bool(device.taints or device.consumes_counters) or any(
         values is not None for attr in device.attributes.values() for _, values in _lists(attr)
     )
@@ -237,7 +239,7 @@ def _counters(field: str, counters: Mapping[str, Counter]) -> Iterator[FieldProb
 
 
 def _any_counter(field: str, counter: Counter) -> Iterator[FieldProblem]:
-    # Whatever could be read as a quantity is fine, even below zero.
+    # Any quantity is valid, even a negative one.
     return iter(())
 
 

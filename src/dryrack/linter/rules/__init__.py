@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dryrack.linter.registry import Rule, merged
+from dryrack.linter.registry import Rule, merge_rules
 from dryrack.linter.rules import (
     api,
     claims,
@@ -19,7 +19,7 @@ from dryrack.linter.rules import (
     supply,
 )
 
-RULES: tuple[Rule, ...] = merged(
+RULES: tuple[Rule, ...] = merge_rules(
     [
         module.RULES
         for module in (

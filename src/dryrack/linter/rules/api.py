@@ -97,11 +97,11 @@ def _fixes(world: World) -> Mapping[tuple[int, Path], str]:
         if chosen.get(key, "") in _DEFAULTS:
             beside = unknown.get(id(document), ())
             fix = _fix(code_of(refusal.problem), refusal)
-            chosen[key] = (_renamed(refusal, beside) if fix in _DEFAULTS else "") or fix
+            chosen[key] = (_find_rename(refusal, beside) if fix in _DEFAULTS else "") or fix
     return chosen
 
 
-def _renamed(refusal: Refusal, unknown: Sequence[UnknownField]) -> str:
+def _find_rename(refusal: Refusal, unknown: Sequence[UnknownField]) -> str:
     """Return the fix if an unknown field is a misspelling of the missing field."""
     path = refusal.path
     for field in unknown:
@@ -127,7 +127,7 @@ def _fix(code: str, refusal: Refusal) -> str:
     return older or refusal.problem.fix or _DEFAULT_FIXES[code]
 
 
-def _refused(code: str) -> Callable[[World], Iterator[Problem]]:
+def _check_for(code: str) -> Callable[[World], Iterator[Problem]]:
     def check(world: World) -> Iterator[Problem]:
         refused = [each for each in world.refusals if code_of(each.problem) == code]
         fixes = _fixes(world) if refused else {}
@@ -145,7 +145,7 @@ def _refused(code: str) -> Callable[[World], Iterator[Problem]]:
 
 
 def _api_rule(code: str, slug: str, summary: str, *, why: str) -> None:
-    check = _refused(code)
+    check = _check_for(code)
     check.__doc__ = why
     RULES.rule(code, slug, Severity.ERROR, summary=summary)(check)
 

@@ -56,7 +56,9 @@ def class_unknown(world: World) -> Iterator[Problem]:
         if world.classes or world.slices:
             fix = suggestion(name, {*world.class_of, *KNOWN_CLASSES}) or "add the DeviceClass"
         else:
-            fix = _misspelt_class(name)
+            # ~ Return a fix for a name that differs from that of a known class by a letter or two.
+            near = difflib.get_close_matches(name, KNOWN_CLASSES, n=1, cutoff=_SLIP)
+            fix = f"did you mean {near[0]!r}?" if near else ""
         if fix:
             yield Problem(
                 ask.claim.entry,
@@ -64,12 +66,6 @@ def class_unknown(world: World) -> Iterator[Problem]:
                 f"request {ask.name!r} uses class {name!r}, which is not in the files",
                 fix,
             )
-
-
-def _misspelt_class(name: str) -> str:
-    """Return a fix for a name that differs from that of a known class by a letter or two."""
-    near = difflib.get_close_matches(name, KNOWN_CLASSES, n=1, cutoff=_SLIP)
-    return f"did you mean {near[0]!r}?" if near else ""
 
 
 @RULES.rule(
@@ -182,7 +178,7 @@ def alternative_never_reached(world: World) -> Iterator[Problem]:
 
 
 def _fits_whenever(first: Ask, second: Ask) -> bool:
-    """Whether `first` is an alternative of the same request that fits wherever `second` does."""
+    """Return whether `first`, an alternative of the same request, fits if `second` fits."""
     if not first.is_alternative or first.request != second.request:
         return False
     a = first.details

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 RULES = Registry()
 
 
-def _covered(constraint_requests: tuple[str, ...], ask: Ask) -> bool:
+def _covers(constraint_requests: tuple[str, ...], ask: Ask) -> bool:
     return not constraint_requests or any(
         each in (ask.name, ask.request) for each in constraint_requests
     )
@@ -38,7 +38,7 @@ def _constraints(world: World) -> Iterator[tuple[ClaimEntry, Path, DeviceConstra
         asks = list(asks_of(claim))
         for index, constraint in enumerate(devices.constraints):
             path = (*claim.path, "devices", "constraints", index)
-            yield claim, path, constraint, [a for a in asks if _covered(constraint.requests, a)]
+            yield claim, path, constraint, [a for a in asks if _covers(constraint.requests, a)]
 
 
 def _attribute(constraint: DeviceConstraint) -> tuple[str, str]:
@@ -73,7 +73,7 @@ def constraint_attribute_missing(world: World) -> Iterator[Problem]:
 
 
 def _lacks(world: World, ask: Ask, attribute: str) -> bool:
-    """Whether there are devices for the ask, and none has the attribute."""
+    """Return whether there are devices for the ask and no device has the attribute."""
     selected = world.candidates(ask)
     is_absent = "/" in attribute and attribute not in selected.names_of("attributes")
     return is_absent and bool(selected.shapes)

@@ -25,7 +25,7 @@ RULES = Registry()
 
 _WHOLE = re.compile(r"0|[1-9][0-9]*")
 _DOTTED = re.compile(r"(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){1,2}")
-# Names of things that are told apart but never measured, whatever they are made of.
+# Names of identifiers, which are compared but never measured.
 _NAMING = re.compile(r"(?i)(^|_)(uu)?id$|serial|bus|address|slot|uid")
 
 

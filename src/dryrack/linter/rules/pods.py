@@ -92,8 +92,8 @@ def _kind_and_name(claim: PodResourceClaim) -> tuple[str, str, bool]:
     return "resourceClaimName", claim.resource_claim_name or "", False
 
 
-def _missing(world: World, pod: PodEntry, claim: PodResourceClaim) -> str:
-    """Why the named claim cannot be found; empty if it is there."""
+def _why_missing(world: World, pod: PodEntry, claim: PodResourceClaim) -> str:
+    """Return why the named claim is not found, or an empty text."""
     _, name, is_template = _kind_and_name(claim)
     known = world.claim_names(is_template=is_template)
     if not name or world.claim_of(pod.namespace, name, is_template=is_template):
@@ -129,7 +129,7 @@ def claim_not_in_files(world: World) -> Iterator[Problem]:
         known = whole.get(id(pod.entry.document))
         for index, claim in enumerate(pod.spec.resource_claims):
             is_made = claim.resource_claim_name is None and known and named_claim(known, claim)
-            fix = "" if is_made else _missing(world, pod, claim)
+            fix = "" if is_made else _why_missing(world, pod, claim)
             if fix:
                 field, name, is_template = _kind_and_name(claim)
                 kind = "template" if is_template else "claim"

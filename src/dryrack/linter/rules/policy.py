@@ -60,7 +60,7 @@ def taints_everything(world: World) -> Iterator[Problem]:
     summary="A taint rule without a selector has no effect.",
 )
 def taints_nothing(world: World) -> Iterator[Problem]:
-    """Without `deviceSelector` a rule selects no device."""
+    """A rule selects no device if it has no `deviceSelector`."""
     for entry in world.taint_rules:
         if entry.value.spec.device_selector is None:
             yield Problem(
@@ -194,7 +194,7 @@ def status_not_enough(world: World) -> Iterator[Problem]:
 
 
 def _grants(document: Document) -> Iterator[tuple[Path, str]]:
-    """The resources of the group that a role lets somebody write, or that are parts of one."""
+    """Yield the resources and subresources of the group that a role allows to write."""
     rules = document.raw.get("rules")
     for index, rule in enumerate(rules if isinstance(rules, list) else ()):
         if not isinstance(rule, dict) or not {GROUP, "*"}.intersection(_texts(rule, "apiGroups")):

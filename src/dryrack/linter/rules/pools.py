@@ -33,7 +33,7 @@ def _label(pool: Pool) -> str:
 
 
 def _count(pool: Pool) -> int | None:
-    """What the slices agree on; None if they do not."""
+    """Return the resourceSliceCount that all slices have, or None if they differ."""
     counts = set(pool.newest.counts)
     return counts.pop() if len(counts) == 1 else None
 

@@ -1,8 +1,8 @@
 """
-DR8xx: configuration from which somebody publishes slices that cannot work.
+DR8xx: publisher configuration that leads to slices that cannot work.
 
-The loose dialects let people write what the API does not take, or what makes a pool that is
-never complete. A publisher may put some of it right; the next one will not.
+The loose formats accept what the API refuses, or what makes a pool that is never complete. Some
+publishers correct such configuration, others do not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dryrack.linter.world import World
 
 
-def _remarked(world: World, topics: tuple[Topic, ...]) -> Iterator[Problem]:
+def _problems_of(world: World, topics: tuple[Topic, ...]) -> Iterator[Problem]:
     """Yield the remarks about these topics from the readers of device configurations."""
     for document, read in world.publishings:
         for remark in read.report.remarks:
@@ -120,6 +120,6 @@ _TABLE = (
 )
 
 RULES = tuple(
-    Rule(*name, summary, why, partial(_remarked, topics=topics))
+    Rule(*name, summary, why, partial(_problems_of, topics=topics))
     for name, summary, why, topics in _TABLE
 )

@@ -46,10 +46,10 @@ def file_unreadable(world: World) -> Iterator[Problem]:
     object, and text after the end of a document, such as a second `{…}` without a line `---`
     before it, or text after `...`.
     """
-    yield from map(_told, world.faults)
+    yield from map(_problem_at, world.faults)
 
 
-def _told(fault: Fault) -> Problem:
+def _problem_at(fault: Fault) -> Problem:
     document = Document(fault.file, {}, Tree(spot(fault.line, fault.column)))
     return Problem(Entry(document, None), (), fault.message, fault.fix or "correct the text")
 
@@ -228,7 +228,7 @@ def own_kind_wrong(world: World) -> Iterator[Problem]:
     same message. dryrack also checks the files that a Scenario uses. No cluster stores these
     kinds.
     """
-    yield from map(_told, world.own_kind_faults)
+    yield from map(_problem_at, world.own_kind_faults)
 
 
 @RULES.rule(

@@ -77,7 +77,7 @@ def _uses(world: World) -> Iterator[_Use]:
 
 
 def _picks_nothing(use: _Use) -> bool:
-    """Whether the selectors, and not what came before them, leave no device."""
+    """Return whether the selectors leave no device of those that were selected before."""
     selected = use.selected
     # A name that cannot exist is reported by itself, with its own fix.
     is_told = any(_impossible_names(each) for each in use.selectors)
@@ -85,7 +85,7 @@ def _picks_nothing(use: _Use) -> bool:
     return bool(use.selectors) and not selected.shapes and not blameless
 
 
-def _nothing(use: _Use, world: World, remark: str) -> Problem:
+def _empty_selection(use: _Use, world: World, remark: str) -> Problem:
     texts = [each.cel.expression for each in use.selectors if each.cel]
     total = use.among.device_count
     return Problem(
@@ -111,7 +111,7 @@ def class_serves_nothing(world: World) -> Iterator[Problem]:
     """
     for entry, use in zip(world.classes, _class_uses(world), strict=True):
         if _picks_nothing(use) and entry.value.metadata.name not in KNOWN_CLASSES:
-            yield _nothing(use, world, "devices in the files")
+            yield _empty_selection(use, world, "devices in the files")
 
 
 @RULES.rule(
@@ -127,7 +127,7 @@ def request_matches_nothing(world: World) -> Iterator[Problem]:
     """
     for ask, use in zip(world.asks, _ask_uses(world), strict=True):
         if _picks_nothing(use) and not world.has_way_out(ask):
-            yield _nothing(use, world, "devices of its class")
+            yield _empty_selection(use, world, "devices of its class")
 
 
 def _failures(world: World) -> Iterator[tuple[_Use, Failure]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.apiserver.strategies.validated_as_new import ValidatedAsNewStrategy
 from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.json_edit import set_missing, update_at
 from dryrack.kinds.rules.kind_rules import KindRules
@@ -42,7 +42,7 @@ class _Rules(KindRules):
         return (invalid("metadata.name", name, detail),)
 
 
-class ApiServiceStrategy(WholeStrategy):
+class ApiServiceStrategy(ValidatedAsNewStrategy):
     """Its status is known when it is written: there is nothing to wait for."""
 
     def __init__(self) -> None:

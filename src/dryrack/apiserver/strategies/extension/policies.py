@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.apiserver.strategies.validated_as_new import ValidatedAsNewStrategy
 from dryrack.extension.policies import (
     MutatingPolicyBindingRules,
     MutatingPolicyRules,
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 
-class PolicyStrategy(WholeStrategy):
-    """What a controller would note is noted at once: which generation was looked at."""
+class PolicyStrategy(ValidatedAsNewStrategy):
+    """Set status.observedGeneration at once, as a controller of a real cluster does later."""
 
     counts_generations = True
 
@@ -27,14 +27,14 @@ class PolicyStrategy(WholeStrategy):
         super().__init__(PolicyRules())
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
-        return _observed(super().prepare_create(obj, write))
+        return _with_observed_generation(super().prepare_create(obj, write))
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         made = super().prepare_update(obj, old, write)
-        return made if write.subresource else _observed(made)
+        return made if write.subresource else _with_observed_generation(made)
 
 
-def _observed(obj: Raw) -> Raw:
+def _with_observed_generation(obj: Raw) -> Raw:
     status = status_of(obj)
     generation = obj["metadata"].get("generation") or 0
     return {
@@ -43,7 +43,7 @@ def _observed(obj: Raw) -> Raw:
     }
 
 
-class PolicyBindingStrategy(WholeStrategy):
+class PolicyBindingStrategy(ValidatedAsNewStrategy):
     """Says where a policy holds; the policy may come later."""
 
     counts_generations = True
@@ -52,7 +52,7 @@ class PolicyBindingStrategy(WholeStrategy):
         super().__init__(PolicyBindingRules())
 
 
-class MutatingPolicyStrategy(WholeStrategy):
+class MutatingPolicyStrategy(ValidatedAsNewStrategy):
     """The strategy of MutatingAdmissionPolicies."""
 
     counts_generations = True
@@ -61,7 +61,7 @@ class MutatingPolicyStrategy(WholeStrategy):
         super().__init__(MutatingPolicyRules())
 
 
-class MutatingPolicyBindingStrategy(WholeStrategy):
+class MutatingPolicyBindingStrategy(ValidatedAsNewStrategy):
     """The strategy of MutatingAdmissionPolicyBindings; the policy may come later."""
 
     counts_generations = True

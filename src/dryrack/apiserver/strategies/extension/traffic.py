@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.apiserver.strategies.validated_as_new import ValidatedAsNewStrategy
 from dryrack.kinds.rules.json_edit import map_items, set_missing, update_at
 from dryrack.kinds.rules.kind_rules import KindRules
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _QUEUING = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
 
 
-class TrafficStrategy(WholeStrategy):
+class TrafficStrategy(ValidatedAsNewStrategy):
     """A spec of which only the defaults are known."""
 
     counts_generations = True

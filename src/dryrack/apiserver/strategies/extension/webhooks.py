@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.apiserver.strategies.validated_as_new import ValidatedAsNewStrategy
 from dryrack.apiserver.webhooks.admission_reviews import ADDRESS, endpoint_of
 from dryrack.extension.policies import WebhookRules, with_scopes
 from dryrack.kinds.paths import get
@@ -28,7 +28,7 @@ _WEBHOOK = {
 }
 
 
-class WebhookStrategy(WholeStrategy):
+class WebhookStrategy(ValidatedAsNewStrategy):
     """A list of webhooks."""
 
     counts_generations = True
@@ -56,5 +56,5 @@ class WebhookStrategy(WholeStrategy):
                 f"pods; run it elsewhere, and annotate the Service with {ADDRESS}=HOST:PORT"
             )
 
-    def desired(self, obj: Raw) -> Any:
+    def counted_part(self, obj: Raw) -> Any:
         return obj.get("webhooks")

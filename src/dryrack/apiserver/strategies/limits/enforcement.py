@@ -1,8 +1,8 @@
 """
-What limit ranges do to pods and claims of storage.
+Limit ranges: defaults and limits of pods and persistent volume claims.
 
-First they complete a pod (`completed`), when it is admitted; then, when it is valid, they are held
-against it (`check`): each range by itself, and the first that is not kept refuses it.
+`set_limit_range_defaults` runs when a pod is admitted, `check` when it is valid: the first limit
+range that the object violates refuses it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _ranges(write: Write) -> Sequence[Raw]:
     return write.lookup.list("limitranges", write.namespace)
 
 
-def completed(pod: Raw, write: Write) -> Raw:
+def set_limit_range_defaults(pod: Raw, write: Write) -> Raw:
     """Return the pod with the resources that its namespace has for those who name none."""
     return limits.add_defaults(pod, _ranges(write))
 

@@ -1,7 +1,7 @@
 """
-What admission plugins do to a new pod: an account and its token, tolerations, a priority.
+Admission plugins that complete a new pod.
 
-The plugins are those that a real server runs by default and that people notice: ServiceAccount,
+These are the plugins that a real server runs by default and that change a pod: ServiceAccount,
 DefaultTolerationSeconds, Priority, RuntimeClass.
 """
 
@@ -25,48 +25,44 @@ PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 _DEFAULT_ACCOUNT = "default"
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TOKEN_VOLUME = "kube-api-access-"
-# An hour, and seven seconds by which it can be told from what people write.
+# One hour and seven seconds: the odd number identifies tokens that the plugin requested.
 _TOKEN_SECONDS = 3607
 _PODS = Subject("", "pods")
 _LOST_NODE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _LOST_NODE_SECONDS = 300
 
 
-def admitted(pod: Raw, write: Write) -> Raw:
-    """A new pod as the plugins leave it; raises what they refuse."""
+def apply_admission_plugins(pod: Raw, write: Write) -> Raw:
+    """Return a new pod as the plugins complete it; raise `StatusError` if one refuses it."""
     spec = spec_of(pod)
     if MIRROR not in get(pod["metadata"], "annotations", {}):
-        spec = _with_account(pod, spec, write)
-    spec = _with_priority(pod, tolerating(spec), write)
+        name = spec.get("serviceAccountName") or _DEFAULT_ACCOUNT
+        account = write.lookup.get("serviceaccounts", write.namespace, name)
+        if account is None and name != _DEFAULT_ACCOUNT:
+            detail = f"error looking up service account {write.namespace}/{name}: "
+            raise pod_refusal(pod, f'{detail}serviceaccount "{name}" not found')
+        # A real server waits a second for the default account, which a controller creates. Here a
+        # pod can come first.
+        made = {**spec, "serviceAccountName": name, "serviceAccount": name}
+        if _mounts(account or {}, spec):
+            made = _with_token(made, write)
+        secrets = (account or {}).get("imagePullSecrets")
+        if secrets and not spec.get("imagePullSecrets"):
+            made["imagePullSecrets"] = secrets
+        spec = made
+    spec = _with_priority(pod, with_default_tolerations(spec), write)
     return {**pod, "spec": _with_class(pod, spec, write)}
 
 
-def refused(pod: Raw, detail: str) -> StatusError:
+def pod_refusal(pod: Raw, detail: str) -> StatusError:
     """Forbidden, by the name that the pod has or asks for."""
     meta = pod["metadata"]
     name = meta.get("name") or meta.get("generateName") or "Unknown"
     return forbidden(_PODS, name, detail)
 
 
-def _with_account(pod: Raw, spec: Raw, write: Write) -> Raw:
-    name = spec.get("serviceAccountName") or _DEFAULT_ACCOUNT
-    account = write.lookup.get("serviceaccounts", write.namespace, name)
-    if account is None and name != _DEFAULT_ACCOUNT:
-        detail = f"error looking up service account {write.namespace}/{name}: "
-        raise refused(pod, f'{detail}serviceaccount "{name}" not found')
-    # A real server waits a second for the default account, which a controller makes. Here a pod
-    # can come first: the account is made without regard to it.
-    made = {**spec, "serviceAccountName": name, "serviceAccount": name}
-    if _mounts(account or {}, spec):
-        made = _with_token(made, write)
-    secrets = (account or {}).get("imagePullSecrets")
-    if secrets and not spec.get("imagePullSecrets"):
-        made["imagePullSecrets"] = secrets
-    return made
-
-
 def _mounts(account: Raw, spec: Raw) -> bool:
-    """The pod's wish first, then the account's."""
+    """Return whether the token is mounted: the pod decides, then its account."""
     key = "automountServiceAccountToken"
     wish = spec.get(key)
     return bool(account.get(key, True) if wish is None else wish)
@@ -79,14 +75,14 @@ def _with_token(spec: Raw, write: Write) -> Raw:
     name = found or generate_name(_TOKEN_VOLUME, write.chance)
     made = spec
     for key in ("initContainers", "containers"):
-        made = map_items(made, key, lambda container: _mounting(container, name))
+        made = map_items(made, key, lambda container: _with_token_mounts(container, name))
     if made is spec or found is not None:
         return made
     volume = {"name": name, "projected": _token_sources()}
     return {**made, "volumes": [*volumes, volume]}
 
 
-def _mounting(container: Raw, volume: str) -> Raw:
+def _with_token_mounts(container: Raw, volume: str) -> Raw:
     mounts = get(container, "volumeMounts", [])
     if any(mount.get("mountPath") == _TOKEN_PATH for mount in mounts):
         return container
@@ -107,8 +103,8 @@ def _token_sources() -> Raw:
     }
 
 
-def tolerating(spec: Raw) -> Raw:
-    """With the patience that a pod has with a node that is lost, if it says nothing about it."""
+def with_default_tolerations(spec: Raw) -> Raw:
+    """Return the spec with default tolerations of nodes that are not ready or unreachable."""
     tolerations = get(spec, "tolerations", [])
     added = [
         {
@@ -118,16 +114,15 @@ def tolerating(spec: Raw) -> Raw:
             "tolerationSeconds": _LOST_NODE_SECONDS,
         }
         for key in _LOST_NODE
-        if not any(_speaks_of(key, toleration) for toleration in tolerations)
+        if not any(_covers(key, toleration) for toleration in tolerations)
     ]
     return {**spec, "tolerations": [*tolerations, *added]} if added else spec
 
 
-def _speaks_of(key: str, toleration: Raw) -> bool:
-    return toleration.get("key", "") in (key, "") and toleration.get("effect", "") in (
-        "NoExecute",
-        "",
-    )
+def _covers(key: str, toleration: Raw) -> bool:
+    """Return whether a toleration applies to NoExecute taints of a key."""
+    is_key = toleration.get("key", "") in (key, "")
+    return is_key and toleration.get("effect", "") in ("NoExecute", "")
 
 
 def _with_priority(pod: Raw, spec: Raw, write: Write) -> Raw:
@@ -136,14 +131,14 @@ def _with_priority(pod: Raw, spec: Raw, write: Write) -> Raw:
     policy = chosen.get("preemptionPolicy") or "PreemptLowerPriority"
     given = spec.get("priority")
     if given is not None and given != value:
-        raise refused(
+        raise pod_refusal(
             pod,
             f"the integer value of priority ({given}) must not be provided in pod spec; priority "
             f"admission controller computed {value} from the given PriorityClass name",
         )
     given = spec.get("preemptionPolicy")
     if given is not None and given != policy:
-        raise refused(
+        raise pod_refusal(
             pod,
             f"the string value of PreemptionPolicy ({given}) must not be provided in pod spec; "
             f"priority admission controller computed {policy} from the given PriorityClass name",
@@ -156,11 +151,11 @@ def _with_class(pod: Raw, spec: Raw, write: Write) -> Raw:
     try:
         return in_class(spec, write.lookup)
     except RuntimeClassError as refusal:
-        raise refused(pod, str(refusal)) from refusal
+        raise pod_refusal(pod, str(refusal)) from refusal
 
 
 def priority_class(obj: Raw, name: str, write: Write) -> Raw:
-    """The class of that name, or the one for all who name none; {} if there is none of these."""
+    """Return the priority class of the name, or else the default class, or {}."""
     if not name:
         defaults = [
             found
@@ -170,5 +165,5 @@ def priority_class(obj: Raw, name: str, write: Write) -> Raw:
         return min(defaults, key=lambda found: found.get("value", 0), default={})
     found = write.lookup.get(PRIORITY_CLASSES, "", name)
     if found is None:
-        raise refused(obj, f"no PriorityClass with name {name} was found")
+        raise pod_refusal(obj, f"no PriorityClass with name {name} was found")
     return found

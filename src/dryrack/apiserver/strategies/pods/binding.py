@@ -1,7 +1,7 @@
 """
-Bindings: the moment a pod gets its node.
+Bindings, which assign pods to nodes.
 
-It happens once, in one write, and past the rules that keep everybody else from changing a spec.
+A binding sets spec.nodeName in one write; no update of a pod can do that.
 """
 
 from __future__ import annotations
@@ -53,24 +53,6 @@ async def bind(call: Call) -> Answer:
         shown = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
         raise StatusError(Status(500, "", shown))
     binding = admit_posted(call, binding, options)
-    _assign(call, name, binding, dry_run=options.dry_run)
-    return Reply(created_status(), 201)
-
-
-def created_status() -> Raw:
-    """How the server says that what was posted is done."""
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-
-
-def _problems(target: Raw) -> Iterator[str]:
-    kind = target.get("kind") or ""
-    if kind not in ("", "Node"):
-        yield str(not_supported("target.kind", kind, ("Node", "<empty>")))
-    if not target.get("name"):
-        yield str(required("target.name"))
-
-
-def _assign(call: Call, name: str, binding: Raw, *, dry_run: bool) -> None:
     pods = call.server.registry.recognised("", "v1", "pods")
     assert pods is not None, "pods are built in"
     stored = call.server.store.get(Key("pods", call.target.namespace, name))
@@ -80,10 +62,24 @@ def _assign(call: Call, name: str, binding: Raw, *, dry_run: bool) -> None:
     _check_free(stored.object)
     labels = _topology(call, binding["target"]["name"])
     now = timestamp(call.server.clock.now())
-    if not dry_run:
+    if not options.dry_run:
         call.server.modify(
-            pods, call.target.namespace, name, lambda pod: _bound(pod, binding, labels, now)
+            pods, call.target.namespace, name, lambda pod: _bind_to_node(pod, binding, labels, now)
         )
+    return Reply(created_status(), 201)
+
+
+def created_status() -> Raw:
+    """Return the Status that answers a successful Binding or Eviction."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def _problems(target: Raw) -> Iterator[str]:
+    kind = target.get("kind") or ""
+    if kind not in ("", "Node"):
+        yield str(not_supported("target.kind", kind, ("Node", "<empty>")))
+    if not target.get("name"):
+        yield str(required("target.name"))
 
 
 def _check_preconditions(pods: Resource, stored: Stored, meta: Raw) -> None:
@@ -126,7 +122,7 @@ def _topology(call: Call, node: str) -> Raw:
     return {key: labels[key] for key in _TOPOLOGY if key in labels}
 
 
-def _bound(pod: Raw, binding: Raw, labels: Raw, now: str) -> Raw:
+def _bind_to_node(pod: Raw, binding: Raw, labels: Raw, now: str) -> Raw:
     meta = pod["metadata"]
     given = binding["metadata"]
     for key, added in (
@@ -137,10 +133,10 @@ def _bound(pod: Raw, binding: Raw, labels: Raw, now: str) -> Raw:
             meta = {**meta, key: {**(meta.get(key) or {}), **added}}
     status = with_value(status_of(pod), "nominatedNodeName", None)
     spec = {**pod["spec"], "nodeName": binding["target"]["name"]}
-    return {**pod, "metadata": meta, "spec": spec, "status": _scheduled(status, now)}
+    return {**pod, "metadata": meta, "spec": spec, "status": _scheduled_condition(status, now)}
 
 
-def _scheduled(status: Raw, now: str) -> Raw:
+def _scheduled_condition(status: Raw, now: str) -> Raw:
     condition = {"type": "PodScheduled", "status": "True"}
     return {**status, "conditions": with_condition(get(status, "conditions", []), condition, now)}
 

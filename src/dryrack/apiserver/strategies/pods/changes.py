@@ -1,8 +1,8 @@
 """
-What may change about a pod that is there.
+The changes of a pod's spec that an update can make.
 
-Nearly nothing: images, a shorter deadline, more tolerations, fewer scheduling gates, and while a
-pod is gated the nodes it may go to.
+These are images, a shorter deadline, more tolerations, fewer scheduling gates, and, while the pod
+is gated, a narrower choice of nodes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def spec_changes(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
     if spec == old:
         return
     if old.get("schedulingGates"):
-        yield from _narrowed(get(spec, "nodeSelector", {}), get(old, "nodeSelector", {}))
+        yield from _selector_problems(get(spec, "nodeSelector", {}), get(old, "nodeSelector", {}))
     left = _forgiven(spec, old)
     if left != old:
         changed = ", ".join(checks.changed_paths("spec", left, old))
@@ -115,7 +115,7 @@ def _forgiven(spec: Raw, old: Raw) -> Raw:
 
 
 def _free_while_gated(spec: Raw, old: Raw) -> Raw:
-    """A pod that waits behind a gate can still be told where to go, more narrowly."""
+    """Return the spec without the changes of the node selection that a gated pod allows."""
     spec = with_value(spec, "nodeSelector", old.get("nodeSelector"))
     affinity = get(spec, "affinity", {})
     was = get(old, "affinity", {})
@@ -125,7 +125,7 @@ def _free_while_gated(spec: Raw, old: Raw) -> Raw:
     return spec
 
 
-def _narrowed(selector: Raw, old: Raw) -> Iterator[FieldProblem]:
+def _selector_problems(selector: Raw, old: Raw) -> Iterator[FieldProblem]:
     if not old.items() <= selector.items():
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         yield invalid("spec.nodeSelector", selector, detail)

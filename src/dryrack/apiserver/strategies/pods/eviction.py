@@ -49,7 +49,15 @@ async def evict(call: Call) -> Answer:
     pod = call.server.lookup.get("pods", namespace, name)
     if pod is None:
         raise not_found(Subject("", "pods"), name)
-    deletion = _options(get(eviction, "deleteOptions", {}), is_dry=options.dry_run)
+    given = get(eviction, "deleteOptions", {})
+    preconditions = get(given, "preconditions", {})
+    deletion = DeleteOptions(
+        grace_seconds=given.get("gracePeriodSeconds"),
+        uid=preconditions.get("uid"),
+        revision=preconditions.get("resourceVersion"),
+        policy=given.get("propagationPolicy"),
+        dry_run=options.dry_run or bool(given.get("dryRun")),
+    )
     if not _is_free(pod):
         _ask_budget(call, pod, dry_run=deletion.dry_run)
         _mark(call, dry_run=deletion.dry_run)
@@ -58,19 +66,8 @@ async def evict(call: Call) -> Answer:
     return Reply(created_status(), 201)
 
 
-def _options(given: Raw, *, is_dry: bool) -> DeleteOptions:
-    preconditions = get(given, "preconditions", {})
-    return DeleteOptions(
-        grace_seconds=given.get("gracePeriodSeconds"),
-        uid=preconditions.get("uid"),
-        revision=preconditions.get("resourceVersion"),
-        policy=given.get("propagationPolicy"),
-        dry_run=is_dry or bool(given.get("dryRun")),
-    )
-
-
 def _is_free(pod: Raw) -> bool:
-    """Whether no budget is touched: the pod does not run, or is on its way out."""
+    """Return whether no budget applies: the pod does not run, or it is being deleted."""
     phase = get(pod, "status.phase")
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 
@@ -161,7 +158,7 @@ def _too_early(detail: str, seconds: int = 10) -> StatusError:
 
 
 def _take(call: Call, budget: Raw) -> None:
-    """One disruption less is allowed, until whoever counts has counted again."""
+    """Subtract one allowed disruption; the disruption controller recomputes the number later."""
     budgets = call.server.registry.recognised("policy", "v1", "poddisruptionbudgets")
     assert budgets is not None, "budgets are built in"
     now = timestamp(call.server.clock.now())

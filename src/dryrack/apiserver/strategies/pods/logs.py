@@ -23,7 +23,7 @@ _HEADERS = (("content-type", "text/plain"),)
 
 
 class Logs(Protocol):
-    """Answers with the log of a container that there is."""
+    """Answer with the log of an existing container."""
 
     def __call__(self, pod: Raw, container: str) -> str: ...
 
@@ -85,7 +85,7 @@ def _container(pod: Raw, wanted: str) -> str:
 
 
 def _check_state(pod: Raw, container: str, *, is_previous: bool) -> None:
-    """What a kubelet refuses."""
+    """Raise if a kubelet would refuse the request."""
     told = _status(pod, container)
     name = pod["metadata"]["name"]
     where = f"container {quoted(container)} in pod {quoted(name)}"

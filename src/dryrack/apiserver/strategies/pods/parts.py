@@ -1,8 +1,8 @@
 """
-The parts of pods that have a path of their own.
+The subresources of pods.
 
-Nothing runs in a pod here, so there is nothing to attach to, and whoever asks is told so. What
-answers the others is loaded when it is asked.
+No containers run, so attach, exec and port-forward are refused. Handlers are loaded with the
+first request.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _COMPUTE = ("cpu", "memory")
 
 def quality(spec: Raw) -> str:
     """Guaranteed, Burstable or BestEffort."""
-    resources = _considered(spec)
+    resources = _resources_of(spec)
     requests = [_positive(each.get("requests")) for each in resources]
     limits = [_positive(each.get("limits")) for each in resources]
     if not any(requests) and not any(limits):
@@ -26,8 +26,8 @@ def quality(spec: Raw) -> str:
     return "Guaranteed" if is_limited and _sums(requests) == _sums(limits) else "Burstable"
 
 
-def _considered(spec: Raw) -> Sequence[Raw]:
-    """What the pod says for all of it, or else what each container says."""
+def _resources_of(spec: Raw) -> Sequence[Raw]:
+    """Return the resources of the pod as a whole, or else those of each container."""
     if spec.get("resources"):
         return [spec["resources"]]
     containers = [*get(spec, "containers", ()), *get(spec, "initContainers", ())]

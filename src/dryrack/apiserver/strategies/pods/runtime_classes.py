@@ -27,7 +27,7 @@ def in_class(spec: Raw, lookup: Lookup) -> Raw:
         raise RuntimeClassError(f"pod rejected: {told}")
     made = spec if overhead is None else _with_overhead(spec, overhead)
     scheduling = found.get("scheduling")
-    return made if scheduling is None else _scheduled(made, scheduling)
+    return made if scheduling is None else _with_scheduling(made, scheduling)
 
 
 def _class_of(spec: Raw, lookup: Lookup) -> Raw:
@@ -47,7 +47,7 @@ def _with_overhead(spec: Raw, overhead: Raw) -> Raw:
     return {**spec, "overhead": overhead}
 
 
-def _scheduled(spec: Raw, scheduling: Raw) -> Raw:
+def _with_scheduling(spec: Raw, scheduling: Raw) -> Raw:
     wanted = get(scheduling, "nodeSelector", {})
     selector = get(spec, "nodeSelector", {})
     for key, value in sorted(wanted.items()):

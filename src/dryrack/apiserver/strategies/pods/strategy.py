@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.limits import enforcement
 from dryrack.apiserver.strategies.pods import subresources
-from dryrack.apiserver.strategies.pods.admission import admitted, tolerating
+from dryrack.apiserver.strategies.pods.admission import (
+    apply_admission_plugins,
+    with_default_tolerations,
+)
 from dryrack.apiserver.strategies.pods.binding import with_condition
 from dryrack.apiserver.strategies.pods.changes import spec_changes, status_changes
 from dryrack.apiserver.strategies.pods.qos_class import quality
@@ -65,12 +68,12 @@ class PodStrategy(Strategy):
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
         if write.subresource == "resize":
-            return enforcement.completed(obj, write)
+            return enforcement.set_limit_range_defaults(obj, write)
         if write.subresource:
             return obj
         if old is None:
-            return admitted(enforcement.completed(obj, write), write)
-        return {**obj, "spec": tolerating(_priority_kept(spec_of(obj), old["spec"]))}
+            return apply_admission_plugins(enforcement.set_limit_range_defaults(obj, write), write)
+        return {**obj, "spec": with_default_tolerations(_priority_kept(spec_of(obj), old["spec"]))}
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         spec = spec_of(obj)
@@ -91,7 +94,28 @@ class PodStrategy(Strategy):
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if write.subresource == "status":
-            return _status_update(obj, old)
+            # A status update writes the status and the metadata, but not owners and spec.
+            made = with_metadata(obj, "ownerReferences", old["metadata"].get("ownerReferences"))
+            status = dict(status_of(obj))
+            before = status_of(old)
+            for key in ("qosClass", "observedGeneration"):
+                if not status.get(key) and before.get(key):
+                    status[key] = before[key]
+            if status.get("conditions"):
+                # Clients that do not send observedGeneration do not reset it.
+                conditions = status["conditions"]
+                known = {
+                    each["type"]: each["observedGeneration"]
+                    for each in reversed(get(before, "conditions", ()))
+                    if each.get("observedGeneration")
+                }
+                status["conditions"] = [
+                    each
+                    if each.get("observedGeneration") or each.get("type") not in known
+                    else {**each, "observedGeneration": known[each["type"]]}
+                    for each in conditions
+                ]
+            return {**with_value(made, "spec", old.get("spec")), "status": status}
         kept = _part_update(obj, old, write.subresource)
         if kept.get("spec") == old.get("spec"):
             return kept
@@ -124,7 +148,7 @@ class PodStrategy(Strategy):
         return found
 
     def grace_seconds(self, obj: Raw, requested: int | None) -> int:
-        """The kubelet confirms; there is none before a pod is bound, nor after it has ended."""
+        """Return the grace period; 0 if no kubelet confirms the deletion."""
         spec = spec_of(obj)
         phase = get(obj, "status.phase")
         if not spec.get("nodeName") or phase in ("Failed", "Succeeded"):
@@ -136,14 +160,17 @@ class PodStrategy(Strategy):
 
 
 def _part_update(obj: Raw, old: Raw, part: str) -> Raw:
-    """What of an update counts: all but the status, or the fields of a part alone."""
+    """Return the update with the fields that it, or the subresource, can write."""
     spec = spec_of(obj)
     before = spec_of(old)
     match part:
         case "resize":
-            return {**part_only(obj, old), "spec": subresources.resized(spec, before)}
+            return {**part_only(obj, old), "spec": subresources.apply_resize(spec, before)}
         case "ephemeralcontainers":
-            return {**part_only(obj, old), "spec": subresources.debugged(spec, before)}
+            return {
+                **part_only(obj, old),
+                "spec": subresources.apply_debug_containers(spec, before),
+            }
         case _:
             return keep_status(obj, old)
 
@@ -163,37 +190,9 @@ def _changes(obj: Raw, old: Raw, part: str) -> Iterator[FieldProblem]:
 
 
 def _priority_kept(spec: Raw, old: Raw) -> Raw:
-    """What the server itself decided, for those who send the pod without it."""
+    """Return the spec with the stored priority and preemption policy if they are missing."""
     made = spec
     for key in ("priority", "preemptionPolicy"):
         if key not in made and key in old:
             made = {**made, key: old[key]}
     return made
-
-
-def _status_update(obj: Raw, old: Raw) -> Raw:
-    """The status, and of the metadata whatever but the owners; never the spec."""
-    made = with_metadata(obj, "ownerReferences", old["metadata"].get("ownerReferences"))
-    status = dict(status_of(obj))
-    before = status_of(old)
-    for key in ("qosClass", "observedGeneration"):
-        if not status.get(key) and before.get(key):
-            status[key] = before[key]
-    if status.get("conditions"):
-        status["conditions"] = _still_observed(status["conditions"], before)
-    return {**with_value(made, "spec", old.get("spec")), "status": status}
-
-
-def _still_observed(conditions: list[Raw], before: Raw) -> list[Raw]:
-    """A condition keeps the generation that it was about, for those who do not know of it."""
-    known = {
-        each["type"]: each["observedGeneration"]
-        for each in reversed(get(before, "conditions", ()))
-        if each.get("observedGeneration")
-    }
-    return [
-        each
-        if each.get("observedGeneration") or each.get("type") not in known
-        else {**each, "observedGeneration": known[each["type"]]}
-        for each in conditions
-    ]

@@ -1,8 +1,8 @@
 """
 The subresources `resize` and `ephemeralcontainers`: the parts of a pod's spec that each may write.
 
-A resize changes processor time and memory, of each container and of the pod as a whole. A debug
-container (`kubectl debug`) is added and then stays as it is. Whatever else is sent is left out.
+A resize changes CPU and memory, of each container and of the pod as a whole. A debug container
+(`kubectl debug`) is added and cannot change. Other changes are ignored.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ _NOTHING = Quantity.parse("0")
 _DEBUGGERS = "ephemeralContainers"
 
 
-def resized(spec: Raw, old: Raw) -> Raw:
+def apply_resize(spec: Raw, old: Raw) -> Raw:
     """The stored spec with the resources of the new one; with other containers, the new one."""
     if any(_names(spec, key) != _names(old, key) for key in _LISTS):
         return spec
     made = with_value(old, "resources", spec.get("resources"))
     for key in _LISTS:
         pairs = zip(spec.get(key) or (), old.get(key) or (), strict=True)
-        made = with_value(made, key, [_resized(now, before) for now, before in pairs] or None)
+        made = with_value(
+            made, key, [_with_resources_of(now, before) for now, before in pairs] or None
+        )
     return made
 
 
@@ -46,13 +48,13 @@ def _names(spec: Raw, key: str) -> list[str | None]:
     return [each.get("name") for each in spec.get(key) or ()]
 
 
-def _resized(now: Raw, before: Raw) -> Raw:
+def _with_resources_of(now: Raw, before: Raw) -> Raw:
     made = with_value(before, "resources", now.get("resources"))
     return with_value(made, "resizePolicy", now.get("resizePolicy"))
 
 
 def resize_problems(pod: Raw, old: Raw) -> Iterator[FieldProblem]:
-    """What is wrong with a change of resources."""
+    """Yield the problems of a change of resources."""
     spec = pod["spec"]
     before = old["spec"]
     known = get(old, "status.qosClass") or quality(before)
@@ -70,19 +72,23 @@ def resize_problems(pod: Raw, old: Raw) -> Iterator[FieldProblem]:
 
 
 def _resources(at: str, now: Raw, before: Raw) -> Iterator[FieldProblem]:
-    """Amounts of processor time and memory change, but stay; containers with claims never do."""
+    """Check a change of resources: only CPU and memory change, and not with resource claims."""
     given = get(now, "resources", {})
     known = get(before, "resources", {})
     for part in ("requests", "limits"):
         if not (known.get(part) or {}).keys() <= (given.get(part) or {}).keys():
             yield forbidden(f"{at}.{part}", f"resource {part} cannot be removed")
     is_other = now.get("resizePolicy") != before.get("resizePolicy")
-    if known.get("claims") or is_other or _unresized(given) != _unresized(known):
+    if (
+        known.get("claims")
+        or is_other
+        or _immutable_resources(given) != _immutable_resources(known)
+    ):
         yield forbidden("spec", "only cpu and memory resources are mutable")
 
 
-def _unresized(resources: Raw) -> Raw:
-    """What of the resources must stay."""
+def _immutable_resources(resources: Raw) -> Raw:
+    """Return the resources that a resize cannot change."""
     left = {part: without(resources.get(part) or {}, *_RESIZED) for part in ("limits", "requests")}
     return {part: amounts for part, amounts in left.items() if amounts}
 
@@ -106,13 +112,13 @@ def check_node_capacity(pod: Raw, old: Raw, write: Write) -> None:
         raise refused(Subject("", "pods"), meta["name"], detail)
 
 
-def debugged(spec: Raw, old: Raw) -> Raw:
-    """The stored spec with the debug containers of the new one."""
+def apply_debug_containers(spec: Raw, old: Raw) -> Raw:
+    """Return the stored spec with the ephemeral containers of the new one."""
     return with_value(old, _DEBUGGERS, spec.get(_DEBUGGERS))
 
 
 def debugger_problems(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
-    """What is there already stays as it is."""
+    """Yield problems of changes of existing ephemeral containers."""
     now: Sequence[Raw] = spec.get(_DEBUGGERS) or ()
     for before in old.get(_DEBUGGERS) or ():
         if before not in now:

@@ -1,4 +1,4 @@
-"""What the server takes about a pod or a template, and warns of."""
+"""Warnings about pods and pod templates."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """
-Quotas at the door: what would exceed one is refused, what is let in is counted at once.
+Quota admission: refuse writes that exceed a quota, and charge the others to it.
 
-A controller counts what there is and sets the numbers right; here they only rise. An object that
-is refused, or comes to try, leaves them as they are.
+Admission only raises status.used; a controller recomputes it. Refused writes and dry runs do not
+change it.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _CHANGING = (CLAIMS, quotas.SERVICES, quotas.VOLUME_CLAIMS)
 
 @dataclass(frozen=True, slots=True)
 class QuotaAdmission:
-    """Holds writes against the quotas of their namespace."""
+    """Checks writes against the quotas of their namespace."""
 
     registry: Registry
 
     def __call__(
         self, resource: Resource, new: Raw, *, old: Raw | None, write: Write
     ) -> Callable[[Writer], None] | None:
-        """Refuses the write, or says what is to be done when it is carried out."""
+        """Refuse the write, or return a function that charges it to the quotas."""
         if not resource.namespaced or resource.storage in quotas.IGNORED:
             return None
         found = write.lookup.list("resourcequotas", write.namespace)
@@ -102,7 +102,7 @@ def _context(storage: str, write: Write) -> ClaimContext:
 
 
 def _is_counted(storage: str, new: Raw, old: Raw | None, subresource: str) -> bool:
-    """Whether such a write can change what is used."""
+    """Return whether such a write can change what a quota counts."""
     if storage == quotas.PODS:
         if subresource or old is None:
             return subresource == "resize" or not subresource
@@ -112,7 +112,7 @@ def _is_counted(storage: str, new: Raw, old: Raw | None, subresource: str) -> bo
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One write, held against quotas."""
+    """One write that is checked against quotas."""
 
     resource: Resource
     new: Raw
@@ -120,7 +120,7 @@ class _Request:
     context: ClaimContext
 
     def charges(self, found: Sequence[Raw]) -> list[tuple[Raw, Raw]]:
-        """Quotas with what is used of them when the write is done."""
+        """Return the quotas that the write changes, each with its new usage."""
         relevant = [quota for quota in found if self._concerns(quota)]
         if not relevant:
             return []
@@ -151,7 +151,7 @@ class _Request:
         return True
 
     def _more(self, quota: Raw, used: Amounts) -> Amounts:
-        """What comes on top of what the quota has counted."""
+        """Return what the write adds to the usage of the quota."""
         storage = self.resource.storage
         context = self.context
         if self.old is not None and quotas.matches(quota, storage, self.old, context):

@@ -1,4 +1,4 @@
-"""Quotas as the server stores them."""
+"""ResourceQuotas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COMPARED = ("cpu", "memory", "ephemeral-storage", "storage")
 
 
 class QuotaStrategy(Strategy):
-    """What is used comes from who counts; the scopes stay as they are."""
+    """ResourceQuotas. The scopes cannot change."""
 
     def __init__(self) -> None:
         super().__init__(QuotaRules())

@@ -1,1 +1,1 @@
-"""How safe the pods of a namespace must be, as its labels say."""
+"""Pod Security admission."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import forbidden, invalid
-from dryrack.apiserver.strategies.security.findings import told
+from dryrack.apiserver.strategies.security.findings import describe_findings
 from dryrack.apiserver.strategies.security.policies import PREFIX, label_problems, policy_of
 from dryrack.apiserver.strategies.security.rules import findings
 from dryrack.kinds.paths import get, metadata_of, spec_of
@@ -41,13 +41,19 @@ def check_pod_security(resource: Resource, new: Raw, *, old: Raw | None, write: 
     if resource.storage == "pods":
         is_judged = write.subresource in _JUDGED_PARTS and _is_other(new, old)
         if is_judged:
-            _pod(resource, new, policy, write)
+            meta = new["metadata"]
+            spec = spec_of(new)
+            found = findings(policy.enforce, meta, spec)
+            if found:
+                detail = f'violates PodSecurity "{policy.enforce}": {describe_findings(found)}'
+                raise forbidden(resource.as_resource, meta["name"], detail)
+            _warn(policy.warn, meta, spec, write)
     elif not write.subresource:
         _template(new, policy, write)
 
 
 def _is_other(pod: Raw, old: Raw | None) -> bool:
-    """Whether it runs anything else than before."""
+    """Return whether the images of the pod differ from the stored ones."""
     return old is None or _images(pod) != _images(old)
 
 
@@ -60,20 +66,10 @@ def _images(pod: Raw) -> list[tuple[str, str, str]]:
     ]
 
 
-def _pod(resource: Resource, pod: Raw, policy: Policy, write: Write) -> None:
-    meta = pod["metadata"]
-    spec = spec_of(pod)
-    found = findings(policy.enforce, meta, spec)
-    if found:
-        detail = f'violates PodSecurity "{policy.enforce}": {told(found)}'
-        raise forbidden(resource.as_resource, meta["name"], detail)
-    _warn(policy.warn, meta, spec, write)
-
-
 def _warn(standard: Standard, meta: Raw, spec: Raw, write: Write) -> None:
     found = findings(standard, meta, spec)
     if found:
-        write.warn(f'would violate PodSecurity "{standard}": {told(found)}')
+        write.warn(f'would violate PodSecurity "{standard}": {describe_findings(found)}')
 
 
 def _template(obj: Raw, policy: Policy, write: Write) -> None:
@@ -119,10 +115,10 @@ def _violations(namespace: str, standard: Standard, pods: Sequence[Raw]) -> Iter
     if alike:
         which = f'namespace "{namespace}" violate the new PodSecurity enforce level "{standard}"'
         yield f"existing pods in {which}"
-    yield from sorted(f"{_named(names)}: {reasons}" for reasons, names in alike.items())
+    yield from sorted(f"{_describe_pods(names)}: {reasons}" for reasons, names in alike.items())
 
 
-def _named(names: list[str]) -> str:
+def _describe_pods(names: list[str]) -> str:
     first = min(names)
     others = len(names) - 1
     if not others:

@@ -1,10 +1,16 @@
-"""What the level `baseline` forbids: known ways out of a container."""
+"""The rules of the level `baseline`, which forbid known privilege escalations."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.security.findings import Finding, counted, plural, quoted, setters
+from dryrack.apiserver.strategies.security.findings import (
+    Finding,
+    name_items,
+    plural,
+    quote_all,
+    setters,
+)
 from dryrack.kinds.paths import get
 from dryrack.kinds.text.quoting import quoted as go_quoted
 
@@ -41,14 +47,14 @@ _SYSCTLS = {
 
 
 def app_armor(pod: Pod) -> Finding | None:
-    who, types = pod.misset("appArmorProfile", _APP_ARMOR)
+    who, types = pod.find_forbidden("appArmorProfile", _APP_ARMOR)
     annotations = sorted(_app_armor_annotations(pod.annotations))
     if annotations:
         who = " and ".join(filter(None, (who, plural("annotation", annotations))))
     if not who:
         return None
     values = [*types, *annotations]
-    detail = f"{who} must not set AppArmor profile type to {quoted(values)}"
+    detail = f"{who} must not set AppArmor profile type to {quote_all(values)}"
     return Finding(plural("forbidden AppArmor profile", values), detail)
 
 
@@ -65,18 +71,18 @@ def capabilities(pod: Pod) -> Finding | None:
 
 
 def added_capabilities(pod: Pod, allowed: Collection[str]) -> str:
-    """Who adds others than these, and which; nothing if nobody does."""
+    """Return which containers add other capabilities than these, as text; empty if none does."""
     added = {
-        each.name: [name for name in _added(each.context) if name not in allowed]
+        each.name: [name for name in _added_capabilities_of(each.context) if name not in allowed]
         for each in pod.containers
     }
     names = [name for name, given in added.items() if given]
-    values = quoted(sorted({each for given in added.values() for each in given}))
+    values = quote_all(sorted({each for given in added.values() for each in given}))
     detail = f"must not include {values} in securityContext.capabilities.add"
     return f"{setters(names)} {detail}" if names else ""
 
 
-def _added(given: Raw) -> list[str]:
+def _added_capabilities_of(given: Raw) -> list[str]:
     found: list[str] = get(given, "capabilities.add", [])
     return found
 
@@ -89,7 +95,7 @@ def host_namespaces(pod: Pod) -> Finding | None:
 def host_paths(pod: Pod) -> Finding | None:
     volumes = get(pod.spec, "volumes", ())
     names = [each.get("name") or "" for each in volumes if each.get("hostPath") is not None]
-    return Finding("hostPath volumes", counted("volume", names)) if names else None
+    return Finding("hostPath volumes", name_items("volume", names)) if names else None
 
 
 def host_ports(pod: Pod) -> Finding | None:
@@ -118,7 +124,7 @@ def hosts_of_probes(pod: Pod) -> Finding | None:
         return None
     hosts = sorted({host for given in asked.values() for host in given})
     use = plural("uses", names, "use")
-    detail = f"{use} {counted('probe or lifecycle host', hosts)}"
+    detail = f"{use} {name_items('probe or lifecycle host', hosts)}"
     return Finding("probe or lifecycle host", f"{setters(names)} {detail}")
 
 
@@ -133,7 +139,7 @@ def _hosts(container: Raw) -> Iterator[str]:
 
 
 def privileged(pod: Pod) -> Finding | None:
-    who = setters(pod.setting(lambda given: bool(given.get("privileged"))))
+    who = setters(pod.containers_where(lambda given: bool(given.get("privileged"))))
     detail = "must not set securityContext.privileged=true"
     return Finding("privileged", f"{who} {detail}") if who else None
 
@@ -142,9 +148,9 @@ def proc_mount(pod: Pod) -> Finding | None:
     def is_bad(given: Raw) -> bool:
         return given.get("procMount") not in (None, "Default")
 
-    who = setters(pod.setting(is_bad))
+    who = setters(pod.containers_where(is_bad))
     kinds = {each.context["procMount"] for each in pod.containers if is_bad(each.context)}
-    detail = f"must not set securityContext.procMount to {quoted(sorted(kinds))}"
+    detail = f"must not set securityContext.procMount to {quote_all(sorted(kinds))}"
     return Finding("procMount", f"{who} {detail}") if who else None
 
 
@@ -171,10 +177,10 @@ def _se_linux(pod: Pod, allowed: tuple[str, ...]) -> Finding | None:
     if not every:
         return None
     types = sorted({each.get("type") or "" for each in every} - set(allowed))
-    data = [counted("type", types)] if types else []
+    data = [name_items("type", types)] if types else []
     for key in ("user", "role"):
         data += [f"{key} may not be set"] if any(each.get(key) for each in every) else []
-    who = setters(pod.setting(is_bad), pod=is_bad(pod.context))
+    who = setters(pod.containers_where(is_bad), pod=is_bad(pod.context))
     detail = f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(data)}"
     return Finding("seLinuxOptions", detail)
 
@@ -196,14 +202,14 @@ def _is_seccomp(value: str) -> bool:
 
 
 def seccomp(pod: Pod) -> Finding | None:
-    """Whoever sets a profile sets one that is there."""
-    who, types = pod.misset("seccompProfile", SECCOMP)
-    detail = f"must not set securityContext.seccompProfile.type to {quoted(types)}"
+    """Report seccomp profiles of types that are not allowed."""
+    who, types = pod.find_forbidden("seccompProfile", SECCOMP)
+    detail = f"must not set securityContext.seccompProfile.type to {quote_all(types)}"
     return Finding("seccompProfile", f"{who} {detail}") if who else None
 
 
 def sysctls(minor: int) -> Check:
-    """What of the kernel may be set as of a version."""
+    """Return a check that allows the sysctls of a version."""
     allowed = {name for since, names in _SYSCTLS.items() if since <= minor for name in names}
 
     def check(pod: Pod) -> Finding | None:
@@ -218,6 +224,6 @@ def host_process(pod: Pod) -> Finding | None:
     def sets(given: Raw) -> bool:
         return bool(get(given, "windowsOptions.hostProcess"))
 
-    who = setters(pod.setting(sets), pod=sets(pod.context))
+    who = setters(pod.containers_where(sets), pod=sets(pod.context))
     detail = "must not set securityContext.windowsOptions.hostProcess=true"
     return Finding("hostProcess", f"{who} {detail}") if who else None

@@ -1,4 +1,4 @@
-"""What a pod does that it may not, in words; and who in it does."""
+"""Violations of a Pod Security level, and the containers that cause them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Finding(NamedTuple):
-    """A reason, and the details that somebody needs who wants to put it right."""
+    """A reason, and the details that are needed to correct the pod."""
 
     reason: str
     detail: str
@@ -18,17 +18,17 @@ class Finding(NamedTuple):
         return f"{self.reason} ({self.detail})" if self.detail else self.reason
 
 
-def told(found: Iterable[Finding]) -> str:
+def describe_findings(found: Iterable[Finding]) -> str:
     return ", ".join(map(str, found))
 
 
-def quoted(items: Iterable[str]) -> str:
+def quote_all(items: Iterable[str]) -> str:
     return ", ".join(f'"{each}"' for each in items)
 
 
-def counted(one: str, items: Sequence[str]) -> str:
+def name_items(one: str, items: Sequence[str]) -> str:
     """`container "a"`, or `containers "a", "b"`."""
-    return f"{plural(one, items)} {quoted(items)}"
+    return f"{plural(one, items)} {quote_all(items)}"
 
 
 def plural(one: str, items: Sequence[object], many: str = "") -> str:
@@ -36,6 +36,6 @@ def plural(one: str, items: Sequence[object], many: str = "") -> str:
 
 
 def setters(names: Sequence[str], *, pod: bool = False) -> str:
-    """Who sets something: the pod, containers of it, or both."""
+    """The pod, containers of it, or both, as the source of a violation."""
     found = ["pod"] if pod else []
-    return " and ".join([*found, *([counted("container", names)] if names else [])])
+    return " and ".join([*found, *([name_items("container", names)] if names else [])])

@@ -23,8 +23,8 @@ class Container(NamedTuple):
     context: Raw
 
 
-class Misset(NamedTuple):
-    """Who sets a profile that is not allowed, and to what."""
+class ForbiddenProfiles(NamedTuple):
+    """The pod and containers that set a forbidden profile, and the types of the profiles."""
 
     who: str
     types: list[str]
@@ -53,12 +53,12 @@ class Pod:
             for each in listed
         ]
 
-    def setting(self, test: Callable[[Raw], bool]) -> list[str]:
-        """The names of containers whose security context passes a test."""
+    def containers_where(self, test: Callable[[Raw], bool]) -> list[str]:
+        """Return the names of containers whose security context passes a test."""
         return [each.name for each in self.containers if test(each.context)]
 
-    def misset(self, field: str, allowed: tuple[str, ...]) -> Misset:
-        """Profiles of a kind that are there and of no allowed type."""
+    def find_forbidden(self, field: str, allowed: tuple[str, ...]) -> ForbiddenProfiles:
+        """Return who sets profiles of types that are not allowed."""
 
         def types(context: Raw) -> list[str]:
             profile = context.get(field)
@@ -66,8 +66,12 @@ class Pod:
             return [] if profile is None or type_ in allowed else [type_]
 
         contexts = (self.context, *(each.context for each in self.containers))
-        who = setters(self.setting(lambda given: bool(types(given))), pod=bool(types(self.context)))
-        return Misset(who, sorted({found for given in contexts for found in types(given)}))
+        who = setters(
+            self.containers_where(lambda given: bool(types(given))), pod=bool(types(self.context))
+        )
+        return ForbiddenProfiles(
+            who, sorted({found for given in contexts for found in types(given)})
+        )
 
 
 Check: TypeAlias = Callable[[Pod], Finding | None]

@@ -1,9 +1,8 @@
 """
-What the labels of a namespace ask of its pods.
+The Pod Security policy that the labels of a namespace set.
 
-Each of three modes has a level and a version of the rules: what is enforced is refused, what is
-warned of is said, what is audited is nobody's business here. What cannot be read is taken for the
-strictest where it is enforced, and for nothing elsewhere.
+Each of the modes enforce, warn and audit has a level and a version of the rules; audit has no
+effect here. An invalid label counts as the strictest level for enforce, and is ignored for warn.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ class Standard:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is enforced, and what is warned of."""
+    """The standards that are enforced and warned of."""
 
     enforce: Standard = Standard()
     warn: Standard = Standard()
 
 
 def policy_of(labels: Raw) -> Policy:
-    """The policy of a namespace with these labels, whatever they are."""
+    """Return the policy of a namespace with these labels."""
     enforce, warn = (_standard(labels, mode) for mode in ("enforce", "warn"))
     is_said = labels.get(f"{PREFIX}enforce") in LEVELS and f"{PREFIX}warn" not in labels
     if is_said and enforce.is_stricter(warn):

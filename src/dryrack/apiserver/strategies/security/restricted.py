@@ -1,11 +1,11 @@
-"""What the level `restricted` asks for besides: that nothing is more than it has to be."""
+"""The rules that the level `restricted` adds to `baseline`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.security import baseline
-from dryrack.apiserver.strategies.security.findings import Finding, counted, plural, setters
+from dryrack.apiserver.strategies.security.findings import Finding, name_items, plural, setters
 from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _VOLUMES = frozenset(
 
 
 def unless_windows(check: Check) -> Check:
-    """Pods for windows have none of it."""
+    """Return a check that exempts pods for Windows."""
 
     def exempting(pod: Pod) -> Finding | None:
         is_windows = get(pod.spec, "os.name") == "windows"
@@ -32,7 +32,7 @@ def unless_windows(check: Check) -> Check:
 
 
 def unless_own_users(check: Check) -> Check:
-    """Who is root among users of its own is nobody elsewhere."""
+    """Return a check that exempts pods with a user namespace: root has no rights outside of it."""
 
     def exempting(pod: Pod) -> Finding | None:
         return None if pod.spec.get("hostUsers") is False else check(pod)
@@ -42,13 +42,13 @@ def unless_own_users(check: Check) -> Check:
 
 def escalation(pod: Pod) -> Finding | None:
     key = "allowPrivilegeEscalation"
-    who = setters(pod.setting(lambda given: given.get(key) is not False))
+    who = setters(pod.containers_where(lambda given: given.get(key) is not False))
     detail = f"{who} must set securityContext.{key}=false"
     return Finding(f"{key} != false", detail) if who else None
 
 
 def capabilities(pod: Pod) -> Finding | None:
-    keeping = setters(pod.setting(_keeps_some))
+    keeping = setters(pod.containers_where(_keeps_some))
     dropping = 'must set securityContext.capabilities.drop=["ALL"]'
     details = [f"{keeping} {dropping}"] if keeping else []
     adding = baseline.added_capabilities(pod, _CAPABILITIES)
@@ -67,34 +67,34 @@ def volumes(pod: Pod) -> Finding | None:
     names = [each.get("name") or "" for each in bad]
     kinds = sorted({next((key for key in each if key != "name"), "unknown") for each in bad})
     use = plural("uses", names, "use")
-    detail = f"{use} {counted('restricted volume type', kinds)}"
-    return Finding("restricted volume types", f"{counted('volume', names)} {detail}")
+    detail = f"{use} {name_items('restricted volume type', kinds)}"
+    return Finding("restricted volume types", f"{name_items('volume', names)} {detail}")
 
 
 def non_root(pod: Pod) -> Finding | None:
     whole = pod.context.get("runAsNonRoot")
     key = "runAsNonRoot"
-    who = setters(pod.setting(lambda given: given.get(key) is False), pod=whole is False)
+    who = setters(pod.containers_where(lambda given: given.get(key) is False), pod=whole is False)
     reason = f"{key} != true"
     field = f"securityContext.{key}"
     if who:
         return Finding(reason, f"{who} must not set {field}=false")
-    silent = setters(pod.setting(lambda given: given.get(key) is None and not whole))
+    silent = setters(pod.containers_where(lambda given: given.get(key) is None and not whole))
     return Finding(reason, f"pod or {silent} must set {field}=true") if silent else None
 
 
 def user_zero(pod: Pod) -> Finding | None:
-    names = pod.setting(lambda given: given.get("runAsUser") == 0)
+    names = pod.containers_where(lambda given: given.get("runAsUser") == 0)
     who = setters(names, pod=pod.context.get("runAsUser") == 0)
     return Finding("runAsUser=0", f"{who} must not set runAsUser=0") if who else None
 
 
 def seccomp(pod: Pod) -> Finding | None:
-    """A profile that is there, for everybody."""
+    """Report containers without a seccomp profile of an allowed type."""
     found = baseline.seccomp(pod)
     if found is not None or pod.context.get("seccompProfile"):
         return found
-    silent = setters(pod.setting(lambda given: not given.get("seccompProfile")))
+    silent = setters(pod.containers_where(lambda given: not given.get("seccompProfile")))
     values = " or ".join(f'"{each}"' for each in reversed(baseline.SECCOMP))
     detail = f"pod or {silent} must set securityContext.seccompProfile.type to {values}"
     return Finding("seccompProfile", detail) if silent else None

@@ -24,7 +24,7 @@ class Rule(NamedTuple):
     instead_of: str = ""
 
 
-# In the order in which findings are told; of several versions of a rule the last that holds counts.
+# In the order of reports; of several versions of a rule, the last that applies counts.
 _BASELINE: dict[str, tuple[Rule, ...]] = {
     "appArmorProfile": (Rule(0, baseline.app_armor),),
     "capabilities": (Rule(0, baseline.capabilities),),
@@ -66,7 +66,7 @@ _RESTRICTED: dict[str, tuple[Rule, ...]] = {
 
 
 def findings(standard: Standard, meta: Raw, spec: Raw) -> list[Finding]:
-    """What a pod does that a level does not allow."""
+    """Return the findings about a pod at a level."""
     if standard.level == "privileged":
         return []
     pod = Pod(meta, spec)
@@ -75,14 +75,14 @@ def findings(standard: Standard, meta: Raw, spec: Raw) -> list[Finding]:
 
 
 def _rules(level: str, minor: int) -> Iterator[Rule]:
-    stricter = _holding(_RESTRICTED, minor) if level == "restricted" else {}
+    stricter = _applicable_rules(_RESTRICTED, minor) if level == "restricted" else {}
     replaced = {rule.instead_of for rule in stricter.values()}
-    for name, rule in _holding(_BASELINE, minor).items():
+    for name, rule in _applicable_rules(_BASELINE, minor).items():
         if name not in replaced:
             yield rule
     yield from stricter.values()
 
 
-def _holding(rules: dict[str, tuple[Rule, ...]], minor: int) -> dict[str, Rule]:
+def _applicable_rules(rules: dict[str, tuple[Rule, ...]], minor: int) -> dict[str, Rule]:
     held = {name: [each for each in given if each.since <= minor] for name, given in rules.items()}
     return {name: given[-1] for name, given in held.items() if given}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 _SERVICE = Subject("", "Service")
-# Beside the addresses of nodes and pods, which nobody answers at either.
+# Outside of the ranges of node and pod addresses; no address of these is reachable.
 RANGE = ipaddress.ip_network("10.200.0.0/16")
 _PORTS = range(30_000, 32_768)
 # As much of a range as the real server leaves to those who choose.
@@ -37,14 +37,14 @@ _CHOSEN_PORTS = 86
 
 @dataclass(slots=True)
 class Cursor:
-    """How far a cluster has come in giving."""
+    """The next addresses and ports that a cluster allocates."""
 
     address: int = 0
     port: int = 0
 
 
 class Allocation:
-    """What is given to one service, beside what all have."""
+    """The allocations of one service."""
 
     def __init__(self, every: Iterable[Raw], name: str, *, cursor: Cursor, is_dry: bool) -> None:
         self._name = name
@@ -56,7 +56,7 @@ class Allocation:
         )
 
     def with_addresses(self, spec: Raw) -> Raw:
-        """With an address for each family that has none."""
+        """Return the spec with a cluster IP."""
         if not needs.address(spec) or needs.is_headless(spec):
             return spec
         given = get(spec, "clusterIPs", [])
@@ -73,7 +73,7 @@ class Allocation:
         try:
             address = ipaddress.ip_address(given[0])
         except ValueError:
-            # That it is none is for validation to say.
+            # Validation reports an invalid address.
             return
         detail = ""
         if address not in RANGE or address == RANGE.network_address:
@@ -127,7 +127,7 @@ class Allocation:
         raise internal_error("failed to allocate a nodePort: range is full")
 
     def with_ports(self, spec: Raw, old: Raw | None = None) -> Raw:
-        """With ports on nodes: those that it had, or new ones, one for each number."""
+        """Return the spec with node ports: those that it had, or new ones."""
         if spec.get("type") not in ("LoadBalancer", "NodePort"):
             return spec
         kept = set(ports_of(old or {}))
@@ -146,7 +146,7 @@ class Allocation:
         return with_value(spec, "ports", made or None)
 
     def with_health_port(self, spec: Raw) -> Raw:
-        """With the port at which a balancer asks, if it asks."""
+        """Return the spec with a health check node port, if the service needs one."""
         wanted = spec.get("healthCheckNodePort") or 0
         if not wanted:
             return {**spec, "healthCheckNodePort": self._next_port()}

@@ -1,8 +1,8 @@
 """
-What a change of a service means for what it was given.
+The effects of an update of a service on its allocated addresses and ports.
 
-Who sends a service without the address and the ports that it got keeps them; who makes it another
-type loses those that this type has no use for, unless he changed them too, which is refused.
+An update that leaves out allocated addresses and ports keeps them. A change of the type releases
+those that the new type does not use; an update that changes them too is refused.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _ONCE = "may not change once set"
 
 
-def remembering(spec: Raw, old: Raw) -> Raw:
-    """With what was given before, where nothing else is said."""
+def restore_allocations(spec: Raw, old: Raw) -> Raw:
+    """Return the spec with the stored allocations where the update leaves them out."""
     made = spec
     if needs.address(old) and needs.address(spec):
         for key in ("clusterIP", "clusterIPs"):
@@ -54,8 +54,8 @@ def _node_ports(spec: Raw) -> set[int]:
     return {port["nodePort"] for port in get(spec, "ports", ()) if port.get("nodePort")}
 
 
-def released(spec: Raw, old: Raw) -> Raw:
-    """Without what its type has no use for any more."""
+def release_allocations(spec: Raw, old: Raw) -> Raw:
+    """Return the spec without allocations that its type does not use."""
     made = spec
     if needs.address(old) and not needs.address(spec):
         made = _without_addresses(made, old)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.services.allocation import Allocation, Cursor
-from dryrack.apiserver.strategies.services.changes import changes, released, remembering
+from dryrack.apiserver.strategies.services.changes import (
+    changes,
+    release_allocations,
+    restore_allocations,
+)
 from dryrack.apiserver.strategy import Strategy, keep_status
 from dryrack.kinds.paths import status_of
 from dryrack.kinds.rules.services import needs
@@ -46,9 +50,9 @@ class ServiceStrategy(Strategy):
             return super().prepare_update(obj, old, write)
         made = keep_status(obj, old)
         before = old["spec"]
-        spec = in_step(remembering(made["spec"], before), before)
-        spec = self._reallocated(with_families(spec), old, write)
-        made = {**made, "spec": released(spec, before)}
+        spec = in_step(restore_allocations(made["spec"], before), before)
+        spec = self._reallocate(with_families(spec), old, write)
+        made = {**made, "spec": release_allocations(spec, before)}
         if spec.get("type") != "LoadBalancer":
             made["status"] = {**status_of(made), "loadBalancer": {}}
         return made
@@ -57,7 +61,7 @@ class ServiceStrategy(Strategy):
         every = write.lookup.list("services", None)
         return Allocation(every, name, cursor=self._cursor, is_dry=write.dry_run)
 
-    def _reallocated(self, spec: Raw, old: Raw, write: Write) -> Raw:
+    def _reallocate(self, spec: Raw, old: Raw, write: Write) -> Raw:
         before = old["spec"]
         allocation = self._allocation(old["metadata"]["name"], write)
         if needs.address(spec) and not needs.address(before):

@@ -1,1 +1,1 @@
-"""What makes pods: deployments, sets, jobs."""
+"""Workloads: deployments, sets, jobs."""

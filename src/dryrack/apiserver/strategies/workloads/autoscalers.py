@@ -1,8 +1,8 @@
 """
 Horizontal pod autoscalers in their two versions, stored as autoscaling/v2.
 
-The first version knows one goal, the utilization of CPU. What else the second one says is kept in
-an annotation when it is read in the first, and put back when it is written in it.
+Version v1 has one metric, the utilization of CPU. Reading a v2 object as v1 moves the other
+metrics into an annotation; writing it as v1 restores them.
 """
 
 from __future__ import annotations

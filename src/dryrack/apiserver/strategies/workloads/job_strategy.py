@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy, fixed
+from dryrack.apiserver.strategies.workloads.strategy import WorkloadStrategy, immutable_fields
 from dryrack.apiserver.strategy import object_meta
 from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.rules.checks import changed_paths
@@ -57,13 +57,26 @@ class JobStrategy(WorkloadStrategy):
 
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
         yield from _completions(spec_of(obj), spec_of(old))
-        yield from fixed(obj, old, "selector")
-        yield from _template(spec_of(obj), old)
+        yield from immutable_fields(obj, old, "selector")
+        # ~ Fixed, but for where pods go and what they take as long as none has started.
+        spec = spec_of(obj)
+        before = spec_of(old)
+        status = status_of(old)
+        template = get(spec, "template", {})
+        kept = get(before, "template", {})
+        at = "spec.template"
+        if before.get("suspend") and not status.get("startTime"):
+            at = f"{at}.spec"
+            template = _without_scheduling_changes(template, kept)
+            kept = spec_of(kept)
+        changed = ", ".join(changed_paths(at, template, kept))
+        if changed:
+            yield invalid(at, OMITTED, f"{_FIXED}; changed: {changed}")
         mode = get(obj, "spec.completionMode")
         if mode != get(old, "spec.completionMode"):
             yield invalid("spec.completionMode", Token(mode or ""), "field is immutable")
         names = ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
-        yield from fixed(obj, old, *names)
+        yield from immutable_fields(obj, old, *names)
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
         return {"status.successful": str(status_of(obj).get("succeeded", 0))}
@@ -81,23 +94,7 @@ def _completions(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
         yield invalid("spec.completions", now, detail)
 
 
-def _template(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
-    """Fixed, but for where pods go and what they take as long as none has started."""
-    before = spec_of(old)
-    status = status_of(old)
-    template = get(spec, "template", {})
-    kept = get(before, "template", {})
-    at = "spec.template"
-    if before.get("suspend") and not status.get("startTime"):
-        at = f"{at}.spec"
-        template = _unmoved(template, kept)
-        kept = spec_of(kept)
-    changed = ", ".join(changed_paths(at, template, kept))
-    if changed:
-        yield invalid(at, OMITTED, f"{_FIXED}; changed: {changed}")
-
-
-def _unmoved(template: Raw, old: Raw) -> Raw:
+def _without_scheduling_changes(template: Raw, old: Raw) -> Raw:
     """The spec of a template without the changes that may be."""
     pod = spec_of(template)
     before = spec_of(old)

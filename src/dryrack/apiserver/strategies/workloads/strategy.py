@@ -1,11 +1,11 @@
-"""What deployments, sets and jobs have in common: generations, warnings, parts that are fixed."""
+"""Generations, warnings and immutable fields of deployments, sets and jobs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategies.pods.warnings import warnings_of
-from dryrack.apiserver.strategies.validated_as_new import WholeStrategy
+from dryrack.apiserver.strategies.validated_as_new import ValidatedAsNewStrategy
 from dryrack.base.numbers import read_int64
 from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.json_edit import with_value
@@ -36,7 +36,7 @@ _MAY_CHANGE = (
 )
 
 
-class WorkloadStrategy(WholeStrategy):
+class WorkloadStrategy(ValidatedAsNewStrategy):
     """For others to derive from."""
 
     counts_generations = True
@@ -72,10 +72,10 @@ class WorkloadStrategy(WholeStrategy):
         return [*self.rules.problems(obj), *self.changes(obj, old)]
 
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
-        yield from fixed(obj, old, "selector")
+        yield from immutable_fields(obj, old, "selector")
 
 
-def fixed(obj: Raw, old: Raw, *names: str) -> Iterator[FieldProblem]:
+def immutable_fields(obj: Raw, old: Raw, *names: str) -> Iterator[FieldProblem]:
     """Parts of the spec that stay as they are."""
     spec = spec_of(obj)
     before = spec_of(old)
@@ -101,7 +101,7 @@ class DeploymentStrategy(WorkloadStrategy):
     def __init__(self) -> None:
         super().__init__(DeploymentRules())
 
-    def desired(self, obj: Raw) -> Any:
+    def counted_part(self, obj: Raw) -> Any:
         """Annotations count: replica sets get them from their deployment."""
         return obj.get("spec"), get(obj["metadata"], "annotations", {})
 
@@ -134,14 +134,14 @@ class DaemonSetStrategy(WorkloadStrategy):
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         made = super().prepare_create(obj, write)
-        return _counted(made, max(1, _generation(made)))
+        return _count_generation(made, max(1, _generation(made)))
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         made = super().prepare_update(obj, old, write)
         count = _generation(old)
         before = get(old, "spec.template")
         is_same = get(made, "spec.template") == before
-        return _counted(made, count if is_same else count + 1)
+        return _count_generation(made, count if is_same else count + 1)
 
 
 def _generation(obj: Raw) -> int:
@@ -149,7 +149,7 @@ def _generation(obj: Raw) -> int:
     return max(0, read_int64(text) or 0)
 
 
-def _counted(obj: Raw, count: int) -> Raw:
+def _count_generation(obj: Raw, count: int) -> Raw:
     meta = obj["metadata"]
     annotations = {**get(meta, "annotations", {}), TEMPLATE_GENERATION: str(count)}
     return {**obj, "metadata": {**meta, "annotations": annotations}}
