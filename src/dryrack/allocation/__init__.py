@@ -3,8 +3,7 @@
 from dryrack.allocation.model.errors import AllocationError, MissingClassError
 from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import DeviceId, claim_name
-from dryrack.allocation.model.reasons import Code, Reason
-from dryrack.allocation.obstacles import Obstacle, brief, fold, has_some
+from dryrack.allocation.model.reasons import Code, Obstacle, Reason, brief, fold, has_some
 from dryrack.allocation.proof.search_memo import SearchMemo
 from dryrack.allocation.search.allocator import (
     Allocated,

@@ -1,8 +1,8 @@
 """
-Whether an API server would take a selector: it compiles, and its worst case is affordable.
+The API server's check of a selector: it must compile, and its highest cost is limited.
 
-This is what `kinds.validation` asks for by its `ExpressionChecker` port. Fleets of claims are
-copies of few expressions, so each is compiled once.
+`kinds.validation` calls it by its `ExpressionChecker` port. Many claims have the same selectors,
+so each is compiled once.
 """
 
 from functools import lru_cache

@@ -17,7 +17,7 @@ _TYPES = "kubernetes.authorization"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """May somebody do something? `account` is a service account, or "" for whoever asks."""
+    """A question about rights. `account` is a service account, or "" for the requesting user."""
 
     account: str = ""
     verb: str = ""
@@ -49,7 +49,7 @@ class _Asking:
 
 
 class Authorizer(_Asking):
-    """Where every question begins."""
+    """The start of every question."""
 
     __slots__ = ()
 
@@ -98,14 +98,14 @@ def _resource(asking: GroupCheck, resource: str) -> ResourceCheck:
     return ResourceCheck(asking.decide, replace(asking.question, resource=resource))
 
 
-def _narrowed(part: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
+def _narrow_by(part: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
     def narrowed(asking: ResourceCheck, value: str) -> ResourceCheck:
         return ResourceCheck(asking.decide, replace(asking.question, **{part: value}))
 
     return narrowed
 
 
-def _selected(asking: ResourceCheck, _selector: str) -> ResourceCheck:
+def _ignore_selector(asking: ResourceCheck, _selector: str) -> ResourceCheck:
     """Roles know no selectors: what is allowed is allowed for all."""
     return asking
 
@@ -118,12 +118,12 @@ OVERLOADS: dict[str, Callable[..., Any]] = {
     "authorizer_path": _path,
     "authorizer_group": _group,
     "authorizer_serviceaccount": _account,
-    "authorizer_fieldselector": _selected,
-    "authorizer_labelselector": _selected,
+    "authorizer_fieldselector": _ignore_selector,
+    "authorizer_labelselector": _ignore_selector,
     "groupcheck_resource": _resource,
-    "resourcecheck_subresource": _narrowed("subresource"),
-    "resourcecheck_namespace": _narrowed("namespace"),
-    "resourcecheck_name": _narrowed("name"),
+    "resourcecheck_subresource": _narrow_by("subresource"),
+    "resourcecheck_namespace": _narrow_by("namespace"),
+    "resourcecheck_name": _narrow_by("name"),
     "resourcecheck_check": _check,
     "pathcheck_check": _check,
     "decision_allowed": lambda decision: decision.allowed,

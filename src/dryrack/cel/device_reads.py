@@ -1,5 +1,5 @@
 """
-What an expression reads of a device.
+The attributes and capacities that an expression reads of a device.
 
 The tree is searched for the forms in which people write selectors:
 `device.attributes["domain"].name`, the same with `["name"]`, and `device.driver`. An expression
@@ -39,10 +39,10 @@ class Read:
 
 def reads_of(tree: Expr) -> tuple[Read, ...] | None:
     """
-    Return all attributes and capacities by which the expression can tell devices apart.
+    Return all attributes and capacities that the expression reads of a device.
 
-    None if it looks at them in any other way than by name, as by a loop over attributes. The
-    driver, and whether the device can be shared, are not among them.
+    None if it reads a device in any other way than by name, as with a loop over attributes. The
+    driver, and whether the device can be shared, are not included.
     """
     reads: dict[Read, None] = {}
     # A node, and the variables of `cel.bind` that stand for a domain there.
@@ -63,7 +63,7 @@ def reads_of(tree: Expr) -> tuple[Read, ...] | None:
                 parts = (node.loop_condition, node.loop_step, node.result)
                 pending += [(part, inner) for part in parts]
         elif not _is_own_field(node):
-            operand, name = _named(node)
+            operand, name = _operand_and_name(node)
             domain = _domain(operand, bound) if operand is not None else None
             if domain is not None:
                 reads[Read(*domain, name)] = None
@@ -82,7 +82,7 @@ def _is_own_field(node: Expr) -> bool:
     return isinstance(node, Select) and node.field in fields and is_device(node.operand)
 
 
-def _named(node: Expr) -> tuple[Expr | None, str]:
+def _operand_and_name(node: Expr) -> tuple[Expr | None, str]:
     """Return the operand and the name of `x.name`, `x["name"]`, `x.?name`, and `"name" in x`."""
     if isinstance(node, Select):
         return node.operand, node.field
@@ -180,7 +180,7 @@ def is_device(node: Expr) -> bool:
 
 
 def _step(node: Expr) -> tuple[Expr, str] | None:
-    """The operand and key of `operand.key` and `operand["key"]`."""
+    """Return the operand and the key of `operand.key` and `operand["key"]`."""
     if isinstance(node, Select) and not node.test_only:
         return node.operand, node.field
     if isinstance(node, Call) and node.function == _INDEX:

@@ -1,5 +1,5 @@
 """
-What exists for the expressions of mutating admission policies besides what all policies have.
+Types and functions for the expressions of mutating admission policies.
 
 The types `JSONPatch`, `Object` and `Object.FIELD…`, the function `jsonpatch.escapeKey`, and how
 their values become JSON.

@@ -1,5 +1,5 @@
 """
-Which part of a selector a device does not meet, and which value the device has.
+The parts of a selector that a device does not meet, and the values of the device.
 
 A selector is mostly a chain of conditions with `&&`. Each condition is judged by itself, and one
 that compares an attribute or a capacity with a constant is told with the value of the device. The
@@ -95,7 +95,7 @@ def unmet_parts(
     return tuple(dict.fromkeys(unmet or failed))
 
 
-# Many devices are told the same parts.
+# Many devices are reported with the same parts.
 @lru_cache(maxsize=1024)
 def _tree(part: str) -> Expr | None:
     parsed = parse(part)
@@ -158,12 +158,12 @@ def _describe(part: str, tree: Expr, shape: Device) -> UnmetPart:
         names = " and ".join(_name(read, shape) for read in missing)
         return UnmetPart(f"has no {missing[0].kind.removesuffix('s')} {names}", 1.0)
     if condition is None:
-        values = ", ".join(f"{_name(r, shape)} is {_shown(value_of(r, shape))}" for r in reads)
+        values = ", ".join(f"{_name(r, shape)} is {_text_of(value_of(r, shape))}" for r in reads)
         requires = f"the selector requires {part}"
         return UnmetPart(f"{values}, {requires}" if values else requires, 1.0)
     value = value_of(condition.read, shape)
     requires = f"the selector requires {_WORDS[condition.operator]}{condition.text}"
-    fact = f"{_name(condition.read, shape)} is {_shown(value)}, {requires}"
+    fact = f"{_name(condition.read, shape)} is {_text_of(value)}, {requires}"
     # Names of drivers say nothing of how much their devices are alike.
     is_driver = condition.read.kind == "driver"
     return UnmetPart(fact, 1.0 if is_driver else _distance(value, condition.value))
@@ -175,12 +175,12 @@ def _condition(tree: Expr) -> _Condition | None:
         case Call(function=function, args=(left, right)) if function in COMPARISONS:
             match left, right:
                 case Call(function="compareTo", target=target, args=(other,)), Literal(value=0):
-                    return _compared(target, function, other) if target is not None else None
-            return _compared(left, function, right)
+                    return _comparison(target, function, other) if target is not None else None
+            return _comparison(left, function, right)
         case Call(function=function, target=target, args=(other,)) if (
             function in _METHODS and target is not None
         ):
-            return _compared(target, _METHODS[function], other)
+            return _comparison(target, _METHODS[function], other)
         case Call(function="!_", args=(operand,)) if (read := read_of(operand)) is not None:
             return _Condition(read, "_==_", False, "false")
         case Call(function="@in", args=(operand, ListLiteral(elements=elements))):
@@ -194,7 +194,7 @@ def _condition(tree: Expr) -> _Condition | None:
     return _Condition(read, "_==_", True, "true") if read is not None else None
 
 
-def _compared(left: Expr, operator: str, right: Expr) -> _Condition | None:
+def _comparison(left: Expr, operator: str, right: Expr) -> _Condition | None:
     for side, other, shown in (
         (left, right, operator),
         (right, left, _FLIPPED.get(operator, operator)),
@@ -209,15 +209,15 @@ def _compared(left: Expr, operator: str, right: Expr) -> _Condition | None:
 def _constant(node: Expr) -> tuple[Value, str] | None:
     """The value of a literal, or of `quantity("…")` and `semver("…")`, with its text."""
     if isinstance(node, Literal):
-        return node.value, _shown(node.value)
+        return node.value, _text_of(node.value)
     if isinstance(node, Call) and node.function in _MAKERS and node.args:
         inner = node.args[0]
         if isinstance(inner, Literal) and isinstance(inner.value, str):
-            return _made(node.function, inner.value), inner.value
+            return _make(node.function, inner.value), inner.value
     return None
 
 
-def _made(function: str, text: str) -> Value:
+def _make(function: str, text: str) -> Value:
     try:
         return Quantity.parse(text) if function == "quantity" else text
     except ValueError:
@@ -238,13 +238,13 @@ def _name(read: Read, shape: Device) -> str:
     return read.name if is_own else f"{read.domain}/{read.name}"
 
 
-def _shown(value: Value) -> str:
+def _text_of(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Version):
         return str(value.semver)
     if isinstance(value, list):
-        return f"[{', '.join(map(_shown, value))}]"
+        return f"[{', '.join(map(_text_of, value))}]"
     return repr(value) if isinstance(value, str) else str(value)
 
 

@@ -24,10 +24,9 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from dryrack import cel
-from dryrack.allocation.model.errors import AllocationError
+from dryrack.allocation.model.errors import AllocationError, print_selector
 from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import DeviceId, PoolId
-from dryrack.allocation.supply.go_selectors import print_selector
 from dryrack.kinds.core import Node, NodeSelector
 from dryrack.kinds.pool_generation import Generation, newest_generation
 from dryrack.kinds.resource import (

@@ -38,7 +38,7 @@ TYPE_DEPTH_MAX = 300
 
 class Reference(msgspec.Struct, frozen=True):
     """
-    What a node refers to: a variable or type by `name`, or the overloads that a call may mean.
+    The reference of a node: a variable or type by `name`, or the overloads of a call.
 
     A call with several ids is dispatched by the types of its arguments at run time.
     """
@@ -142,7 +142,7 @@ class _Checker:
         name = expr.name.removeprefix(".")
         found = self._find(name)
         if found is None:
-            self._undeclared(expr, expr.name)
+            self._report_undeclared(expr, expr.name)
             return expr
         self._refer(expr, name, found)
         return expr if name == expr.name else replace(expr, name=name)
@@ -158,7 +158,7 @@ class _Checker:
         self.types[expr.id] = found
         self.references[expr.id] = Reference(name)
 
-    def _undeclared(self, expr: Expr, name: str) -> None:
+    def _report_undeclared(self, expr: Expr, name: str) -> None:
         self.types[expr.id] = t.ERROR
         self._wrong(expr, f"undeclared reference to '{name}' (in container '')")
 
@@ -208,7 +208,7 @@ class _Checker:
             case Kind.STRUCT:
                 return self._struct_field(expr, of.name, field)
             case Kind.TYPE_PARAM:
-                # Whatever the parameter turns out to be later, it must not be narrower.
+                # A later type of the parameter must not be narrower.
                 self.bindings.fits((t.DYN,), (of,))
             case Kind.DYN | Kind.ANY | Kind.ERROR:
                 pass
@@ -244,7 +244,7 @@ class _Checker:
             expr = replace(expr, target=target)
         overloads = self._functions.get(expr.function)
         if overloads is None:
-            self._undeclared(expr, expr.function)
+            self._report_undeclared(expr, expr.function)
         else:
             self._resolve(expr, overloads)
         return expr
@@ -259,7 +259,7 @@ class _Checker:
         name = written.removeprefix(".")
         overloads = self._functions.get(name)
         if overloads is None:
-            self._undeclared(expr, written)
+            self._report_undeclared(expr, written)
             return expr
         expr = expr if name == expr.function else replace(expr, function=name)
         self._resolve(expr, overloads)
@@ -307,8 +307,8 @@ class _Checker:
         result = overload.result
         if overload.type_params:
             fresh = {name: self._unknown() for name in overload.type_params}
-            args = tuple(_renamed(arg, fresh) for arg in args)
-            result = _renamed(result, fresh)
+            args = tuple(_rename(arg, fresh) for arg in args)
+            result = _rename(result, fresh)
         return self.bindings.resolve(result) if self.bindings.fits(given, args) else None
 
     def _unknown(self) -> Type:
@@ -323,7 +323,7 @@ class _Checker:
         for index, part in enumerate(expr.elements):
             elements.append((yield self.check(part)))
             of = self._present(part, optional=index in expr.optional_indices)
-            element = self._joined(element, of)
+            element = self._join(element, of)
         self._set(expr, t.list_of(element or self._unknown()))
         if all(map(_is, elements, expr.elements)):
             return expr
@@ -340,7 +340,7 @@ class _Checker:
             self._mismatch(expr, t.optional_of(of), of)
         return of
 
-    def _joined(self, before: Type | None, of: Type) -> Type:
+    def _join(self, before: Type | None, of: Type) -> Type:
         if before is None:
             return of
         return more_general(before, of) if self.bindings.fits((before,), (of,)) else t.DYN
@@ -351,9 +351,9 @@ class _Checker:
         entries: list[ast.MapEntry] = []
         for entry in expr.entries:
             checked_key: Expr = yield self.check(entry.key)
-            key = self._joined(key, self.types[entry.key.id])
+            key = self._join(key, self.types[entry.key.id])
             checked_value: Expr = yield self.check(entry.value)
-            value = self._joined(value, self._present(entry.value, optional=entry.optional))
+            value = self._join(value, self._present(entry.value, optional=entry.optional))
             entries.append(replace(entry, key=checked_key, value=checked_value))
         # The key's unknown comes first, as the numbers of unknowns are seen in errors.
         key = key or self._unknown()
@@ -364,7 +364,7 @@ class _Checker:
         name = expr.type_name.removeprefix(".")
         found = self._find(name) or self._env.message_type(name)
         if found is None:
-            self._undeclared(expr, expr.type_name)
+            self._report_undeclared(expr, expr.type_name)
             return expr
         self.references[expr.id] = Reference(name)
         self.types[expr.id] = made = self._made_by(expr, found)
@@ -421,13 +421,13 @@ class _Checker:
         )
 
     def _loop_variables(self, expr: ast.Comprehension, over: Expr) -> dict[str, Type]:
-        first, second = self._iterated(over, indexed=bool(expr.iter_var2))
+        first, second = self._element_type(over, indexed=bool(expr.iter_var2))
         variables = {expr.iter_var: first}
         if expr.iter_var2:
             variables[expr.iter_var2] = second
         return variables
 
-    def _iterated(self, over: Expr, *, indexed: bool) -> tuple[Type, Type]:
+    def _element_type(self, over: Expr, *, indexed: bool) -> tuple[Type, Type]:
         of = self.bindings.resolve(self.types[over.id])
         match of.kind:
             case Kind.LIST:
@@ -468,12 +468,12 @@ def _merge(before: Type | None, returned: Type) -> Type:
     return before
 
 
-def _renamed(of: Type, names: Mapping[str, Type]) -> Type:
+def _rename(of: Type, names: Mapping[str, Type]) -> Type:
     if of.kind is Kind.TYPE_PARAM:
         return names[of.name]
     if not of.parameters:
         return of
-    return Type(of.kind, of.name, tuple(_renamed(inner, names) for inner in of.parameters))
+    return Type(of.kind, of.name, tuple(_rename(inner, names) for inner in of.parameters))
 
 
 def _type_of_constant(value: Constant) -> Type:

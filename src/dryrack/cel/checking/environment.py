@@ -1,5 +1,5 @@
 """
-What exists for an expression: its functions, its variable `device`, its types by name.
+The environment of an expression: functions, the variable `device`, and types by name.
 
 Three switches decide. `new_expressions` is the stricter environment in which an API server
 compiles what is being written: there the two feature gates hide what they guard. Expressions

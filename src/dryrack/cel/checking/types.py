@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 
 class Kind(enum.Enum):
-    """What sort of type; the value is the name that a value of it has at run time."""
+    """The kind of a type; its value is the name of such values at run time."""
 
     DYN = "dyn"
     ANY = "google.protobuf.Any"

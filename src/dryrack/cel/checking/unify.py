@@ -73,7 +73,7 @@ def _accepts_null(of: Type) -> bool:
 
 
 class Bindings:
-    """What the type parameters of one expression are known to be."""
+    """The bindings of the type parameters of one expression."""
 
     def __init__(self) -> None:
         self._bound: dict[str, Type] = {}

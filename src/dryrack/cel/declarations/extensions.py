@@ -1,5 +1,5 @@
 """
-What the extensions of the language declare: optionals, strings, sets, lists.
+Declarations of the language's extensions: optionals, strings, sets, lists.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-What Kubernetes declares on top: its libraries, and what device selectors add.
+Declarations of Kubernetes: its libraries, and the functions for device selectors.
 
 The authorizer has functions, but a device selector has no variable to call them on. They are
 declared all the same, because an error about a call names what the function could have been.

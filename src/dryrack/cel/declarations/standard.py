@@ -1,5 +1,5 @@
 """
-What the language itself declares: operators, conversions, strings and times.
+Declarations of the language itself: operators, conversions, strings and times.
 
 The notation is that of `signatures`; the order of overloads is the order in which a call is
 resolved, so it is behaviour and not taste.

@@ -1,5 +1,5 @@
 """
-How much a checked expression may cost, before any device is seen.
+The estimated cost of a checked expression, without any device.
 
 The API server refuses a selector whose highest estimate is above the limit, so the numbers
 must be Kubernetes' own, quirks included: one unit more or less turns an accepted object into

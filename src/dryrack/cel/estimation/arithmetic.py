@@ -32,8 +32,8 @@ class Estimate(msgspec.Struct, frozen=True):
         """The smallest range that covers both."""
         return Estimate(min(self.min, other.min), max(self.max, other.max))
 
-    def scaled(self, factor: float) -> Estimate:
-        return Estimate(_scaled(self.min, factor), _scaled(self.max, factor))
+    def scale(self, factor: float) -> Estimate:
+        return Estimate(_scale(self.min, factor), _scale(self.max, factor))
 
 
 CostEstimate: TypeAlias = Estimate
@@ -51,8 +51,8 @@ UNKNOWN = Estimate(0, UINT64_MAX)
 NOTHING = Estimate(UINT64_MAX, 0)
 
 
-def wrapped(value: int) -> int:
-    """Where the reference forgets to guard an operation, it wraps around."""
+def wrap(value: int) -> int:
+    """Wrap around, where the reference does not guard an operation."""
     return value & UINT64_MAX
 
 
@@ -64,7 +64,7 @@ def _product(left: int, right: int) -> int:
     return min(left * right, UINT64_MAX)
 
 
-def _scaled(value: int, factor: float) -> int:
+def _scale(value: int, factor: float) -> int:
     real = float(value)
     if real > 0 and factor > 0 and real > float(UINT64_MAX) / factor:
         return UINT64_MAX

@@ -1,4 +1,4 @@
-"""What an estimator of one function is given, and what it gives back."""
+"""Input and result of the estimator of one function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Operand(msgspec.Struct, frozen=True):
-    """A target or an argument; `size` is None where nothing is known about it."""
+    """A target or an argument; without known bounds it has no `size`."""
 
     expr: Expr
     type: Type
@@ -50,7 +50,7 @@ class CallSite(msgspec.Struct, frozen=True):
         """The size of one element of a list that the expression does not spell out."""
         if not len(operand.path):
             return UNKNOWN
-        return self.hints.size(operand.path.copied().extended(ITEMS)) or UNKNOWN
+        return self.hints.size(operand.path.copy().extend(ITEMS)) or UNKNOWN
 
 
 class CallEstimate(msgspec.Struct, frozen=True):

@@ -1,5 +1,5 @@
 """
-What the walk has learnt about the values of an expression: where they come from, how large.
+Facts about the values of an expression that the walk has learnt: their origin and size.
 
 Facts are kept by node id and by local variable. A size that was found once stays, even if the
 path that it was found by has been overwritten since.
@@ -36,7 +36,7 @@ _SCALARS = (
 
 @dataclass(frozen=True, slots=True)
 class EntrySizes:
-    """How large the keys and the values of a container are; the keys of a list are indices."""
+    """The sizes of keys and values of a container; the keys of a list are indices."""
 
     container: t.Kind
     key: SizeEstimate
@@ -157,7 +157,7 @@ class Knowledge:
         size = None
         if entries:
             size = entries.value if step in (ITEMS, VALUES) else entries.key
-        self._locals[name].append(Local(self.path(container).extended(step), size))
+        self._locals[name].append(Local(self.path(container).extend(step), size))
 
     def _is_list(self, container: Expr) -> bool:
         entries = self.entries(container)

@@ -1,5 +1,5 @@
 """
-What calls of the extension libraries and of Kubernetes' own libraries are estimated to cost.
+Estimated costs of calls of the extension libraries and of Kubernetes' own libraries.
 
 Extension estimators are found by overload, Kubernetes' by function name: a user's dynamic
 value makes one call stand for several overloads, and each is asked on its own.
@@ -25,7 +25,7 @@ from dryrack.cel.estimation.arithmetic import (
     Estimate,
     SizeEstimate,
     fixed,
-    wrapped,
+    wrap,
 )
 from dryrack.cel.estimation.calls import CallEstimate, call_estimate
 from dryrack.cel.estimation.paths import ATTRIBUTE_VALUES_MAX
@@ -61,8 +61,8 @@ def _selector(call: CallSite) -> CallEstimate | None:
         return None
     length = call.size(call.arguments[0])
     # The shortest requirement is two characters; each makes a struct and a list.
-    requirements = length.scaled(0.5).scaled(LIST_BASE + STRUCT_BASE)
-    return CallEstimate(fixed(LIST_BASE) + length.scaled(STRING_TRAVERSAL) + requirements)
+    requirements = length.scale(0.5).scale(LIST_BASE + STRUCT_BASE)
+    return CallEstimate(fixed(LIST_BASE) + length.scale(STRING_TRAVERSAL) + requirements)
 
 
 def _list_traversal(call: CallSite) -> CallEstimate | None:
@@ -71,10 +71,10 @@ def _list_traversal(call: CallSite) -> CallEstimate | None:
     if target is None:
         return None
     if not target.type.parameters:
-        return CallEstimate(call.size(target).scaled(STRING_TRAVERSAL))
+        return CallEstimate(call.size(target).scale(STRING_TRAVERSAL))
     per_element = ONE
     if target.type.parameters[0].kind in (Kind.STRING, Kind.BYTES):
-        per_element = ONE + call.element_size(target).scaled(STRING_TRAVERSAL)
+        per_element = ONE + call.element_size(target).scale(STRING_TRAVERSAL)
     return CallEstimate(call.size(target) * per_element)
 
 
@@ -82,14 +82,14 @@ def _url(call: CallSite) -> CallEstimate | None:
     if len(call.arguments) != 1:
         return None
     size = call.size(call.arguments[0])
-    return CallEstimate(size.scaled(STRING_TRAVERSAL), size)
+    return CallEstimate(size.scale(STRING_TRAVERSAL), size)
 
 
 def _same_length(call: CallSite) -> CallEstimate | None:
     if call.target is None:
         return None
     size = call.size(call.target)
-    return CallEstimate(size.scaled(STRING_TRAVERSAL), size)
+    return CallEstimate(size.scale(STRING_TRAVERSAL), size)
 
 
 def _replace(call: CallSite) -> CallEstimate | None:
@@ -101,11 +101,11 @@ def _replace(call: CallSite) -> CallEstimate | None:
     longest_count, longest_kept = _longest_replacement(size.max, old=old.min, new=new.max)
     shortest_count, shortest_kept = _shortest_replacement(size.min, old=old.max, new=new.min)
     result = Estimate(shortest_count, longest_count) * new + Estimate(shortest_kept, longest_kept)
-    return CallEstimate(size.scaled(2 * STRING_TRAVERSAL), result)
+    return CallEstimate(size.scale(2 * STRING_TRAVERSAL), result)
 
 
 def _longest_replacement(size: int, *, old: int, new: int) -> tuple[int, int]:
-    """How often at most, and how many characters of the original remain."""
+    """Return the highest number of times, and the remaining characters of the original."""
     if old == 0:
         return min(size + 1, UINT64_MAX), size
     if new <= old:
@@ -133,8 +133,8 @@ def _split(call: CallSite) -> CallEstimate | None:
     count_max = size.max
     if len(call.arguments) > 1:
         limit = call.arguments[1].literal
-        count_max = wrapped(limit) if _is_int(limit) else size.max
-    return CallEstimate(size.scaled(2 * STRING_TRAVERSAL), SizeEstimate(0, count_max))
+        count_max = wrap(limit) if _is_int(limit) else size.max
+    return CallEstimate(size.scale(2 * STRING_TRAVERSAL), SizeEstimate(0, count_max))
 
 
 def _join(call: CallSite) -> CallEstimate | None:
@@ -147,22 +147,22 @@ def _join(call: CallSite) -> CallEstimate | None:
     if call.arguments:
         separators = Estimate(max(count.min - 1, 0), max(count.max - 1, 0))
         size = size + call.size(call.arguments[0]) * separators
-    return CallEstimate(size.scaled(STRING_TRAVERSAL), size)
+    return CallEstimate(size.scale(STRING_TRAVERSAL), size)
 
 
 def _find(call: CallSite) -> CallEstimate | None:
     if call.target is None or not call.arguments:
         return None
     size = call.size(call.target)
-    pattern = call.size(call.arguments[0]).scaled(REGEX_LENGTH)
-    cost = (size + ONE).scaled(STRING_TRAVERSAL) * pattern
+    pattern = call.size(call.arguments[0]).scale(REGEX_LENGTH)
+    cost = (size + ONE).scale(STRING_TRAVERSAL) * pattern
     return CallEstimate(cost, SizeEstimate(0, size.max))
 
 
 def _parse(call: CallSite) -> CallEstimate | None:
     if not call.arguments:
         return None
-    return CallEstimate(call.size(call.arguments[0]).scaled(STRING_TRAVERSAL))
+    return CallEstimate(call.size(call.arguments[0]).scale(STRING_TRAVERSAL))
 
 
 def _ip(call: CallSite) -> CallEstimate | None:
@@ -172,7 +172,7 @@ def _ip(call: CallSite) -> CallEstimate | None:
 def _is_canonical(call: CallSite) -> CallEstimate | None:
     if not call.arguments:
         return None
-    return CallEstimate(call.size(call.arguments[0]).scaled(2 * STRING_TRAVERSAL))
+    return CallEstimate(call.size(call.arguments[0]).scale(2 * STRING_TRAVERSAL))
 
 
 # An address has 4 or 16 bytes.
@@ -182,20 +182,20 @@ _ADDRESS_SIZE = SizeEstimate(4, 16)
 def _contains_ip(call: CallSite) -> CallEstimate | None:
     if not call.arguments:
         return None
-    cost = (_ADDRESS_SIZE + _ADDRESS_SIZE).scaled(STRING_TRAVERSAL)
+    cost = (_ADDRESS_SIZE + _ADDRESS_SIZE).scale(STRING_TRAVERSAL)
     if call.overload == "cidr_contains_ip_string":
-        cost = cost + call.size(call.arguments[0]).scaled(STRING_TRAVERSAL)
+        cost = cost + call.size(call.arguments[0]).scale(STRING_TRAVERSAL)
     return CallEstimate(cost)
 
 
 def _contains_cidr(call: CallSite) -> CallEstimate | None:
     if not call.arguments:
         return None
-    comparing = (_ADDRESS_SIZE + _ADDRESS_SIZE).scaled(STRING_TRAVERSAL)
-    masking = _ADDRESS_SIZE.scaled(STRING_TRAVERSAL) + ONE
+    comparing = (_ADDRESS_SIZE + _ADDRESS_SIZE).scale(STRING_TRAVERSAL)
+    masking = _ADDRESS_SIZE.scale(STRING_TRAVERSAL) + ONE
     cost = comparing + masking
     if call.overload == "cidr_contains_cidr_string":
-        cost = cost + call.size(call.arguments[0]).scaled(STRING_TRAVERSAL)
+        cost = cost + call.size(call.arguments[0]).scale(STRING_TRAVERSAL)
     return CallEstimate(cost)
 
 
@@ -206,8 +206,8 @@ _FORMAT_NAME_LENGTH_MAX = 64
 def _validate(call: CallSite) -> CallEstimate | None:
     if not call.arguments:
         return None
-    reading = call.size(call.arguments[0]).scaled(STRING_TRAVERSAL)
-    return CallEstimate(reading.scaled(_FORMAT_REGEX_LENGTH_MAX * REGEX_LENGTH))
+    reading = call.size(call.arguments[0]).scale(STRING_TRAVERSAL)
+    return CallEstimate(reading.scale(_FORMAT_REGEX_LENGTH_MAX * REGEX_LENGTH))
 
 
 _EQUAL_IN_ONE_STEP = frozenset(
@@ -233,10 +233,10 @@ def _equals(call: CallSite) -> CallEstimate | None:
     if left.type.name in _EQUAL_IN_ONE_STEP:
         return _nominal(call)
     if left.type.name == "kubernetes.NamedFormat":
-        return CallEstimate(Estimate(1, _FORMAT_NAME_LENGTH_MAX).scaled(STRING_TRAVERSAL))
+        return CallEstimate(Estimate(1, _FORMAT_NAME_LENGTH_MAX).scale(STRING_TRAVERSAL))
     if left.type.name == "kubernetes.URL":
         size_max = right.size.max if right.size else 1
-        return CallEstimate(Estimate(1, size_max).scaled(STRING_TRAVERSAL))
+        return CallEstimate(Estimate(1, size_max).scale(STRING_TRAVERSAL))
     return None
 
 
@@ -251,13 +251,13 @@ def _sets(factor: float) -> Estimator:
         if len(call.arguments) != 2:
             return None
         pairs = call.size(call.arguments[0]) * call.size(call.arguments[1])
-        return CallEstimate(pairs.scaled(factor) + ONE)
+        return CallEstimate(pairs.scale(factor) + ONE)
 
     return estimator
 
 
 def _new_list(factor: float, size: SizeEstimate) -> CallEstimate:
-    return CallEstimate(size.scaled(factor) + fixed(1 + LIST_BASE), size)
+    return CallEstimate(size.scale(factor) + fixed(1 + LIST_BASE), size)
 
 
 def _list_slice(call: CallSite) -> CallEstimate | None:
@@ -265,7 +265,7 @@ def _list_slice(call: CallSite) -> CallEstimate | None:
         return None
     start = _written_int(call.arguments[0], otherwise=0)
     end = _written_int(call.arguments[1], otherwise=call.size(call.target).max)
-    return _new_list(1, fixed(wrapped(end - start)))
+    return _new_list(1, fixed(wrap(end - start)))
 
 
 def _list_flatten(call: CallSite) -> CallEstimate | None:

@@ -41,14 +41,14 @@ class Path:
     def __iter__(self) -> Iterator[str]:
         return (self._storage[index] for index in range(self._length))
 
-    def extended(self, name: str) -> Path:
+    def extend(self, name: str) -> Path:
         storage = self._storage
         if self._length == len(storage):
             storage = [*storage, *[""] * max(self._length, 1)]
         storage[self._length] = name
         return Path(storage, self._length + 1)
 
-    def copied(self) -> Path:
+    def copy(self) -> Path:
         return Path(list(self), self._length)
 
 
@@ -56,7 +56,7 @@ NO_PATH = Path([], 0)
 
 
 def variable(name: str) -> Path:
-    return NO_PATH.extended(name)
+    return NO_PATH.extend(name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,5 +1,5 @@
 """
-What CEL's standard functions are estimated to cost, by overload.
+Estimated costs of CEL's standard functions, by overload.
 
 Everything that is not listed costs one unit. The four overloads that only some of their
 arguments are evaluated for, or whose result is a container, are left to the walk.
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from dryrack.cel.cost_factors import REGEX_LENGTH, STRING_TRAVERSAL
-from dryrack.cel.estimation.arithmetic import ONE, Estimate, SizeEstimate, wrapped
+from dryrack.cel.estimation.arithmetic import ONE, Estimate, SizeEstimate, wrap
 from dryrack.cel.estimation.calls import CallEstimate, call_estimate
 
 if TYPE_CHECKING:
@@ -29,58 +29,58 @@ def standard_estimate(call: CallSite) -> CallEstimate:
 def _format(call: CallSite) -> CallEstimate | None:
     if call.target is None:
         return None
-    return CallEstimate(call.target.size_or_unknown.scaled(STRING_TRAVERSAL))
+    return CallEstimate(call.target.size_or_unknown.scale(STRING_TRAVERSAL))
 
 
 # The next three let the size of their result wrap around, as the reference does.
 def _string_to_bytes(call: CallSite) -> CallEstimate | None:
     size = call.arguments[0].size_or_unknown
-    result = SizeEstimate(size.min, wrapped(size.max * 4))
-    return CallEstimate(size.scaled(STRING_TRAVERSAL), result)
+    result = SizeEstimate(size.min, wrap(size.max * 4))
+    return CallEstimate(size.scale(STRING_TRAVERSAL), result)
 
 
 def _bytes_to_string(call: CallSite) -> CallEstimate | None:
     size = call.arguments[0].size_or_unknown
-    return CallEstimate(size.scaled(STRING_TRAVERSAL), SizeEstimate(size.min // 4, size.max))
+    return CallEstimate(size.scale(STRING_TRAVERSAL), SizeEstimate(size.min // 4, size.max))
 
 
 def _quote(call: CallSite) -> CallEstimate | None:
     size = call.arguments[0].size_or_unknown
-    result = SizeEstimate(wrapped(size.min + 2), wrapped(size.max * 2 + 2))
-    return CallEstimate(size.scaled(STRING_TRAVERSAL), result)
+    result = SizeEstimate(wrap(size.min + 2), wrap(size.max * 2 + 2))
+    return CallEstimate(size.scale(STRING_TRAVERSAL), result)
 
 
 def _affix(call: CallSite) -> CallEstimate | None:
     if len(call.arguments) != 1:
         return None
-    return CallEstimate(call.arguments[0].size_or_unknown.scaled(STRING_TRAVERSAL))
+    return CallEstimate(call.arguments[0].size_or_unknown.scale(STRING_TRAVERSAL))
 
 
 def _in_list(call: CallSite) -> CallEstimate | None:
     if len(call.arguments) != 2:
         return None
-    return CallEstimate(call.arguments[1].size_or_unknown.scaled(1))
+    return CallEstimate(call.arguments[1].size_or_unknown.scale(1))
 
 
 def _matches(call: CallSite) -> CallEstimate | None:
     """Only as a member: `matches(text, pattern)` has one unit, as upstream charges it."""
     if call.target is None or len(call.arguments) != 1:
         return None
-    text = (call.target.size_or_unknown + ONE).scaled(STRING_TRAVERSAL)
-    return CallEstimate(text * call.arguments[0].size_or_unknown.scaled(REGEX_LENGTH))
+    text = (call.target.size_or_unknown + ONE).scale(STRING_TRAVERSAL)
+    return CallEstimate(text * call.arguments[0].size_or_unknown.scale(REGEX_LENGTH))
 
 
 def _contains(call: CallSite) -> CallEstimate | None:
     if call.target is None or len(call.arguments) != 1:
         return None
-    text = call.target.size_or_unknown.scaled(STRING_TRAVERSAL)
-    return CallEstimate(text * call.arguments[0].size_or_unknown.scaled(STRING_TRAVERSAL))
+    text = call.target.size_or_unknown.scale(STRING_TRAVERSAL)
+    return CallEstimate(text * call.arguments[0].size_or_unknown.scale(STRING_TRAVERSAL))
 
 
 def _comparison(call: CallSite) -> CallEstimate | None:
     left, right = (argument.size_or_unknown for argument in call.arguments)
     size_max = min(left.max, right.max)
-    return CallEstimate(Estimate(min(size_max, 1), size_max).scaled(STRING_TRAVERSAL))
+    return CallEstimate(Estimate(min(size_max, 1), size_max).scale(STRING_TRAVERSAL))
 
 
 _RELATIONS = ("less", "greater", "less_equals", "greater_equals")

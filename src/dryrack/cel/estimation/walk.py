@@ -44,7 +44,7 @@ def estimate(checked: Checked, env: Environment) -> CostEstimate:
 
 
 def estimate_by(checked: Checked, hints: SizeHints) -> CostEstimate:
-    """The same for an expression about something else than a device, whose sizes are known."""
+    """Return the estimate for an expression that is not about a device, with known sizes."""
     return run(_Costs(Knowledge(checked, hints)).of(checked.expr))
 
 
@@ -91,7 +91,7 @@ class _Costs:
         cost: CostEstimate = yield self.of(expr.operand)
         if expr.test_only:
             return cost
-        path = self._knowledge.path(expr.operand).extended(expr.field)
+        path = self._knowledge.path(expr.operand).extend(expr.field)
         self._knowledge.learn_path(expr, path)
         kind = self._knowledge.type(expr.operand).kind
         return cost + ONE if kind in (t.Kind.MAP, t.Kind.STRUCT, t.Kind.TYPE_PARAM) else cost
@@ -193,12 +193,12 @@ class _Costs:
         if overload in _INDEXING:
             container = expr.args[0]
             size = self._knowledge.value_size(container)
-            path = self._knowledge.path(container).extended(_INDEXING[overload])
+            path = self._knowledge.path(container).extend(_INDEXING[overload])
             self._knowledge.learn_path(expr, path)
         return size or self._knowledge.size(expr)
 
     def _overload(self, expr: Call, site: CallSite, costs: Sequence[CostEstimate]) -> CallEstimate:
-        """What the call costs together with its arguments, if it means this overload."""
+        """Return the cost of the call with its arguments, if it means this overload."""
         found = library_estimate(site)
         if found is None:
             match site.overload:
@@ -223,7 +223,7 @@ class _Costs:
         entries = self._knowledge.common_entries(left.expr, right.expr)
         self._knowledge.learn_entries(expr, entries)
         # Lists are joined, not copied.
-        cost = ONE if site.overload == "add_list" else size.scaled(STRING_TRAVERSAL)
+        cost = ONE if site.overload == "add_list" else size.scale(STRING_TRAVERSAL)
         return CallEstimate(cost, size)
 
 

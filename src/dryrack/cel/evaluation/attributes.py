@@ -112,9 +112,9 @@ _OPAQUE_NAMES: dict[type, str] = {
 }
 
 
-def unwrapped(value: Value) -> Value:
+def unwrap(value: Value) -> Value:
     """
-    What is left of an optional's value once a path starts from it.
+    Return an optional's value as a path sees it that starts there.
 
     Upstream takes the value apart and puts it together again. Types come back as strings, the
     maps of a device forget their defaults, and what Kubernetes added does not come back at all.
@@ -125,18 +125,18 @@ def unwrapped(value: Value) -> Value:
     if kind is DomainMap:
         return dict(value)
     if kind is Optional:
-        return unwrapped(value.value) if value.present else None
+        return unwrap(value.value) if value.present else None
     if isinstance(value, Quantity):
         return Err(f"unsupported conversion to ref.Val: (*resource.Quantity){value}")
     if kind in _OPAQUE_NAMES and kind is not NamedFormat:
-        return Err(f"unsupported conversion to ref.Val: ({_OPAQUE_NAMES[kind]}){_shown(value)}")
+        return Err(f"unsupported conversion to ref.Val: ({_OPAQUE_NAMES[kind]}){_go_text(value)}")
     if kind is Err:
         # What did not come back the first time is an error inside an optional.
         return Err(f"unsupported conversion to ref.Val: (*errors.errorString){value.message}")
     return value
 
 
-def _shown(value: Value) -> str:
+def _go_text(value: Value) -> str:
     if type(value) is Version:
         return str(value.semver)
     if type(value) is URL:
@@ -225,7 +225,7 @@ def _apply(scope: Scope, tracker: Tracker, start: Value, *, qualifiers: list[Qua
     if type(start) is Optional:
         if not start.present:
             return start
-        value = unwrapped(start.value)
+        value = unwrap(start.value)
         optional = True
     for qualifier in qualifiers:
         optional = optional or qualifier.optional
@@ -246,7 +246,7 @@ def _apply(scope: Scope, tracker: Tracker, start: Value, *, qualifiers: list[Qua
 
 def handed_out(holder: Value, value: Value) -> Value:
     """
-    What a path finds in a device, which upstream wraps anew whenever it is asked.
+    Return what a path finds in a device; upstream wraps it anew each time.
 
     It shows only where a map or a list is a key, because such a key is found by itself alone.
     """

@@ -60,7 +60,7 @@ _VARIADIC = frozenset(("string_format",))
 
 
 class Style(enum.Enum):
-    """Return whether arguments after a failed one are still evaluated (and paid for)."""
+    """The evaluation of arguments after a failed one, which costs."""
 
     ALL = "evaluate all arguments"
     FIRST_FAILURE = "stop at the first failure"
@@ -78,7 +78,7 @@ _HOLDERS = (t.Kind.LIST, t.Kind.MAP)
 
 
 def accepts(declared: t.Type, value: Value) -> bool:
-    """Return whether a value may be passed; of a list or map, the first element speaks for all."""
+    """Return whether a value may be passed; the first element of a list or map decides."""
     if declared.kind in _ANYTHING:
         return True
     if type_name(value) != declared.runtime_name:
@@ -113,13 +113,13 @@ def _never(*_args: Value) -> Value:
     raise AssertionError("the operator is planned, not called")
 
 
-def _guarded(function: str, overload: Overload) -> Callable[..., Value]:
+def _with_guard(function: str, overload: Overload) -> Callable[..., Value]:
     run = OVERLOADS.get(overload.id, _never)
     # Of lists and maps the contents decide; of anything else, what fitted once fits always.
     by_class = not any(declared.kind in _HOLDERS for declared in overload.args)
     fitting: set[tuple[type, ...]] = set()
 
-    def guarded(*args: Value) -> Value:
+    def run_guarded(*args: Value) -> Value:
         classes = (*map(type, args),)
         if classes in fitting:
             return run(*args)
@@ -129,19 +129,19 @@ def _guarded(function: str, overload: Overload) -> Callable[..., Value]:
             fitting.add(classes)
         return run(*args)
 
-    return guarded
+    return run_guarded
 
 
-def _dispatched(function: str, overloads: Sequence[Overload]) -> Callable[..., Value]:
+def _dispatcher(function: str, overloads: Sequence[Overload]) -> Callable[..., Value]:
     bound = [(overload, OVERLOADS.get(overload.id, _never)) for overload in overloads]
 
-    def dispatched(*args: Value) -> Value:
+    def dispatch(*args: Value) -> Value:
         for overload, run in bound:
             if _matches(overload, args):
                 return run(*args)
         return no_overload(function, args)
 
-    return dispatched
+    return dispatch
 
 
 def bind(function: str, overload_ids: Sequence[str], overloads: Sequence[Overload]) -> Binding:
@@ -154,7 +154,7 @@ def bind(function: str, overload_ids: Sequence[str], overloads: Sequence[Overloa
         return _bind_one(function, overloads[0])
     if function in _UNGUARDED:
         return Binding(OVERLOADS["list_flatten_int"], Style.FIRST_FAILURE)
-    return Binding(_dispatched(function, overloads), Style.FIRST_FAILURE)
+    return Binding(_dispatcher(function, overloads), Style.FIRST_FAILURE)
 
 
 def _bind_one(function: str, overload: Overload) -> Binding:
@@ -162,4 +162,4 @@ def _bind_one(function: str, overload: Overload) -> Binding:
     style = Style.FIRST_FAILURE if variadic else Style.ALL
     if function in _UNGUARDED:
         return Binding(OVERLOADS[overload.id], style)
-    return Binding(_guarded(function, overload), style)
+    return Binding(_with_guard(function, overload), style)

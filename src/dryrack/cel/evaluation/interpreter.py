@@ -232,7 +232,7 @@ class Logic:
             if value is self.decisive:
                 result = value
                 break
-            result = _joined(result, value)
+            result = _join_undecided(result, value)
         if tracker.stacked:
             for term in self.terms:
                 tracker.drop(term.id)
@@ -240,8 +240,8 @@ class Logic:
         return result
 
 
-def _joined(result: Value, undecided: Value) -> Value:
-    """What was undecided is still, but for the first failure among the terms."""
+def _join_undecided(result: Value, undecided: Value) -> Value:
+    """Return the result after a term that does not decide; the first failure stays."""
     if type(undecided) is bool or type(result) is not bool:
         return result
     return undecided if type(undecided) is Err else Err("no such overload")
@@ -473,7 +473,7 @@ class Fold:
                 break
             tracker.charge_ones(condition_cost + 1)
             value = predicate.eval(scope, tracker)
-            result = decisive if value is decisive else _joined(result, value)
+            result = decisive if value is decisive else _join_undecided(result, value)
         tracker.charge_ones(1)
         return result
 

@@ -147,8 +147,8 @@ class MacroNodes:
             entry_id = self._ids.take()
             key = yield self._copy(entry.key)
             value = yield self._copy(entry.value)
-            copied = replace(entry, id=entry_id, position=self._position, key=key, value=value)
-            entries.append(copied)
+            copy = replace(entry, id=entry_id, position=self._position, key=key, value=value)
+            entries.append(copy)
         return replace(literal, id=taken, entries=tuple(entries))
 
     def _copy_struct(self, literal: ast.StructLiteral, taken: int) -> Steps[ast.Expr]:

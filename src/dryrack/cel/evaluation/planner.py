@@ -188,7 +188,7 @@ class Planner:
             expr.id, (expr.function, overload), args, run=run, stops=stops, strict=binding.strict
         )
         folds = expr.function in _CONVERSIONS and len(args) == 1 and isinstance(args[0], Constant)
-        return _folded(call) if folds else call
+        return _fold(call) if folds else call
 
     def _list(self, expr: ast.ListLiteral) -> Step:
         elements = []
@@ -265,7 +265,7 @@ def _check_qualifier(value: Value) -> None:
         raise PlanError(f"invalid qualifier type: {go_name(value)}")
 
 
-def _folded(call: Call) -> Step:
+def _fold(call: Call) -> Step:
     value = call.eval(_NOTHING, Tracker())
     if type(value) is Err:
         raise PlanError(value.message)
@@ -293,7 +293,7 @@ def _match(pattern: Any, text: Value) -> Value:
 
 
 def _plain(value: Value) -> Value:
-    """What these shortcuts see: a type is its name, an optional what it holds, as upstream."""
+    """Return a value as shortcuts see it: a type as its name, an optional as its value."""
     while type(value) is Optional and value.present:
         value = value.value
     return value.name if type(value) is TypeValue else value

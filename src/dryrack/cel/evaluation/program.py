@@ -32,7 +32,7 @@ _ASK = frozenset({"quantity_get_int", "quantity_is_integer"})
 
 @dataclass(frozen=True, slots=True)
 class CompileError:
-    """Why a text is not a selector, in Kubernetes' words."""
+    """The reason why a text is not a selector, in Kubernetes' words."""
 
     message: str
 
@@ -96,7 +96,7 @@ class Program:
 
 
 def compile_expression(text: str, env: Environment) -> Program | CompileError:
-    """Compile a selector, or say why it is none."""
+    """Compile a selector, or return why it does not compile."""
     checked = compile_text(text, env)
     if not isinstance(checked, Checked):
         return CompileError(f"compilation failed: {checked.text}")

@@ -58,7 +58,7 @@ def to_bool(value: Value) -> bool | Err:
 
 
 def refusal(value: Value, go_type: str) -> str:
-    """Why a value is not convertible to a type of Go."""
+    """Return why a value cannot be converted to a type of Go."""
     if type(value) is Optional:
         return "optional.none() dereference"
     if type(value) is Err:

@@ -1,5 +1,5 @@
 """
-What an evaluation costs, unit for unit as Kubernetes counts it.
+The cost of an evaluation, unit for unit as Kubernetes counts it.
 
 Each step reports here when it is done. A call is charged by the sizes of its arguments; if one
 was never evaluated, because an earlier one failed, the call costs nothing. Once the cost exceeds
@@ -145,7 +145,7 @@ class Tracker:
             raise CostLimitExceededError
 
 
-def _scaled(size: float, factor: float = STRING_TRAVERSAL) -> int:
+def _scale(size: float, factor: float = STRING_TRAVERSAL) -> int:
     return math.ceil(size * factor)
 
 
@@ -161,24 +161,24 @@ def one(_args: Sequence[Value], _result: Value) -> int:
 
 
 def _first(args: Sequence[Value], _result: Value) -> int:
-    return _scaled(size_of(args[0]))
+    return _scale(size_of(args[0]))
 
 
 def _first_deep(args: Sequence[Value], _result: Value) -> int:
-    return _scaled(_deep_size(args[0]))
+    return _scale(_deep_size(args[0]))
 
 
 def _first_twice(args: Sequence[Value], _result: Value) -> int:
-    return _scaled(size_of(args[0]) * 2)
+    return _scale(size_of(args[0]) * 2)
 
 
 def _joined_twice(args: Sequence[Value], result: Value) -> int:
     size = size_of(result) if result is not None else _joined_size(*args)
-    return _scaled(size * 2)
+    return _scale(size * 2)
 
 
 def _joined_size(parts: Value, separator: Value = "") -> int:
-    """How long a text will be; nothing, if it will not be one."""
+    """Return how long the joined text will be; 0 if the parts cannot be joined."""
     if not isinstance(parts, list) or {*map(type, parts), type(separator)} != {str}:
         return 0
     return sum(map(len, parts)) + len(separator) * max(0, len(parts) - 1)
@@ -187,8 +187,8 @@ def _joined_size(parts: Value, separator: Value = "") -> int:
 def _smaller(args: Sequence[Value], _result: Value) -> int:
     left, right = args
     if type(left) is str and type(right) is str:
-        return _scaled(min(len(left), len(right)))
-    return _scaled(min(_deep_size(args[0]), _deep_size(args[1])))
+        return _scale(min(len(left), len(right)))
+    return _scale(min(_deep_size(args[0]), _deep_size(args[1])))
 
 
 _OPAQUE = (Quantity, IP, CIDR, NamedFormat, URL, Version)
@@ -201,20 +201,20 @@ def _equality(args: Sequence[Value], result: Value) -> int:
 def _both(args: Sequence[Value], _result: Value) -> int:
     left, right = args
     if type(left) is str and type(right) is str:
-        return _scaled(len(left) + len(right))
-    return _scaled(_deep_size(args[0]) + _deep_size(args[1]))
+        return _scale(len(left) + len(right))
+    return _scale(_deep_size(args[0]) + _deep_size(args[1]))
 
 
 def _pattern(args: Sequence[Value], _result: Value) -> int:
-    return _scaled(1.0 + size_of(args[0])) * _scaled(size_of(args[1]), REGEX_LENGTH)
+    return _scale(1.0 + size_of(args[0])) * _scale(size_of(args[1]), REGEX_LENGTH)
 
 
 def _pattern_deep(args: Sequence[Value], _result: Value) -> int:
-    return _scaled(1.0 + _deep_size(args[0])) * _scaled(_deep_size(args[1]), REGEX_LENGTH)
+    return _scale(1.0 + _deep_size(args[0])) * _scale(_deep_size(args[1]), REGEX_LENGTH)
 
 
 def _search(args: Sequence[Value], _result: Value) -> int:
-    return _scaled(_deep_size(args[0])) * _scaled(_deep_size(args[1]))
+    return _scale(_deep_size(args[0])) * _scale(_deep_size(args[1]))
 
 
 def _list_size(args: Sequence[Value], _result: Value) -> int:
@@ -253,7 +253,7 @@ def _traverse_held(value: list[Value] | dict[object, Value], known: dict[int, in
 def _validate(args: Sequence[Value], _result: Value) -> int:
     if type(args[0]) is not NamedFormat:
         return 1
-    return _scaled(1.0 + size_of(args[1])) * _scaled(args[0].regex_size, REGEX_LENGTH)
+    return _scale(1.0 + size_of(args[1])) * _scale(args[0].regex_size, REGEX_LENGTH)
 
 
 def _authorization(_args: Sequence[Value], _result: Value) -> int:
@@ -262,12 +262,12 @@ def _authorization(_args: Sequence[Value], _result: Value) -> int:
 
 def _selector(args: Sequence[Value], _result: Value) -> int:
     length = size_of(args[1])
-    return LIST_BASE + _scaled(length) + _scaled(length, 0.5) * (LIST_BASE + STRUCT_BASE)
+    return LIST_BASE + _scale(length) + _scale(length, 0.5) * (LIST_BASE + STRUCT_BASE)
 
 
 def _contains_ip(text_size: Callable[[Value], int]) -> CallCost:
     def cost(args: Sequence[Value], _result: Value) -> int:
-        return _scaled(2 * size_of(args[0])) + text_size(args[1])
+        return _scale(2 * size_of(args[0])) + text_size(args[1])
 
     return cost
 
@@ -275,13 +275,13 @@ def _contains_ip(text_size: Callable[[Value], int]) -> CallCost:
 def _contains_cidr(text_size: Callable[[Value], int]) -> CallCost:
     def cost(args: Sequence[Value], _result: Value) -> int:
         size = size_of(args[0])
-        return _scaled(2 * size) + _scaled(size) + 1 + text_size(args[1])
+        return _scale(2 * size) + _scale(size) + 1 + text_size(args[1])
 
     return cost
 
 
 def _text_size(value: Value) -> int:
-    return _scaled(size_of(value))
+    return _scale(size_of(value))
 
 
 def _no_size(_value: Value) -> int:
@@ -295,7 +295,7 @@ def _sets(factor: int) -> CallCost:
     return cost
 
 
-def _allocating(size: float, factor: float = 1.0) -> int:
+def _allocation_cost(size: float, factor: float = 1.0) -> int:
     return _whole(float(size) * factor) + 1 + LIST_BASE
 
 
@@ -305,17 +305,17 @@ def _whole(cost: float) -> int:
 
 
 def _output(_args: Sequence[Value], result: Value) -> int:
-    return _allocating(size_of(result))
+    return _allocation_cost(size_of(result))
 
 
 def _range(args: Sequence[Value], _result: Value) -> int:
-    return _allocating(max(0, args[0]) if type(args[0]) is int else 1)
+    return _allocation_cost(max(0, args[0]) if type(args[0]) is int else 1)
 
 
 def _flatten(args: Sequence[Value], _result: Value) -> int:
     if len(args) == 2 and type(args[1]) is not int:
         raise PanicError(f"interface conversion: ref.Val is {go_name(args[1])}, not types.Int")
-    return _allocating(size_of(args[0]), float(args[1]) if len(args) == 2 else 1.0)
+    return _allocation_cost(size_of(args[0]), float(args[1]) if len(args) == 2 else 1.0)
 
 
 _ADDABLE = (int, Uint, float, str, bytes, Duration, Timestamp)
@@ -331,7 +331,7 @@ def _self_compare(position: int) -> CallCost:
                 f"missing method {missing}"
             )
         textual = bool(values) and type(values[0]) in (str, bytes)
-        return _allocating(len(values) ** 2, 2.0 + STRING_TRAVERSAL if textual else 2.0)
+        return _allocation_cost(len(values) ** 2, 2.0 + STRING_TRAVERSAL if textual else 2.0)
 
     return cost
 
@@ -407,7 +407,7 @@ PRICED_FIRST = frozenset(
 
 
 def call_cost(function: str, overload: str) -> CallCost:
-    """How to price a call; `overload` is empty if only the run can tell which it is."""
+    """Return the cost function of a call; `overload` is empty if the arguments decide it."""
     if overload in _BY_OVERLOAD:
         return _BY_OVERLOAD[overload]
     if overload.endswith("_sort"):

@@ -1,5 +1,5 @@
 """
-How a CEL value looks in Python, and the few questions every value can answer.
+CEL values in Python, and the functions for all of them.
 
 bool, int, double, string, bytes, null and list are Python's own. A map is a `dict` from encoded
 keys (`encode_key`): strings, ints and uints stand for themselves, the rest are tagged, because
@@ -56,7 +56,7 @@ def no_such_overload(operand: Value = None) -> Err:
 
 
 def too_large(function: str, size_max: int) -> Err:
-    """What is made where upstream's memory would be used up."""
+    """The error for values that would use up upstream's memory."""
     return Err(f"{function}: the result has more than {size_max} elements or characters")
 
 
@@ -129,7 +129,7 @@ class OwnQuantity(Quantity):
 
 
 class ComputedQuantity(OwnQuantity):
-    """What `add` or `sub` gives: upstream refuses to find it on the right of `==`."""
+    """The result of `add` or `sub`: upstream refuses it on the right of `==`."""
 
     __slots__ = ()
 
@@ -218,7 +218,7 @@ class DomainMap(dict[str, dict[str, Value]]):
 
 
 class StringMap(dict[str, Value]):
-    """What a device has under one domain: only a string can be a key."""
+    """The attributes of one domain of a device: only a string can be a key."""
 
     __slots__ = ()
 
@@ -257,7 +257,7 @@ def encode_key(key: Value) -> Any:
 
 
 class _IdentityKey:
-    """What upstream holds by pointer, as a key: equal to itself alone, whatever it holds."""
+    """A value that upstream holds by pointer, as a key: it is equal to itself alone."""
 
     __slots__ = ("value",)
 
@@ -401,7 +401,7 @@ def go_name(value: Value) -> str:
 
 
 def size_of(value: Value) -> int:
-    """How large the value is for cost: elements, characters, bytes; 1 if it has no size."""
+    """Return the size for the cost: elements, characters, bytes; 1 for other values."""
     if isinstance(value, (str, bytes, list, dict)):
         return len(value)
     if type(value) is IP:

@@ -43,14 +43,14 @@ def _as_integer(quantity: Quantity) -> Value:
 
 
 def _add(left: Quantity, right: Quantity) -> Quantity:
-    return _computed(left, left + right)
+    return _compute(left, left + right)
 
 
 def _subtract(left: Quantity, right: Quantity) -> Quantity:
-    return _computed(left, left - right)
+    return _compute(left, left - right)
 
 
-def _computed(left: Quantity, result: Quantity) -> Quantity:
+def _compute(left: Quantity, result: Quantity) -> Quantity:
     own = ComputedQuantity.from_quantity(result)
     if isinstance(left, OwnQuantity):
         left.computed(own)
@@ -82,7 +82,7 @@ def _compare_versions(left: Version, right: Version) -> int:
     return (left.key > right.key) - (left.key < right.key)
 
 
-def _signed(number: int) -> int:
+def _as_signed(number: int) -> int:
     """Numbers of a version are unsigned in Go and wrap round where CEL has an int."""
     return number if number <= INT_MAX else number - 2**64
 
@@ -108,7 +108,7 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "semver_is_greater_than": lambda left, right: left.key > right.key,
     "semver_is_less_than": lambda left, right: left.key < right.key,
     "semver_compare_to": _compare_versions,
-    "semver_major": lambda version: _signed(version.semver.major),
-    "semver_minor": lambda version: _signed(version.semver.minor),
-    "semver_patch": lambda version: _signed(version.semver.patch),
+    "semver_major": lambda version: _as_signed(version.semver.major),
+    "semver_minor": lambda version: _as_signed(version.semver.minor),
+    "semver_patch": lambda version: _as_signed(version.semver.patch),
 }

@@ -192,20 +192,20 @@ def not_strictly_false(value: Value) -> bool:
     return value if type(value) is bool else True
 
 
-def _ordering(operator: str, holds: Callable[[int], bool]) -> Callable[[Value, Value], Value]:
-    def ordered(left: Value, right: Value) -> Value:
+def _comparison(operator: str, holds: Callable[[int], bool]) -> Callable[[Value, Value], Value]:
+    def run(left: Value, right: Value) -> Value:
         if type(left) not in ORDERED:
             return lacking(operator, left)
         order = compare(left, right)
         return order if isinstance(order, Err) else holds(order)
 
-    return ordered
+    return run
 
 
-less = _ordering("_<_", lambda order: order < 0)
-less_equals = _ordering("_<=_", lambda order: order <= 0)
-greater = _ordering("_>_", lambda order: order > 0)
-greater_equals = _ordering("_>=_", lambda order: order >= 0)
+less = _comparison("_<_", lambda order: order < 0)
+less_equals = _comparison("_<=_", lambda order: order <= 0)
+greater = _comparison("_>_", lambda order: order > 0)
+greater_equals = _comparison("_>=_", lambda order: order >= 0)
 
 
 def is_in(item: Value, container: Value) -> Value:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def _refused(source: str, target: str) -> Err:
+def _conversion_error(source: str, target: str) -> Err:
     return Err(f"type conversion error from '{source}' to '{target}'")
 
 
@@ -53,33 +53,37 @@ def _double_to_uint(value: float) -> Value:
 
 def _string_to_int(text: str) -> Value:
     number = go_numbers.parse_int(text)
-    return _refused("string", "int") if number is None else number
+    return _conversion_error("string", "int") if number is None else number
 
 
 def _string_to_uint(text: str) -> Value:
     number = go_numbers.parse_uint(text)
-    return _refused("string", "uint") if number is None else Uint(number)
+    return _conversion_error("string", "uint") if number is None else Uint(number)
 
 
 def _string_to_double(text: str) -> Value:
     number = go_numbers.parse_float(text)
-    return _refused("string", "double") if number is None else number
+    return _conversion_error("string", "double") if number is None else number
 
 
 def _string_to_bool(text: str) -> Value:
     truth = go_numbers.parse_bool(text)
-    return _refused("string", "bool") if truth is None else truth
+    return _conversion_error("string", "bool") if truth is None else truth
 
 
 def string_to_duration(text: str) -> Value:
     nanos = go_numbers.parse_duration(text)
-    return _refused("string", "google.protobuf.Duration") if nanos is None else Duration(nanos)
+    return (
+        _conversion_error("string", "google.protobuf.Duration")
+        if nanos is None
+        else Duration(nanos)
+    )
 
 
 def string_to_timestamp(text: str) -> Value:
     moment = go_numbers.parse_timestamp(text)
     if moment is None:
-        return _refused("string", "google.protobuf.Timestamp")
+        return _conversion_error("string", "google.protobuf.Timestamp")
     nanos, offset = moment
     return _timestamp(nanos, offset)
 
@@ -169,7 +173,7 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "int64_to_double": float,
     "uint64_to_double": lambda value: float(value.value),
     "string_to_double": _string_to_double,
-    "int64_to_duration": lambda _value: _refused("int", "google.protobuf.Duration"),
+    "int64_to_duration": lambda _value: _conversion_error("int", "google.protobuf.Duration"),
     "string_to_duration": string_to_duration,
     "double_to_int64": double_to_int,
     "duration_to_int64": lambda value: value.nanos,

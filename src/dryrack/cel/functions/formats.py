@@ -50,7 +50,7 @@ def _label_1035(text: str) -> list[str]:
 
 
 def _as_prefix(problems: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """What may be followed by a generated ending may end with a dash."""
+    """A name prefix before a generated ending may end with a dash."""
 
     def check(text: str) -> list[str]:
         masked = text[:-2] + "a" if len(text) > 1 and text.endswith("-") else text

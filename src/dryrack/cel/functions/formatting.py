@@ -110,7 +110,7 @@ def _precision(template: str, position: int) -> tuple[int, int]:
 
 def _string(value: Value, _precision: int = 0) -> str:
     if isinstance(value, (list, dict)):
-        return _held(value, {})
+        return _contents(value, {})
     text = to_text(value)
     if text is not None:
         return text
@@ -125,7 +125,7 @@ def _string(value: Value, _precision: int = 0) -> str:
     )
 
 
-def _held(value: list[Value] | dict[object, Value], written: Written) -> str:
+def _contents(value: list[Value] | dict[object, Value], written: Written) -> str:
     text = written.get(id(value))
     if text is None:
         text = _list(value, written) if isinstance(value, list) else _map(value, written)
@@ -167,7 +167,7 @@ def _element(value: Value, written: Written) -> str:
     if kind is float:
         return f"{value:.6f}" if math.isfinite(value) else quoted(_special(value))
     if isinstance(value, (list, dict)):
-        return _held(value, written)
+        return _contents(value, written)
     if kind in (bool, int, Uint, type(None), TypeValue):
         return _string(value)
     raise _FormatError(f"no formatting function for {type_name(value)}")
@@ -203,7 +203,7 @@ def _check_width(precision: int) -> None:
         raise _FormatError(too_large("format", TEXT_SIZE_MAX).message)
 
 
-def _fixed(value: Value, precision: int) -> str:
+def _fixed_point(value: Value, precision: int) -> str:
     number = _double(value, "fixed-point")
     _check_width(precision)
     return f"{number:,.{precision}f}" if math.isfinite(number) else _locale_special(number)
@@ -265,7 +265,7 @@ def _upper_hexadecimal(value: Value, precision: int) -> str:
 _CLAUSES: dict[str, Callable[[Value, int], str]] = {
     "s": _string,
     "d": _decimal,
-    "f": _fixed,
+    "f": _fixed_point,
     "e": _scientific,
     "b": _binary,
     "o": _octal,
@@ -275,30 +275,30 @@ _CLAUSES: dict[str, Callable[[Value, int], str]] = {
 
 
 def go_text(value: Value) -> str:
-    """How Go prints a value in the middle of a message (`%v`)."""
-    return _printed(value, {})
+    """Return a value as Go prints it in the middle of a message (`%v`)."""
+    return _print(value, {})
 
 
-def _printed(value: Value, written: Written) -> str:
+def _print(value: Value, written: Written) -> str:
     if isinstance(value, (list, dict)):
         text = written.get(id(value))
         if text is None:
-            text = written[id(value)] = _printed_held(value, written)
+            text = written[id(value)] = _printed_contents(value, written)
         return text
     if type(value) is Optional:
-        return f"optional({_printed(value.value, written)})" if value.present else "optional.none()"
+        return f"optional({_print(value.value, written)})" if value.present else "optional.none()"
     if type(value) in _PRINTED:
         return _PRINTED[type(value)](value)
     text = to_text(value)
     return str(value) if text is None else text
 
 
-def _printed_held(value: list[Value] | dict[object, Value], written: Written) -> str:
+def _printed_contents(value: list[Value] | dict[object, Value], written: Written) -> str:
     if isinstance(value, list):
-        text = "[" + ", ".join([_printed(item, written) for item in value]) + "]"
+        text = "[" + ", ".join([_print(item, written) for item in value]) + "]"
     else:
         pairs = [
-            f"{_printed(decode_key(key), written)}: {_printed(item, written)}"
+            f"{_print(decode_key(key), written)}: {_print(item, written)}"
             for key, item in value.items()
         ]
         text = "{" + ", ".join(pairs) + "}"

@@ -170,7 +170,7 @@ def format_timestamp(nanos: int, offset: int) -> str:
 
 
 def time_text(nanos: int, offset: int) -> str:
-    """A moment as Go prints it when nobody says how: the zone by its offset and its name."""
+    """Return a moment in Go's default format: the zone by its offset and its name."""
     date, _, rest = format_timestamp(nanos, offset).partition("T")
     clock = rest.rstrip("Z") if offset == 0 else rest[:-6]
     zone = "+0000 UTC" if offset == 0 else " ".join([rest[-6:].replace(":", "")] * 2)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 # The API's limit on the values of one list attribute.
 INCLUDES_VALUES_MAX = 48
-# A range longer than the cost limit ends the evaluation whatever it holds.
+# A range longer than the cost limit ends the evaluation.
 RANGE_MAX = 2_000_000
 
 
@@ -149,7 +149,7 @@ def _flatten(values: Value, depth: Value) -> Value:
 
 
 def _flat_size(values: list[Value], depth: int) -> int:
-    """How long a list gets; elements that are lists are many times the same."""
+    """Return the length of the flat list; the same inner list can occur many times."""
     count = 0
     level = {id(values): (values, 1)}
     while level and count <= LIST_SIZE_MAX:

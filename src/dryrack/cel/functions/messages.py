@@ -33,7 +33,7 @@ from dryrack.cel.parsing.ast import Uint
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-# Beyond it a double does not tell one integer from the next, and JSON gets a string.
+# Beyond it neighbouring integers are one double, and JSON gets a string.
 _SAFE_INT = 2**53 - 1
 
 
@@ -91,7 +91,7 @@ def make_message(name: str, fields: Mapping[str, Value]) -> Value:
         return _patch_value(name, fields)
     if name in _WRAPPERS:
         convert, zero = _WRAPPERS[name]
-        return _converted(name, "value", lambda: convert(fields.get("value", zero)))
+        return _convert(name, "value", lambda: convert(fields.get("value", zero)))
     if name == DEVICE.name:
         # It has a type to be checked by, and no message to be made of.
         return Err(f"unknown type '{name}'")
@@ -112,7 +112,7 @@ def _patch_value(name: str, fields: Mapping[str, Value]) -> Value:
     return make_patch_value(name, dict(fields))
 
 
-def _converted(message: str, field: str, convert: Callable[[], Value]) -> Value:
+def _convert(message: str, field: str, convert: Callable[[], Value]) -> Value:
     try:
         return convert()
     except _ConversionError as error:
@@ -121,8 +121,8 @@ def _converted(message: str, field: str, convert: Callable[[], Value]) -> Value:
 
 
 def _nanos(name: str, fields: Mapping[str, Value]) -> int | Err:
-    seconds = _converted(name, "seconds", lambda: _expect(int, "int64")(fields.get("seconds", 0)))
-    nanos = _converted(name, "nanos", lambda: _int32(fields.get("nanos", 0)))
+    seconds = _convert(name, "seconds", lambda: _expect(int, "int64")(fields.get("seconds", 0)))
+    nanos = _convert(name, "nanos", lambda: _int32(fields.get("nanos", 0)))
     for part in (seconds, nanos):
         if isinstance(part, Err):
             return part
@@ -140,16 +140,16 @@ def _timestamp(name: str, fields: Mapping[str, Value]) -> Value:
 
 
 def _struct(name: str, fields: Mapping[str, Value]) -> Value:
-    return _converted(name, "fields", lambda: _json(fields.get("fields", {})))
+    return _convert(name, "fields", lambda: _json(fields.get("fields", {})))
 
 
 def _list(name: str, fields: Mapping[str, Value]) -> Value:
-    return _converted(name, "values", lambda: _json(fields.get("values", [])))
+    return _convert(name, "values", lambda: _json(fields.get("values", [])))
 
 
 def _value(name: str, fields: Mapping[str, Value]) -> Value:
     field = next(iter(fields), "null_value")
-    return None if field == "null_value" else _converted(name, field, lambda: _json(fields[field]))
+    return None if field == "null_value" else _convert(name, field, lambda: _json(fields[field]))
 
 
 def _json(value: Value) -> Value:

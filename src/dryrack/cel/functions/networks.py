@@ -101,7 +101,7 @@ def _contains_cidr(cidr: CIDR, other: Value) -> Value:
     return _top_bits(cidr.address, cidr.bits) == _top_bits(other.address, cidr.bits)
 
 
-def _masked(cidr: CIDR) -> CIDR:
+def _mask(cidr: CIDR) -> CIDR:
     shift = cidr.address.max_prefixlen - cidr.bits
     network = int(cidr.address) >> shift << shift
     return replace(cidr, address=type(cidr.address)(network))
@@ -168,7 +168,7 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "cidr_contains_cidr": _contains_cidr,
     "cidr_ip": lambda cidr: IP(cidr.address),
     "cidr_prefix_length": lambda cidr: cidr.bits,
-    "cidr_masked": _masked,
+    "cidr_masked": _mask,
     "is_cidr": lambda text: type(string_to_cidr(text)) is CIDR,
     "cidr_to_string": cidr_text,
 }

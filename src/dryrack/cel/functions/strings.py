@@ -108,7 +108,7 @@ _QUOTED = str.maketrans({
 _ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 
 
-# Enough for every pattern that an expression has room for and Go compiles.
+# Enough for every pattern that fits into an expression and that Go compiles.
 _PATTERN_BYTES_MAX = 2**26
 
 
@@ -126,7 +126,7 @@ _Pattern: Any = type(re2.compile(""))
 
 @functools.lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Any:
-    """Compile a pattern, or give the `Err` that says why it is none."""
+    """Compile a pattern, or return an `Err` with the reason why it cannot be compiled."""
     if _ANY_BYTE.search(pattern):
         return Err("error parsing regexp: invalid escape sequence: `\\C`")
     try:
@@ -172,7 +172,7 @@ def matches(text: Value, pattern: Value) -> Value:
 
 class PatternMemo(dict[str, bool]):
     """
-    Return whether a text matches, remembered.
+    A memory of which texts match a pattern.
 
     Few texts are matched against a pattern, each on very many devices; a lookup is a tenth of
     a match. What is not a text raises.

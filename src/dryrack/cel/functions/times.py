@@ -105,7 +105,7 @@ def _zone(name: str) -> ZoneInfo | Err:
 
 @cache
 def _directories() -> frozenset[str]:
-    """What zones are in: `America`, and `America/Argentina`."""
+    """Directories of time zones: `America`, and `America/Argentina`."""
     zones = (zone.split("/")[:-1] for zone in available_timezones())
     return frozenset("/".join(above[:end]) for above in zones for end in range(1, len(above) + 1))
 

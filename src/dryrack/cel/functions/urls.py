@@ -45,7 +45,7 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class UrlParts:
-    """What Go's url.Parse finds in a text."""
+    """The parts that Go's url.Parse finds in a text."""
 
     scheme: str
     user: str | None

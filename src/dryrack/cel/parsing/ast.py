@@ -97,7 +97,7 @@ class StructLiteral(msgspec.Struct, frozen=True):
 
 
 class Comprehension(msgspec.Struct, frozen=True):
-    """What every comprehension macro becomes; `iter_var2` is empty for one-variable ones."""
+    """The expansion of every comprehension macro; `iter_var2` is empty for one variable."""
 
     id: int
     position: int

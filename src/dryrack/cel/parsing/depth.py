@@ -1,5 +1,5 @@
 """
-How deeply an expression nests, measured without nesting, and room for that in Python.
+The depth of an expression, measured without recursion, and Python's limit for it.
 
 A chain such as `1 + 1 + …` is thousands of levels deep. Steps call each other directly, so it
 takes no more of the machine's stack; only Python's own count of frames has to allow it.
@@ -43,7 +43,7 @@ def raised_recursion_limit(depth: int) -> Iterator[None]:
 
 def _move_limit(frames: int) -> None:
     # One call that reads, adds and sets without running any bytecode: no other thread can come
-    # in between. A lock would do as well, but this room has none.
+    # in between. A lock is not needed.
     next(map(sys.setrecursionlimit, map(frames.__add__, iter(sys.getrecursionlimit, None))))
 
 
@@ -58,7 +58,7 @@ def depth_of(expr: ast.Expr) -> int:
 
 def evaluation_depth(expr: ast.Expr) -> int:
     """
-    How deeply an evaluation may nest.
+    Return how deeply an evaluation may nest.
 
     A variable that is bound is worked out inside of what first asks for it, and so is one that
     it is made of, so where there are any the parts may all be inside of each other.

@@ -1,5 +1,5 @@
 """
-Whether a format string fits its arguments, told from their types.
+Problems of format strings that do not fit the types of their arguments.
 
 Only a literal string applied to a literal list is looked at: there the clauses can be held
 against the types of the elements before anything is evaluated.
@@ -113,7 +113,7 @@ def _fit_clause(template: str, position: int, arg: Expr, *, checked: Checked) ->
             f'could not parse formatting clause: unrecognized formatting clause "{shown}"'
         )
     wanted, complaint = _VERBS[verb]
-    for part in _printed(arg) if verb == "s" else (arg,):
+    for part in _printed_parts(arg) if verb == "s" else (arg,):
         of = checked.types[part.id]
         if of != DYN and of.kind not in wanted:
             problem = f"error during formatting: {complaint}, was given {of.runtime_name}"
@@ -121,7 +121,7 @@ def _fit_clause(template: str, position: int, arg: Expr, *, checked: Checked) ->
     return clause.end()
 
 
-def _printed(arg: Expr) -> Iterator[Expr]:
+def _printed_parts(arg: Expr) -> Iterator[Expr]:
     """Give an argument and, if it is a literal list or map, all that is in it."""
     waiting = [arg]
     while waiting:

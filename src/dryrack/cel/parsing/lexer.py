@@ -1,5 +1,5 @@
 """
-Text to tokens.
+Text to tokens, and the error about a token that cannot be where it is.
 
 The longest token wins. Where none fits, the error is about the characters that could still have
 become one, and they are skipped together with the one that ruled it out; so `a =b` loses its `b`.
@@ -9,9 +9,12 @@ White space and comments are dropped.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dryrack.cel.parsing.source import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
 
 _HEX = "[0-9a-fA-F]"
 _ESCAPE = rf"\\(?:[abfnrtv\"'\\?`]|[xX]{_HEX}{{2}}|u{_HEX}{{4}}|U{_HEX}{{8}}|[0-3][0-7][0-7])"
@@ -116,3 +119,47 @@ def _skip(text: str, position: int, problems: list[Problem]) -> int:
         Problem(position, f"Syntax error: token recognition error at: '{text[position:end]}'")
     )
     return end
+
+
+_NAMES = {
+    "float": "NUM_FLOAT",
+    "int": "NUM_INT",
+    "uint": "NUM_UINT",
+    "string": "STRING",
+    "bytes": "BYTES",
+    "ident": "IDENTIFIER",
+    "escaped": "ESC_IDENTIFIER",
+    EOF: EOF,
+}
+# The order in which the reference numbers its tokens.
+_ORDER = (
+    *(EOF, "==", "!=", "in", "<", "<=", ">=", ">", "&&", "||", "[", "]", "{", "}", "(", ")", "."),
+    *(",", "-", "!", "?", ":", "+", "*", "/", "%", "true", "false", "null", "float", "int"),
+    *("uint", "string", "bytes", "ident", "escaped"),
+)
+_ENDS = frozenset((")", "]", "}", ",", "?", *_ORDER[1:10]))
+_ESCAPED = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+
+def syntax_error(tokens: Sequence[Token], index: int, expected: Collection[str]) -> Problem:
+    """Return the error for a token that cannot be where it is, with the expected ones."""
+    token = tokens[index]
+    found = f"'{token.text.translate(_ESCAPED)}'"
+    names = [_NAMES.get(kind, f"'{kind}'") for kind in sorted(expected, key=_ORDER.index)]
+    wanted = names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"
+    if token.kind != EOF and tokens[index + 1].kind in expected:
+        message = f"extraneous input {found} expecting {wanted}"
+    elif _is_missing(token.kind, *expected):
+        message = f"missing {wanted} at {found}"
+    else:
+        message = f"mismatched input {found} expecting {wanted}"
+    # Where there is no text there is no first column either.
+    position = token.position if token.kind != EOF or token.position else -1
+    return Problem(position, f"Syntax error: {message}")
+
+
+def _is_missing(found: str, expected: str, *others: str) -> bool:
+    """Return whether the expected token is missing before the one that was found."""
+    if others or found == EOF:
+        return not others and expected in (")", "]", "}")
+    return expected == ":" and found not in _ENDS

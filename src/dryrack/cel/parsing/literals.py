@@ -1,5 +1,5 @@
 """
-What a literal's text means.
+The values of literals.
 
 Strings are unescaped code point by code point; in bytes, `\\x` and octal escapes stand for one
 byte each and `\\u` has no meaning. All line ends read as `\\n`.

@@ -1,5 +1,5 @@
 """
-What each macro becomes.
+The expansion of each macro.
 
 The shapes are those of the reference implementation, down to the hidden variables, because the
 cost of an expression is the cost of what its macros expand to. All macros but `has` are called
@@ -77,14 +77,14 @@ def _two_variables(args: Args) -> tuple[str, str]:
     return first, second
 
 
-def _quantified(args: Args) -> tuple[tuple[str, str], ast.Expr]:
+def _quantifier(args: Args) -> tuple[tuple[str, str], ast.Expr]:
     if len(args) == 2:
         return _variable(args[0], "argument must be a simple name"), args[1]
     return _two_variables(args), args[2]
 
 
 def _all(nodes: MacroNodes, target: ast.Expr, args: Args) -> ast.Expr:
-    variables, predicate = _quantified(args)
+    variables, predicate = _quantifier(args)
     return nodes.fold(
         target,
         variables,
@@ -97,7 +97,7 @@ def _all(nodes: MacroNodes, target: ast.Expr, args: Args) -> ast.Expr:
 
 
 def _exists(nodes: MacroNodes, target: ast.Expr, args: Args) -> ast.Expr:
-    variables, predicate = _quantified(args)
+    variables, predicate = _quantifier(args)
     return nodes.fold(
         target,
         variables,
@@ -110,7 +110,7 @@ def _exists(nodes: MacroNodes, target: ast.Expr, args: Args) -> ast.Expr:
 
 
 def _exists_one(nodes: MacroNodes, target: ast.Expr, args: Args) -> ast.Expr:
-    variables, predicate = _quantified(args)
+    variables, predicate = _quantifier(args)
     return nodes.fold(
         target,
         variables,

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from dryrack.cel.evaluation.nodes import ExpansionError, Ids, MacroNodes
 from dryrack.cel.evaluation.trampoline import run
 from dryrack.cel.parsing import ast, literals, macros
-from dryrack.cel.parsing.lexer import EOF, RESERVED_WORDS, Token, tokenize
+from dryrack.cel.parsing.lexer import EOF, RESERVED_WORDS, Token, syntax_error, tokenize
 from dryrack.cel.parsing.source import Issues, Problem, report
-from dryrack.cel.syntax_errors import syntax_error
 
 if TYPE_CHECKING:
     from dryrack.cel.evaluation.trampoline import Steps
@@ -55,7 +54,7 @@ _OPERATORS = {
 
 
 class _Depth(NamedTuple):
-    """How often each rule that can nest on its own is entered above this point."""
+    """The number of times that each recursive rule is entered above this point."""
 
     expr: int = 0
     relation: int = 0
@@ -89,7 +88,7 @@ _Operand: TypeAlias = _Part | _Chain
 
 
 class _SyntaxError(Exception):
-    """The tokens are no expression: the next one is none of those that can come."""
+    """The tokens are not an expression: the next one is not among those expected."""
 
     def __init__(self, *expected: str) -> None:
         super().__init__()
@@ -128,7 +127,7 @@ def parse(text: str) -> ast.Expr | Issues:
 class _Parser:
     def __init__(self, tokens: list[Token], problems: list[Problem]) -> None:
         self._tokens = tokens
-        # With some more of the last, so that whoever looks ahead finds it.
+        # The last token is repeated for the look-ahead.
         self._kinds = [*(token.kind for token in tokens), EOF, EOF, EOF]
         self._problems = problems
         self.index = 0
@@ -199,7 +198,7 @@ class _Parser:
             inside = _operand_depth(depth, pending)
             operands.append(self._single() or (yield self._unary(inside)))
         self._reduce(operands, pending, 0)
-        return _finished(operands[0])
+        return _finish(operands[0])
 
     def _single(self) -> _Part | None:
         """An operand that is one token; most are, and need nothing that nests."""
@@ -210,7 +209,7 @@ class _Parser:
         return None
 
     def _sole(self, depth: _Depth) -> _Part | None:
-        """The same of an expression that ends after one token."""
+        """Parse an expression that ends after one token."""
         if self._kinds[self.index + 1] not in _ENDS:
             return None
         _limit(1 + max(depth.expr, depth.relation, depth.calc))
@@ -219,17 +218,17 @@ class _Parser:
     def _reduce(self, operands: list[_Operand], pending: list[_Pending], precedence: int) -> None:
         while pending and pending[-1].operator.precedence >= precedence:
             done = pending.pop()
-            right = _finished(operands.pop())
+            right = _finish(operands.pop())
             left = operands.pop()
             if done.operator.precedence <= _AND:
                 operands.append(self._chain(left, done, right))
             else:
-                operands.append(_combined(_finished(left), done, right))
+                operands.append(_combine(_finish(left), done, right))
 
     def _chain(self, left: _Operand, done: _Pending, right: _Part) -> _Chain:
         function = done.operator.function
         if not isinstance(left, _Chain) or left.function != function:
-            left = _Chain(function, [_finished(left)], [])
+            left = _Chain(function, [_finish(left)], [])
         left.terms.append(right)
         left.operators.append((self._ids.take(), done.token.position))
         return left
@@ -237,10 +236,10 @@ class _Parser:
     def _unary(self, depth: _Depth) -> Steps[_Part]:
         kind = self._peek()
         if kind == "!" or (kind == "-" and self._peek(1) not in ("int", "float")):
-            return self._negated(kind, depth)
+            return self._negate(kind, depth)
         return self._member(depth)
 
-    def _negated(self, kind: str, depth: _Depth) -> Steps[_Part]:
+    def _negate(self, kind: str, depth: _Depth) -> Steps[_Part]:
         first = self._take()
         count = 1
         while self._accept(kind):
@@ -292,7 +291,7 @@ class _Parser:
         taken = self._ids.take()
         args: list[_Part] = yield self._arguments(depth)
         call = ast.Call(taken, opened.position, name.text, _exprs(args), part.expr)
-        return _Part(self._expanded(call), 1 + max(part.height, _height(args)))
+        return _Part(self._expand(call), 1 + max(part.height, _height(args)))
 
     def _index_of(self, part: _Part, depth: _Depth) -> Steps[_Part]:
         opened = self._take()
@@ -315,7 +314,7 @@ class _Parser:
         self._expect(")")
         return args
 
-    def _expanded(self, call: ast.Call) -> ast.Expr:
+    def _expand(self, call: ast.Call) -> ast.Expr:
         nodes = MacroNodes(self._ids, call.position)
         try:
             expanded = macros.expand(nodes, call.function, call.args, target=call.target)
@@ -365,7 +364,7 @@ class _Parser:
             del self._problems[noted:]
             return _Part(self._wrong(position, f"reserved identifier: {name.text}"), 0)
         call = ast.Call(taken, opened.position, dot + name.text, _exprs(args))
-        return _Part(self._expanded(call), _height(args))
+        return _Part(self._expand(call), _height(args))
 
     def _opens_struct(self) -> bool:
         ahead = 1 if self._peek() == "." else 0
@@ -494,22 +493,22 @@ def _operand_depth(depth: _Depth, pending: list[_Pending]) -> _Depth:
     return _Depth(depth.expr, relation, calc)
 
 
-def _finished(operand: _Operand) -> _Part:
+def _finish(operand: _Operand) -> _Part:
     if isinstance(operand, _Part):
         return operand
-    expr = _balanced(operand, 0, len(operand.operators) - 1)
+    expr = _balance(operand, 0, len(operand.operators) - 1)
     return _Part(expr, _height(operand.terms))
 
 
-def _balanced(chain: _Chain, low: int, high: int) -> ast.Expr:
+def _balance(chain: _Chain, low: int, high: int) -> ast.Expr:
     middle = (low + high + 1) // 2
-    left = chain.terms[middle].expr if middle == low else _balanced(chain, low, middle - 1)
-    right = chain.terms[middle + 1].expr if middle == high else _balanced(chain, middle + 1, high)
+    left = chain.terms[middle].expr if middle == low else _balance(chain, low, middle - 1)
+    right = chain.terms[middle + 1].expr if middle == high else _balance(chain, middle + 1, high)
     taken, position = chain.operators[middle]
     return ast.Call(taken, position, chain.function, (left, right))
 
 
-def _combined(left: _Part, done: _Pending, right: _Part) -> _Part:
+def _combine(left: _Part, done: _Pending, right: _Part) -> _Part:
     args = (left.expr, right.expr)
     call = ast.Call(done.id, done.token.position, done.operator.function, args)
     return _Part(call, 1 + max(left.height, right.height))

@@ -28,7 +28,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Issues:
-    """Why an expression does not compile: all that is wrong with it, in the order of the text."""
+    """All problems of an expression that does not compile, in the order of the text."""
 
     text: str
 

@@ -5,13 +5,20 @@ from typing import TYPE_CHECKING
 from dryrack.base.lazy import exports
 
 if TYPE_CHECKING:
-    from dryrack.extension.definitions.definition_problems import problems_of_definition, schema_of
-    from dryrack.extension.definitions.definition_rules import DefinitionRules
+    from dryrack.extension.definitions.definition_rules import (
+        DefinitionRules,
+        problems_of_definition,
+        schema_of,
+    )
     from dryrack.extension.definitions.embedded import nameless, unreadable
-    from dryrack.extension.definitions.filling import pruned, whole_numbers, with_defaults
+    from dryrack.extension.definitions.filling import (
+        mentions_key,
+        pruned,
+        whole_numbers,
+        with_defaults,
+    )
     from dryrack.extension.definitions.jsonpath import JsonPath, JsonPathError, parse_json_path
     from dryrack.extension.definitions.lists import duplicates
-    from dryrack.extension.definitions.mentions import mentions_key
     from dryrack.extension.definitions.reading import DefinitionError
     from dryrack.extension.definitions.rule_types import value_of
     from dryrack.extension.definitions.rules import Rule, Ruled, compiled_rules
@@ -26,13 +33,11 @@ else:
     __getattr__ = exports(
         __name__,
         {
-            "definition_problems": "problems_of_definition schema_of",
-            "definition_rules": "DefinitionRules",
+            "definition_rules": "DefinitionRules problems_of_definition schema_of",
             "embedded": "nameless unreadable",
-            "filling": "pruned whole_numbers with_defaults",
+            "filling": "mentions_key pruned whole_numbers with_defaults",
             "jsonpath": "JsonPath JsonPathError parse_json_path",
             "lists": "duplicates",
-            "mentions": "mentions_key",
             "reading": "DefinitionError",
             "rule_types": "value_of",
             "rules": "Rule Ruled compiled_rules",

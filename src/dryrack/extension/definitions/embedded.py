@@ -1,11 +1,11 @@
-"""Objects inside custom objects: those have a kind and a version, too."""
+"""Objects inside custom objects, which have a kind and a version, too."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dryrack.extension.definitions.definition_problems import word_problems
+from dryrack.extension.definitions.definition_rules import word_problems
 from dryrack.kinds.paths import get
 from dryrack.kinds.schemas import OBJECT_META, builtin
 from dryrack.kinds.schemas.strict_decode import conform
@@ -16,8 +16,8 @@ Schema = Mapping[str, Any]
 
 
 def nameless(schema: Schema, value: Any) -> Iterator[FieldProblem]:
-    """Embedded objects that do not say what they are."""
-    for path, obj in _embedded(schema, value, ""):
+    """Yield the problems of embedded objects without a kind or a version."""
+    for path, obj in _embedded_objects(schema, value, ""):
         for name in ("apiVersion", "kind"):
             if name not in obj:
                 yield required(f"{path}.{name}")
@@ -29,8 +29,8 @@ def nameless(schema: Schema, value: Any) -> Iterator[FieldProblem]:
 
 
 def unreadable(schema: Schema, value: Any) -> str:
-    """Why an embedded object cannot be read as one, in the server's words; "" if all can be."""
-    for path, obj in _embedded(schema, value, ""):
+    """Return why an embedded object cannot be read, in the server's words; "" if all can be."""
+    for path, obj in _embedded_objects(schema, value, ""):
         for name in ("apiVersion", "kind"):
             if not isinstance(obj.get(name, ""), str):
                 shown = shown_value(obj[name])
@@ -44,8 +44,10 @@ def unreadable(schema: Schema, value: Any) -> str:
     return ""
 
 
-def _embedded(schema: Schema, value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every embedded object and its path; the object itself is none."""
+def _embedded_objects(
+    schema: Schema, value: Any, path: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every embedded object with its path, apart from the object itself."""
     if isinstance(value, dict):
         if path and schema.get("x-kubernetes-embedded-resource"):
             yield path, value
@@ -53,11 +55,11 @@ def _embedded(schema: Schema, value: Any, path: str) -> Iterator[tuple[str, dict
         additional = schema.get("additionalProperties")
         for name in sorted(value):
             if name in properties:
-                yield from _embedded(
+                yield from _embedded_objects(
                     properties[name], value[name], f"{path}.{name}" if path else name
                 )
             elif isinstance(additional, dict):
-                yield from _embedded(additional, value[name], f"{path}[{name}]")
+                yield from _embedded_objects(additional, value[name], f"{path}[{name}]")
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
         for index, item in enumerate(value):
-            yield from _embedded(schema["items"], item, f"{path}[{index}]")
+            yield from _embedded_objects(schema["items"], item, f"{path}[{index}]")

@@ -1,7 +1,7 @@
 """
-Defaults of custom kinds, and the removal of what their schema does not know.
+Defaults of custom kinds, and the removal of fields that their schema does not know.
 
-Both answer with a new object where anything changes; what comes in is never changed.
+Both return a new object where anything changes, and never change the given one.
 """
 
 from __future__ import annotations
@@ -12,13 +12,22 @@ from typing import Any
 from dryrack.kinds.paths import get
 
 Schema = Mapping[str, Any]
-# Values that lack nothing.
+# Values without fields.
 _FULL = frozenset((bool, float, int, str))
 _META = ("apiVersion", "kind", "metadata")
 
 
+def mentions_key(schema: Schema, key: str) -> bool:
+    """Return whether a key is set in a schema, or in a schema below it."""
+    if schema.get(key):
+        return True
+    below = list(get(schema, "properties", {}).values())
+    below += [schema[name] for name in ("items", "additionalProperties") if name in schema]
+    return any(mentions_key(each, key) for each in below if isinstance(each, dict))
+
+
 def with_defaults(schema: Schema, value: Any) -> Any:
-    """A value with the defaults of everything that is missing, or null where it must not be."""
+    """Return the value with defaults for fields that are missing, or null where not allowed."""
     if isinstance(value, dict):
         properties = get(schema, "properties", {})
         additional = schema.get("additionalProperties")
@@ -48,7 +57,7 @@ def _replaced_null(schema: Schema, value: Any) -> Any:
 
 
 def pruned(schema: Schema, value: Any, *, is_root: bool = True) -> Any:
-    """A value without the fields that its schema does not know."""
+    """Return the value without the fields that its schema does not know."""
     if isinstance(value, list):
         items = schema.get("items")
         return [pruned(items, item, is_root=False) for item in value] if items else value
@@ -73,13 +82,13 @@ def _place(schema: Schema, name: str) -> Schema | None:
     return place if isinstance(place, dict) else None
 
 
-# Above this Go writes a whole number with an exponent, as Python does.
+# Above this number Go and Python write a whole number with an exponent.
 _WRITTEN_WHOLE_MAX = 1e21
 _WHOLE = frozenset((bool, int, str, type(None)))
 
 
 def whole_numbers(value: Any) -> Any:
-    """A value in which numbers without a fraction are written without one, as Go writes them."""
+    """Return the value with floats without a fraction as integers, as Go writes them."""
     match value:
         case float() if value.is_integer() and abs(value) < _WRITTEN_WHOLE_MAX:
             return int(value)

@@ -1,4 +1,4 @@
-"""Whether lists that are sets or maps hold nothing twice."""
+"""Duplicate items of lists that are sets or maps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Schema = Mapping[str, Any]
 
 
 def duplicates(schema: Schema, value: Any, path: str = "") -> Iterator[FieldProblem]:
-    """Every item that is there twice, in all lists at and below a value."""
+    """Yield every duplicate item, in all lists at and below a value."""
     if isinstance(value, list):
         yield from _in_list(schema, value, path)
     elif isinstance(value, dict):
@@ -32,7 +32,7 @@ def duplicates(schema: Schema, value: Any, path: str = "") -> Iterator[FieldProb
 def _in_list(schema: Schema, value: list[Any], path: str) -> Iterator[FieldProblem]:
     match schema.get("x-kubernetes-list-type"):
         case "set":
-            for index in _repeated(value):
+            for index in _places_of_duplicates(value):
                 yield duplicate(f"{path}[{index}]", value[index])
         case "map":
             yield from _in_map(schema, value, path)
@@ -50,12 +50,12 @@ def _in_map(schema: Schema, value: list[Any], path: str) -> Iterator[FieldProble
             return
     names = get(schema, "x-kubernetes-list-map-keys", ())
     keys = [{name: (item or {})[name] for name in names if name in (item or {})} for item in value]
-    for index in _repeated(keys):
+    for index in _places_of_duplicates(keys):
         yield duplicate(f"{path}[{index}]", keys[index])
 
 
-def _repeated(values: list[Any]) -> Iterator[int]:
-    """Where each value is found for the second time."""
+def _places_of_duplicates(values: list[Any]) -> Iterator[int]:
+    """Yield the place where each value occurs for the second time."""
     seen: dict[bytes, int] = {}
     for index, value in enumerate(values):
         text = msgspec.json.encode(value, order="sorted")

@@ -1,5 +1,5 @@
 """
-How much the rules of a schema may cost, before any object is seen.
+The estimated cost of the rules of a schema, without any object.
 
 The server refuses a rule whose highest estimate is above a limit, and a schema whose rules are
 above another together, so that no object can make it work for long. Sizes come from the schema:
@@ -46,7 +46,7 @@ class Sized:
 
 
 def sized(schema: Schema, *, is_root: bool = False) -> Sized | None:
-    """What is known of the sizes of values; nothing of those without a type."""
+    """Return what is known of the sizes of values; None for values without a type."""
     if schema.get("x-kubernetes-int-or-string"):
         return Sized(1, _text_max(schema))
     match schema.get("type"):
@@ -105,7 +105,7 @@ def _object(schema: Schema) -> Sized | None:
         found = _inner(place)
         if found is None:
             continue
-        # Rules are priced by the escaped name alone, whatever they write.
+        # The escaped name alone decides the cost of a rule.
         fields.update(dict.fromkeys(spellings(name)[:1], found))
         if name in required and place.get("default") is None:
             bytes_min += len(name.encode()) + found.bytes_min + 4
@@ -138,13 +138,13 @@ def _step(at: Sized, name: str) -> Sized | None:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """How often a place occurs in an object at most; None: nobody has set a bound."""
+    """Return how often a place occurs in an object at most; None without a bound."""
 
     times_max: int | None
     is_root: bool = True
 
     def below(self, schema: Schema) -> Within:
-        """The same for what stands right below a schema."""
+        """Yield the same for the schemas right below a schema."""
         entries: int | None = 1
         match schema.get("type"):
             case "object" if schema.get("additionalProperties") is not None:
@@ -162,7 +162,7 @@ def _times(cost: int, often: int) -> int:
 
 @dataclass(slots=True)
 class Spent:
-    """What the rules of one schema may cost together."""
+    """Return the highest cost of the rules of one schema together."""
 
     total: int = 0
     expensive: list[tuple[int, str]] = field(default_factory=list)

@@ -35,7 +35,7 @@ _OBJECT_META = "selfType.metadata"
 
 
 def spellings(name: str) -> tuple[str, ...]:
-    """How a rule may write the name of a field; there is none for some names."""
+    """Return how a rule writes the name of a field; None for names that it cannot write."""
     if name in KEYWORDS_AND_RESERVED_WORDS:
         return (f"__{name}__", name)
     spelled = _SPECIAL.sub(lambda found: _ESCAPES[found[0]], name)
@@ -44,7 +44,7 @@ def spellings(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class RuleEnvironment(Environment):
-    """What exists for a rule: `self`, `oldSelf` and the messages that they are made of."""
+    """Return the environment of a rule: `self`, `oldSelf`, and the messages in their types."""
 
     variables: Mapping[str, t.Type]
     messages: Mapping[str, Mapping[str, t.Type]]

@@ -42,13 +42,13 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """How a rule that cannot be evaluated is told apart: by its message, if it has one."""
+        """Return the name of a rule in evaluation errors: its message, if it has one."""
         return str(self.raw.get("message") or "").strip() or self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Uncompiled:
-    """Why a rule does not compile, and whether its message is to blame."""
+    """The reason why a rule or its message does not compile."""
 
     problem: str
     field: str = "rule"

@@ -1,5 +1,5 @@
 """
-Whether the schema of a definition is structural, and so can be served.
+Problems of schemas that are not structural, and so cannot be served.
 
 The checks come in the server's order: that the structure is complete, then defaults, then what
 every schema must not hold, then rules; rules are compiled only if nothing else is wrong.
@@ -81,7 +81,7 @@ def _children(schema: Schema, path: str) -> Iterator[tuple[Schema, str, str]]:
 
 
 def _branches(schema: Schema, path: str) -> Iterator[tuple[Schema, str]]:
-    """What stands in the junctors of a schema."""
+    """Yield the problems of the junctors of a schema."""
     if schema.get("not") is not None:
         yield schema["not"], f"{path}.not"
     for junctor in _JUNCTORS:
@@ -93,13 +93,15 @@ def _shape(schema: Schema, path: str) -> Iterator[FieldProblem]:
     yield from _structure(schema, path, level="root")
     # Only of the whole it is asked whether its branches speak of what it describes.
     for branch, at in _branches(schema, path):
-        yield from _undescribed(branch, at, schema, path)
+        yield from _undescribed_fields(branch, at, schema, path)
 
 
-def _undescribed(branch: Schema, at: str, outer: Schema, place: str) -> Iterator[FieldProblem]:
+def _undescribed_fields(
+    branch: Schema, at: str, outer: Schema, place: str
+) -> Iterator[FieldProblem]:
     """Fields and items that a branch speaks of, and the schema around it does not."""
     for inner, below in _branches(branch, at):
-        yield from _undescribed(inner, below, outer, place)
+        yield from _undescribed_fields(inner, below, outer, place)
     parts = [("items", branch.get("items"), outer.get("items"))]
     described = get(outer, "properties", {})
     for name, given in sorted(get(branch, "properties", {}).items()):
@@ -108,7 +110,7 @@ def _undescribed(branch: Schema, at: str, outer: Schema, place: str) -> Iterator
         if isinstance(given, dict) and not isinstance(known, dict):
             yield required(f"{place}.{part}", f"because it is defined in {at}.{part}")
         elif isinstance(given, dict) and isinstance(known, dict):
-            yield from _undescribed(given, f"{at}.{part}", known, f"{place}.{part}")
+            yield from _undescribed_fields(given, f"{at}.{part}", known, f"{place}.{part}")
 
 
 def _structure(schema: Schema, path: str, *, level: str) -> Iterator[FieldProblem]:
@@ -127,11 +129,11 @@ def _structure(schema: Schema, path: str, *, level: str) -> Iterator[FieldProble
         yield required(f"{path}.type", _EMPTY_TYPE[level])
     if level == "root" and kind and kind != "object":
         yield invalid(f"{path}.type", kind, "must be object at the root")
-    yield from _embedded(schema, path)
+    yield from _embedded_resource(schema, path)
     yield from _metadata(schema, path, level=level)
 
 
-def _embedded(schema: Schema, path: str) -> Iterator[FieldProblem]:
+def _embedded_resource(schema: Schema, path: str) -> Iterator[FieldProblem]:
     if not schema.get("x-kubernetes-embedded-resource"):
         return
     if schema.get("additionalProperties") is not None:
@@ -350,7 +352,7 @@ def _missing_rules(schema: Schema, path: str) -> Iterator[FieldProblem]:
 
 
 def _lacks_rules(schema: Schema, path: str) -> bool:
-    """Return whether there is nothing to compile somewhere below: then nothing is compiled here."""
+    """Return whether a schema below has rules that cannot be compiled; then none is compiled."""
     return any(
         any(_missing_rules(place, below)) or _lacks_rules(place, below)
         for place, below, _ in _children(schema, path)

@@ -1,5 +1,5 @@
 """
-Whether a value fits the schema of its custom kind, in the words of the real server.
+Problems of a value under the schema of its custom kind, in the words of the real server.
 
 Each keyword of a schema is a check of its own, and they are tried in the server's order: type,
 branches, text, format, number, list, enumeration, object. A few checks go wrong in ways that
@@ -151,7 +151,7 @@ def _type(schema: Schema, value: Any, place: _Place) -> Iterator[FieldProblem]:
         return
     if found == "null" and schema.get("nullable"):
         return
-    # Whatever has a format is left to the check of formats, if it is text.
+    # A text with a format is left to the check of formats.
     has_known = known_format(schema) and not {"number", "integer"} & set(wanted)
     if isinstance(value, str | list) and has_known:
         return

@@ -55,7 +55,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What must be true, and what is said if it is not."""
+    """A condition that must be true, and the message if it is not."""
 
     text: str
     condition: Condition
@@ -66,7 +66,7 @@ class Validation:
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """How an object is changed: an expression that makes a patch of one of two types."""
+    """A change of objects: an expression that makes a patch of one of two types."""
 
     text: str
     condition: Condition
@@ -228,13 +228,13 @@ class PolicyCompiler:
             return None
         if kinds and found.checked.output_type not in kinds:
             shown = str(found.checked.output_type)
-            detail = f"must evaluate to {_listed(kinds)} but got {shown}"
+            detail = f"must evaluate to {_list(kinds)} but got {shown}"
             self.problems.append(invalid(path, text, detail))
             return None
         return found
 
 
-def _listed(kinds: Sequence[t.Type]) -> str:
+def _list(kinds: Sequence[t.Type]) -> str:
     if len(kinds) == 1:
         return str(kinds[0])
     return f"one of [{' '.join(each.runtime_name for each in kinds)}]"

@@ -1,5 +1,5 @@
 """
-What exists for the expressions of an admission policy.
+The environment for the expressions of an admission policy.
 
 `object`, `oldObject` and `params` are of no known type, because a policy may be about several
 kinds; `request`, `namespaceObject` and the policy's own `variables` are, so that a misspelt field
@@ -130,7 +130,7 @@ def environment(
 
 @dataclass(frozen=True, kw_only=True)
 class MutationEnvironment(RuleEnvironment):
-    """What exists for a mutation: also the types and functions to make patches with."""
+    """Return the environment of a mutation, which has types and functions for patches, too."""
 
     @property
     def functions(self) -> Mapping[str, tuple[Overload, ...]]:

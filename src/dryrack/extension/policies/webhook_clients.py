@@ -1,5 +1,5 @@
 """
-Where an API server reaches a webhook, and what is wrong with that.
+Client configurations of webhooks: their defaults and their problems.
 
 Webhooks of admission and of conversion say it alike: a URL, or a Service.
 """
