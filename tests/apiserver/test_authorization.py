@@ -11,7 +11,7 @@ from multidict import CIMultiDict
 
 from dryrack.apiserver.answer.status import StatusError
 from dryrack.apiserver.authentication import ANONYMOUS, Authentication
-from dryrack.apiserver.authentication.impersonation import impersonated
+from dryrack.apiserver.authentication.impersonation import impersonate
 from dryrack.apiserver.authentication.tokens import Tokens
 from dryrack.apiserver.authorization.attributes import Attributes, denial
 from dryrack.apiserver.authorization.rbac import Policy, Sources
@@ -476,7 +476,7 @@ def nothing(asked: Attributes) -> bool:
 def test_a_borrowed_name_brings_its_groups() -> None:
     """Accounts bring theirs; everybody but the anonymous is authenticated."""
     headers = CIMultiDict({"Impersonate-User": ROBOT.name})
-    assert impersonated(ADMIN, headers, everything).groups == (
+    assert impersonate(ADMIN, headers, everything).groups == (
         "system:serviceaccounts",
         "system:serviceaccounts:factory",
         "system:authenticated",
@@ -484,15 +484,15 @@ def test_a_borrowed_name_brings_its_groups() -> None:
     headers = CIMultiDict([("impersonate-user", "ann"), ("Impersonate-Group", "a")])
     headers.add("impersonate-group", "b")
     headers.add("Impersonate-Extra-Scopes%2Fx", "view")
-    ann = impersonated(ADMIN, headers, everything)
+    ann = impersonate(ADMIN, headers, everything)
     assert ann == User("ann", ("a", "b", "system:authenticated"), "", {"scopes/x": ("view",)})
-    assert impersonated(ADMIN, CIMultiDict(), nothing) is ADMIN
+    assert impersonate(ADMIN, CIMultiDict(), nothing) is ADMIN
 
 
 def test_borrowing_needs_permission_for_each_part() -> None:
     """Users, groups and accounts are asked about as resources; a group alone is a mistake."""
     with pytest.raises(StatusError, match='cannot impersonate resource "users"') as refused:
-        impersonated(JOE, CIMultiDict({"Impersonate-User": "ann"}), nothing)
+        impersonate(JOE, CIMultiDict({"Impersonate-User": "ann"}), nothing)
     assert refused.value.status.code == 403
     asked: list[Attributes] = []
 
@@ -501,13 +501,13 @@ def test_borrowing_needs_permission_for_each_part() -> None:
         return True
 
     headers = CIMultiDict([("Impersonate-User", ROBOT.name), ("Impersonate-Group", "g")])
-    impersonated(JOE, headers, remember)
+    impersonate(JOE, headers, remember)
     assert [(each.resource, each.namespace, each.name) for each in asked] == [
         ("serviceaccounts", "factory", "robot"),
         ("groups", "", "g"),
     ]
     with pytest.raises(StatusError, match="without impersonating a user"):
-        impersonated(JOE, CIMultiDict({"Impersonate-Group": "g"}), everything)
+        impersonate(JOE, CIMultiDict({"Impersonate-Group": "g"}), everything)
 
 
 class Nowhere:

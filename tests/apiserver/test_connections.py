@@ -105,7 +105,7 @@ def test_any_bytes_in_any_pieces_are_answered_or_end_the_connection(pieces: list
                 connection.data_received(piece)
             await asyncio.sleep(0)
         connection.connection_lost(None)
-        await connection.ended()
+        await connection.wait_ended()
         assert everybody == set()
         return bytes(wire.written)
 
@@ -131,7 +131,7 @@ async def test_the_last_answer_is_taken_before_the_connection_is_closed() -> Non
     assert wire.written.startswith(b"HTTP/1.1 200")
     was_closed = wire.is_closed
     connection.resume_writing()
-    await connection.ended()
+    await connection.wait_ended()
     assert (was_closed, wire.is_closed) == (False, True)
     connection.connection_lost(None)
 
@@ -150,7 +150,7 @@ def test_answers_keep_their_order_whatever_the_pieces() -> None:
             for _ in range(5):
                 await asyncio.sleep(0)
         connection.connection_lost(None)
-        await connection.ended()
+        await connection.wait_ended()
         return bytes(wire.written)
 
     for cut in range(len(content)):
@@ -183,7 +183,7 @@ def test_a_connection_that_is_used_is_not_idle() -> None:
                 await asyncio.sleep(0)
                 ends = [seconds for handle, seconds in due if not handle.cancelled()]
         connection.connection_lost(None)
-        await connection.ended()
+        await connection.wait_ended()
         return ends
 
     assert asyncio.run(scenario()) == [IDLE_SECONDS_MAX]

@@ -16,7 +16,7 @@ from tests.parity.recording import read
 from tests.parity.script import SCRIPTS, Step, load
 
 from dryrack.apiserver.answer.status import StatusError
-from dryrack.apiserver.custom.acceptance import settled
+from dryrack.apiserver.custom.acceptance import settle_names
 from dryrack.apiserver.custom.definition import DefinitionStrategy, condition_of
 from dryrack.apiserver.strategy import Write
 from dryrack.client.timekeeping import VirtualClock
@@ -88,7 +88,7 @@ def test_a_definition_is_refused_for_the_recorded_reasons(step: Step) -> None:
 
 def _accepted(definition: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
     made = DefinitionStrategy().default(definition, _WRITE)
-    return {**made, "status": settled(made, others, "2026-01-01T00:00:00Z")}
+    return {**made, "status": settle_names(made, others, "2026-01-01T00:00:00Z")}
 
 
 def test_names_belong_to_whoever_came_first() -> None:
@@ -107,7 +107,7 @@ def test_what_is_served_stays_served() -> None:
     first = _accepted(_definition("boxes", "Box"))
     second = _accepted(_definition("crates", "Crate"))
     second["spec"]["names"]["shortNames"] = ["box"]
-    again = {**second, "status": settled(second, [first], "2026-01-02T00:00:00Z")}
+    again = {**second, "status": settle_names(second, [first], "2026-01-02T00:00:00Z")}
 
     assert condition_of(again, "NamesAccepted")["status"] == "False"
     assert condition_of(again, "Established")["status"] == "True"

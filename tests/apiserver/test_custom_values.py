@@ -8,8 +8,8 @@ import pytest
 from tests.parity.recording import read
 from tests.parity.script import SCRIPTS, Step, load
 
+from dryrack.apiserver.custom.rule_evaluation import broken
 from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
-from dryrack.apiserver.custom.trials import broken
 from dryrack.apiserver.strategy import Write
 from dryrack.client.transport import ADMIN
 from dryrack.extension.definitions import JsonPathError, parse_json_path

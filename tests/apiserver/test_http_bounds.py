@@ -256,7 +256,7 @@ async def test_what_is_no_content_is_refused_before_it_takes_memory(kind: str) -
     # Each header may cost some 200 bytes beside its text.
     assert kept < 3 * HEADER_BYTES_MAX + HEADERS_MAX * 300
     connection.connection_lost(None)
-    await connection.ended()
+    await connection.wait_ended()
 
 
 async def test_a_client_that_sends_many_requests_ahead_fills_no_memory() -> None:
@@ -287,7 +287,7 @@ async def test_a_client_that_sends_many_requests_ahead_fills_no_memory() -> None
             break
     assert wire.written.count(b"HTTP/1.1 200") == 14_000
     connection.connection_lost(None)
-    await connection.ended()
+    await connection.wait_ended()
 
 
 def test_strangers_who_open_all_connections_lock_nobody_out(

@@ -39,7 +39,7 @@ class RuntimeConfig:
     switches: Mapping[str, bool] = field(default_factory=dict)
 
     def serves(self, kind: Kind) -> bool:
-        """Whether a kind is served in its version; the narrowest switch decides."""
+        """Return whether a kind is served in its version; the narrowest switch decides."""
         version = f"{kind.group}/{kind.version}"
         stage = _stage(kind.version)
         for key in (f"{version}/{kind.plural}", version, stage, _ALL):
@@ -53,7 +53,7 @@ EVERYTHING = RuntimeConfig({_ALL: True})
 
 def parse(text: str) -> RuntimeConfig:
     """
-    What `--runtime-config` means: KEY=true or KEY=false, separated by commas.
+    Parse `--runtime-config`: KEY=true or KEY=false, separated by commas.
 
     A key is GROUP/VERSION, GROUP/VERSION/RESOURCE, or api/all, api/ga, api/beta, api/alpha.
     Raises `RuntimeConfigError` for what is not known.

@@ -29,7 +29,7 @@ from dryrack.apiserver.http import media, paths, queries
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.verbs.read_verbs import Verbs
 from dryrack.apiserver.webhooks.admission_reviews import RepeatableChance, Reviews
-from dryrack.apiserver.webhooks.conversion_reviews import answered
+from dryrack.apiserver.webhooks.conversion_reviews import answer_with_reviews
 from dryrack.base.ports import Chance
 from dryrack.client.timekeeping import Timekeeper
 from dryrack.client.transport import Request, Response
@@ -152,7 +152,7 @@ class ApiServer:
             finally:
                 self.chance.begin(None)
 
-        return await answered(attempt, webhooks, reviews)
+        return await answer_with_reviews(attempt, webhooks, reviews)
 
     def modify(
         self, resource: Resource, namespace: str, name: str, change: Callable[[Raw], Raw]

@@ -130,7 +130,7 @@ class AdmissionWebhooks:
             return new
         from dryrack.apiserver import Attempt
 
-        changed = self._admission.mutated(Attempt(resource, new, old, write))
+        changed = self._admission.mutate(Attempt(resource, new, old, write))
         assert changed is not None, "nothing is deleted"
         return changed
 
@@ -145,7 +145,7 @@ class AdmissionWebhooks:
             from dryrack.apiserver import Attempt
 
             attempt = Attempt(resource, None, old, write)
-            self._admission.mutated(attempt)
+            self._admission.mutate(attempt)
             self._admission.validate(attempt)
 
 
@@ -182,13 +182,13 @@ def mutation(policies: MutatingPolicies, webhooks: AdmissionWebhooks) -> Mutatio
             return changed if changed == new else _admitted_again(resource, changed, old, write)
         from dryrack.apiserver import Attempt
 
-        attempt, again = policies.mutation.mutated(Attempt(resource, new, old, write))
+        attempt, again = policies.mutation.mutate(Attempt(resource, new, old, write))
         assert attempt.new is not None, "nothing is deleted"
         changed = webhooks.mutated(resource, attempt.new, old=old, write=write)
         if changed == new:
             return changed
         changed = _admitted_again(resource, changed, old, write)
-        attempt, _ = policies.mutation.mutated(Attempt(resource, changed, old, write), again)
+        attempt, _ = policies.mutation.mutate(Attempt(resource, changed, old, write), again)
         assert attempt.new is not None, "nothing is deleted"
         return attempt.new
 

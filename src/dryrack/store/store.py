@@ -280,7 +280,7 @@ class Store:
         try:
             _notify(iter(tuple(collection.callbacks.values())), event)
         finally:
-            # After the callbacks, because a watch that reads the JSON tells how large it is.
+            # After the callbacks, because the JSON, which watches read, has the size of the object.
             stored = event.stored
             readable = self._readable
             count_max = READABLE_OBJECTS_MAX

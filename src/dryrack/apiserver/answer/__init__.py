@@ -1,1 +1,1 @@
-"""What is answered: objects as they are written, statuses and refusals."""
+"""Answers: objects, statuses and refusals, in the form that a client accepts."""

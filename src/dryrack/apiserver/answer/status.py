@@ -1,5 +1,5 @@
 """
-How the API server says no.
+Refusals of the API server.
 
 Every refusal is a `Status` object with the code, reason, message and details that the real server
 gives; `StatusError` carries one through the pipeline. The functions below are the refusals that
@@ -56,7 +56,7 @@ class StatusError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a refusal is about; `name` is a plural (`pods`) or, when invalid, a kind (`Pod`)."""
+    """The subject of a refusal; `name` is a plural (`pods`) or, when invalid, a kind (`Pod`)."""
 
     group: str
     name: str
@@ -158,7 +158,7 @@ def method_not_allowed() -> StatusError:
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
-    """`accepted` is what the refusal tells would be; it may tell nothing."""
+    """Return a refusal that shows the accepted media types, if there are any."""
     if not accepted:
         return StatusError(Status(415, "UnsupportedMediaType", "415: Unsupported Media Type", {}))
     shown = ", ".join(accepted)
@@ -181,7 +181,7 @@ def no_representation(served: Sequence[str]) -> StatusError:
 
 
 def not_convertible(message: str) -> StatusError:
-    """An object that cannot be told in the form that the client accepts."""
+    """Return the refusal of a form in which the object cannot be shown."""
     return StatusError(Status(406, "NotAcceptable", message))
 
 
@@ -191,7 +191,7 @@ def too_large(bytes_max: int) -> StatusError:
 
 
 def expired(message: str) -> StatusError:
-    """What was asked for is no longer known; the client lists again."""
+    """Return the refusal of a revision that the log has dropped; the client lists again."""
     return StatusError(Status(410, "Expired", message))
 
 
@@ -215,7 +215,7 @@ def internal_error(message: str) -> StatusError:
 
 
 def not_implemented(message: str) -> StatusError:
-    """What a real server does and this one does not: said plainly, never pretended."""
+    """Return the refusal of a function that only a real server has."""
     return StatusError(Status(501, "NotImplemented", message))
 
 

@@ -1,9 +1,9 @@
 """
-Who asks: client certificates, service account tokens, and whom they may speak for.
+Authentication by client certificates and service account tokens, and impersonation.
 
-`Authentication` is what the HTTP server asks about every request. A certificate that the
-cluster's authority signed comes first, then a bearer token; somebody with neither may look at the
-health of the server and at nothing else.
+The HTTP server asks `Authentication` for the user of every request. A certificate that the
+cluster's authority signed comes first, then a bearer token; a client with neither may read the
+health pages and nothing else.
 """
 
 import base64
@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 
 from dryrack.apiserver.answer.status import unauthorized
 from dryrack.apiserver.authentication.certificates import user_of_certificate
-from dryrack.apiserver.authentication.impersonation import Allows, impersonated
+from dryrack.apiserver.authentication.impersonation import Allows, impersonate
 from dryrack.apiserver.authentication.tokens import Tokens
 from dryrack.apiserver.http import websocket
 from dryrack.client.transport import User
@@ -29,7 +29,7 @@ __all__ = ["ANONYMOUS", "Authentication", "is_open_path"]
 
 
 class Authentication:
-    """Finds the user of a request; `allows` decides who may speak for somebody else."""
+    """Finds the user of a request; `allows` decides who may impersonate whom."""
 
     def __init__(self, tokens: Tokens, allows: Allows) -> None:
         self._tokens = tokens
@@ -38,29 +38,31 @@ class Authentication:
     def user_of(
         self, path: str, headers: CIMultiDict[str], certificate: Mapping[str, object]
     ) -> User:
-        user = self._proven(headers, certificate)
+        user = self._authenticate(headers, certificate)
         if user is None:
             if not is_open_path(path):
                 raise unauthorized()
             return ANONYMOUS
-        return impersonated(user, headers, self._allows)
+        return impersonate(user, headers, self._allows)
 
-    def _proven(self, headers: CIMultiDict[str], certificate: Mapping[str, object]) -> User | None:
+    def _authenticate(
+        self, headers: CIMultiDict[str], certificate: Mapping[str, object]
+    ) -> User | None:
         user = user_of_certificate(certificate)
         if user is None:
-            user = self._by_token(headers.get("Authorization", ""))
+            user = self._user_of_header(headers.get("Authorization", ""))
         if user is None and websocket.is_requested(headers):
-            user = self._by_protocol(headers)
+            user = self._user_of_protocol(headers)
         if user is None:
             return None
         return User(user.name, (*user.groups, AUTHENTICATED), user.uid, user.extra)
 
-    def _by_token(self, authorization: str) -> User | None:
+    def _user_of_header(self, authorization: str) -> User | None:
         if not authorization.lower().startswith(_BEARER):
             return None
-        return self._holder(authorization[len(_BEARER) :].strip())
+        return self._user_of_token(authorization[len(_BEARER) :].strip())
 
-    def _by_protocol(self, headers: CIMultiDict[str]) -> User | None:
+    def _user_of_protocol(self, headers: CIMultiDict[str]) -> User | None:
         """
         Return the user of the token that a WebSocket client sends as a subprotocol.
 
@@ -75,14 +77,14 @@ class Authentication:
             return None
         if len(tokens) > 1 or not others:
             raise unauthorized()
-        user = self._holder(_decode_token(tokens[0].removeprefix(_BEARER_PROTOCOL)))
+        user = self._user_of_token(_decode_token(tokens[0].removeprefix(_BEARER_PROTOCOL)))
         headers[websocket.PROTOCOL_HEADER] = ",".join(others)
         return user
 
-    def _holder(self, token: str) -> User:
+    def _user_of_token(self, token: str) -> User:
         user = self._tokens.user_of(token)
         if user is None:
-            # A token that does not hold is a mistake to be told, also where none is needed.
+            # An invalid token is an error, also where no token is needed.
             raise unauthorized()
         return user
 
@@ -97,5 +99,5 @@ def _decode_token(encoded: str) -> str:
 
 
 def is_open_path(path: str) -> bool:
-    """Whether a client that does not say who it is may read the page."""
+    """Return whether an anonymous client may read the page."""
     return any(path == each or path.startswith(f"{each}/") for each in _OPEN_PATHS)

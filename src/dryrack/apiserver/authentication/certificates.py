@@ -9,7 +9,7 @@ from dryrack.client.transport import User
 
 
 def user_of_certificate(certificate: Mapping[str, object]) -> User | None:
-    """`certificate` is in the form of `ssl.SSLSocket.getpeercert()`; {} is none."""
+    """Return the user of a certificate in the form of `ssl.SSLSocket.getpeercert()`, or None."""
     pairs = list(_pairs(certificate.get("subject", ())))
     names = [value for name, value in pairs if name == "commonName"]
     if not names or not names[0]:

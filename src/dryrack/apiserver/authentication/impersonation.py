@@ -1,5 +1,5 @@
 """
-Speaking for somebody else, as `kubectl --as` does.
+Impersonation, as `kubectl --as` does.
 
 Each name that is taken on needs the permission to impersonate it, asked for as the real server
 asks: users, groups, service accounts, uids and extras are resources of their own.
@@ -26,32 +26,28 @@ _AUTHENTICATED = "system:authenticated"
 _UNAUTHENTICATED = "system:unauthenticated"
 
 
-def impersonated(user: User, headers: CIMultiDict[str], allows: Allows) -> User:
-    """The user whom the headers name, or the one who asks if they name nobody."""
+def impersonate(user: User, headers: CIMultiDict[str], allows: Allows) -> User:
+    """Return the user that the headers name, or the authenticated user if they name none."""
     name = headers.get(_USER, "")
     groups = tuple(headers.getall(_GROUP, ()))
     uid = headers.get(_UID, "")
-    extra = _extra(headers)
-    if not name:
-        if groups or uid or extra:
-            raise bad_request("requested impersonation without impersonating a user")
-        return user
-    for each in _needed(user, User(name, groups, uid, extra)):
-        if not allows(each):
-            raise _refused(each)
-    return User(name, _completed(name, groups), uid, extra)
-
-
-def _extra(headers: CIMultiDict[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for header, value in headers.items():
         if header.lower().startswith(_EXTRA):
             key = unquote(header[len(_EXTRA) :].lower())
             found[key] = (*found.get(key, ()), value)
-    return found
+    extra = found
+    if not name:
+        if groups or uid or extra:
+            raise bad_request("requested impersonation without impersonating a user")
+        return user
+    for each in _permissions_needed(user, User(name, groups, uid, extra)):
+        if not allows(each):
+            raise _refusal(each)
+    return User(name, _with_implied_groups(name, groups), uid, extra)
 
 
-def _needed(user: User, wanted: User) -> Iterable[Attributes]:
+def _permissions_needed(user: User, wanted: User) -> Iterable[Attributes]:
     def to(resource: str, name: str, **more: str) -> Attributes:
         return Attributes(user, "impersonate", resource=resource, name=name, **more)
 
@@ -69,13 +65,13 @@ def _needed(user: User, wanted: User) -> Iterable[Attributes]:
             yield to("userextras", value, group=_AUTHENTICATION, subresource=key)
 
 
-def _refused(attributes: Attributes) -> StatusError:
+def _refusal(attributes: Attributes) -> StatusError:
     subject = Subject(attributes.group, attributes.resource)
     return forbidden(subject, attributes.name, denial(attributes))
 
 
-def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """The groups that come with a name, where the headers do not say otherwise."""
+def _with_implied_groups(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the groups of an impersonate user, with those that its name implies."""
     account = name.removeprefix(_ACCOUNT).split(":")
     if name.startswith(_ACCOUNT) and len(account) == 2 and not groups:
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")

@@ -42,7 +42,7 @@ def token_review_handlers(tokens: Tokens) -> dict[tuple[str, str], Handlers]:
 
 
 async def who_am_i(call: Call) -> Answer:
-    """What the server found out about whoever asks."""
+    """Reply with the user of the request."""
     read_posted(call)
     review = {
         "kind": "SelfSubjectReview",
@@ -84,9 +84,16 @@ class TokenQuestions:
             spec["expirationSeconds"] = _SECONDS_DEFAULT
         seconds = spec["expirationSeconds"]
         spec["audiences"] = spec.get("audiences") or [ISSUER]
-        _check_seconds(seconds)
+        if seconds < _SECONDS_MIN:
+            problem = "may not specify a duration less than 10 minutes"
+            raise _invalid("", "spec.expirationSeconds", seconds, problem)
+        if seconds > _SECONDS_MAX:
+            problem = "may not specify a duration larger than 2^32 seconds"
+            raise _invalid("", "spec.expirationSeconds", seconds, problem)
         now = call.server.clock.now()
-        holder = Holder(call.target.namespace, call.target.name, account["uid"], _bound(call, spec))
+        holder = Holder(
+            call.target.namespace, call.target.name, account["uid"], _bound_object(call, spec)
+        )
         token = self._tokens.issue(holder, audiences=spec["audiences"], seconds=seconds)
         named = {**obj, "metadata": _token_metadata(call, obj, account)}
         status = {"token": token, "expirationTimestamp": timestamp(now + seconds)}
@@ -110,7 +117,7 @@ def _account(call: Call, obj: Raw) -> Raw:
         if given.get(key) and given[key] != value:
             problem = f"must match the service account {key} if specified"
             raise _invalid(name, f"metadata.{key}", given[key], problem)
-    stored = _stored(call, "serviceaccounts", namespace, name)
+    stored = _stored_object(call, "serviceaccounts", namespace, name)
     if given.get("uid") and given["uid"] != stored["uid"]:
         detail = (
             f"the UID in the token request ({given['uid']}) does not match the UID of the "
@@ -120,16 +127,7 @@ def _account(call: Call, obj: Raw) -> Raw:
     return stored
 
 
-def _check_seconds(seconds: int) -> None:
-    if seconds < _SECONDS_MIN:
-        problem = "may not specify a duration less than 10 minutes"
-        raise _invalid("", "spec.expirationSeconds", seconds, problem)
-    if seconds > _SECONDS_MAX:
-        problem = "may not specify a duration larger than 2^32 seconds"
-        raise _invalid("", "spec.expirationSeconds", seconds, problem)
-
-
-def _bound(call: Call, spec: Raw) -> tuple[Bound, ...]:
+def _bound_object(call: Call, spec: Raw) -> tuple[Bound, ...]:
     reference = spec.get("boundObjectRef")
     if not reference:
         return ()
@@ -140,7 +138,7 @@ def _bound(call: Call, spec: Raw) -> tuple[Bound, ...]:
         raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
     resource = f"{kind.lower()}s"
     where = "" if kind == "Node" else call.target.namespace
-    stored = _stored(call, resource, where, name)
+    stored = _stored_object(call, resource, where, name)
     if reference.get("uid") and reference["uid"] != stored["uid"]:
         detail = (
             f"the UID in the bound object reference ({reference['uid']}) does not match the UID "
@@ -152,7 +150,7 @@ def _bound(call: Call, spec: Raw) -> tuple[Bound, ...]:
 
 
 def _node_of_pod(call: Call, name: str) -> tuple[Bound, ...]:
-    """A pod's token also tells its node, whether or not that is there."""
+    """Return the node of a pod, whether or not it exists."""
     pod = call.server.lookup.get("pods", call.target.namespace, name)
     spec = spec_of(pod or {})
     if spec.get("serviceAccountName") != call.target.name:
@@ -167,7 +165,7 @@ def _node_of_pod(call: Call, name: str) -> tuple[Bound, ...]:
     return (Bound("nodes", node, stored["metadata"]["uid"] if stored else ""),)
 
 
-def _stored(call: Call, resource: str, namespace: str, name: str) -> Raw:
+def _stored_object(call: Call, resource: str, namespace: str, name: str) -> Raw:
     found = call.server.lookup.get(resource, namespace, name)
     if found is None:
         raise not_found(Subject("", resource), name)

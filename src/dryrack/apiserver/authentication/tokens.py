@@ -44,7 +44,7 @@ class SigningKey(Protocol):
 
 
 class InvalidTokenError(Exception):
-    """Why a token does not hold, for whoever asked for a review of it."""
+    """A token that is not valid; the text is for the review of it."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(f"[invalid bearer token, {reason}]" if reason else "invalid bearer token")
@@ -90,10 +90,10 @@ class Tokens:
             "nbf": now,
             "sub": _user_name(holder.namespace, holder.name),
         }
-        key_id = _encoded(hashlib.sha256(self._key.public_der).digest())
+        key_id = _encode(hashlib.sha256(self._key.public_der).digest())
         header = {"alg": "ES256", "kid": key_id}
-        content = f"{_encoded(msgspec.json.encode(header))}.{_encoded(msgspec.json.encode(claims))}"
-        return f"{content}.{_encoded(self._key.sign(content.encode()))}"
+        content = f"{_encode(msgspec.json.encode(header))}.{_encode(msgspec.json.encode(claims))}"
+        return f"{content}.{_encode(self._key.sign(content.encode()))}"
 
     def user_of(self, token: str) -> User | None:
         """The user of a token that is meant for this server, or None."""
@@ -108,35 +108,14 @@ class Tokens:
         meant = [each for each in audiences if each in _texts(claims.get("aud"))]
         if not meant:
             raise InvalidTokenError("token audiences do not match the expected ones")
-        self._check_times(claims)
-        private = claims.get("kubernetes.io")
-        if claims.get("iss") != ISSUER or not isinstance(private, dict):
-            raise InvalidTokenError("not a token of a service account")
-        self._check_objects(private)
-        return _user(private, str(claims.get("jti", ""))), tuple(meant)
-
-    def _proven(self, token: str) -> Raw:
-        """The claims, if our key signed them: nothing in them is looked at before that."""
-        content, _, signature = token.rpartition(".")
-        header, _, payload = content.partition(".")
-        try:
-            algorithm = _decoded(header).get("alg")
-            signed = self._key.verify(_bytes(signature), content.encode())
-            if algorithm == "ES256" and signed:
-                return _decoded(payload)
-        except (ValueError, RecursionError):
-            # Anybody can send anything; JSON that is nested too deep is one of these things.
-            pass
-        raise InvalidTokenError
-
-    def _check_times(self, claims: Raw) -> None:
         now = self._clock.now()
         if now - _LEEWAY_SECONDS > claims.get("exp", 0):
             raise InvalidTokenError("service account token has expired")
         if now + _LEEWAY_SECONDS < claims.get("nbf", 0):
             raise InvalidTokenError("service account token is not valid yet")
-
-    def _check_objects(self, private: Raw) -> None:
+        private = claims.get("kubernetes.io")
+        if claims.get("iss") != ISSUER or not isinstance(private, dict):
+            raise InvalidTokenError("not a token of a service account")
         namespace = private["namespace"]
         account = private["serviceaccount"]
         stored = self._objects.get("serviceaccounts", namespace, account["name"])
@@ -149,6 +128,21 @@ class Tokens:
             )
         for kind in _checked_kinds(private):
             self._check_bound(f"{kind}s", "" if kind == "node" else namespace, private[kind])
+        return _user(private, str(claims.get("jti", ""))), tuple(meant)
+
+    def _proven(self, token: str) -> Raw:
+        """The claims, if our key signed them: nothing in them is looked at before that."""
+        content, _, signature = token.rpartition(".")
+        header, _, payload = content.partition(".")
+        try:
+            algorithm = _decode(header).get("alg")
+            signed = self._key.verify(_bytes(signature), content.encode())
+            if algorithm == "ES256" and signed:
+                return _decode(payload)
+        except (ValueError, RecursionError):
+            # Anybody can send anything; JSON that is nested too deep is one of these things.
+            pass
+        raise InvalidTokenError
 
     def _check_bound(self, resource: str, namespace: str, reference: Mapping[str, str]) -> None:
         stored = self._objects.get(resource, namespace, reference["name"])
@@ -196,7 +190,7 @@ def _texts(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else [value]
 
 
-def _encoded(content: bytes) -> str:
+def _encode(content: bytes) -> str:
     return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
 
 
@@ -204,7 +198,7 @@ def _bytes(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
-def _decoded(text: str) -> Raw:
+def _decode(text: str) -> Raw:
     found = msgspec.json.decode(_bytes(text))
     if not isinstance(found, dict):
         raise ValueError("not an object")  # noqa: TRY004 - what the caller sent is wrong

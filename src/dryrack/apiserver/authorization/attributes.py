@@ -1,4 +1,4 @@
-"""What an authorizer decides about: who wants to do what, with what."""
+"""The attributes of a request that an authorizer decides about."""
 
 import msgspec
 
@@ -23,15 +23,15 @@ class Attributes(msgspec.Struct, frozen=True):
 
 
 def denial(asked: Attributes) -> str:
-    """What the real server says after "is forbidden: " (or "forbidden: ", for a path)."""
+    """Return the text after "is forbidden: " (or "forbidden: ", for a path)."""
     who = f'User "{asked.user.name}" cannot {asked.verb}'
     if asked.is_path:
-        return _safe(f'{who} path "{asked.path}"')
+        return _escape_markup(f'{who} path "{asked.path}"')
     resource = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
     where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
-    return _safe(f'{who} resource "{resource}" in API group "{asked.group}" {where}')
+    return _escape_markup(f'{who} resource "{resource}" in API group "{asked.group}" {where}')
 
 
-def _safe(text: str) -> str:
-    """What a browser would take for markup is written so that it does not."""
+def _escape_markup(text: str) -> str:
+    """Escape markup, because a browser may show the text."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,11 +1,11 @@
 """
-Granular rights on the status of ResourceClaims, as 1.36 has them.
+Granular permissions on the status of ResourceClaims, as in 1.36.
 
-The right to write `resourceclaims/status` is not enough there. Who changes the allocation or the
-reservations needs the verb of the request on `resourceclaims/binding` in the whole cluster: that
-is the scheduler's. Who changes what is told of a driver's devices needs the verb with a prefix on
+Permission to write `resourceclaims/status` is not enough. A change of the allocation or the
+reservations needs the verb of the request on `resourceclaims/binding` in the whole cluster, which
+the scheduler has. A change of the status of a driver's devices needs the verb with a prefix on
 `resourceclaims/driver`, by the name of the driver: `associated-node:` is enough for an account
-whose token is bound to the node of the allocation, `arbitrary-node:` is for everybody else.
+whose token is bound to the node of the allocation, all others need `arbitrary-node:`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,24 +37,24 @@ def claim_status_problems(
     write: Write,
     verb: str,
 ) -> Sequence[FieldProblem]:
-    """The parts of a claim's status that its writer has changed and may not change."""
-    check = _Check(authorization, resource, write, verb)
+    """Return problems for the parts of a status that the writer changed without permission."""
+    check = _StatusCheck(authorization, resource, write, verb)
     after = status_of(new)
     before = status_of(old)
-    return (*check.binding(after, before), *check.devices(after, before))
+    return (*check.check_binding(after, before), *check.check_devices(after, before))
 
 
 @dataclass(frozen=True, slots=True)
-class _Check:
+class _StatusCheck:
     authorization: Authorization
     resource: Resource
     write: Write
     verb: str
 
-    def binding(self, after: Raw, before: Raw) -> Iterator[FieldProblem]:
+    def check_binding(self, after: Raw, before: Raw) -> Iterator[FieldProblem]:
         if all((after.get(key) or None) == (before.get(key) or None) for key in _BINDING):
             return
-        refusal = self._refusal(self._asked(self.verb, "binding"))
+        refusal = self._refusal(self._attributes(self.verb, "binding"))
         if refusal:
             yield forbidden_field(
                 "status.allocation",
@@ -62,16 +62,16 @@ class _Check:
                 f'resource="resourceclaims/binding", verb="{self.verb}" permission: {refusal}',
             )
 
-    def devices(self, after: Raw, before: Raw) -> Iterator[FieldProblem]:
+    def check_devices(self, after: Raw, before: Raw) -> Iterator[FieldProblem]:
         if not after.get("allocation"):
-            # What is told of devices goes with the allocation.
+            # The status of devices is removed with the allocation.
             return
         prefixes = ["arbitrary-node"]
         if _is_bound_to(self.write.user, _node_of(after["allocation"])):
             prefixes.insert(0, "associated-node")
         verbs = [f"{prefix}:{self.verb}" for prefix in prefixes]
         for driver in _changed_drivers(after, before):
-            asked = [self._asked(verb, "driver", driver) for verb in verbs]
+            asked = [self._attributes(verb, "driver", driver) for verb in verbs]
             refusals = [self._refusal(each) for each in asked]
             if all(refusals):
                 yield forbidden_field(
@@ -80,8 +80,8 @@ class _Check:
                     f'verb="[{" ".join(verbs)}]" permission: {refusals[0]}',
                 )
 
-    def _asked(self, verb: str, subresource: str, name: str = "") -> Attributes:
-        """About a driver by its name in the namespace of the claim; or about the whole cluster."""
+    def _attributes(self, verb: str, subresource: str, name: str = "") -> Attributes:
+        """Return a question about a driver in the namespace of the claim, or about the cluster."""
         return Attributes(
             self.write.user,
             verb,
@@ -93,26 +93,26 @@ class _Check:
         )
 
     def _refusal(self, asked: Attributes) -> str:
-        """Why not, as a refused request would hear it; "" if it is allowed."""
+        """Return the text of the refusal, or "" if the request is allowed."""
         if self.authorization.allows(asked):
             return ""
         return forbidden(self.resource.as_resource, asked.name, denial(asked)).status.message
 
 
 def _changed_drivers(after: Raw, before: Raw) -> list[str]:
-    """Those of whose devices something else is told than before."""
-    told = {_device(each): each for each in get(after, "devices", ())}
-    known = {_device(each): each for each in get(before, "devices", ())}
-    changed = [device for device in {**known, **told} if told.get(device) != known.get(device)]
+    """Return the drivers whose devices have a changed status."""
+    new = {_device(each): each for each in get(after, "devices", ())}
+    old = {_device(each): each for each in get(before, "devices", ())}
+    changed = [device for device in {**old, **new} if new.get(device) != old.get(device)]
     return sorted({device[0] for device in changed})
 
 
-def _device(told: Raw) -> tuple[str, ...]:
-    return tuple(told.get(key) or "" for key in _DEVICE)
+def _device(status: Raw) -> tuple[str, ...]:
+    return tuple(status.get(key) or "" for key in _DEVICE)
 
 
 def _node_of(allocation: Raw) -> str:
-    """The one node that an allocation is for, if it is so for sure."""
+    """Return the only node that an allocation selects, or ""."""
     terms = get(allocation, "nodeSelector.nodeSelectorTerms", [])
     if len(terms) != 1 or terms[0].get("matchExpressions"):
         return ""
@@ -124,5 +124,5 @@ def _node_of(allocation: Raw) -> str:
 
 
 def _is_bound_to(user: User, node: str) -> bool:
-    """Whether an account speaks from a node: its token says so."""
+    """Return whether the token of an account is bound to a node."""
     return bool(node) and user.name.startswith(_ACCOUNT) and user.extra.get(_NODE_NAME) == (node,)

@@ -1,9 +1,9 @@
 """
-Nobody grants what he does not have.
+RBAC escalation check: a writer grants only permissions that the writer has.
 
-Whoever writes a role needs every permission that is in it, and whoever binds a role every one
-that it gives, in the namespace where it is written; or the verbs `escalate` on the role and `bind`
-on the role that is bound. Members of system:masters may do anything.
+The writer of a role needs every permission in it, and the writer of a binding every permission
+of the role, in the same namespace; or the verb `escalate` on the role, or `bind` on the bound role.
+Members of system:masters may do anything.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,18 +31,18 @@ _COLLECTED = ("ownerReferences", "finalizers", "managedFields", "resourceVersion
 def confirm_no_escalation(
     authorization: Rbac, resource: Resource, new: Raw, *, old: Raw | None, write: Write
 ) -> None:
-    """Raises a `StatusError` if a role or a binding grants more than its writer has."""
+    """Raise a `StatusError` if a role or a binding grants more than its writer has."""
     if SUPERUSERS in write.user.groups or (old is not None and _is_only_collected(new, old)):
         return
-    check = _Check(authorization, resource, new, write)
+    check = _EscalationCheck(authorization, resource, new, write)
     if resource.plural in _ROLES:
-        check.role(old)
+        check.check_role(old)
     else:
-        check.binding()
+        check.check_binding()
 
 
 def _is_only_collected(new: Raw, old: Raw) -> bool:
-    """Whether nothing but what a garbage collector writes has changed."""
+    """Return whether only fields changed that a garbage collector writes."""
     one, other = ({**each, "metadata": _own(each["metadata"])} for each in (new, old))
     return one == other and new["metadata"] != old["metadata"]
 
@@ -51,39 +51,39 @@ def _own(metadata: Raw) -> Raw:
     return {key: value for key, value in metadata.items() if key not in _COLLECTED}
 
 
-class _Check:
+class _EscalationCheck:
     def __init__(self, authorization: Rbac, resource: Resource, new: Raw, write: Write) -> None:
         self._authorization = authorization
         self._resource = resource
         self._new = new
         self._write = write
 
-    def role(self, old: Raw | None) -> None:
-        # A role that is made has no name in the path.
+    def check_role(self, old: Raw | None) -> None:
+        # The path of a create has no name.
         name = "" if old is None else old["metadata"]["name"]
-        if self._authorization.allows(self._asked("escalate", self._resource.plural, name)):
+        if self._authorization.allows(self._attributes("escalate", self._resource.plural, name)):
             return
-        self._must_have([Rule.of(each) for each in get(self._new, "rules", ())])
+        self._require([Rule.of(each) for each in get(self._new, "rules", ())])
         gathers = self._new.get("aggregationRule") or (old or {}).get("aggregationRule")
-        if gathers and list(self._missing(_EVERYTHING)):
-            # It could gather anything, later.
+        if gathers and list(self._missing_rules(_EVERYTHING)):
+            # An aggregation rule may select any permission later.
             raise self._refusal("must have cluster-admin privileges to use the aggregationRule")
 
-    def binding(self) -> None:
+    def check_binding(self) -> None:
         reference = get(self._new, "roleRef", {})
         kind = reference.get("kind") or ""
         name = reference.get("name") or ""
         plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(kind, "")
-        if plural and self._authorization.allows(self._asked("bind", plural, name)):
+        if plural and self._authorization.allows(self._attributes("bind", plural, name)):
             return
         place = self._write.namespace if kind == "Role" else ""
         rules = self._authorization.policy.roles.get((place, name))
         if rules is None:
-            # By the resource that is asked for; that is how the real server tells it.
+            # The real server names the resource of the request, not that of the role.
             raise not_found(self._resource.as_resource, name)
-        self._must_have(rules)
+        self._require(rules)
 
-    def _asked(self, verb: str, plural: str, name: str) -> Attributes:
+    def _attributes(self, verb: str, plural: str, name: str) -> Attributes:
         return Attributes(
             self._write.user,
             verb,
@@ -93,13 +93,13 @@ class _Check:
             name=name,
         )
 
-    def _must_have(self, rules: Sequence[Rule]) -> None:
-        missing = list(self._missing(rules))
+    def _require(self, rules: Sequence[Rule]) -> None:
+        missing = list(self._missing_rules(rules))
         if not missing:
             return
         user = self._write.user
         groups = " ".join(quoted(group) for group in user.groups)
-        lines = sorted({_described(rule) for rule in _compacted(missing)})
+        lines = sorted({_describe(rule) for rule in _join_verbs(missing)})
         raise self._refusal(
             f"user {quoted(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions "
             "not currently held:\n" + "\n".join(lines)
@@ -109,7 +109,7 @@ class _Check:
         name = self._new["metadata"].get("name") or ""
         return forbidden(self._resource.as_resource, name, detail)
 
-    def _missing(self, rules: Sequence[Rule]) -> Iterator[Rule]:
+    def _missing_rules(self, rules: Sequence[Rule]) -> Iterator[Rule]:
         write = self._write
         owned = self._authorization.rules(write.user, write.namespace)
         for rule in rules:
@@ -119,7 +119,7 @@ class _Check:
 
 
 def _parts(rule: Rule) -> Iterator[Rule]:
-    """A rule as many that speak of one thing each."""
+    """Split a rule into rules for one verb and one resource or path each."""
     for group in rule.groups:
         for resource in rule.resources:
             for verb in rule.verbs:
@@ -148,8 +148,8 @@ def _has_resource(owned: Rule, resource: str) -> bool:
     return any(each in owned.resources for each in wanted)
 
 
-def _compacted(parts: Sequence[Rule]) -> Iterator[Rule]:
-    """The verbs for one resource together."""
+def _join_verbs(parts: Sequence[Rule]) -> Iterator[Rule]:
+    """Join the verbs for one resource."""
     verbs: dict[Rule, list[str]] = {}
     for part in parts:
         if part.paths:
@@ -160,7 +160,7 @@ def _compacted(parts: Sequence[Rule]) -> Iterator[Rule]:
         yield replace(part, verbs=tuple(found))
 
 
-def _described(rule: Rule) -> str:
+def _describe(rule: Rule) -> str:
     parts = (
         ("APIGroups", rule.groups),
         ("Resources", rule.resources),

@@ -1,4 +1,4 @@
-"""Permission for paths that are no resources, as discovery is."""
+"""Permission for paths that are no resources, such as discovery."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PathGuard:
-    """A page in front of pages: refuses whoever may not see what is behind it."""
+    """A page before all others that refuses a user who may not read a path."""
 
     authorization: Authorization
 
@@ -34,6 +34,6 @@ class PathGuard:
 
 
 def _is_no_resource(path: str) -> bool:
-    """Discovery is about resources, not one; what is longer names a resource."""
+    """Return whether a path is no resource: discovery paths are short."""
     parts = path.strip("/").split("/")
     return len(parts) <= {"api": 2, "apis": 3}.get(parts[0], len(parts))

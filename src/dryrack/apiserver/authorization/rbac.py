@@ -22,13 +22,13 @@ from dryrack.kinds.raw import Raw
 from dryrack.kinds.selectors import matches_labels
 
 _ALL = "*"
-# Whoever is in this group may do anything, whatever is stored: the way back in.
+# Members of this group may do anything, so that a broken policy locks nobody out.
 SUPERUSERS = "system:masters"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a role allows."""
+    """A rule of a role."""
 
     verbs: tuple[str, ...]
     groups: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ def _has(allowed: Sequence[str], wanted: str) -> bool:
 
 
 def covers_path(pattern: str, path: str) -> bool:
-    """Whether a path of a rule, which may end in a star, is that path or leads to it."""
+    """Return whether a rule's path, which may end in a star, covers a path."""
     if pattern.endswith(_ALL):
         return path.startswith(pattern.rstrip(_ALL))
     return pattern == path
@@ -77,8 +77,8 @@ class Grant:
     namespace: str
     role_kind: str
     role: str
-    story: str
-    """Which binding it comes from, as reviews tell it."""
+    description: str
+    """The binding that grants the role, in the words of reviews."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,37 +109,34 @@ class Policy:
         for role, rules in zip(sources.cluster_roles, cluster_rules, strict=True):
             policy.roles["", role["metadata"]["name"]] = rules
         for binding in (*sources.cluster_bindings, *sources.bindings):
-            policy._bind(binding)
+            namespace = binding["metadata"].get("namespace", "")
+            reference = binding["roleRef"]
+            for subject in get(binding, "subjects", ()):
+                description = _describe_binding(binding, subject)
+                grant = Grant(namespace, reference["kind"], reference["name"], description)
+                policy.grants.setdefault(_subject(subject, namespace), []).append(grant)
         return policy
 
-    def _bind(self, binding: Raw) -> None:
-        namespace = binding["metadata"].get("namespace", "")
-        reference = binding["roleRef"]
-        for subject in get(binding, "subjects", ()):
-            story = _story(binding, subject)
-            grant = Grant(namespace, reference["kind"], reference["name"], story)
-            self.grants.setdefault(_subject(subject, namespace), []).append(grant)
-
     def allows(self, asked: Attributes) -> bool:
-        return SUPERUSERS in asked.user.groups or self._allowing(asked) is not None
+        return SUPERUSERS in asked.user.groups or self._allowing_grant(asked) is not None
 
     def reason(self, asked: Attributes) -> str:
-        """What a review tells about the decision."""
+        """Return the reason of the decision, for reviews."""
         if SUPERUSERS in asked.user.groups:
             return ""
-        grant = self._allowing(asked)
-        return f"RBAC: allowed by {grant.story}" if grant else ""
+        grant = self._allowing_grant(asked)
+        return f"RBAC: allowed by {grant.description}" if grant else ""
 
-    def _allowing(self, asked: Attributes) -> Grant | None:
+    def _allowing_grant(self, asked: Attributes) -> Grant | None:
         for grant in self._grants(asked.user, asked.namespace):
-            if any(rule.allows(asked) for rule in self._granted(grant)):
+            if any(rule.allows(asked) for rule in self._rules_of_grant(grant)):
                 return grant
         return None
 
     def rules(self, user: User, namespace: str) -> Iterator[Rule]:
         """Every rule for a user in a namespace; "" is what holds in the whole cluster."""
         for grant in self._grants(user, namespace):
-            yield from self._granted(grant)
+            yield from self._rules_of_grant(grant)
 
     def _grants(self, user: User, namespace: str) -> Iterator[Grant]:
         """Those of the whole cluster first."""
@@ -149,20 +146,20 @@ class Policy:
                 found = self.grants.get(subject, ())
                 yield from (grant for grant in found if grant.namespace == where)
 
-    def _granted(self, grant: Grant) -> tuple[Rule, ...]:
+    def _rules_of_grant(self, grant: Grant) -> tuple[Rule, ...]:
         place = grant.namespace if grant.role_kind == "Role" else ""
         return self.roles.get((place, grant.role), ())
 
 
 def _subject(subject: Mapping[str, str], namespace: str) -> tuple[str, str]:
-    """An account is a user by its long name."""
+    """Return the kind and name of a subject; a service account is a user."""
     if subject["kind"] == "ServiceAccount":
         where = subject.get("namespace") or namespace
         return "User", f"system:serviceaccount:{where}:{subject['name']}"
     return subject["kind"], subject["name"]
 
 
-def _story(binding: Raw, subject: Mapping[str, str]) -> str:
+def _describe_binding(binding: Raw, subject: Mapping[str, str]) -> str:
     meta = binding["metadata"]
     reference = binding["roleRef"]
     namespace = meta.get("namespace", "")
@@ -187,7 +184,7 @@ def _cluster_rules(roles: Sequence[Raw]) -> Iterator[tuple[Rule, ...]]:
     for each, and a closure over these numbers follows every selection once: walking along all
     paths would take factorial time.
     """
-    reached = _selected(roles)
+    reached = _selected_roles(roles)
     for middle in reached:
         for number in reached:
             if reached[number] >> middle & 1:
@@ -205,7 +202,7 @@ def _cluster_rules(roles: Sequence[Raw]) -> Iterator[tuple[Rule, ...]]:
         yield gathered[mask]
 
 
-def _selected(roles: Sequence[Raw]) -> dict[int, int]:
+def _selected_roles(roles: Sequence[Raw]) -> dict[int, int]:
     """Return the roles that each aggregated role selects; equal selectors are asked once."""
     selections: dict[bytes, int] = {}
     selected: dict[int, int] = {}

@@ -1,7 +1,7 @@
 """
-Questions about permissions, answered: may I, may they, and what may I do at all.
+Access reviews: whether a user may make a request, and which requests a user may make.
 
-Reviews go in and come back with their status filled in; nothing is stored.
+A review is answered with its status set; it is not stored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GROUP = "authorization.k8s.io"
 def access_review_handlers(
     authorization: Authorization,
 ) -> dict[tuple[str, str], Mapping[str, Callable[[Call], Awaitable[Answer]]]]:
-    """By the name of what is asked, and the subresource, which is none."""
+    """Return the handlers by resource and subresource."""
     questions = AccessQuestions(authorization)
     answers = {
         "selfsubjectaccessreviews": questions.may_i,
@@ -43,7 +43,7 @@ def access_review_handlers(
 
 
 class AccessQuestions:
-    """Asks the authorizer, and does nothing with the answer but tell it."""
+    """Answers reviews with the decisions of the authorizer."""
 
     def __init__(self, authorization: Authorization) -> None:
         self._authorization = authorization
@@ -51,21 +51,21 @@ class AccessQuestions:
     async def may_i(self, call: Call) -> Answer:
         obj = read_posted(call)
         _check(call, _problems(spec_of(obj)))
-        return self._told(call, obj, call.request.user)
+        return self._review(call, obj, call.request.user)
 
     async def may_they(self, call: Call) -> Answer:
         obj = read_posted(call)
         spec = spec_of(obj)
-        _check(call, [*_problems(spec), *_nobody(spec)])
-        return self._told(call, obj, _subject(spec))
+        _check(call, [*_problems(spec), *_missing_subject(spec)])
+        return self._review(call, obj, _subject(spec))
 
     async def may_they_here(self, call: Call) -> Answer:
         obj = read_posted(call)
         spec = spec_of(obj)
-        _check(call, [*_problems(spec), *_nobody(spec), *_elsewhere(spec, call)])
-        return self._told(call, obj, _subject(spec))
+        _check(call, [*_problems(spec), *_missing_subject(spec), *_wrong_namespace(spec, call)])
+        return self._review(call, obj, _subject(spec))
 
-    def _told(self, call: Call, obj: Raw, user: User) -> Answer:
+    def _review(self, call: Call, obj: Raw, user: User) -> Answer:
         asked = _attributes(obj["spec"], user)
         status: Raw = {"allowed": self._authorization.allows(asked)}
         reason = self._authorization.reason(asked)
@@ -81,7 +81,11 @@ class AccessQuestions:
         rules = self._authorization.rules(call.request.user, namespace)
         status = {
             "resourceRules": [_resource_rule(rule) for rule in rules if rule.resources],
-            "nonResourceRules": [_path_rule(rule) for rule in rules if rule.paths],
+            "nonResourceRules": [
+                {"verbs": list(rule.verbs), "nonResourceURLs": list(rule.paths)}
+                for rule in rules
+                if rule.paths
+            ],
             "incomplete": False,
         }
         answer = {**obj, "metadata": {}, "spec": {}, "status": status}
@@ -120,14 +124,14 @@ def _problems(spec: Raw) -> list[FieldProblem]:
     return []
 
 
-def _nobody(spec: Raw) -> list[FieldProblem]:
+def _missing_subject(spec: Raw) -> list[FieldProblem]:
     if spec.get("user") or spec.get("groups"):
         return []
     problem = "at least one of user or group must be specified"
     return [FieldProblem(Reason.INVALID, "spec.user", spec.get("user", ""), problem)]
 
 
-def _elsewhere(spec: Raw, call: Call) -> list[FieldProblem]:
+def _wrong_namespace(spec: Raw, call: Call) -> list[FieldProblem]:
     resource = spec.get("resourceAttributes")
     path = spec.get("nonResourceAttributes")
     found: list[FieldProblem] = []
@@ -148,7 +152,3 @@ def _resource_rule(rule: Rule) -> Raw:
         "resources": list(rule.resources),
     }
     return found | ({"resourceNames": list(rule.names)} if rule.names else {})
-
-
-def _path_rule(rule: Rule) -> Raw:
-    return {"verbs": list(rule.verbs), "nonResourceURLs": list(rule.paths)}

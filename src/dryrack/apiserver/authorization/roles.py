@@ -1,8 +1,7 @@
 """
-The roles and bindings that every cluster has: those that a real server makes for itself.
+The default roles and bindings, which a real server creates for itself.
 
-The data is taken from one. It is read only where it is needed, for a cluster that decides by
-roles.
+The data comes from a real server. Only clusters with RBAC read it.
 """
 
 import gzip
@@ -14,7 +13,7 @@ from dryrack.kinds.raw import Raw
 
 
 def default_roles() -> list[Raw]:
-    """Roles and bindings, cluster-wide and of the system's namespaces, without uids and times."""
+    """Return the roles and bindings of the cluster and the system's namespaces."""
     data = resources.files(__package__).joinpath("roles.json.gz").read_bytes()
-    found: list[Raw] = msgspec.json.decode(gzip.decompress(data))
-    return found
+    roles: list[Raw] = msgspec.json.decode(gzip.decompress(data))
+    return roles

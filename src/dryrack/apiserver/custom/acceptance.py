@@ -1,5 +1,5 @@
 """
-Whether the names of a definition are free.
+The names of a definition, and whether they are free.
 
 A name that another definition of the same group was given first stays with it. A definition with
 a name that is taken keeps the others and is not served; once it was served, it stays so.
@@ -25,11 +25,11 @@ class _Taken:
     kinds: frozenset[str]
 
 
-def settled(definition: Raw, others: Iterable[Raw], now: str) -> Raw:
+def settle_names(definition: Raw, others: Iterable[Raw], now: str) -> Raw:
     """The status of a definition, given all other definitions."""
     names = definition["spec"]["names"]
     taken = _taken(definition, others)
-    accepted, conflict = _accepted(names, taken, definition)
+    accepted, conflict = _accept_names(names, taken, definition)
     status = {**status_of(definition), "acceptedNames": accepted}
     status = with_condition(status, _names_condition(conflict, now))
     is_established = condition_of(definition, "Established").get("status") == "True"
@@ -52,7 +52,7 @@ def _taken(definition: Raw, others: Iterable[Raw]) -> _Taken:
     return _Taken(frozenset(resources - {""}), frozenset(kinds - {""}))
 
 
-def _accepted(names: Raw, taken: _Taken, definition: Raw) -> tuple[Raw, tuple[str, str] | None]:
+def _accept_names(names: Raw, taken: _Taken, definition: Raw) -> tuple[Raw, tuple[str, str] | None]:
     """The names as they are given from now on, and the last conflict if there is any."""
     before = get(definition, "status.acceptedNames", {})
     accepted: Raw = {"plural": before.get("plural") or "", "kind": before.get("kind") or ""}
@@ -68,16 +68,15 @@ def _accepted(names: Raw, taken: _Taken, definition: Raw) -> tuple[Raw, tuple[st
         wanted = names.get(key)
         used = [n for n in (wanted if isinstance(wanted, list) else [wanted]) if n in pool]
         if used:
-            conflict = (f"{key[0].upper()}{key[1:]}Conflict", _already(used))
+            conflict = (
+                f"{key[0].upper()}{key[1:]}Conflict",
+                (", ".join(f'"{name}"' for name in used) + " is already in use"),
+            )
         elif wanted:
             accepted[key] = wanted
     if names.get("categories"):
         accepted["categories"] = names["categories"]
     return accepted, conflict
-
-
-def _already(names: list[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names) + " is already in use"
 
 
 def _names_condition(conflict: tuple[str, str] | None, now: str) -> Raw:

@@ -68,20 +68,16 @@ def _cell(column: Column, path: JsonPath, obj: JsonObject, *, now: float) -> Any
         case "boolean":
             return value if isinstance(value, bool) else None
         case "date":
-            return _date(value, now)
+            if not isinstance(value, str):
+                return None
+            moment = seconds(value)
+            return INVALID if moment is None else human(now - moment)
         case _:
             return None
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _date(value: Any, now: float) -> str | None:
-    if not isinstance(value, str):
-        return None
-    moment = seconds(value)
-    return INVALID if moment is None else human(now - moment)
 
 
 def _text(value: Any) -> str:

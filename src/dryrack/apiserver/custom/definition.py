@@ -1,5 +1,5 @@
 """
-How definitions themselves are completed, checked and deleted.
+The strategy of definitions: defaults, validation and deletion.
 
 A definition names the kind it defines; what becomes of the names is written into its status by
 the server. It is never gone at once: its objects go first.
@@ -64,7 +64,13 @@ class DefinitionStrategy(Strategy):
         if write.subresource == "status":
             return status_only(obj, old)
         kept = keep_status(obj, old)
-        kept["status"] = _with_stored_version(kept)
+        # Versions that were the stored one are recorded, because objects may be left in them.
+        status: Raw = dict(status_of(kept))
+        stored = list(get(status, "storedVersions", ()))
+        for version in get(kept, "spec.versions", ()):
+            if version.get("storage") and version.get("name") not in stored:
+                stored.append(version["name"])
+        kept["status"] = {**status, "storedVersions": stored}
         if kept.get("spec") == old.get("spec"):
             return kept
         generation = (old["metadata"].get("generation") or 0) + 1
@@ -101,16 +107,6 @@ class DefinitionStrategy(Strategy):
 
     def is_held(self, obj: Raw) -> bool:
         return "deletionTimestamp" not in obj["metadata"]
-
-
-def _with_stored_version(obj: Raw) -> Raw:
-    """A version that becomes the stored one is noted, since objects may be left in the others."""
-    status: Raw = dict(status_of(obj))
-    stored = list(get(status, "storedVersions", ()))
-    for version in get(obj, "spec.versions", ()):
-        if version.get("storage") and version.get("name") not in stored:
-            stored.append(version["name"])
-    return {**status, "storedVersions": stored}
 
 
 def _unchangeable(obj: Raw, old: Raw) -> list[FieldProblem]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.tables.columns import Shape
     from dryrack.kinds.raw import Raw
 
-# In the order in which the real server tells them.
+# In the order of the real server.
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 
 
@@ -133,12 +133,9 @@ def _deprecation(spec: Raw, version: Raw) -> str:
     group = spec["group"]
     kind = spec["names"]["kind"]
     told = f"{group}/{version['name']} {kind} is deprecated"
-    better = _better(spec, version["name"])
-    return f"{told}; use {group}/{better} {kind}" if better else told
-
-
-def _better(spec: Raw, name: str) -> str:
-    """The best version that is served, is not deprecated, and is better than the one asked for."""
+    # The warning names a better version if one is served and not deprecated.
+    name = version["name"]
     usable = [v["name"] for v in spec["versions"] if v.get("served") and not v.get("deprecated")]
     best = min(usable, key=version_order, default="")
-    return best if best and version_order(best) < version_order(name) else ""
+    better = best if best and version_order(best) < version_order(name) else ""
+    return f"{told}; use {group}/{better} {kind}" if better else told

@@ -1,5 +1,5 @@
 """
-From definitions to resources that are served.
+Resources of the registry that follow definitions.
 
 Whoever writes a definition finds its kind served by the time of the next request: the registry
 follows the store within the write itself. What the server has to say about a definition, whether
@@ -13,7 +13,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.custom.acceptance import settled
+from dryrack.apiserver.custom.acceptance import settle_names
 from dryrack.apiserver.custom.definition import CLEANUP, condition_of
 from dryrack.apiserver.custom.kinds import STORAGE
 from dryrack.apiserver.custom.resources import resources_of, without_creation
@@ -73,7 +73,7 @@ class Serving:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            # Nobody is serving yet; what is open is settled by the first write that is served.
+            # The server is not up yet; the first write settles pending definitions.
             return
         self._is_due = True
         loop.call_soon(self._settle)
@@ -83,7 +83,7 @@ class Serving:
         name = definition["metadata"]["name"]
         self._withdraw(name)
         others = [each for each in self._definitions() if each["metadata"]["name"] != name]
-        status = settled(definition, others, "")
+        status = settle_names(definition, others, "")
         if condition_of({"status": status}, "Established").get("status") != "True":
             return
         made = self._resources_of(definition)
@@ -103,15 +103,15 @@ class Serving:
         known, made = self._made.get(name, (None, []))
         if known != spec:
             if known is not None:
-                # Whoever watches reads everything again, as the new schema has it.
+                # Watchers list again, with the new schema.
                 self._server.store.restart(name)
             made = resources_of(definition, self._server.lookup)
             if definition["metadata"].get("generation", 1) > 1:
-                made = [(self._outdated(resource), shape) for resource, shape in made]
+                made = [(self._has_outdated_objects(resource), shape) for resource, shape in made]
             self._made[name] = (spec, made)
         return made
 
-    def _outdated(self, resource: Resource) -> Resource:
+    def _has_outdated_objects(self, resource: Resource) -> Resource:
         """Return a resource that knows whether its objects are stored as its schema has it now."""
         found = (stored.object for stored in self._server.store.list(resource.storage, None)[0])
         # This runs within the write of the definition, which must not start again.
@@ -140,7 +140,7 @@ class Serving:
     def _settle_status(self, definition: Raw) -> None:
         name = definition["metadata"]["name"]
         others = [each for each in self._definitions() if each["metadata"]["name"] != name]
-        status = settled(definition, others, timestamp(self._server.clock.now()))
+        status = settle_names(definition, others, timestamp(self._server.clock.now()))
         if status != definition.get("status"):
             self._write(definition, {**definition, "status": status}, subresource="status")
 
@@ -151,19 +151,6 @@ class Serving:
             return
         name = definition["metadata"]["name"]
         storage = f"{definition['spec']['names']['plural']}.{definition['spec']['group']}"
-        self._delete_all(storage)
-        store = self._server.store
-        if store.list(storage, None)[0]:
-            # Somebody's finalizers hold the rest.
-            if name not in self._watched:
-                self._watched[name] = store.subscribe(storage, lambda _: self._come_back())
-            return
-        self._watched.pop(name, lambda: None)()
-        kept = [each for each in finalizers if each != CLEANUP]
-        meta = {**definition["metadata"], "finalizers": kept}
-        self._write(definition, {**definition, "metadata": meta})
-
-    def _delete_all(self, storage: str) -> None:
         server = self._server
         resource = server.registry.stored_as(storage)
         found = server.store.list(storage, None)[0]
@@ -171,6 +158,16 @@ class Serving:
         if resource is not None and waiting:
             order = Order(resource, "", "", _APISERVER, manager="kube-apiserver")
             server.verbs.deleter.delete_all(order, DeleteOptions(), waiting)
+        store = self._server.store
+        if store.list(storage, None)[0]:
+            # Finalizers hold the other objects.
+            if name not in self._watched:
+                self._watched[name] = store.subscribe(storage, lambda _: self._come_back())
+            return
+        self._watched.pop(name, lambda: None)()
+        kept = [each for each in finalizers if each != CLEANUP]
+        meta = {**definition["metadata"], "finalizers": kept}
+        self._write(definition, {**definition, "metadata": meta})
 
     def _write(self, old: Raw, new: Raw, *, subresource: str = "") -> None:
         server = self._server

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.answer.status import Status, StatusError, bad_request
-from dryrack.apiserver.custom.trials import broken
+from dryrack.apiserver.custom.rule_evaluation import broken
 from dryrack.apiserver.strategy import (
     Strategy,
     Write,

@@ -1,5 +1,5 @@
 """
-How many requests are worked on at once, and how much memory their bodies take.
+Limits of concurrent requests, and of the memory of their bodies.
 
 A flood slows its callers and nobody else: a number of requests are in hand, a number wait for a
 place, and the server refuses the rest at once with 429. It refuses a request that waits too long
@@ -97,7 +97,7 @@ class HeldBody:
 
 class BodyMemory:
     """
-    The memory that the bodies of all requests take together.
+    The memory of the bodies of all requests.
 
     When it is full, the body that began to arrive first is refused in favour of the others. A
     client that sends slowly delays nobody.

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 # The parser cannot stop within what it is given. The shortest request has 18 bytes, so that a piece
 # of this size adds at most some 60 requests to the line.
 _PIECE_BYTES = 1024
-# How long a client that was refused in the middle of sending may take to notice.
+# The time in which a client that was refused while sending should notice.
 LINGER_SECONDS = 1.0
 _BODILESS = frozenset({204, 304})
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -61,7 +61,7 @@ class BodyTooLargeError(Exception):
 
 
 class Incoming:
-    """A request whose headers are there; its body may be on the way."""
+    """A request whose headers have arrived; its body may still be coming."""
 
     __slots__ = (
         "_arrived",
@@ -86,7 +86,7 @@ class Incoming:
 
     @property
     def certificate(self) -> Mapping[str, object]:
-        """The client's, as `ssl` gives it; {} if it showed none."""
+        """Return the client's certificate in the form of `ssl`, or {}."""
         return self._connection.certificate
 
     @property
@@ -145,21 +145,20 @@ Handler = Callable[[Incoming], Awaitable[Response]]
 
 
 class Connection(asyncio.Protocol):
-    """The connection of one client; `everybody` holds all connections of the server."""
+    """The connection of one client; `connections` holds all connections of the server."""
 
-    def __init__(self, handler: Handler, everybody: set["Connection"]) -> None:
+    def __init__(self, handler: Handler, connections: set["Connection"]) -> None:
         self._handler = handler
-        self._everybody = everybody
+        self._connections = connections
         self._parser = httptools.HttpRequestParser(self)
-        # What arrived of the headers so far, and of a body since its last content: the size lines
-        # of chunks and trailers.
+        # Bytes of the headers so far, and of a body since its last content: the
+        # size lines of chunks, and trailers.
         self._head_bytes = 0
         self._framing_bytes = 0
         self._target = bytearray()
         self._headers: CIMultiDict[str] = CIMultiDict()
         self._reading: Incoming | None = None
-        # What has arrived and waits to be parsed, because the client sends faster than it is
-        # answered.
+        # Bytes that wait to be parsed, because the client sends faster than it is answered.
         self._unparsed = b""
         self._body_bytes_left = 0
         self._line: deque[Incoming] = deque()
@@ -167,11 +166,11 @@ class Connection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._is_streaming = False
-        # What follows a request for a WebSocket is no HTTP; it waits until the socket is open.
+        # Bytes after a request for a WebSocket are no HTTP; they wait until the socket is open.
         self._early: bytearray | None = None
         self._socket: websocket.ServerSocket | None = None
         self._farewell = asyncio.Event()
-        # Closing: nothing is answered but what has begun. Deaf: nothing is even looked at.
+        # Closing: only requests that have begun are answered. Deaf: further bytes are ignored.
         self._is_closing = False
         self._is_deaf = False
         self._refusal = 0
@@ -179,7 +178,7 @@ class Connection(asyncio.Protocol):
         self.is_known = False
         # The clock of the loop is too coarse: connections that come together have one time.
         self.used_at = 0
-        # How much of an answer the client has still to take.
+        # The bytes of an answer that the client has not read.
         self.unsent_bytes = 0
         self.certificate: Mapping[str, object] = {}
 
@@ -190,16 +189,22 @@ class Connection(asyncio.Protocol):
         self.certificate = transport.get_extra_info("peercert") or {}
         self._loop = asyncio.get_running_loop()
         self.used_at = time.monotonic_ns()
-        self._everybody.add(self)
-        if len(self._everybody) > CONNECTIONS_MAX:
-            self._make_room()
-        self._idle = self._loop.call_later(IDLE_SECONDS_MAX, self._cut)
-        self._work = self._loop.create_task(self._work_off(), name="connection")
+        self._connections.add(self)
+        if len(self._connections) > CONNECTIONS_MAX:
+            # First a client that is not authenticated, so that strangers cannot take all
+            # connections; then an idle one.
+            spare = min(
+                self._connections, key=lambda each: (each.is_known, each.is_busy, each.used_at)
+            )
+            self._connections.discard(spare)
+            spare.abort()
+        self._idle = self._loop.call_later(IDLE_SECONDS_MAX, self._abort)
+        self._work = self._loop.create_task(self._work_until_end(), name="connection")
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_lost = True
         self._idle.cancel()
-        self._everybody.discard(self)
+        self._connections.discard(self)
         self._writable.set()
         self._work.cancel()
         # The parser refers to this. The buffers of TLS are large, and the collector of cycles
@@ -208,20 +213,9 @@ class Connection(asyncio.Protocol):
         self._reading = None
         self._socket = None
 
-    def _make_room(self) -> None:
-        """
-        Close the connection that can best be spared.
-
-        That is one whose client has not proven who it is: otherwise strangers could open all
-        connections and lock out everybody else. If there is none, it is an idle one.
-        """
-        spare = min(self._everybody, key=lambda each: (each.is_known, each.is_busy, each.used_at))
-        self._everybody.discard(spare)
-        spare.abort()
-
     @property
     def is_busy(self) -> bool:
-        """Whether a request is being answered."""
+        """Return whether a request is being answered."""
         return bool(self._line)
 
     def data_received(self, data: bytes) -> None:
@@ -277,7 +271,7 @@ class Connection(asyncio.Protocol):
             self._refuse(431)
 
     def _receive_upgraded(self, data: bytes) -> None:
-        """Take what follows a request for a WebSocket."""
+        """Take the bytes after a request for a WebSocket."""
         if self._socket is not None:
             # A watch takes no messages; kube-apiserver ignores them too.
             self._socket.receive(data)
@@ -286,7 +280,7 @@ class Connection(asyncio.Protocol):
             self.hold_back()
             # A transport may deliver what it has read before it was held back.
             if len(self._early) > UNREAD_BODY_BYTES_MAX:
-                self._cut()
+                self._abort()
 
     def on_url(self, part: bytes) -> None:
         self._target += part
@@ -344,7 +338,7 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def invite(self) -> None:
-        """Tells a client that waits for it to send its body."""
+        """Invite a client that waits for it to send its body."""
         self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def pause_writing(self) -> None:
@@ -359,7 +353,7 @@ class Connection(asyncio.Protocol):
             self.go_on()
 
     def stop(self) -> None:
-        """Ends a stream at once, a request when it is answered, and an idle connection now."""
+        """End a stream at once, a request when it is answered, and an idle connection now."""
         self._is_closing = True
         if self._is_streaming:
             self._end_stream()
@@ -382,11 +376,11 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         self._transport.abort()
 
-    async def ended(self) -> None:
-        """Returns when nothing more is done for the client."""
+    async def wait_ended(self) -> None:
+        """Wait until nothing more is done for the client."""
         await asyncio.wait([self._work])
 
-    def _cut(self) -> None:
+    def _abort(self) -> None:
         self._transport.abort()
 
     def _refuse(self, status: int) -> None:
@@ -397,16 +391,16 @@ class Connection(asyncio.Protocol):
         if self._reading is not None:
             self._reading.give_up(DisconnectedError())
 
-    async def _work_off(self) -> None:
+    async def _work_until_end(self) -> None:
         try:
             await self._answer_all()
         except asyncio.CancelledError:
-            # Of a client that has gone, nothing is left to tell; a task that was cancelled would
-            # keep the frames it was cancelled in, and they this connection.
+            # The client is gone. A cancelled task would keep its frames, and they this
+            # connection.
             if not self.is_lost:
                 raise
         except Exception:
-            # A bug; it costs this client its connection, and must be seen.
+            # A bug: the client loses its connection, and the log shows it.
             log.exception("a connection ended")
             self._transport.abort()
         finally:
@@ -423,10 +417,7 @@ class Connection(asyncio.Protocol):
                 self.go_on()
         if self._refusal and not self._transport.is_closing():
             self._transport.write(_bare(self._refusal))
-        await self._part()
-
-    async def _part(self) -> None:
-        """Closes; a client that is still sending is heard out a while, or it would miss the end."""
+        # A client that is still sending would miss the answer if the connection closed at once.
         if self._reading is not None or self._refusal:
             self._is_deaf = True
             self.go_on()
@@ -434,15 +425,15 @@ class Connection(asyncio.Protocol):
         # TLS gives a client little time from the close on, and the last answer may take more.
         self._transport.set_write_buffer_limits(high=1, low=0)
         with contextlib.suppress(DisconnectedError):
-            await self._drained()
+            await self._drain()
         self._transport.close()
 
     async def _has_next(self) -> bool:
-        """Whether there is another request to answer; waits for one, or for the end."""
+        """Wait for a request or the end; return whether there is a request to answer."""
         if not self._line and not self._refusal:
-            # The one that counts from the beginning of the connection, if it is the first time.
+            # The first time, this is the timer from the beginning of the connection.
             self._idle.cancel()
-            self._idle = self._loop.call_later(IDLE_SECONDS_MAX, self._cut)
+            self._idle = self._loop.call_later(IDLE_SECONDS_MAX, self._abort)
             self._next.clear()
             await self._next.wait()
             self._idle.cancel()
@@ -453,15 +444,22 @@ class Connection(asyncio.Protocol):
         # An answer may take long to be read, and a stream goes on for hours.
         incoming.give_up(DisconnectedError())
         if not incoming.is_whole:
-            # What is left of the body is not wanted, and would be read as the next request.
+            # The rest of the body would be read as the next request.
             self._is_closing = True
-        head = _head(response, closes=self._is_closing)
+        lines = [_status_line(response.status)]
+        lines += (f"{name}: {value}" for name, value in response.headers)
+        lines.append(f"date: {_date(int(time.time()))}")
+        if self._is_closing:
+            lines.append("connection: close")
+        head = "\r\n".join([*lines, ""]).encode("latin-1", "replace")
         if isinstance(response.body, bytes):
             await self._write_plain(head, response, incoming.method)
         elif self._early is not None and websocket.is_requested(incoming.headers):
             await self._open_websocket(incoming, response.body)
         else:
-            await self._write_stream(head, response.body)
+            self._transport.write(head + b"Transfer-Encoding: chunked\r\n\r\n")
+            await self._pump(response.body, lambda chunk: b"%x\r\n%b\r\n" % (len(chunk), chunk))
+            self._transport.write(b"0\r\n\r\n")
 
     async def _write_plain(self, head: bytes, response: Response, method: str) -> None:
         body = response.body
@@ -474,7 +472,7 @@ class Connection(asyncio.Protocol):
             body = b""
         if len(body) <= WRITE_BUFFER_BYTES_MAX:
             self._transport.write(head + body)
-            await self._drained()
+            await self._drain()
             return
         self.used_at = time.monotonic_ns()
         self.unsent_bytes = len(body)
@@ -485,14 +483,14 @@ class Connection(asyncio.Protocol):
             for start in range(0, len(body), STREAM_BUFFER_BYTES_MAX):
                 piece = view[start : start + STREAM_BUFFER_BYTES_MAX]
                 self._transport.write(piece)
-                await self._drained()
+                await self._drain()
                 self.unsent_bytes -= len(piece)
         finally:
             self.unsent_bytes = 0
 
     def _limit_unsent(self) -> None:
         """Close connections whose clients take the longest, until the answers fit the bound."""
-        others = [each for each in self._everybody if each.unsent_bytes and each is not self]
+        others = [each for each in self._connections if each.unsent_bytes and each is not self]
         others.sort(key=lambda each: each.used_at)
         total = self.unsent_bytes + sum(each.unsent_bytes for each in others)
         for each in others:
@@ -500,12 +498,6 @@ class Connection(asyncio.Protocol):
                 return
             total -= each.unsent_bytes
             each.abort()
-
-    async def _write_stream(self, head: bytes, body: Stream) -> None:
-        """Write a stream chunk by chunk, each as soon as it is there."""
-        self._transport.write(head + b"Transfer-Encoding: chunked\r\n\r\n")
-        await self._pump(body, lambda chunk: b"%x\r\n%b\r\n" % (len(chunk), chunk))
-        self._transport.write(b"0\r\n\r\n")
 
     async def _open_websocket(self, incoming: Incoming, body: Stream) -> None:
         """Write a stream as text messages, one for each line: an event of a watch."""
@@ -529,7 +521,7 @@ class Connection(asyncio.Protocol):
         )
         code = websocket.CloseCode.NORMAL if is_whole else websocket.CloseCode.GOING_AWAY
         socket.close(code)
-        # Whoever closes first waits for the other one to agree.
+        # The side that closes first waits for the other one to agree.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LINGER_SECONDS):
                 await self._farewell.wait()
@@ -541,7 +533,7 @@ class Connection(asyncio.Protocol):
             async for chunk in body:
                 if chunk and isinstance(chunk, bytes):
                     self._transport.write(encode(chunk))
-                    await self._drained()
+                    await self._drain()
         except asyncio.CancelledError:
             if self.is_lost or not self._is_closing:
                 raise
@@ -553,8 +545,8 @@ class Connection(asyncio.Protocol):
             await body.aclose()
         return True
 
-    async def _drained(self) -> None:
-        """Returns when the client has read enough; cuts one that does not."""
+    async def _drain(self) -> None:
+        """Wait until the client has read enough; abort the connection if it does not."""
         if self.is_lost:
             raise DisconnectedError
         if self._writable.is_set():
@@ -563,17 +555,8 @@ class Connection(asyncio.Protocol):
             async with asyncio.timeout(CHUNK_SECONDS_MAX):
                 await self._writable.wait()
         except TimeoutError:
-            self._cut()
+            self._abort()
             raise DisconnectedError from None
-
-
-def _head(response: Response, *, closes: bool) -> bytes:
-    lines = [_status_line(response.status)]
-    lines += (f"{name}: {value}" for name, value in response.headers)
-    lines.append(f"date: {_date(int(time.time()))}")
-    if closes:
-        lines.append("connection: close")
-    return "\r\n".join([*lines, ""]).encode("latin-1", "replace")
 
 
 @lru_cache(maxsize=64)
@@ -585,7 +568,7 @@ def _status_line(status: int) -> str:
 
 @lru_cache(maxsize=2)
 def _date(second: int) -> str:
-    """As HTTP has it, whatever the language of the machine."""
+    """Return a time in the form of HTTP, in every locale."""
     year, month, day, hour, minute, past, weekday, *_ = time.gmtime(second)
     date = f"{_DAYS[weekday]}, {day:02} {_MONTHS[month - 1]} {year}"
     return f"{date} {hour:02}:{minute:02}:{past:02} GMT"

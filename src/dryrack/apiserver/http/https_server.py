@@ -41,22 +41,21 @@ log = logging.getLogger(__name__)
 _JSON = "application/json"
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
 _HANDSHAKE_SECONDS_MAX = 10.0
-# How long a client may take to say goodbye when it has been told that this is the end. Go's server
-# does not wait, its clients often never say it, and each costs 50 KB meanwhile; but what little is
-# still on its way to a slow one has to arrive.
+# The time in which a client should answer the end of TLS. Go's server does not wait, its clients
+# often do not answer, and each costs 50 KB meanwhile; but a slow client needs the last bytes.
 _SHUTDOWN_SECONDS_MAX = 3.0
-# What arrives before the process gets to accept it; a burst of a thousand clients is not refused.
+# Connections that wait to be accepted; a burst of a thousand clients is not refused.
 _BACKLOG = 1024
 _encode = msgspec.json.Encoder().encode
 
 
 class Authenticator(Protocol):
-    """Finds out who asks."""
+    """Finds the user of a request."""
 
     def user_of(
         self, path: str, headers: CIMultiDict[str], certificate: Mapping[str, object]
     ) -> User:
-        """Raises a `StatusError` for somebody who may not come in; no certificate is {}."""
+        """Return the user; raise a `StatusError` if there is none. No certificate is {}."""
         ...
 
 
@@ -94,7 +93,7 @@ class HttpServer:
             connection.stop()
         try:
             async with asyncio.timeout(STOP_SECONDS_MAX):
-                await asyncio.gather(*(each.ended() for each in connections))
+                await asyncio.gather(*(each.wait_ended() for each in connections))
         except TimeoutError:
             for connection in tuple(self._connections):
                 connection.abort()
@@ -113,27 +112,27 @@ class HttpServer:
             return _refusal(internal_error("see the log of the server").status)
 
     async def _ask(self, incoming: Incoming) -> Response:
-        path, query = _place(incoming.target)
+        path, query = _path_and_query(incoming.target)
         user = self._authenticator.user_of(path, incoming.headers, incoming.certificate)
         if is_open_path(path):
-            # Whoever asks may be a stranger, and no health page has a use for a body.
-            # The answer does not wait for anything, so it needs no place either.
+            # The client may be anonymous, and health pages ignore bodies. The answer does not wait,
+            # so it needs no place.
             headers = _headers(incoming.headers)
             return await self._transport.send(
                 Request(incoming.method, path, query, headers, b"", user)
             )
         incoming.admit()
         with self._bodies.hold(incoming) as held:
-            body = await _body(incoming, held) if incoming.has_body else b""
+            body = await _read_body(incoming, held) if incoming.has_body else b""
             held.complete()
             async with self._flow.place():
-                headers, body = _as_json(_headers(incoming.headers), body)
+                headers, body = _convert_to_json(_headers(incoming.headers), body)
                 asked = Request(incoming.method, path, query, headers, body, user)
                 return await self._transport.send(asked)
 
 
-def _place(target: bytes) -> tuple[str, str]:
-    """Return path and query as the client sent them; of a whole URL these parts only."""
+def _path_and_query(target: bytes) -> tuple[str, str]:
+    """Return the path and the query as the client sent them, also from a whole URL."""
     text = target.decode("latin-1")
     if not text.startswith("/") and "://" in text:
         try:
@@ -148,7 +147,7 @@ def _place(target: bytes) -> tuple[str, str]:
 
 
 def _headers(given: CIMultiDict[str]) -> dict[str, str]:
-    """By name in lower case; one that was sent twice is joined, as HTTP allows."""
+    """Return the headers by name in lower case; repeated headers are joined, as HTTP allows."""
     found: dict[str, str] = {}
     for name, value in given.items():
         key = name.lower()
@@ -156,7 +155,7 @@ def _headers(given: CIMultiDict[str]) -> dict[str, str]:
     return found
 
 
-async def _body(incoming: Incoming, held: HeldBody) -> bytes:
+async def _read_body(incoming: Incoming, held: HeldBody) -> bytes:
     try:
         async with asyncio.timeout(BODY_SECONDS_MAX):
             return await incoming.body(REQUEST_BODY_BYTES_MAX, held.grow)
@@ -167,8 +166,8 @@ async def _body(incoming: Incoming, held: HeldBody) -> bytes:
         raise StatusError(Status(408, "Timeout", message)) from None
 
 
-def _as_json(headers: dict[str, str], body: bytes) -> tuple[dict[str, str], bytes]:
-    """What Go's typed clients send as protobuf is JSON from here on."""
+def _convert_to_json(headers: dict[str, str], body: bytes) -> tuple[dict[str, str], bytes]:
+    """Convert a body in Protobuf, which Go's typed clients send, to JSON."""
     if not body or not headers.get("content-type", "").startswith(_PROTOBUF):
         return headers, body
     from dryrack.apiserver import protobuf

@@ -1,5 +1,5 @@
 """
-From a path to a resource.
+Routing: from a path to a resource.
 
 Every path of the Kubernetes API has one of a few forms, whatever the kind, so a path is split
 rather than looked up in a table of routes:
@@ -36,7 +36,7 @@ def route(registry: Registry, method: str, path: str) -> Route | None:
     """
     Return the target and the verb of a request, or None if the path belongs to a page.
 
-    Raises a `StatusError` for a path that looks like one of a resource and is none.
+    Raises a `StatusError` for a path below a built-in group that has no resource.
     """
     parts = [part for part in path.split("/") if part]
     if "%" in path:

@@ -65,7 +65,7 @@ def parse_int(text: str) -> int:
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
-    """Of a create, an update or a patch."""
+    """The options of a create, an update or a patch."""
 
     dry_run: bool = False
     field_manager: str = ""
@@ -97,14 +97,6 @@ def _write_problems(query: Query, kind: str, *, is_apply: bool) -> Iterator[Fiel
         yield required("fieldManager", "is required for apply patch")
     if kind == "PatchOptions" and not is_apply and "force" in query:
         yield forbidden("force", "may not be specified for non-apply patch")
-    yield from _manager_problems(manager)
-    yield from dry_run_problems(query.get("dryRun", []))
-    validation = text_of(query, "fieldValidation")
-    if validation not in _FIELD_VALIDATION:
-        yield not_supported("fieldValidation", validation, _FIELD_VALIDATION)
-
-
-def _manager_problems(manager: str) -> Iterator[FieldProblem]:
     if byte_length(manager) > _MANAGER_BYTES_MAX:
         yield too_long("fieldManager", _MANAGER_BYTES_MAX)
     position = 0
@@ -114,6 +106,10 @@ def _manager_problems(manager: str) -> Iterator[FieldProblem]:
             detail = f"invalid character {shown} (at position {position})"
             yield invalid_value("fieldManager", manager, detail)
         position += byte_length(char)
+    yield from dry_run_problems(query.get("dryRun", []))
+    validation = text_of(query, "fieldValidation")
+    if validation not in _FIELD_VALIDATION:
+        yield not_supported("fieldValidation", validation, _FIELD_VALIDATION)
 
 
 def dry_run_problems(values: list[str]) -> Iterator[FieldProblem]:
@@ -124,7 +120,7 @@ def dry_run_problems(values: list[str]) -> Iterator[FieldProblem]:
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """Of a list, a watch or the deletion of a collection."""
+    """The options of a list, a watch or the deletion of a collection."""
 
     label_selector: str = ""
     field_selector: str = ""
@@ -194,7 +190,7 @@ def _watch_problems(options: ListOptions) -> Iterator[FieldProblem]:
 
 
 def parse_revision(text: str) -> int:
-    """A resourceVersion; raises `RevisionError` for what is none. "" is 0."""
+    """Return the revision in a resourceVersion ("" is 0), or raise a `RevisionError`."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit()):
@@ -205,7 +201,7 @@ def parse_revision(text: str) -> int:
 
 
 class RevisionError(ValueError):
-    """A resourceVersion that is no number; `field_message` is how the server says so."""
+    """A resourceVersion that is no number; `field_message` is the text of the server."""
 
     def __init__(self, message: str, given: str) -> None:
         super().__init__(message)

@@ -161,7 +161,7 @@ class MessageReader:
         self._fragmented: Opcode | None = None
 
     def read(self, data: bytes) -> Iterator[Message]:
-        """Yield the messages that `data` completes; raise a `WebSocketError` for what is none."""
+        """Yield the messages that `data` completes; raise a `WebSocketError` for invalid data."""
         self._buffer += data
         while (found := self._take_frame()) is not None:
             if found.opcode.is_control:
@@ -183,7 +183,10 @@ class MessageReader:
         self._fragments.clear()
         self._fragmented = None
         if opcode is Opcode.TEXT:
-            _check_text(payload)
+            try:
+                payload.decode()
+            except UnicodeDecodeError:
+                raise WebSocketError(CloseCode.INVALID_PAYLOAD, "the text is not UTF-8") from None
         yield Message(opcode, payload)
 
     def _take_frame(self) -> _Frame | None:
@@ -232,13 +235,6 @@ def _unmask(payload: bytes, mask: bytes) -> bytes:
     return (int.from_bytes(payload) ^ int.from_bytes(repeated)).to_bytes(size)
 
 
-def _check_text(payload: bytes) -> None:
-    try:
-        payload.decode()
-    except UnicodeDecodeError:
-        raise WebSocketError(CloseCode.INVALID_PAYLOAD, "the text is not UTF-8") from None
-
-
 class ServerSocket:
     """
     An open WebSocket: frames messages, answers pings, and closes as the protocol demands.
@@ -285,7 +281,7 @@ class ServerSocket:
         return b"" if self._has_closed else b"".join([frame(opcode, each) for each in payloads])
 
     def close(self, code: int = CloseCode.NORMAL, reason: str = "") -> None:
-        """Tell the client that no more follows; of several calls the first counts."""
+        """Send the end to the client; only the first call counts."""
         if not self._has_closed:
             self._has_closed = True
             self._write(frame(Opcode.CLOSE, code.to_bytes(2) + reason.encode()))

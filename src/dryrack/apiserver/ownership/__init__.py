@@ -1,1 +1,1 @@
-"""Who owns which fields, and what a patch makes of an object."""
+"""Patches, owners of fields, and server-side apply."""

@@ -1,1 +1,1 @@
-"""What is served beside objects: discovery, OpenAPI, health, metrics."""
+"""Pages beside objects: discovery, OpenAPI, health, metrics."""

@@ -1,5 +1,5 @@
 """
-What the server says it serves.
+Discovery: the groups, versions and resources that the server serves.
 
 The same registry is told in two ways: the old one, a document for each group and version, and the
 aggregated one, everything in two documents. Both are made anew when the registry has changed, and
@@ -51,7 +51,7 @@ _GROUP_ORDER = (
     "flowcontrol.apiserver.k8s.io",
 )
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-# Where Kubernetes listens if nobody says otherwise.
+# The default port of Kubernetes.
 _USUAL_ADDRESS = "127.0.0.1:6443"
 _STORED_VERBS = {"create", "delete", "list"}
 
@@ -70,7 +70,7 @@ class _Group:
 
 
 class Catalogue:
-    """What a registry holds at one moment, told in both ways."""
+    """The contents of a registry at one moment, in both forms of discovery."""
 
     def __init__(self, resources: Sequence[Resource]) -> None:
         self._resources = resources
@@ -119,17 +119,17 @@ class Catalogue:
 
     @cached_property
     def aggregated_core(self) -> _Aggregated:
-        return _Aggregated([self._aggregated("", ("v1",))])
+        return _Aggregated([self._aggregate("", ("v1",))])
 
     @cached_property
     def aggregated_groups(self) -> _Aggregated:
-        return _Aggregated([self._aggregated(g.name, g.versions) for g in self.groups])
+        return _Aggregated([self._aggregate(g.name, g.versions) for g in self.groups])
 
-    def _aggregated(self, group: str, versions: Sequence[str]) -> Raw:
+    def _aggregate(self, group: str, versions: Sequence[str]) -> Raw:
         told = [
             {
                 "version": version,
-                "resources": [_aggregated(each) for each in self.in_version(group, version)],
+                "resources": [_aggregate(each) for each in self.in_version(group, version)],
                 "freshness": "Current",
             }
             for version in versions
@@ -170,7 +170,12 @@ def _entry(resource: Resource) -> Raw:
     if resource.categories:
         entry["categories"] = list(resource.categories)
     if set(resource.verbs) >= _STORED_VERBS:
-        entry["storageVersionHash"] = _storage_hash(resource)
+        group, _, version = resource.hashed_as.rpartition("/")
+        if not version:
+            group = resource.group
+            version = resource.stored_version
+        digest = hashlib.sha256(f"{group}/{version}/{resource.kind}".encode()).digest()
+        entry["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
     return entry
 
 
@@ -185,16 +190,7 @@ def _part_entry(resource: Resource, part: Subresource) -> Raw:
     return entry | {"kind": part.kind or resource.kind, "verbs": list(part.verbs)}
 
 
-def _storage_hash(resource: Resource) -> str:
-    group, _, version = resource.hashed_as.rpartition("/")
-    if not version:
-        group = resource.group
-        version = resource.stored_version
-    digest = hashlib.sha256(f"{group}/{version}/{resource.kind}".encode()).digest()
-    return base64.b64encode(digest[:8]).decode()
-
-
-def _aggregated(resource: Resource) -> Raw:
+def _aggregate(resource: Resource) -> Raw:
     entry: Raw = {
         "resource": resource.plural,
         "responseKind": _response_kind(resource.kind),
@@ -240,13 +236,16 @@ class DiscoveryPages:
         return self._page(parts, request)
 
     def _page(self, parts: list[str], request: Request) -> Response | None:
-        catalogue = self._current()
+        if self._generation != self._registry.generation:
+            self._catalogue = Catalogue(self._registry.all())
+            self._generation = self._registry.generation
+        catalogue = self._catalogue
         wants_all = _wants_aggregated(request)
         match parts:
             case ["api"] if wants_all:
-                return _tagged(catalogue.aggregated_core, request)
+                return _with_etag(catalogue.aggregated_core, request)
             case ["apis"] if wants_all:
-                return _tagged(catalogue.aggregated_groups, request)
+                return _with_etag(catalogue.aggregated_groups, request)
             case ["api"]:
                 return _json(_core_versions(request))
             case ["apis"]:
@@ -260,15 +259,9 @@ class DiscoveryPages:
             case _:
                 return None
 
-    def _current(self) -> Catalogue:
-        if self._generation != self._registry.generation:
-            self._catalogue = Catalogue(self._registry.all())
-            self._generation = self._registry.generation
-        return self._catalogue
-
 
 def _core_versions(request: Request) -> Raw:
-    # The address that led here; whoever asks in the same process needs none.
+    # The address of the request; a client in this process needs none.
     address = request.headers.get("host", _USUAL_ADDRESS)
     return {
         "kind": "APIVersions",
@@ -278,7 +271,7 @@ def _core_versions(request: Request) -> Raw:
 
 
 def _wants_aggregated(request: Request) -> bool:
-    """Whether the first thing the client accepts and we have is the aggregated document."""
+    """Return whether the client prefers the aggregated document."""
     for offer in request.headers.get("accept", "").split(","):
         words = [word.strip() for word in offer.split(";")]
         if words[0] in ("application/json", "*/*"):
@@ -289,7 +282,7 @@ def _wants_aggregated(request: Request) -> bool:
     return False
 
 
-def _tagged(told: _Aggregated, request: Request) -> Response:
+def _with_etag(told: _Aggregated, request: Request) -> Response:
     headers = (
         ("content-type", _AGGREGATED),
         ("etag", told.tag),

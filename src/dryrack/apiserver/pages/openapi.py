@@ -4,7 +4,7 @@ The structure of what is served, for clients that check and explain.
 Documents are made of the schemas that the server itself checks by, one for each group and
 version, with the paths and parameters that clients look for in them: kubectl asks whether a PATCH
 takes `fieldValidation` before it trusts the server to validate. Of the built-in kinds, only those
-of dynamic resource allocation are described in words.
+of dynamic resource allocation have descriptions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dryrack.apiserver.pages.openapi_schemas import (
     custom_definitions,
     definition_name,
 )
-from dryrack.apiserver.pages.openapi_words import described
+from dryrack.apiserver.pages.openapi_words import add_descriptions
 from dryrack.apiserver.protobuf import documents
 from dryrack.client.transport import Response
 from dryrack.kinds.schemas import raw_definitions
@@ -59,19 +59,31 @@ class OpenApiPages:
         path = request.path.strip("/")
         if not path.startswith("openapi/v") or request.method not in ("GET", "HEAD"):
             return None
-        self._forget_if_changed()
-        if path == "openapi/v2":
-            return self._v2(request)
-        if path == "openapi/v3":
-            return _plain(self._cached("index", self._index))
-        return self._v3(path.removeprefix("openapi/v3/"), request)
-
-    def _forget_if_changed(self) -> None:
         if self._generation != self.registry.generation:
             self._documents.clear()
             self._generation = self.registry.generation
+        if path == "openapi/v2":
+            form = _form_of_version_2(request)
+            if form is None:
+                return Response(406, (("vary", "Accept"),), b"")
+            body = self._get_or_build("v2", lambda: _version_2(self.registry.all()))
+            return _with_etag(
+                body if form == _JSON else self._as_protobuf(body), request, form=form
+            )
+        if path == "openapi/v3":
+            return Response(
+                200,
+                (("content-type", "text/plain; charset=utf-8"),),
+                self._get_or_build("index", self._index),
+            )
+        address = path.removeprefix("openapi/v3/")
+        if not any(_address(each) == address for each in self.registry.all()):
+            return Response(404, (), b"")
+        if not any(offer in _JSON_TYPES for offer in _offers(request)):
+            return Response(406, (), b"")
+        return _with_etag(self._document(address), request)
 
-    def _cached(self, key: str, made: Any) -> bytes:
+    def _get_or_build(self, key: str, made: Any) -> bytes:
         if key not in self._documents:
             self._documents[key] = msgspec.json.encode(made())
         return self._documents[key]
@@ -86,21 +98,7 @@ class OpenApiPages:
 
     def _document(self, address: str) -> bytes:
         found = [each for each in self.registry.all() if _address(each) == address]
-        return self._cached(address, lambda: _version_3(found))
-
-    def _v3(self, address: str, request: Request) -> Response:
-        if not any(_address(each) == address for each in self.registry.all()):
-            return Response(404, (), b"")
-        if not _accepts_json(request):
-            return Response(406, (), b"")
-        return _tagged(self._document(address), request)
-
-    def _v2(self, request: Request) -> Response:
-        form = _form_of_version_2(request)
-        if form is None:
-            return Response(406, (("vary", "Accept"),), b"")
-        body = self._cached("v2", lambda: _version_2(self.registry.all()))
-        return _tagged(body if form == _JSON else self._as_protobuf(body), request, form=form)
+        return self._get_or_build(address, lambda: _version_3(found))
 
     def _as_protobuf(self, document: bytes) -> bytes:
         if "v2 as protobuf" not in self._documents:
@@ -122,7 +120,10 @@ def _definitions(resources: Iterable[Resource]) -> Raw:
         else:
             own |= custom_definitions(each)
     known = {**raw_definitions(), **own}
-    return {name: described(name, known[name]) for name in sorted(closure([*own, *wanted], known))}
+    return {
+        name: add_descriptions(name, known[name])
+        for name in sorted(closure([*own, *wanted], known))
+    }
 
 
 def _names(resource: Resource) -> list[str]:
@@ -165,12 +166,8 @@ def _version_2(resources: Iterable[Resource]) -> Raw:
     }
 
 
-def _accepts_json(request: Request) -> bool:
-    return any(offer in _JSON_TYPES for offer in _offers(request))
-
-
 def _form_of_version_2(request: Request) -> str | None:
-    """The media type of the answer: of what the client takes, the first that there is."""
+    """Return the first media type that the client accepts and the server has, or None."""
     for offer in _offers(request):
         if offer in _JSON_TYPES:
             return _JSON
@@ -188,14 +185,9 @@ def _tag(body: bytes) -> str:
     return hashlib.sha512(body).hexdigest().upper()
 
 
-def _tagged(body: bytes, request: Request, *, form: str = _JSON) -> Response:
+def _with_etag(body: bytes, request: Request, *, form: str = _JSON) -> Response:
     tag = f'"{_tag(body)}"'
     headers = (("content-type", form), ("etag", tag), ("vary", "Accept"))
     if request.headers.get("if-none-match") == tag:
         return Response(304, headers, b"")
     return Response(200, headers, body)
-
-
-def _plain(body: bytes) -> Response:
-    # The real server does not say that its index is JSON, and clients do not ask.
-    return Response(200, (("content-type", "text/plain; charset=utf-8"),), body)

@@ -22,7 +22,7 @@ _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _STATUS = f"{_META}.Status"
 _DELETE_OPTIONS = f"{_META}.DeleteOptions"
 _PATCH = f"{_META}.Patch"
-# What operations refer to, whatever the kind.
+# Definitions to which the operations of all kinds refer.
 SHARED = (_STATUS, _DELETE_OPTIONS, _PATCH)
 
 _JSON = "application/json"
@@ -74,7 +74,7 @@ _LIST = (
 
 @dataclass(frozen=True, slots=True)
 class _Verb:
-    """How a verb is told: method, action, start of the identifier, parameters, success codes."""
+    """The method, action, start of the identifier, parameters and success codes of a verb."""
 
     method: str
     action: str

@@ -108,7 +108,9 @@ def as_version_2(schema: Any) -> Any:
         return [as_version_2(inner) for inner in schema]
     if not isinstance(schema, dict):
         return schema
-    referred = _reference_of(schema)
+    parts = schema.get("allOf") or [schema]
+    reference = parts[0].get("$ref") if len(parts) == 1 else None
+    referred = reference if isinstance(reference, str) else None
     if referred is not None:
         extensions = {
             k: v for k, v in schema.items() if k == "description" or k.startswith("x-kubernetes-")
@@ -126,9 +128,3 @@ def _part_of_version_2(key: str, value: Any) -> Any:
     if key == "properties":
         return {name: as_version_2(inner) for name, inner in value.items()}
     return as_version_2(value) if key in ("items", "additionalProperties") else value
-
-
-def _reference_of(schema: Mapping[str, Any]) -> str | None:
-    parts = schema.get("allOf") or [schema]
-    reference = parts[0].get("$ref") if len(parts) == 1 else None
-    return reference if isinstance(reference, str) else None

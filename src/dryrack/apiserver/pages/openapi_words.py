@@ -22,11 +22,11 @@ def _words() -> dict[str, dict[str, str]]:
 
 
 def of_custom_kinds() -> dict[str, str]:
-    """What is said of the fields that every custom kind has."""
+    """Return the descriptions of the fields that every custom kind has."""
     return _words()["CustomResource"]
 
 
-def described(name: str, schema: Raw) -> Raw:
+def add_descriptions(name: str, schema: Raw) -> Raw:
     """A definition with what is said of it and of its fields."""
     words = _words().get(name.rpartition(".")[2]) if name.startswith(_SPOKEN_OF) else None
     if words is None:

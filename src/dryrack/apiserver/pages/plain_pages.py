@@ -1,5 +1,5 @@
 """
-Pages that are neither resources nor about them: health, version, metrics, the index.
+Plain pages: health, version, metrics, the index.
 
 Each is plugged into the server as a `Page`; the last one says that there is no such page.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TEXT = "text/plain; charset=utf-8"
 _HEALTH = ("healthz", "livez", "readyz")
 
-# The release whose API this server speaks. The part after the plus tells the two apart.
+# The release whose API this server serves. The part after the plus names dryrack.
 VERSION: Mapping[str, str] = {
     "major": "1",
     "minor": "36",

@@ -1,1 +1,1 @@
-"""Validating admission policies: which writes they are about, and what they say of them."""
+"""Admission policies: the writes that they match, and their decisions."""

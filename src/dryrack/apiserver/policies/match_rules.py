@@ -1,8 +1,8 @@
 """
-Which writes a policy or a binding is about: resource rules and selectors.
+Match constraints of policies and bindings: resource rules and selectors.
 
-A rule that does not name the version of the request may name another in which the same objects
-are served; under `matchPolicy: Equivalent` it is about them all the same, in that version.
+A rule may name another version in which the objects of a request are served. Under
+`matchPolicy: Equivalent` it matches them in that version.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _CONNECTED = ("attach", "exec", "portforward")
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """
-    A write that somebody wants to make; `new` is None for a deletion, `old` for a creation.
+    A write that is requested; `new` is None for a deletion, `old` for a creation.
 
-    Of a part with a kind of its own, they are of that kind: a Scale, an Eviction, a Binding.
+    For a subresource with a kind of its own, they are of that kind: Scale, Eviction, Binding.
     """
 
     resource: Resource
@@ -50,7 +50,7 @@ class Attempt:
 
     @property
     def is_about_part(self) -> bool:
-        """Whether the objects are of a kind that a part of the resource has for itself."""
+        """Return whether the objects are of the kind of a subresource."""
         return self.resource.spoken(self.write.subresource) is not self.resource
 
     @property
@@ -60,7 +60,7 @@ class Attempt:
 
     @property
     def requested_name(self) -> str:
-        """As the request has it: a name that the server makes is not there yet."""
+        """Return the name in the request: "" if the server generates it."""
         new = self.new
         is_made = self.operation == "CREATE" and "generateName" in (new or {})["metadata"]
         return "" if is_made else self.name
@@ -71,7 +71,7 @@ class Attempt:
 
     @property
     def namespace(self) -> str:
-        """A namespace is in itself, as the real server has it."""
+        """Return the namespace; a namespace is in itself, as in the real server."""
         return self.name if self.is_namespace else self.write.namespace
 
     def namespace_object(self) -> Raw | None:
@@ -80,8 +80,8 @@ class Attempt:
         return self.write.lookup.get(_NAMESPACES, "", self.namespace)
 
 
-def matching(match: Raw, attempt: Attempt, versions: Iterable[Resource]) -> Resource | None:
-    """The resource as which a write is meant, one of its `versions`; None if it is not."""
+def match_resource(match: Raw, attempt: Attempt, versions: Iterable[Resource]) -> Resource | None:
+    """Return the one of `versions` in which a write matches, or None."""
     if not _selects_namespace(match.get("namespaceSelector"), attempt):
         return None
     if not _selects_object(match.get("objectSelector"), attempt):
@@ -89,27 +89,29 @@ def matching(match: Raw, attempt: Attempt, versions: Iterable[Resource]) -> Reso
     others = [each for each in versions if each is not attempt.resource]
     if match.get("matchPolicy") == "Exact":
         others = []
-    if _ruled(get(match, "excludeResourceRules", ()), attempt, others) is not None:
+    if _match_rules(get(match, "excludeResourceRules", ()), attempt, others) is not None:
         return None
     rules = get(match, "resourceRules", ())
-    return _ruled(rules, attempt, others) if rules else attempt.resource
+    return _match_rules(rules, attempt, others) if rules else attempt.resource
 
 
-def _ruled(rules: Sequence[Raw], attempt: Attempt, others: Sequence[Resource]) -> Resource | None:
+def _match_rules(
+    rules: Sequence[Raw], attempt: Attempt, others: Sequence[Resource]
+) -> Resource | None:
     for resource in (attempt.resource, *others):
-        if any(_is_about(rule, resource, attempt) for rule in rules):
+        if any(_rule_matches(rule, resource, attempt) for rule in rules):
             return resource
     return None
 
 
-def _is_about(rule: Raw, resource: Resource, attempt: Attempt) -> bool:
+def _rule_matches(rule: Raw, resource: Resource, attempt: Attempt) -> bool:
     names = get(rule, "resourceNames", ())
     return (
         _has(rule.get("operations"), attempt.operation)
         and _has(rule.get("apiGroups"), resource.group)
         and _has(rule.get("apiVersions"), resource.version)
         and _in_scope(rule.get("scope") or "*", attempt)
-        and any(_names(each, resource, attempt) for each in get(rule, "resources", ()))
+        and any(_names_resource(each, resource, attempt) for each in get(rule, "resources", ()))
         and (not names or attempt.requested_name in names)
     )
 
@@ -118,7 +120,7 @@ def _has(values: Sequence[str] | None, wanted: str) -> bool:
     return any(value in ("*", wanted) for value in values or ())
 
 
-def _names(given: str, resource: Resource, attempt: Attempt) -> bool:
+def _names_resource(given: str, resource: Resource, attempt: Attempt) -> bool:
     plural, _, part = given.partition("/")
     return plural in ("*", resource.plural) and part in ("*", attempt.write.subresource)
 

@@ -1,9 +1,9 @@
 """
 Validating admission policies, enforced on writes and deletions.
 
-A policy says what must hold, and a binding where. The first denial ends the request; what is
-bound with `Warn` is told in a header, and with `Audit` nowhere, because there is no audit log.
-Configurations of admission are never held against policies: a bad one could not be taken back.
+A policy has the rules, and a binding selects the writes. The first denial ends the request; a
+binding with `Warn` adds a header; `Audit` has no effect, because there is no audit log. Admission
+configurations are not checked by policies: a bad policy could not be removed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Status, StatusError, forbidden
-from dryrack.apiserver.policies.match_rules import matching
+from dryrack.apiserver.policies.match_rules import match_resource
 from dryrack.apiserver.policies.policy_decisions import Denial, denials
 from dryrack.apiserver.policies.policy_variables import variables_of
 from dryrack.extension.policies import PolicyCompiler
@@ -36,11 +36,11 @@ _CODES = {"Forbidden": 403, "Invalid": 422, "RequestEntityTooLarge": 413}
 
 
 class ConfigurationError(Exception):
-    """A binding that cannot be followed; the text is the real server's."""
+    """A binding that is not valid; the text is the real server's."""
 
 
 class PolicyAdmission:
-    """Holds writes against what is bound."""
+    """Checks writes against the policies that are bound."""
 
     def __init__(self, registry: Registry, authorization: Authorization) -> None:
         self._registry = registry
@@ -49,7 +49,7 @@ class PolicyAdmission:
         self._compiled: dict[str, tuple[tuple[str, int], CompiledPolicy]] = {}
 
     def check(self, attempt: Attempt) -> None:
-        """Raises if a policy denies the write."""
+        """Raise a `StatusError` if a policy denies the write."""
         if attempt.resource.group == GROUP:
             return
         bindings: dict[str, list[Raw]] = {}
@@ -61,19 +61,16 @@ class PolicyAdmission:
                 self._enforce(policy, bindings[name], attempt)
 
     def _enforce(self, policy: Raw, bindings: list[Raw], attempt: Attempt) -> None:
-        versions = self._versions(attempt.resource)
-        matched = matching(get(policy["spec"], "matchConstraints", {}), attempt, versions)
+        found = self._registry.all()
+        versions = [each for each in found if each.storage == attempt.resource.storage]
+        matched = match_resource(get(policy["spec"], "matchConstraints", {}), attempt, versions)
         if matched is None:
             return
         for binding in bindings:
             scope = get(binding["spec"], "matchResources", {})
-            if matching(scope, attempt, versions) is not None:
+            if match_resource(scope, attempt, versions) is not None:
                 for denial in self._denials(policy, binding, attempt, matched):
                     _act(policy, binding, denial, attempt)
-
-    def _versions(self, resource: Resource) -> list[Resource]:
-        found = self._registry.all()
-        return [each for each in found if each.storage == resource.storage]
 
     def _denials(
         self, policy: Raw, binding: Raw, attempt: Attempt, matched: Resource
@@ -85,8 +82,8 @@ class PolicyAdmission:
             )
         except ConfigurationError as error:
             if not ignores_failures:
-                # Whatever a binding asks for, it is not passed over because it is broken.
-                raise _refused(
+                # A broken binding denies the write, whatever its actions are.
+                raise _refusal(
                     policy, binding, Denial(f"failed to configure binding: {error}"), attempt
                 ) from None
             return
@@ -117,7 +114,7 @@ def policy_parameters(
     if resource is None:
         shown = f"{kind['apiVersion']}, Kind={kind['kind']}"
         raise ConfigurationError(f"paramKind kind `{shown}` not known")
-    found = list(_referred(resource, reference, attempt))
+    found = list(_find_parameters(resource, reference, attempt))
     if not found and reference.get("parameterNotFoundAction") == "Deny":
         raise ConfigurationError(
             "no params found for policy binding with `Deny` parameterNotFoundAction"
@@ -125,7 +122,7 @@ def policy_parameters(
     yield from found
 
 
-def _referred(resource: Resource, reference: Raw, attempt: Attempt) -> Iterator[Raw | None]:
+def _find_parameters(resource: Resource, reference: Raw, attempt: Attempt) -> Iterator[Raw | None]:
     namespace = reference.get("namespace") or ""
     if namespace and not resource.namespaced:
         raise ConfigurationError(
@@ -140,12 +137,12 @@ def _referred(resource: Resource, reference: Raw, attempt: Attempt) -> Iterator[
             )
     stored = attempt.write.lookup.list(resource.storage, namespace or None)
     for each in stored:
-        if _is_meant(reference, each):
+        if _selects_parameter(reference, each):
             served = each["apiVersion"] == resource.api_version
             yield each if served else resource.strategy.from_storage(each)
 
 
-def _is_meant(reference: Raw, obj: Raw) -> bool:
+def _selects_parameter(reference: Raw, obj: Raw) -> bool:
     if reference.get("name"):
         return bool(obj["metadata"]["name"] == reference["name"])
     selector = decode(get(reference, "selector", {}), LabelSelector)
@@ -155,7 +152,7 @@ def _is_meant(reference: Raw, obj: Raw) -> bool:
 def _act(policy: Raw, binding: Raw, denial: Denial, attempt: Attempt) -> None:
     actions = get(binding["spec"], "validationActions", ())
     if "Deny" in actions:
-        raise _refused(policy, binding, denial, attempt)
+        raise _refusal(policy, binding, denial, attempt)
     if "Warn" in actions:
         attempt.write.warn(
             f"Validation failed for ValidatingAdmissionPolicy '{policy['metadata']['name']}' "
@@ -163,7 +160,7 @@ def _act(policy: Raw, binding: Raw, denial: Denial, attempt: Attempt) -> None:
         )
 
 
-def _refused(policy: Raw, binding: Raw, denial: Denial, attempt: Attempt) -> StatusError:
+def _refusal(policy: Raw, binding: Raw, denial: Denial, attempt: Attempt) -> StatusError:
     message = (
         f"ValidatingAdmissionPolicy '{policy['metadata']['name']}' with binding "
         f"'{binding['metadata']['name']}' denied request: {denial.message}"

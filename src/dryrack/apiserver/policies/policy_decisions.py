@@ -1,8 +1,8 @@
 """
-What a policy says of one write: nothing, or why it is denied.
+Decisions of a policy about one write.
 
-An expression that cannot be evaluated denies under the failure policy `Fail`, and is passed over
-under `Ignore`. All expressions of one evaluation share a budget.
+An expression that fails denies under the failure policy `Fail`, and is ignored under `Ignore`. All
+expressions of one evaluation share a budget.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OUT_OF_BUDGET = (
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """Why not."""
+    """The message and reason of a denial."""
 
     message: str
     reason: str = "Invalid"
@@ -41,13 +41,13 @@ class _OutOfBudgetError(Exception):
 
 
 @dataclass(slots=True)
-class _Evaluation:
+class _PolicyEvaluation:
     policy: CompiledPolicy
     values: Raw
     left: int = _BUDGET
 
     def matches(self) -> bool | Err:
-        """Whether the policy is about the write at all: one condition that is false is enough."""
+        """Return whether all match conditions hold; an error if one fails and none is false."""
         errors = []
         for each in self.policy.match_conditions:
             found = self.value_of(each.condition, each.text)
@@ -61,7 +61,7 @@ class _Evaluation:
         return Err(told[0] if len(told) == 1 else f"[{', '.join(told)}]")
 
     def with_variables(self) -> None:
-        """A variable that fails is an error wherever it is used, and only there."""
+        """Add the variables; one that fails is an error where it is used, and only there."""
         known: Raw = {}
         self.values["variables"] = known
         for each in self.policy.variables:
@@ -72,7 +72,7 @@ class _Evaluation:
                 found = Err(text)
             known[each.name] = found
 
-    def validated(self) -> Iterator[Denial | Err]:
+    def find_denials(self) -> Iterator[Denial | Err]:
         for each in self.policy.validations:
             found = self.value_of(each.condition, each.text)
             if isinstance(found, Err):
@@ -103,16 +103,16 @@ class _Evaluation:
 
 
 def match_conditions_hold(policy: CompiledPolicy, values: Raw) -> bool | Err:
-    """Whether all match conditions are true; an error if one fails and none is false."""
+    """Return whether all match conditions are true; an error if one fails and none is false."""
     try:
-        return _Evaluation(policy, dict(values)).matches()
+        return _PolicyEvaluation(policy, dict(values)).matches()
     except _OutOfBudgetError:
         return Err(_OUT_OF_BUDGET)
 
 
 def evaluate_mutation(policy: CompiledPolicy, mutation: Mutation, values: Raw) -> Any:
     """Return what a mutation makes of the object in `values`: a patch, or an error."""
-    evaluation = _Evaluation(policy, dict(values))
+    evaluation = _PolicyEvaluation(policy, dict(values))
     try:
         evaluation.with_variables()
         return evaluation.value_of(mutation.condition, mutation.text)
@@ -121,8 +121,8 @@ def evaluate_mutation(policy: CompiledPolicy, mutation: Mutation, values: Raw) -
 
 
 def denials(policy: CompiledPolicy, values: Raw, *, ignores_failures: bool) -> list[Denial]:
-    """Why a write is denied; nothing if it is not."""
-    evaluation = _Evaluation(policy, dict(values))
+    """Yield the denials of a write."""
+    evaluation = _PolicyEvaluation(policy, dict(values))
     found: list[Denial | Err]
     try:
         found = list(_denials(evaluation))
@@ -133,10 +133,10 @@ def denials(policy: CompiledPolicy, values: Raw, *, ignores_failures: bool) -> l
     return [each if isinstance(each, Denial) else Denial(each.message) for each in found]
 
 
-def _denials(evaluation: _Evaluation) -> Iterator[Denial | Err]:
+def _denials(evaluation: _PolicyEvaluation) -> Iterator[Denial | Err]:
     matched = evaluation.matches()
     if isinstance(matched, Err):
         yield matched
     elif matched:
         evaluation.with_variables()
-        yield from evaluation.validated()
+        yield from evaluation.find_denials()

@@ -19,7 +19,7 @@ from dryrack.apiserver.ownership.patching.problems import PatchError
 from dryrack.apiserver.ownership.server_side_apply.atoms import atom_of
 from dryrack.apiserver.ownership.server_side_apply.merging import merge
 from dryrack.apiserver.ownership.server_side_apply.typed import TypeViolationError, check
-from dryrack.apiserver.policies.match_rules import matching
+from dryrack.apiserver.policies.match_rules import match_resource
 from dryrack.apiserver.policies.policy_admission import (
     GROUP,
     ConfigurationError,
@@ -81,7 +81,7 @@ class PolicyMutation:
         # By name: the uid and generation of a policy, and what it compiles to.
         self._compiled: dict[str, tuple[tuple[str, int], CompiledPolicy]] = {}
 
-    def mutated(
+    def mutate(
         self, attempt: Attempt, only: frozenset[Invocation] | None = None
     ) -> tuple[Attempt, frozenset[Invocation]]:
         """
@@ -94,15 +94,21 @@ class PolicyMutation:
         problems: list[Problem] = []
         if attempt.new is None or attempt.operation == "CONNECT" or attempt.resource.group == GROUP:
             return attempt, frozenset()
-        for policy, binding in _bound(attempt):
-            matched = self._matched(policy, binding, attempt)
+        for policy, binding in _bound_policies(attempt):
+            matched = self._match(policy, binding, attempt)
             if matched is None:
                 continue
             found: list[Problem] = []
             for params in self._parameters(policy, binding, attempt, found):
-                key = _invocation(policy, binding, params)
+                meta = metadata_of(params or {})
+                key = (
+                    _name(policy),
+                    _name(binding),
+                    meta.get("namespace") or "",
+                    meta.get("name") or "",
+                )
                 if only is None or key in only:
-                    changed = self._invoked(policy, params, attempt, matched, found)
+                    changed = self._invoke(policy, params, attempt, matched, found)
                     if changed is not None and policy["spec"]["reinvocationPolicy"] == "IfNeeded":
                         again.add(key)
                     attempt = changed or attempt
@@ -110,16 +116,16 @@ class PolicyMutation:
                 names = f"policy '{_name(policy)}' with binding '{_name(binding)}'"
                 problems += [(f"{names} denied request: {told}", why) for told, why in found]
         if problems:
-            raise _refused(problems, attempt)
+            raise _refusal(problems, attempt)
         return attempt, frozenset(again)
 
-    def _matched(self, policy: Raw, binding: Raw, attempt: Attempt) -> Resource | None:
+    def _match(self, policy: Raw, binding: Raw, attempt: Attempt) -> Resource | None:
         """Return the resource as which a policy and a binding are about the write."""
         found = self._registry.all()
         versions = [each for each in found if each.storage == attempt.resource.storage]
-        matched = matching(get(policy["spec"], "matchConstraints", {}), attempt, versions)
+        matched = match_resource(get(policy["spec"], "matchConstraints", {}), attempt, versions)
         scope = get(binding["spec"], "matchResources", {})
-        return matched if matched and matching(scope, attempt, versions) else None
+        return matched if matched and match_resource(scope, attempt, versions) else None
 
     def _parameters(
         self, policy: Raw, binding: Raw, attempt: Attempt, problems: list[Problem]
@@ -130,16 +136,7 @@ class PolicyMutation:
             problems.append((f"failed to configure binding: {error}", "Forbidden"))
             return []
 
-    def _program(self, policy: Raw) -> CompiledPolicy:
-        meta = policy["metadata"]
-        state = (meta.get("uid") or "", meta.get("generation") or 0)
-        known = self._compiled.get(meta["name"])
-        if known is None or known[0] != state:
-            known = (state, PolicyCompiler(policy["spec"], meta["name"]).compile())
-            self._compiled[meta["name"]] = known
-        return known[1]
-
-    def _invoked(
+    def _invoke(
         self,
         policy: Raw,
         params: Raw | None,
@@ -148,7 +145,13 @@ class PolicyMutation:
         problems: list[Problem],
     ) -> Attempt | None:
         """Return the attempt after all mutations of a policy; None if it is not about the write."""
-        program = self._program(policy)
+        meta = policy["metadata"]
+        state = (meta.get("uid") or "", meta.get("generation") or 0)
+        known = self._compiled.get(meta["name"])
+        if known is None or known[0] != state:
+            known = (state, PolicyCompiler(policy["spec"], meta["name"]).compile())
+            self._compiled[meta["name"]] = known
+        program = known[1]
         values = variables_of(attempt, matched, params, self._authorization)
         holds = match_conditions_hold(program, values)
         if isinstance(holds, Err):
@@ -163,24 +166,24 @@ class PolicyMutation:
             try:
                 if isinstance(found, Err):
                     raise MutationError(found.message)
-                attempt = self._changed(mutation, found, attempt, matched)
+                attempt = self._apply_mutation(mutation, found, attempt, matched)
             except MutationError as error:
                 problems.append((str(error), "Invalid"))
         return attempt
 
-    def _changed(
+    def _apply_mutation(
         self, mutation: Mutation, value: Any, attempt: Attempt, matched: Resource
     ) -> Attempt:
         new, _ = objects_in_version(attempt, matched)
         assert new is not None, "deletions are not mutated"
         spoken = matched.spoken(attempt.write.subresource)
         if mutation.patch_type == "JSONPatch":
-            made = _json_patched(new, value)
+            made = _apply_json_patch(new, value)
             conformed = self._shapes.conform(spoken, made)
             if conformed.strict:
                 raise internal_error(f"strict decoding error: {', '.join(conformed.strict)}")
         else:
-            made = _merged(atom_of(self._schemas.of(spoken)), new, value)
+            made = _merge_configuration(atom_of(self._schemas.of(spoken)), new, value)
             conformed = self._shapes.conform(spoken, made)
         if conformed.mismatch:
             raise internal_error(conformed.mismatch)
@@ -190,7 +193,7 @@ class PolicyMutation:
         return replace(attempt, new=in_version(matched, attempt.resource, changed))
 
 
-def _bound(attempt: Attempt) -> Iterator[tuple[Raw, Raw]]:
+def _bound_policies(attempt: Attempt) -> Iterator[tuple[Raw, Raw]]:
     """Yield each policy that exists with each of its bindings, in the order of their names."""
     lookup = attempt.write.lookup
     found = lookup.list(BINDINGS, None)
@@ -204,7 +207,7 @@ def _name(obj: Raw) -> str:
     return str(obj["metadata"]["name"])
 
 
-def _json_patched(new: Raw, patches: list[JsonPatchValue]) -> Raw:
+def _apply_json_patch(new: Raw, patches: list[JsonPatchValue]) -> Raw:
     """Return an object with the operations of an expression applied."""
     try:
         wanted, _ = json_patch.read_operations([_operation(each) for each in patches])
@@ -234,7 +237,7 @@ def _operation(patch: JsonPatchValue) -> Raw:
     return operation
 
 
-def _merged(atom: Atom, new: Raw, value: ObjectValue) -> Raw:
+def _merge_configuration(atom: Atom, new: Raw, value: ObjectValue) -> Raw:
     """Return an object with an apply configuration merged into it."""
     if problems := list(misplaced_types(value)):
         raise MutationError("type mismatch: " + "\n".join(problems))
@@ -276,12 +279,7 @@ def _atomics(atom: Atom, value: Any, path: str = "") -> Iterator[str]:
             yield from _atomics(atom.list.element, item, f"{path}[{index}]")
 
 
-def _invocation(policy: Raw, binding: Raw, params: Raw | None) -> Invocation:
-    meta = metadata_of(params or {})
-    return (_name(policy), _name(binding), meta.get("namespace") or "", meta.get("name") or "")
-
-
-def _refused(problems: list[Problem], attempt: Attempt) -> StatusError:
+def _refusal(problems: list[Problem], attempt: Attempt) -> StatusError:
     """Return a refusal with the message and reason of the first problem, whose code is 403."""
     status = forbidden(attempt.resource.as_resource, attempt.name, "").status
     message, reason = problems[0]

@@ -1,4 +1,4 @@
-"""The variables of an admission policy's expressions: `request` and its company."""
+"""The variables of an admission policy's expressions, such as `request` and `object`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _METADATA = (
 def variables_of(
     attempt: Attempt, matched: Resource, params: Raw | None, authorization: Authorization
 ) -> Raw:
-    """All but the policy's own variables, with the objects in the version that was matched."""
+    """Return all variables but the policy's own, with the objects in the matched version."""
     authorizer = Authorizer(_decider(attempt.write.user, authorization))
     new, old = objects_in_version(attempt, matched)
     return {
         AUTHORIZER: authorizer,
-        REQUEST_RESOURCE: ResourceCheck(authorizer.decide, _asked(attempt)),
+        REQUEST_RESOURCE: ResourceCheck(authorizer.decide, _question_of(attempt)),
         "object": new,
         "oldObject": old,
         "request": admission_request(attempt, matched),
@@ -66,8 +66,8 @@ def _account(name: str) -> User:
     return User(name, groups)
 
 
-def _asked(attempt: Attempt) -> Question:
-    """What the request itself is about."""
+def _question_of(attempt: Attempt) -> Question:
+    """Return the question about the resource of the request."""
     return Question(
         group=attempt.resource.group,
         resource=attempt.resource.plural,
@@ -78,14 +78,14 @@ def _asked(attempt: Attempt) -> Question:
 
 
 def objects_in_version(attempt: Attempt, matched: Resource) -> tuple[Raw | None, Raw | None]:
-    """The new object and the old; a Scale is the same in all versions of what it is about."""
+    """Return the new and the old object; a Scale is the same in all versions of its resource."""
     served = attempt.resource
     wanted = attempt.resource if attempt.is_about_part else matched
     return in_version(served, wanted, attempt.new), in_version(served, wanted, attempt.old)
 
 
 def in_version(served: Resource, wanted: Resource, obj: Raw | None) -> Raw | None:
-    """An object of one version in another that is stored alike."""
+    """Return an object in another version of its resource."""
     if obj is None or served is wanted:
         return obj
     return wanted.strategy.from_storage(served.strategy.to_storage(obj))
@@ -93,9 +93,9 @@ def in_version(served: Resource, wanted: Resource, obj: Raw | None) -> Raw | Non
 
 def admission_request(attempt: Attempt, matched: Resource) -> Raw:
     """
-    An AdmissionRequest without its objects.
+    Return an AdmissionRequest without its objects.
 
-    What is empty is left out, as the real server leaves it out.
+    Empty fields are left out, as by the real server.
     """
     asked = attempt.resource
     write = attempt.write

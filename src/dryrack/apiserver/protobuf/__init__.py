@@ -63,13 +63,13 @@ def to_object(body: bytes) -> Raw:
     try:
         envelope = _message(_UNKNOWN, memoryview(body)[len(_MAGIC) :], 0, bytes_as=bytes)
         kind = envelope.get("kind", ""), envelope.get("apiVersion", "")
-        obj = _message(_named(*kind), memoryview(envelope.get("-") or b""), 0)
+        obj = _message(_message_of_kind(*kind), memoryview(envelope.get("-") or b""), 0)
     except (WireError, TypeError, ValueError, OverflowError) as error:
         raise ProtobufError(f"the protobuf message cannot be read: {error}") from None
     return {"kind": kind[0], "apiVersion": kind[1], **obj}
 
 
-def _named(kind: str, api_version: str) -> str:
+def _message_of_kind(kind: str, api_version: str) -> str:
     """The message of a kind; some kinds of the machinery belong to every group."""
     group, _, version = api_version.rpartition("/")
     usual = f"k8s.io.api.{group.partition('.')[0] or 'core'}.{version}"
@@ -181,7 +181,7 @@ def _second(number: int) -> str:
 
 
 def _json(parts: Raw) -> Any:
-    """What is JSON in any case; a raw value of the fields it is in, by whatever name."""
+    """Decode a value that is JSON, or a raw value in one of several fields."""
     raw = next(iter(parts.values()), b"")
     return msgspec.json.decode(raw) if raw else None
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dryrack.apiserver.protobuf.wire import Value, written
+from dryrack.apiserver.protobuf.wire import Value, encode_field
 
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 # By the letter the second is no media type; it is the name of old, and kubectl still asks for it.
@@ -45,38 +45,38 @@ def _content(message: _Message, raw: Raw) -> bytes:
     for key, value in raw.items():
         field = message.fields.get(key)
         if field is not None:
-            parts += _written(field, value)
+            parts += _encode_document(field, value)
         elif key.startswith("x-"):
-            parts.append(written(message.extensions, _named(key, _anything(value))))
+            parts.append(encode_field(message.extensions, _named_schema(key, _any_value(value))))
     return b"".join(parts)
 
 
-def _written(field: _Field, value: Any) -> list[bytes]:
+def _encode_document(field: _Field, value: Any) -> list[bytes]:
     if field.is_repeated:
-        return [written(field.number, field.write(each)) for each in value]
+        return [encode_field(field.number, field.write(each)) for each in value]
     content = field.write(value)
     # A message with nothing in it is still there, a scalar that is zero is not.
-    return [written(field.number, content)] if content or isinstance(content, bytes) else []
+    return [encode_field(field.number, content)] if content or isinstance(content, bytes) else []
 
 
 def _message(message: _Message) -> Writer:
     return lambda raw: _content(message, raw)
 
 
-def _named(name: str, value: Value) -> bytes:
-    return written(1, name) + written(2, value)
+def _named_schema(name: str, value: Value) -> bytes:
+    return encode_field(1, name) + encode_field(2, value)
 
 
 def _map(number: int, write: Writer) -> Writer:
     """A message that is a list of names with values."""
     return lambda raw: b"".join(
-        written(number, _named(name, write(value))) for name, value in raw.items()
+        encode_field(number, _named_schema(name, write(value))) for name, value in raw.items()
     )
 
 
 def _in(number: int, write: Writer) -> Writer:
     """A message whose one field of interest is this."""
-    return lambda value: written(number, write(value))
+    return lambda value: encode_field(number, write(value))
 
 
 def _text(value: Any) -> str:
@@ -95,14 +95,14 @@ def _real(value: Any) -> float:
     return float(value)
 
 
-def _anything(value: Any) -> bytes:
+def _any_value(value: Any) -> bytes:
     """Any value, as YAML; all JSON is."""
-    return written(2, msgspec.json.encode(value).decode())
+    return encode_field(2, msgspec.json.encode(value).decode())
 
 
 def _texts(value: Any) -> bytes:
     many = value if isinstance(value, list) else [value]
-    return b"".join(written(1, str(each)) for each in many)
+    return b"".join(encode_field(1, str(each)) for each in many)
 
 
 def _schema(value: Any) -> bytes:
@@ -110,12 +110,12 @@ def _schema(value: Any) -> bytes:
 
 
 def _additional(value: Any) -> bytes:
-    return written(2, value) if isinstance(value, bool) else written(1, _schema(value))
+    return encode_field(2, value) if isinstance(value, bool) else encode_field(1, _schema(value))
 
 
 def _schemas(value: Any) -> bytes:
     many = value if isinstance(value, list) else [value]
-    return b"".join(written(1, _schema(each)) for each in many)
+    return b"".join(encode_field(1, _schema(each)) for each in many)
 
 
 _SCHEMA = _Message(
@@ -124,7 +124,7 @@ _SCHEMA = _Message(
         "format": _Field(2, _text),
         "title": _Field(3, _text),
         "description": _Field(4, _text),
-        "default": _Field(5, _anything),
+        "default": _Field(5, _any_value),
         "multipleOf": _Field(6, _real),
         "maximum": _Field(7, _real),
         "exclusiveMaximum": _Field(8, _flag),
@@ -139,7 +139,7 @@ _SCHEMA = _Message(
         "maxProperties": _Field(17, _whole),
         "minProperties": _Field(18, _whole),
         "required": _Field(19, _text, is_repeated=True),
-        "enum": _Field(20, _anything, is_repeated=True),
+        "enum": _Field(20, _any_value, is_repeated=True),
         "additionalProperties": _Field(21, _additional),
         "type": _Field(22, _texts),
         "items": _Field(23, _schemas),
@@ -147,7 +147,7 @@ _SCHEMA = _Message(
         "properties": _Field(25, _map(1, _schema)),
         "discriminator": _Field(26, _text),
         "readOnly": _Field(27, _flag),
-        "example": _Field(30, _anything),
+        "example": _Field(30, _any_value),
     },
     extensions=31,
 )
@@ -176,13 +176,13 @@ def _parameter(raw: Any) -> bytes:
     """One of three kinds of parameter: each is a choice within a choice."""
     match raw["in"]:
         case "body":
-            chosen = written(1, _content(_BODY, raw))
+            chosen = encode_field(1, _content(_BODY, raw))
         case "query":
-            chosen = written(2, written(3, _content(_QUERY, raw)))
+            chosen = encode_field(2, encode_field(3, _content(_QUERY, raw)))
         case place:
             assert place == "path", f"a parameter in {place!r}"
-            chosen = written(2, written(4, _content(_PATH, raw)))
-    return written(1, chosen)
+            chosen = encode_field(2, encode_field(4, _content(_PATH, raw)))
+    return encode_field(1, chosen)
 
 
 _RESPONSE = _Message(

@@ -85,7 +85,7 @@ def integers(wire_type: int, value: Any) -> list[int]:
     return found
 
 
-def written(number: int, value: Value) -> bytes:
+def encode_field(number: int, value: Value) -> bytes:
     """One field: text and bytes with their length, numbers as they are."""
     if isinstance(value, str):
         value = value.encode()

@@ -71,7 +71,7 @@ async def _get(call: Call) -> Answer:
     from dryrack.apiserver.http import media
 
     target = call.target
-    found = [each for each in _measured(call) if each.key.name == target.name]
+    found = [each for each in _metrics_of(call) if each.key.name == target.name]
     if not found:
         raise not_found(target.resource.as_resource, target.name)
     form = form_of(media.wanted(call.request.headers), call.parameters, ())
@@ -89,14 +89,14 @@ async def _list(call: Call) -> Answer:
 
     resource = call.target.resource
     selection = selection_of(resource, list_options(call.parameters))
-    found = tuple(each for each in _measured(call) if selection.matches(each))
+    found = tuple(each for each in _metrics_of(call) if selection.matches(each))
     form = form_of(media.wanted(call.request.headers), call.parameters, ())
     renderer = Renderer(call.server.extensions.tables, call.server.clock)
     return renderer.page(resource, Page(found, call.server.store.revision), form)
 
 
-def _measured(call: Call) -> Iterator[Stored]:
-    """What there is to tell of the pods of a namespace, or of the nodes."""
+def _metrics_of(call: Call) -> Iterator[Stored]:
+    """Return the metrics of the pods of a namespace, or of the nodes."""
     from dryrack.apiserver.metadata import timestamp
     from dryrack.apiserver.resource_metrics.usage import is_measured, node_metrics, pod_metrics
     from dryrack.store import Key, Stored

@@ -27,16 +27,16 @@ _IDLE_NODE = (100, 512 * _MEBIBYTE)
 
 
 def is_measured(pod: Raw) -> bool:
-    """Whether anything of a pod runs."""
+    """Return whether a container of a pod runs."""
     return get(pod, "status.phase", "") == "Running"
 
 
 def pod_metrics(pod: Raw, now: str) -> Raw:
     containers = [
-        {"name": each["name"], "usage": _usage(*_used(each))}
+        {"name": each["name"], "usage": _usage(*_container_usage(each))}
         for each in get(pod, "spec.containers", ())
     ]
-    return _measured("PodMetrics", pod, now) | {"containers": containers}
+    return _usage_of("PodMetrics", pod, now) | {"containers": containers}
 
 
 def node_metrics(node: Raw, pods: Iterable[Raw], now: str) -> Raw:
@@ -44,13 +44,13 @@ def node_metrics(node: Raw, pods: Iterable[Raw], now: str) -> Raw:
     millicores, amount = _IDLE_NODE
     for pod in pods:
         for container in get(pod, "spec.containers", ()):
-            used = _used(container)
+            used = _container_usage(container)
             millicores = millicores + used[0]
             amount = amount + used[1]
-    return _measured("NodeMetrics", node, now) | {"usage": _usage(millicores, amount)}
+    return _usage_of("NodeMetrics", node, now) | {"usage": _usage(millicores, amount)}
 
 
-def _measured(kind: str, obj: Raw, now: str) -> Raw:
+def _usage_of(kind: str, obj: Raw, now: str) -> Raw:
     kept = ("name", "namespace", "labels")
     meta = {key: obj["metadata"][key] for key in kept if key in obj["metadata"]}
     return {
@@ -62,7 +62,7 @@ def _measured(kind: str, obj: Raw, now: str) -> Raw:
     }
 
 
-def _used(container: Raw) -> tuple[int, int]:
+def _container_usage(container: Raw) -> tuple[int, int]:
     """Millicores and bytes."""
     requests = get(container, "resources.requests", {})
     cpu = _amount(requests.get("cpu"))

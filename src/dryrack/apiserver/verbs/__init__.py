@@ -1,1 +1,1 @@
-"""What can be done with objects: read, list, watch, write, scale, delete."""
+"""The verbs of objects: read, list, watch, write, scale, delete."""

@@ -1,8 +1,8 @@
 """
 Deletions: at once, when the grace is over, or when the last finalizer is gone.
 
-An object goes at once if nothing holds it. Otherwise it is marked, and whoever holds it takes its
-finalizer away (or, after a grace, confirms the deletion) in an update or another delete.
+An object that nothing holds is removed at once. Otherwise it is marked, and its holder removes its
+finalizer (or, after a grace period, confirms the deletion) in an update or another delete.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,7 @@ _OPTIONS = Subject("meta.k8s.io", "DeleteOptions")
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How to delete; from the body, or if there is none from the query."""
+    """The options of a delete, from the body or, without a body, from the query."""
 
     grace_seconds: int | None = None
     uid: str | None = None
@@ -68,14 +68,22 @@ _DEFAULT = DeleteOptions()
 def read_options(request: Request, query: Query) -> DeleteOptions:
     if not request.body and not query:
         return _DEFAULT
-    given = _from_body(request) if request.body else _from_query(query)
+    if request.body:
+        given = _read_body(request)
+    else:
+        given = {"gracePeriodSeconds": integer_of(query, "gracePeriodSeconds")}
+        if "orphanDependents" in query:
+            given["orphanDependents"] = truth_of(query, "orphanDependents")
+        if "propagationPolicy" in query:
+            given["propagationPolicy"] = text_of(query, "propagationPolicy")
+        given["dryRun"] = list(query.get("dryRun", []))
     problems = tuple(_problems(given))
     if problems:
         raise invalid(_OPTIONS, "", problems)
     preconditions = get(given, "preconditions", {})
     grace = given.get("gracePeriodSeconds")
     return DeleteOptions(
-        # Less than nothing is as little as there is.
+        # A negative period is the shortest one.
         grace_seconds=1 if grace is not None and grace < 0 else grace,
         uid=preconditions.get("uid"),
         revision=preconditions.get("resourceVersion"),
@@ -85,7 +93,7 @@ def read_options(request: Request, query: Query) -> DeleteOptions:
     )
 
 
-def _from_body(request: Request) -> Raw:
+def _read_body(request: Request) -> Raw:
     body = bodies.body_of(request)
     is_yaml = media.body_type(request.headers) == media.YAML
     try:
@@ -100,7 +108,11 @@ def _from_body(request: Request) -> Raw:
     kind = given.get("kind") or "DeleteOptions"
     if kind != "DeleteOptions":
         raise bad_request(bodies.not_registered(str(kind), str(given.get("apiVersion") or "")))
-    _check_types(given)
+    for name, (expected, shown) in _TYPES.items():
+        _check_type(given.get(name), f"DeleteOptions.{name}", expected, shown)
+    preconditions = get(given, "preconditions", {})
+    for name, shown in (("uid", "types.UID"), ("resourceVersion", "string")):
+        _check_type(preconditions.get(name), f"Preconditions.preconditions.{name}", str, shown)
     return given
 
 
@@ -113,14 +125,6 @@ _TYPES: Mapping[str, tuple[type, str]] = {
 }
 
 
-def _check_types(given: Raw) -> None:
-    for name, (expected, shown) in _TYPES.items():
-        _check_type(given.get(name), f"DeleteOptions.{name}", expected, shown)
-    preconditions = get(given, "preconditions", {})
-    for name, shown in (("uid", "types.UID"), ("resourceVersion", "string")):
-        _check_type(preconditions.get(name), f"Preconditions.preconditions.{name}", str, shown)
-
-
 def _check_type(value: Any, field: str, expected: type, shown: str) -> None:
     is_right = type(value) is expected
     if value is not None and not is_right:
@@ -128,16 +132,6 @@ def _check_type(value: Any, field: str, expected: type, shown: str) -> None:
             f"json: cannot unmarshal {type_name(value)} into Go struct field {field} "
             f"of type {shown}"
         )
-
-
-def _from_query(query: Query) -> Raw:
-    given: Raw = {"gracePeriodSeconds": integer_of(query, "gracePeriodSeconds")}
-    if "orphanDependents" in query:
-        given["orphanDependents"] = truth_of(query, "orphanDependents")
-    if "propagationPolicy" in query:
-        given["propagationPolicy"] = text_of(query, "propagationPolicy")
-    given["dryRun"] = list(query.get("dryRun", []))
-    return given
 
 
 def _problems(given: Raw) -> Iterator[FieldProblem]:
@@ -152,7 +146,7 @@ def _problems(given: Raw) -> Iterator[FieldProblem]:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What a delete is answered with: the object that is left or was, or a success."""
+    """The answer to a delete: the object that remains or was removed, or a success."""
 
     object: Raw | None
     success: Success
@@ -172,7 +166,9 @@ class Deleter:
         self._clock = clock
 
     def delete(self, order: Order, options: DeleteOptions) -> Deleted:
+        """Remove an object, or mark it for those that hold it."""
         resource = order.resource
+        strategy = resource.strategy
         _check_not_permanent(resource, order.name)
         stored = self._store.get(order.key)
         if stored is None:
@@ -181,11 +177,22 @@ class Deleter:
         write = msgspec.structs.replace(self._writer.context(order), dry_run=options.dry_run)
         old = resource.read_metadata(stored)
         self._approve(order, old, write)
-        marked = self._marked(resource, old, options, write)
-        if marked is old and not _is_waiting(old):
-            return self._remove(resource, stored, options)
-        pending = self._mark(resource, stored, marked, options)
-        if _is_over(marked) and not resource.strategy.is_held(marked):
+        marked = self._with_grace(resource, old, options)
+        has_grace = marked is not old
+        meta = old["metadata"]
+        is_waiting = "deletionTimestamp" in meta and bool(meta.get("deletionGracePeriodSeconds"))
+        if has_grace or not is_waiting:
+            finalizers = _finalizers_after(resource, old, options)
+            marked = _with_finalizers(marked, finalizers)
+            if not finalizers and not has_grace and not strategy.is_held(marked):
+                return self._remove(resource, stored, options)
+            if not has_grace:
+                marked = _with_deletion_time(marked, write.now, has_finalizers=bool(finalizers))
+            marked = strategy.prepare_delete(marked, write)
+        pending = self._store_marked(resource, stored, marked, options)
+        meta = marked["metadata"]
+        is_over = not meta.get("finalizers") and meta.get("deletionGracePeriodSeconds") == 0
+        if is_over and not strategy.is_held(marked):
             return self._remove(resource, pending.stored or stored, options, marked)
         return pending
 
@@ -194,58 +201,41 @@ class Deleter:
         if self._extensions.deletion is not None and not order.subresource:
             self._extensions.deletion(order.resource, old, write)
 
-    def _marked(self, resource: Resource, obj: Raw, options: DeleteOptions, write: Write) -> Raw:
-        """The object as the deletion leaves it; the same if it simply goes."""
-        timed = self._timed(resource, obj, options)
-        finalizers = _finalizers(resource, obj, options)
-        graceful = timed is not obj
-        if not graceful and _is_waiting(obj):
-            return obj
-        changed = _with_finalizers(timed, finalizers)
-        if not finalizers and not graceful and not resource.strategy.is_held(changed):
-            return obj
-        if not graceful:
-            changed = _marked_now(changed, write.now, is_held=not finalizers)
-        return resource.strategy.prepare_delete(changed, write)
-
-    def _timed(self, resource: Resource, obj: Raw, options: DeleteOptions) -> Raw:
-        """With the time at which the grace is over; the same object if there is no grace."""
+    def _with_grace(self, resource: Resource, obj: Raw, options: DeleteOptions) -> Raw:
+        """Return the object with the end of its grace period; the same one if it has none."""
         meta = obj["metadata"]
-        if "deletionTimestamp" in meta:
-            return self._shortened(obj, options.grace_seconds)
-        grace = resource.strategy.grace_seconds(obj, options.grace_seconds)
-        if grace is None:
-            return obj
-        at = timestamp(self._clock.now() + grace)
-        changed = {**meta, "deletionTimestamp": at, "deletionGracePeriodSeconds": grace}
-        return {**obj, "metadata": _next_generation(changed)}
-
-    def _shortened(self, obj: Raw, grace: int | None) -> Raw:
-        """A second delete may only make the wait shorter."""
-        meta = obj["metadata"]
-        before = meta.get("deletionGracePeriodSeconds")
-        if not before or grace is None or grace >= before:
+        seconds = options.grace_seconds
+        if "deletionTimestamp" not in meta:
+            grace = resource.strategy.grace_seconds(obj, seconds)
+            if grace is None:
+                return obj
+            at = timestamp(self._clock.now() + grace)
+            new = {**meta, "deletionTimestamp": at, "deletionGracePeriodSeconds": grace}
+            return {**obj, "metadata": _next_generation(new)}
+        # A second delete may only make the period shorter.
+        stored_grace = meta.get("deletionGracePeriodSeconds")
+        if not stored_grace or seconds is None or seconds >= stored_grace:
             return obj
         now = self._clock.now()
-        at = seconds_of(meta["deletionTimestamp"]) - before + grace
-        if at < now:
-            # The wait is over; whoever was told to end the object still has to.
-            at = now
-            grace = 1 if grace else 0
-        times = {"deletionTimestamp": timestamp(at), "deletionGracePeriodSeconds": grace}
+        end = seconds_of(meta["deletionTimestamp"]) - stored_grace + seconds
+        if end < now:
+            # The period is over, but the kubelet still has to end the object.
+            end = now
+            seconds = 1 if seconds else 0
+        times = {"deletionTimestamp": timestamp(end), "deletionGracePeriodSeconds": seconds}
         return {**obj, "metadata": {**meta, **times}}
 
-    def _mark(
+    def _store_marked(
         self, resource: Resource, stored: Stored, marked: Raw, options: DeleteOptions
     ) -> Deleted:
         if resource.strategy.converts:
             # A deletion changes only metadata, and needs no conversion back.
-            kept = _with_metadata_of(stored.object, marked)
+            document = _with_metadata_of(stored.object, marked)
         else:
-            kept = resource.strategy.to_storage(marked)
-        if options.dry_run or kept == stored.object:
+            document = resource.strategy.to_storage(marked)
+        if options.dry_run or document == stored.object:
             return Deleted(marked, Success(), is_pending=True)
-        written = self._store.put(stored.key, kept, expected=stored.revision)
+        written = self._store.put(stored.key, document, expected=stored.revision)
         assert isinstance(written, Stored), "no other write happens in between"
         return Deleted(written.object, Success(), written, is_pending=True)
 
@@ -256,50 +246,47 @@ class Deleter:
         options: DeleteOptions,
         marked: Raw | None = None,
     ) -> Deleted:
-        name = stored.key.name
         uid = stored.object["metadata"].get("uid", "")
-        success = Success(resource.as_resource.details(name, uid=uid))
-        gone = stored
+        success = Success(resource.as_resource.details(stored.key.name, uid=uid))
         if not options.dry_run:
             removed = self._store.delete(stored.key, expected=stored.revision)
             assert isinstance(removed, Stored), "no other write happens in between"
-            gone = removed
+            stored = removed
         if not resource.deletion_shows_object:
-            return Deleted(None, success, gone)
+            return Deleted(None, success, stored)
         if options.dry_run and marked is not None:
             return Deleted(marked, success)
-        return Deleted(gone.object, success, gone)
+        return Deleted(stored.object, success, stored)
 
     def delete_all(
-        self, order: Order, options: DeleteOptions, found: tuple[Stored, ...]
+        self, order: Order, options: DeleteOptions, items: tuple[Stored, ...]
     ) -> list[Stored]:
-        """Deletes each; answers with what they were. One that is gone meanwhile is no matter."""
+        """Delete each object, unless it is gone meanwhile; return what they were."""
         if order.reviews is not None:
-            self._have_reviewed(order, options, found)
-        for each in found:
+            self._request_reviews(order, options, items)
+        for each in items:
             one = msgspec.structs.replace(order, namespace=each.key.namespace, name=each.key.name)
             try:
                 self.delete(one, options)
             except StatusError as error:
                 if error.status.code != _NOT_FOUND:
                     raise
-        return list(found)
+        return list(items)
 
-    def _have_reviewed(
-        self, order: Order, options: DeleteOptions, found: tuple[Stored, ...]
+    def _request_reviews(
+        self, order: Order, options: DeleteOptions, items: tuple[Stored, ...]
     ) -> None:
-        """Has webhooks asked about all of them before the first is deleted."""
+        """Raise a `ReviewNeededError` about all objects before the first is deleted."""
         needed: list[WebhookRequest[Any]] = []
-        for each in found:
+        for each in items:
             one = msgspec.structs.replace(order, namespace=each.key.namespace, name=each.key.name)
             write = msgspec.structs.replace(self._writer.context(one), dry_run=options.dry_run)
             try:
-                old = order.resource.read_metadata(each)
-                self._approve(one, old, write)
+                self._approve(one, order.resource.read_metadata(each), write)
             except ReviewNeededError as error:
                 needed += error.questions
             except StatusError:
-                # It is refused when its turn comes.
+                # `delete` raises it when this object is next.
                 continue
             if len(needed) >= REVIEWS_AT_ONCE_MAX:
                 break
@@ -344,62 +331,50 @@ def _check_preconditions(resource: Resource, stored: Stored, options: DeleteOpti
         raise conflict(resource.as_kind, stored.key.name, detail)
 
 
-def _finalizers(resource: Resource, obj: Raw, options: DeleteOptions) -> list[str]:
-    """Who has to agree: those who said so before, and the garbage collector if it is asked."""
-    before = get(obj["metadata"], "finalizers", [])
-    kept = [each for each in before if each not in (ORPHAN, FOREGROUND)]
-    match _policy(resource, before, options):
-        case "Orphan":
-            kept.append(ORPHAN)
-        case "Foreground":
-            kept.append(FOREGROUND)
-    return before if set(before) == set(kept) else kept
+def _finalizers_after(resource: Resource, obj: Raw, options: DeleteOptions) -> list[str]:
+    """
+    Return the finalizers of a deleted object: its own, and that of the garbage collector.
 
-
-def _policy(resource: Resource, finalizers: list[str], options: DeleteOptions) -> str:
-    """The request decides, else what the object says already, else its kind."""
+    The request decides about the latter; then the finalizers of the object; then its kind.
+    """
+    old = get(obj["metadata"], "finalizers", [])
+    policy = "Background"
     if options.orphans is not None:
-        return "Orphan" if options.orphans else "Background"
-    if options.policy is not None:
-        return options.policy
-    if ORPHAN in finalizers:
-        return "Orphan"
-    if FOREGROUND in finalizers:
-        return "Foreground"
-    return "Orphan" if resource.strategy.orphans_by_default else "Background"
-
-
-def _is_waiting(obj: Raw) -> bool:
-    """Whether an earlier delete gave a grace that is not over."""
-    meta = obj["metadata"]
-    return "deletionTimestamp" in meta and bool(meta.get("deletionGracePeriodSeconds"))
-
-
-def _is_over(marked: Raw) -> bool:
-    """Whether nobody has to agree, and nobody is waited for."""
-    meta = marked["metadata"]
-    return not meta.get("finalizers") and meta.get("deletionGracePeriodSeconds") == 0
+        policy = "Orphan" if options.orphans else "Background"
+    elif options.policy is not None:
+        policy = options.policy
+    elif ORPHAN in old:
+        policy = "Orphan"
+    elif FOREGROUND in old:
+        policy = "Foreground"
+    elif resource.strategy.orphans_by_default:
+        policy = "Orphan"
+    new = [each for each in old if each not in (ORPHAN, FOREGROUND)]
+    if policy == "Orphan":
+        new.append(ORPHAN)
+    elif policy == "Foreground":
+        new.append(FOREGROUND)
+    return old if set(old) == set(new) else new
 
 
 def _with_finalizers(obj: Raw, finalizers: list[str]) -> Raw:
     meta = obj["metadata"]
     if get(meta, "finalizers", []) == finalizers:
         return obj
-    kept = {key: value for key, value in meta.items() if key != "finalizers"}
+    new = {key: value for key, value in meta.items() if key != "finalizers"}
     if finalizers:
-        kept["finalizers"] = finalizers
-    return {**obj, "metadata": kept}
+        new["finalizers"] = finalizers
+    return {**obj, "metadata": new}
 
 
-def _marked_now(obj: Raw, now: str, *, is_held: bool) -> Raw:
-    meta = obj["metadata"]
-    changed = dict(meta)
+def _with_deletion_time(obj: Raw, now: str, *, has_finalizers: bool) -> Raw:
+    meta = dict(obj["metadata"])
     if "deletionTimestamp" not in meta:
-        changed = _next_generation({**meta, "deletionTimestamp": now})
-    # What is held by its kind alone, as a namespace is, was given no grace to begin with.
-    if not is_held:
-        changed["deletionGracePeriodSeconds"] = 0
-    return {**obj, "metadata": changed}
+        meta = _next_generation({**meta, "deletionTimestamp": now})
+    # An object that its kind alone holds, such as a namespace, has no grace period.
+    if has_finalizers:
+        meta["deletionGracePeriodSeconds"] = 0
+    return {**obj, "metadata": meta}
 
 
 def _next_generation(meta: Raw) -> Raw:

@@ -1,8 +1,8 @@
 """
-The time to live of Events: an hour after it was last written, an Event is deleted.
+The time to live of Events: an Event is deleted an hour after its last write.
 
-A real server leaves that to leases of etcd, each shared by the Events of a minute, so that they
-go together. Of those that a server finds when it starts, the hour begins then.
+A real server uses leases of etcd, each shared by the Events of a minute, so that they expire
+together. For Events that exist when the server starts, the hour begins then.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ LEASE_SECONDS = 60.0
 
 
 class EventExpiry:
-    """Deletes what nobody has written for so long, from now on until it is stopped."""
+    """Deletes Events that were not written for a time, until it is stopped."""
 
     def __init__(self, store: Store, clock: Timekeeper, seconds: float = EVENT_SECONDS) -> None:
         self._store = store

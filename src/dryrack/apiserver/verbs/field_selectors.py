@@ -67,12 +67,12 @@ def _term(part: str, selector: str) -> Term:
     for position in range(len(part)):
         for operator in _OPERATORS:
             if part.startswith(operator, position):
-                value = _unescaped(part[position + len(operator) :])
+                value = _unescape(part[position + len(operator) :])
                 return Term(part[:position], value, operator != "!=")
     raise SelectorError(f"invalid selector: '{selector}'; can't understand '{part}'")
 
 
-def _unescaped(value: str) -> str:
+def _unescape(value: str) -> str:
     found = []
     escaped = False
     for char in value:

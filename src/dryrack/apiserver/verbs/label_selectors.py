@@ -131,9 +131,6 @@ class _Parser:
             return Requirement(key, Operator.DOES_NOT_EXIST if absent else Operator.EXISTS)
         if absent:
             return Requirement(key, Operator.DOES_NOT_EXIST)
-        return self._binary(key)
-
-    def _binary(self, key: str) -> Requirement:
         token = self._take()
         operator = _OPERATORS.get(token)
         if operator is None:
@@ -160,10 +157,10 @@ class _Parser:
             return ("",)
         if token != "," and not _is_identifier(token):
             raise SelectorError(f"found '{token}', expected: ',', ')' or identifier")
-        return self._listed()
+        return self._parse_list()
 
-    def _listed(self) -> tuple[str, ...]:
-        """What is left of `(a,,b)` after the bracket; an empty place is the empty value."""
+    def _parse_list(self) -> tuple[str, ...]:
+        """Parse the rest of `(a,,b)` after the bracket; an empty place is the empty value."""
         found: set[str] = set()
         while True:
             token = self._take()

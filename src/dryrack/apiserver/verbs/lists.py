@@ -1,9 +1,9 @@
 """
-Lists: what is there now or was at a revision, whole or in pages.
+Lists of objects, now or at a revision, whole or in pages.
 
-A page ends with a token that says where the next one begins and at which revision the list was
-begun, so that all pages together are what one list would have been. When the log has forgotten
-that revision the client is told so, with a token that goes on from the present.
+A page ends with a token that has the start of the next page and the revision of the list, so that
+all pages together are one list. When the log has dropped that revision, the client gets an error
+with a token that continues with the present objects.
 """
 
 import base64
@@ -29,7 +29,7 @@ from dryrack.store import Gone, Store, Stored
 
 _TOKEN_VERSION = "meta.k8s.io/v1"
 _BASE64 = frozenset(string.ascii_letters + string.digits + "-_")
-# In a token: the list has lost its revision and goes on from whatever there is.
+# In a token: the list has lost its revision and continues with the present objects.
 _PRESENT = -1
 _TOO_OLD = "The resourceVersion for the provided list is too old."
 _TOKEN_TOO_OLD = (
@@ -53,7 +53,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """Where a page begins: at a revision (None: now), at or after a place."""
+    """The start of a page: a revision (None: now), at or after a place."""
 
     revision: int | None
     place: str = ""
@@ -62,7 +62,7 @@ class _Start:
 def list_page(
     store: Store, selection: Selection, namespace: str | None, options: ListOptions
 ) -> Page:
-    """`namespace` None: all of them."""
+    """Return a page of a list; of all namespaces if `namespace` is None."""
     start = _start(options, store.revision)
     items, revision = _items(store, selection, namespace, start)
     if start.place:
@@ -89,7 +89,7 @@ def _page(
         if selection.matches(each):
             found.append(each)
             if limit == len(found) and position + 1 < len(items):
-                # What is left may match or not; the next page will tell.
+                # Whether later items match is not known before the next page.
                 return Page(tuple(found), revision, _token(each, namespace, revision))
     return Page(tuple(found), revision)
 
@@ -104,7 +104,7 @@ def _items(
     if isinstance(found, Gone):
         if not start.place:
             raise expired(_TOO_OLD)
-        token = _encoded(_PRESENT, start.place)
+        token = _encode_token(_PRESENT, start.place)
         raise StatusError(Status(410, "Expired", _TOKEN_TOO_OLD, continue_token=token))
     return found, start.revision
 
@@ -126,7 +126,7 @@ def _start(options: ListOptions, current: int) -> _Start:
 def _start_of_token(options: ListOptions, current: int) -> _Start:
     if options.resource_version not in ("", "0"):
         raise bad_request("specifying resource version is not allowed when using continue")
-    revision, place = _decoded(options.continue_token)
+    revision, place = _decode_token(options.continue_token)
     if revision > current:
         raise too_large_resource_version(revision, current)
     return _Start(None if revision == _PRESENT else revision, place)
@@ -141,16 +141,16 @@ def _place(stored: Stored, namespace: str | None) -> str:
 
 def _token(last: Stored, namespace: str | None, revision: int) -> str:
     # The smallest text that comes after the last item.
-    return _encoded(revision, _place(last, namespace) + "\0")
+    return _encode_token(revision, _place(last, namespace) + "\0")
 
 
-def _encoded(revision: int, place: str) -> str:
+def _encode_token(revision: int, place: str) -> str:
     raw = msgspec.json.encode({"v": _TOKEN_VERSION, "rv": revision, "start": place})
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def _decoded(token: str) -> tuple[int, str]:
-    raw = _unpacked(token)
+def _decode_token(token: str) -> tuple[int, str]:
+    raw = _unpack_token(token)
     version = raw.get("v")
     revision = raw.get("rv")
     place = raw.get("start")
@@ -166,7 +166,7 @@ def _decoded(token: str) -> tuple[int, str]:
     return revision, place
 
 
-def _unpacked(token: str) -> dict[str, object]:
+def _unpack_token(token: str) -> dict[str, object]:
     position = next((at for at, char in enumerate(token) if char not in _BASE64), None)
     if position is not None:
         raise _invalid(f"illegal base64 data at input byte {position}")

@@ -1,8 +1,8 @@
 """
-The `scale` subresource: how many replicas an object wants, at one path for all kinds.
+The `scale` subresource: the replicas of an object, in one form for all kinds.
 
-A scale is made of the object, put, patched or applied as any object is, and its number is written
-into the object, where the usual rules of an update hold. Who wrote it then owns that one field.
+A scale is computed from the object. It is put, patched or applied like any object, and its number
+is written into the object under the usual rules of an update. The writer owns that one field.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _REPLICAS_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """Where an object has its numbers, as a definition writes it: with a dot in front."""
+    """The paths of an object's numbers, as a definition writes them: with a dot in front."""
 
     spec: str = ".spec.replicas"
     status: str = ".status.replicas"
     selector: str = ""
-    """Of a text; workloads have none, because their selector is an object."""
+    """The path of a string; workloads have none, because their selector is an object."""
 
     @staticmethod
     def of(raw: Mapping[str, Any] | None) -> ScalePaths | None:
@@ -66,7 +66,7 @@ class ScalePaths:
         return ScalePaths(*(raw.get(key) or "" for key in keys))
 
     def problems(self, obj: Raw, *, status_alone: bool = False) -> Iterator[FieldProblem]:
-        """Replicas that are no count, and a selector that is no text."""
+        """Yield problems of replicas that are no count, and of a selector that is no string."""
         for path in (self.status,) if status_alone else (self.spec, self.status):
             value = _at(obj, path)
             if value is None:
@@ -83,7 +83,7 @@ class ScalePaths:
 
 
 def _at(obj: Raw, path: str) -> Any:
-    """The value at a path; None if it is not there."""
+    """Return the value at a path, or None."""
     value: Any = obj
     for name in path.removeprefix(".").split("."):
         value = value.get(name) if isinstance(value, dict) else None
@@ -91,7 +91,7 @@ def _at(obj: Raw, path: str) -> Any:
 
 
 def _with(value: Any, names: list[str], replicas: int) -> Any:
-    """The value with a number at a path."""
+    """Return the value with a number at a path."""
     if not names:
         return replicas
     inner = value if isinstance(value, dict) else {}
@@ -99,7 +99,7 @@ def _with(value: Any, names: list[str], replicas: int) -> Any:
 
 
 def scale_subresource(paths: ScalePaths) -> Subresource:
-    """The scale of a kind whose objects have these paths."""
+    """Return the scale subresource of a kind whose objects have these paths."""
     scale = Scale(paths)
     return Subresource(
         name="scale",
@@ -129,7 +129,7 @@ class Scale:
     async def update(self, call: Call) -> Reply:
         options = write_options(call.parameters, "UpdateOptions")
         sent = _read(call, options)
-        return self._written(call, options, lambda obj: Proposal(self._rescaled(obj, sent)))
+        return self._write(call, options, lambda obj: Proposal(self._with_scale(obj, sent)))
 
     async def patch(self, call: Call) -> Reply:
         media_type = media.without_parameters(call.request.headers.get("content-type", ""))
@@ -142,10 +142,12 @@ class Scale:
         manager = _manager(call, options, "Apply" if is_apply else "Update")
         body = bodies.body_of(call.request)
         patch = Patch(media_type, body, manager, force=options.force)
-        change = self._applied if is_apply else self._patched
-        return self._written(call, options, lambda obj: change(call, options, patch, obj))
+        change = self._propose_applied if is_apply else self._propose_patched
+        return self._write(call, options, lambda obj: change(call, options, patch, obj))
 
-    def _patched(self, call: Call, options: WriteOptions, patch: Patch, obj: Raw) -> Proposal:
+    def _propose_patched(
+        self, call: Call, options: WriteOptions, patch: Patch, obj: Raw
+    ) -> Proposal:
         made = call.server.extensions.patching.apply_patch(SCALE, self._scale_of(obj), patch)
         reader = Bodies(call.server.registry, call.server.extensions.shapes)
         reader.check_kind(made.object, SCALE)
@@ -155,12 +157,14 @@ class Scale:
             made.object, SCALE, validation, repeated=made.strict, warnings=warnings
         )
         metadata.check_name(metadata_of(new), call.target.name)
-        return Proposal(self._rescaled(obj, new), is_patch=True)
+        return Proposal(self._with_scale(obj, new), is_patch=True)
 
-    def _applied(self, call: Call, options: WriteOptions, patch: Patch, obj: Raw) -> Proposal:
-        """An apply of a scale is an apply of the one field to the object."""
+    def _propose_applied(
+        self, call: Call, options: WriteOptions, patch: Patch, obj: Raw
+    ) -> Proposal:
+        """Apply the one field of a scale to the object."""
         _read(call, options)
-        # As it was sent: read as a Scale, a number of 0 is as good as none.
+        # From the body as it was sent, because decoding as a Scale drops a number of 0.
         spec = spec_of(bodies.read_yaml(patch.body)[0])
         wanted: Raw = {key: obj[key] for key in ("apiVersion", "kind")}
         wanted["metadata"] = {"name": call.target.name}
@@ -171,12 +175,10 @@ class Scale:
         made = patching.apply_patch(call.target.resource, obj, replace(patch, body=body))
         return Proposal(made.object, is_managed=True, is_patch=True)
 
-    def _written(
-        self, call: Call, options: WriteOptions, change: Callable[[Raw], Proposal]
-    ) -> Reply:
+    def _write(self, call: Call, options: WriteOptions, change: Callable[[Raw], Proposal]) -> Reply:
         target = call.target
 
-        def proposed(obj: Raw | None) -> Proposal:
+        def propose(obj: Raw | None) -> Proposal:
             if obj is None:
                 raise not_found(target.resource.as_resource, target.name)
             return change(obj)
@@ -193,7 +195,7 @@ class Scale:
             reviews=call.reviews,
             shown=self._scale_of,
         )
-        written = call.server.verbs.writer.update(order, proposed)
+        written = call.server.verbs.writer.update(order, propose)
         revision = written.stored.revision if written.stored else None
         return Reply(self._scale_of(written.object, revision))
 
@@ -221,8 +223,8 @@ class Scale:
             selector = {"matchLabels": selector}
         return _selector_text(selector or {})
 
-    def _rescaled(self, obj: Raw, scale: Raw) -> Raw:
-        """The object, at the revision that the client has seen, if it says which."""
+    def _with_scale(self, obj: Raw, scale: Raw) -> Raw:
+        """Return the object with the scale's replicas, at the revision that the client has seen."""
         given = metadata_of(scale)
         seen = {key: given[key] for key in ("resourceVersion", "uid") if given.get(key)}
         replicas = spec_of(scale).get("replicas", 0)
@@ -238,7 +240,7 @@ WORKLOAD_SCALE = Scale(_WORKLOAD)
 
 
 def _read(call: Call, options: WriteOptions) -> Raw:
-    """The scale in a body; what is applied is YAML."""
+    """Return the scale in a body; the body of an apply is YAML."""
     request = call.request
     if media.without_parameters(request.headers.get("content-type", "")) == APPLY:
         request = msgspec.structs.replace(
@@ -258,7 +260,7 @@ def _manager(call: Call, options: WriteOptions, operation: str) -> Manager:
 
 
 def _selector_text(selector: Raw) -> str:
-    """As it is written in queries, its terms in the order of their keys."""
+    """Return a selector in the form of queries, its terms in the order of their keys."""
     terms = [(key, f"{key}={value}") for key, value in get(selector, "matchLabels", {}).items()]
     terms += [
         (each.get("key") or "", _term(each)) for each in get(selector, "matchExpressions", ())

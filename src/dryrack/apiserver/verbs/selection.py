@@ -1,5 +1,5 @@
 """
-Which objects a list or a watch is about: by labels and by fields.
+Selection of objects by labels and fields, for lists and watches.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Selection:
         return self.labels is None and self.fields is None
 
     def candidates(self, store: Store, namespace: str | None) -> Listed:
-        """What may match, and the revision; of one name there is one, and no need to look on."""
+        """Return the objects that may match, and the revision; only one if the name is given."""
         name = self.fields.exact("metadata.name") if self.fields is not None else None
         if name is None or (namespace is None and self.resource.namespaced):
             return store.list(self.resource.storage, namespace)
@@ -40,28 +40,25 @@ class Selection:
 
     def matches(self, stored: Stored) -> bool:
         if self.resource.converts:
-            return self._matches_converted(stored)
+            # The webhook that converts the object decides its labels and fields.
+            if self.labels is not None:
+                meta = self.resource.read_metadata(stored)["metadata"]
+                if not self.labels.matches(meta.get("labels") or _NO_LABELS):
+                    return False
+            if self.fields is None:
+                return True
+            key = stored.key
+            found = {"metadata.name": key.name, "metadata.namespace": key.namespace}
+            if self.resource.strategy.selectable_fields:
+                found |= self.resource.strategy.fields(self.resource.read(stored))
+            return self.fields.matches(found)
         if self.labels is not None and not self.labels.matches(_labels_of(stored)):
             return False
         return self.fields is None or self.fields.matches(_fields_of(self.resource, stored))
 
-    def _matches_converted(self, stored: Stored) -> bool:
-        """Select by the labels and fields that a webhook gives the object in this version."""
-        if self.labels is not None:
-            meta = self.resource.read_metadata(stored)["metadata"]
-            if not self.labels.matches(meta.get("labels") or _NO_LABELS):
-                return False
-        if self.fields is None:
-            return True
-        key = stored.key
-        found = {"metadata.name": key.name, "metadata.namespace": key.namespace}
-        if self.resource.strategy.selectable_fields:
-            found |= self.resource.strategy.fields(self.resource.read(stored))
-        return self.fields.matches(found)
-
 
 def mark(resource: Resource, stored: Stored) -> None:
-    """Notes what selectors ask for, while the object is at hand."""
+    """Store the values that selectors compare, while the object is decoded."""
     _labels_of(stored)
     if resource.converts:
         return
@@ -78,7 +75,7 @@ def _labels_of(stored: Stored) -> Mapping[str, str]:
 
 
 def _fields_of(resource: Resource, stored: Stored) -> Mapping[str, str]:
-    """By version, because two versions of a kind may name their fields differently."""
+    """Return the selectable fields by version, because versions may name fields differently."""
     found: Mapping[str, str] | None = stored.marks.get(resource.api_version)
     if found is None:
         key = stored.key

@@ -23,7 +23,7 @@ class Waiting(Protocol):
     """When the client last read, as `Backlog.now` counts."""
 
     def expire(self) -> None:
-        """Forget the events, and end with an error that makes the client list again."""
+        """Drop the events, and finish with an error that makes the client list again."""
         ...
 
 
@@ -52,7 +52,7 @@ class Backlog:
         """Account for a version that one more watch has to send."""
         self._bytes += _ENTRY_BYTES
         self._references[stored] = self._references.get(stored, 0) + 1
-        # Whoever counts bytes, here or in the log of the store, counts those of the JSON.
+        # Sizes here and in the log of the store are those of the JSON.
         has_text = bool(stored.json)
         if has_text and not is_current:
             self.replace(stored)

@@ -24,7 +24,7 @@ from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.verbs.selection import Selection
 from dryrack.apiserver.verbs.watch_backlog import Backlog
 from dryrack.apiserver.webhooks.admission_reviews import ReviewNeededError, Reviews
-from dryrack.apiserver.webhooks.conversion_reviews import answered
+from dryrack.apiserver.webhooks.conversion_reviews import answer_with_reviews
 from dryrack.base.limits import WATCH_BACKLOG_EVENTS_MAX, WATCH_CHUNK_BYTES_MAX
 from dryrack.client.timekeeping import Timekeeper, Timer
 from dryrack.client.transport import Chunk, Handed
@@ -225,7 +225,18 @@ class WatchStream:
             self._unsubscribe = self._store.subscribe(
                 self._watch.resource.storage, self._on_event, ended=self._end
             )
-            self._set_timers()
+            options = self._watch.options
+            now = self._clock.now()
+            seconds = options.timeout_seconds
+            if seconds is not None and seconds > 0:
+                self._timers.append(self._clock.call_at(now + seconds, self._end))
+                if options.bookmarks and seconds > _LAST_BOOKMARK_SECONDS:
+                    at = now + seconds - _LAST_BOOKMARK_SECONDS
+                    self._timers.append(self._clock.call_at(at, self._bookmark))
+            if options.bookmarks:
+                self._next_bookmark = self._clock.call_at(
+                    now + BOOKMARK_SECONDS, self._bookmark_again
+                )
 
     def _tell_state(self) -> None:
         """Send everything there is, as if it had just been created."""
@@ -257,18 +268,6 @@ class WatchStream:
         for event in missed:
             self._take(event)
         self._initial = self._unread
-
-    def _set_timers(self) -> None:
-        options = self._watch.options
-        now = self._clock.now()
-        seconds = options.timeout_seconds
-        if seconds is not None and seconds > 0:
-            self._timers.append(self._clock.call_at(now + seconds, self._end))
-            if options.bookmarks and seconds > _LAST_BOOKMARK_SECONDS:
-                at = now + seconds - _LAST_BOOKMARK_SECONDS
-                self._timers.append(self._clock.call_at(at, self._bookmark))
-        if options.bookmarks:
-            self._next_bookmark = self._clock.call_at(now + BOOKMARK_SECONDS, self._bookmark_again)
 
     def _bookmark_again(self) -> None:
         self._bookmark()
@@ -392,7 +391,7 @@ class ConvertingWatchStream(WatchStream):
         self._wait_for_conversion(event)
 
     def _push(self, type: str, stored: Stored, *, is_current: bool = True) -> None:
-        # Rendered at once: what the webhook answered is not remembered for replaced versions.
+        # Rendered at once, because conversions of replaced versions are not kept.
         self._put(_Pending(type, None, self._read(stored)))
 
     def _put(self, event: _Pending) -> None:
@@ -431,7 +430,7 @@ class ConvertingWatchStream(WatchStream):
                 raise
 
         try:
-            await answered(attempt, self._webhooks, Reviews())
+            await answer_with_reviews(attempt, self._webhooks, Reviews())
         except StatusError as error:
             self._clear()
             self._send([_Pending("ERROR", None, error.status.to_raw())])

@@ -43,7 +43,7 @@ _GENERATE_ATTEMPTS = 8
 _MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
-# Below this an object cannot exceed the limit, whatever the server adds to it.
+# An object of this size cannot exceed the limit with the additions of the server.
 _SURELY_SMALL = OBJECT_BYTES_MAX // 2
 
 

@@ -1,5 +1,5 @@
 """
-AdmissionReviews: what a webhook is asked, and how its answer is read.
+AdmissionReviews: the request to a webhook, and its answer.
 
 Nothing waits between the look at what is stored and the write, and a webhook is far away. So a
 write that needs an answer is given up with `ReviewNeededError` before it has changed anything, the
@@ -51,7 +51,7 @@ class WebhookRequest(Protocol[T]):
 
     @property
     def identity(self) -> bytes:
-        """The same for a request that is made again, even in the next second."""
+        """Return a key that is equal when the request is repeated, even in the next second."""
         ...
 
     def body(self, uid: str) -> bytes:
@@ -83,7 +83,7 @@ class ReviewRequest:
 
     @property
     def identity(self) -> bytes:
-        """The same for a request that is made again, even in the next second."""
+        """Return a key that is equal when the request is repeated, even in the next second."""
         asked = self.request.get("object")
         if asked is not None:
             meta = {**metadata_of(asked), "creationTimestamp": None}
@@ -102,7 +102,7 @@ class ReviewRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReviewResponse:
-    """What a webhook has answered."""
+    """The answer of a webhook."""
 
     is_allowed: bool
     patch: bytes = b""
@@ -112,7 +112,7 @@ class ReviewResponse:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """Why a webhook has no say: the rest of a sentence about the call."""
+    """The failure of a call: the rest of a sentence about the webhook."""
 
     reason: str
 
@@ -121,7 +121,7 @@ WebhookAnswer = ReviewResponse | Unanswered
 
 
 def endpoint_of(config: Raw, lookup: Lookup) -> tuple[str, str] | None:
-    """The URL of a clientConfig, and whose certificate is shown there; None if nobody is."""
+    """Return the URL of a clientConfig and the name in its certificate, or None."""
     if config.get("url"):
         return config["url"], ""
     named = get(config, "service", {})
@@ -164,21 +164,21 @@ class RepeatableChance:
 
     def __init__(self, chance: Chance) -> None:
         self._chance = chance
-        self._given: list[str] | None = None
+        self._text_at: list[str] | None = None
         self._next = 0
 
     def begin(self, given: list[str] | None) -> None:
         """From now on for a request that was given these before; None: for one that was not."""
-        self._given = given
+        self._text_at = given
         self._next = 0
 
     def uuid(self) -> str:
-        if self._given is None:
+        if self._text_at is None:
             return self._chance.uuid()
-        if self._next == len(self._given):
-            self._given.append(self._chance.uuid())
+        if self._next == len(self._text_at):
+            self._text_at.append(self._chance.uuid())
         self._next += 1
-        return self._given[self._next - 1]
+        return self._text_at[self._next - 1]
 
 
 def review_body(question: ReviewRequest, uid: str) -> bytes:
@@ -207,7 +207,7 @@ def read_answer(question: ReviewRequest, uid: str, body: bytes) -> WebhookAnswer
     return ReviewResponse(
         is_allowed=bool(response.allowed),
         patch=patch if question.mutates else b"",
-        status=_given(response.status) if response.status else {},
+        status=_text_at(response.status) if response.status else {},
         warnings=tuple(response.warnings or ()),
     )
 
@@ -236,7 +236,7 @@ class _Review(msgspec.Struct, rename="camel"):
     response: _Response | None = None
 
 
-def _given(denial: _Denial) -> Raw:
+def _text_at(denial: _Denial) -> Raw:
     return {key: value for key, value in msgspec.structs.asdict(denial).items() if value}
 
 

@@ -66,7 +66,7 @@ def using_answers(reviews: Reviews | None) -> Iterator[None]:
         _reviews.reset(token)
 
 
-async def answered(
+async def answer_with_reviews(
     attempt: Callable[[], Awaitable[R]], webhooks: WebhookCaller, reviews: Reviews
 ) -> R:
     """Make an attempt, call the webhooks that it needs, and make it again until it has all."""
@@ -129,7 +129,7 @@ class ConversionRequest:
             return Unanswered(f"returned {len(converted)} objects, expected {len(self.objects)}")
         try:
             pairs = enumerate(zip(self.objects, converted, strict=True))
-            return [self._accepted(index, *pair) for index, pair in pairs]
+            return [self._accept_answer(index, *pair) for index, pair in pairs]
         except _InvalidObjectError as error:
             return Unanswered(str(error))
 
@@ -167,7 +167,7 @@ class ConversionRequest:
             return "response.convertedObjects is not a list"
         return ""
 
-    def _accepted(self, index: int, source: Raw, converted: Any) -> Raw:
+    def _accept_answer(self, index: int, source: Raw, converted: Any) -> Raw:
         """Return a converted object whose metadata holds only what the webhook may change."""
         is_one = len(self.objects) == 1
         at = "object at index 0" if is_one else f"converted object at index {index}"

@@ -21,7 +21,7 @@ from dryrack.apiserver.answer.status import (
     internal_error,
 )
 from dryrack.apiserver.ownership.patching import JSON_PATCH, PatchProblem, apply_patch
-from dryrack.apiserver.policies.match_rules import matching
+from dryrack.apiserver.policies.match_rules import match_resource
 from dryrack.apiserver.policies.policy_decisions import match_conditions_hold
 from dryrack.apiserver.policies.policy_variables import (
     admission_request,
@@ -66,31 +66,33 @@ class WebhookAdmission:
         self._authorization = authorization
         self._shapes = shapes
 
-    def mutated(self, attempt: Attempt) -> Raw | None:
+    def mutate(self, attempt: Attempt) -> Raw | None:
         """The new object as mutating webhooks leave it; raises if one of them denies it."""
         for webhook in _webhooks(MUTATING, attempt):
-            matched = self._matched(webhook, attempt)
+            matched = self._matching_webhooks(webhook, attempt)
             if matched is None:
                 continue
             verdict = _verdict(webhook, attempt, matched, mutates=True)
             if verdict is not None and verdict.patch:
-                attempt = replace(attempt, new=self._patched(webhook, attempt, matched, verdict))
+                attempt = replace(
+                    attempt, new=self._apply_patch(webhook, attempt, matched, verdict)
+                )
         return attempt.new
 
     def validate(self, attempt: Attempt) -> None:
         """Raises if a validating webhook denies the write."""
         for webhook in _webhooks(VALIDATING, attempt):
-            matched = self._matched(webhook, attempt)
+            matched = self._matching_webhooks(webhook, attempt)
             if matched is not None:
                 _verdict(webhook, attempt, matched, mutates=False)
 
-    def _matched(self, webhook: Raw, attempt: Attempt) -> Resource | None:
+    def _matching_webhooks(self, webhook: Raw, attempt: Attempt) -> Resource | None:
         """The resource as which the webhook is about the write; None if it is not."""
         rules = {**webhook, "resourceRules": webhook.get("rules")}
         versions = [
             each for each in self._registry.all() if each.storage == attempt.resource.storage
         ]
-        matched = matching(rules, attempt, versions) if rules["resourceRules"] else None
+        matched = match_resource(rules, attempt, versions) if rules["resourceRules"] else None
         if matched is None or not webhook.get("matchConditions"):
             return matched
         program = PolicyCompiler({"matchConditions": webhook["matchConditions"]}).compile()
@@ -103,7 +105,7 @@ class WebhookAdmission:
             raise forbidden(attempt.resource.as_resource, attempt.requested_name, found.message)
         return matched if found else None
 
-    def _patched(
+    def _apply_patch(
         self, webhook: Raw, attempt: Attempt, matched: Resource, verdict: ReviewResponse
     ) -> Raw:
         new, _ = objects_in_version(attempt, matched)
@@ -141,7 +143,7 @@ def _webhooks(kind: str, attempt: Attempt) -> Iterator[Raw]:
 def _verdict(
     webhook: Raw, attempt: Attempt, matched: Resource, *, mutates: bool
 ) -> ReviewResponse | None:
-    """What the webhook says; None if its failure is ignored."""
+    """Return the verdict of the webhook, or None if its failure is ignored."""
     if attempt.write.dry_run and webhook.get("sideEffects") not in _WITHOUT_EFFECTS:
         raise bad_request(f'admission webhook "{webhook["name"]}" does not support dry run')
     reviews = attempt.write.reviews
@@ -156,7 +158,7 @@ def _verdict(
             for each in answer.warnings:
                 attempt.write.warn(each)
             if not answer.is_allowed:
-                raise _denied(webhook["name"], answer.status)
+                raise _denial(webhook["name"], answer.status)
             return answer
         case _:
             assert_never(answer)
@@ -180,7 +182,7 @@ def _question(webhook: Raw, attempt: Attempt, matched: Resource, *, mutates: boo
     )
 
 
-def _denied(name: str, told: Raw) -> StatusError:
+def _denial(name: str, told: Raw) -> StatusError:
     """The status of the answer, with who denied it in front of its message."""
     why = told.get("message") or told.get("reason")
     message = f'admission webhook "{name}" denied the request'

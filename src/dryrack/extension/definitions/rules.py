@@ -1,5 +1,5 @@
 """
-The rules of custom kinds (`x-kubernetes-validations`), compiled once; `trials` tries them.
+The rules of custom kinds (`x-kubernetes-validations`), compiled once for `rule_evaluation`.
 
 A rule is compiled against the types of the schema at which it stands, so most mistakes are found
 when the definition is written.

@@ -48,7 +48,7 @@ class Tracked(msgspec.Struct, frozen=True):
     """
     A kind in a version, or one of its subresources.
 
-    `reset` are the fields that this endpoint never writes, whatever is sent, such as `status`
+    `reset` are the fields that this endpoint never writes, such as `status`
     at the main resource and `spec` at the status subresource; so no manager owns them through it.
     """
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dryrack.apiserver.custom import trials
-from dryrack.apiserver.custom.trials import broken
+from dryrack.apiserver.custom import rule_evaluation
+from dryrack.apiserver.custom.rule_evaluation import broken
 from dryrack.extension.definitions.rules import compiled_rules
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def told(schema: dict[str, Any], value: Any, *old: Any) -> list[tuple[str, str]]
 
 
 def test_a_rule_that_costs_too_much_is_the_last_that_is_tried() -> None:
-    """One evaluation may cost a million; whoever exceeds that ends the trial."""
+    """One rule may cost a million; a rule that exceeds that ends the evaluation."""
     schema = ruled(LIST, {"rule": RUINOUS}, {"rule": "false"})
     text = (
         "Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded': "
@@ -46,8 +46,8 @@ def test_all_rules_of_an_object_have_one_budget(
     budget: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rules that are cheap one by one are stopped when their sum is too much."""
-    assert trials.OBJECT_COST_MAX == 10_000_000, "the number is Kubernetes' own"
-    monkeypatch.setattr(trials, "OBJECT_COST_MAX", budget)
+    assert rule_evaluation.OBJECT_COST_MAX == 10_000_000, "the number is Kubernetes' own"
+    monkeypatch.setattr(rule_evaluation, "OBJECT_COST_MAX", budget)
     # Each costs 4: two names, a call and a comparison.
     number = ruled({"type": "integer"}, {"rule": "self + self > 0"})
     schema = {"type": "object", "additionalProperties": number}

@@ -62,13 +62,13 @@ class _Spot:
 
 def broken(ruled: Ruled | None, value: Any, old: Any = NO_OLD) -> list[FieldProblem]:
     """The rules that an object breaks."""
-    trial = _Trial()
+    evaluation = RuleEvaluation()
     if ruled is not None:
-        trial.visit(_Spot(ruled, value, old, path="", same=value == old))
-    return trial.found
+        evaluation.visit(_Spot(ruled, value, old, path="", same=value == old))
+    return evaluation.found
 
 
-class _Trial:
+class RuleEvaluation:
     """The rules of one object, as far as its budget goes."""
 
     def __init__(self) -> None:
@@ -79,24 +79,27 @@ class _Trial:
     def visit(self, spot: _Spot) -> None:
         if spot.value is None or self._left < 0:
             return
-        self._try_rules(spot)
+        if spot.ruled.rules and self._left == 0:
+            self._stop(spot, spot.path, _out_of_budget("validation"))
+        for rule in spot.ruled.rules:
+            is_optional = bool(rule.raw.get("optionalOldSelf"))
+            tried = is_optional or not rule.uses_old or spot.old is not NO_OLD
+            if tried and self._left >= 0:
+                self._try(rule, spot, _variables(spot, is_optional=is_optional))
         if isinstance(spot.value, dict):
-            self._visit_fields(spot)
+            ruled = spot.ruled
+            path = spot.path
+            old = spot.old if isinstance(spot.old, dict) else {}
+            for name in sorted(spot.value):
+                below = ruled.properties.get(name)
+                at = f"{path}.{name}" if path else name
+                if below is None and name not in get(ruled.schema, "properties", {}):
+                    below = ruled.values
+                    at = f"{path}[{name}]"
+                if below is not None:
+                    self.visit(spot.below(below, spot.value[name], old.get(name, NO_OLD), at))
         elif isinstance(spot.value, list):
             self._visit_items(spot)
-
-    def _visit_fields(self, spot: _Spot) -> None:
-        ruled = spot.ruled
-        path = spot.path
-        old = spot.old if isinstance(spot.old, dict) else {}
-        for name in sorted(spot.value):
-            below = ruled.properties.get(name)
-            at = f"{path}.{name}" if path else name
-            if below is None and name not in get(ruled.schema, "properties", {}):
-                below = ruled.values
-                at = f"{path}[{name}]"
-            if below is not None:
-                self.visit(spot.below(below, spot.value[name], old.get(name, NO_OLD), at))
 
     def _visit_items(self, spot: _Spot) -> None:
         ruled = spot.ruled
@@ -106,15 +109,6 @@ class _Trial:
         for index, item in enumerate(spot.value):
             before = keyed.get(item_key(ruled.schema, item), NO_OLD)
             self.visit(spot.below(ruled.items, item, before, f"{spot.path}[{index}]"))
-
-    def _try_rules(self, spot: _Spot) -> None:
-        if spot.ruled.rules and self._left == 0:
-            self._stop(spot, spot.path, _out_of_budget("validation"))
-        for rule in spot.ruled.rules:
-            is_optional = bool(rule.raw.get("optionalOldSelf"))
-            tried = is_optional or not rule.uses_old or spot.old is not NO_OLD
-            if tried and self._left >= 0:
-                self._try(rule, spot, _variables(spot, is_optional=is_optional))
 
     def _try(self, rule: Rule, spot: _Spot, variables: Values) -> None:
         said, cost = evaluate(rule.condition, variables)
@@ -141,7 +135,7 @@ class _Trial:
             del self.found[before:]
 
     def _message(self, rule: Rule, spot: _Spot, at: str, variables: Values) -> str:
-        """What to say of a broken rule; an expression for that may fail, and may cost too much."""
+        """Return the message of a broken rule; its expression may fail, or cost too much."""
         plain = str(rule.raw.get("message") or "").strip() or f"failed rule: {rule.text}"
         if rule.message is None:
             return plain
