@@ -9,8 +9,8 @@ from tests.parity.recording import read
 from tests.parity.script import SCRIPTS, Script, Step, load
 
 from dryrack.apiserver.custom.columns import shape_of_columns
-from dryrack.apiserver.tables.ages import human
 from dryrack.apiserver.tables.catalog import SHAPES, shape_of
+from dryrack.base.ages import human
 
 _SCRIPT = load(SCRIPTS / "tables.yaml")
 _COLUMN_KEYS = ("name", "type", "format", "priority")

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dryrack.apiserver.tables.ages import INVALID, human, seconds
-from dryrack.apiserver.tables.columns import NAME, Column, JsonObject, Shape, name_of
+from dryrack.apiserver.tables.columns import (
+    NAME,
+    Column,
+    JsonObject,
+    Shape,
+    name_of,
+    seconds,
+)
+from dryrack.base.ages import INVALID, human
 from dryrack.extension.definitions import JsonPath, JsonPathError, parse_json_path
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.tables import core, devices, network, registration, stored, workloads
+from dryrack.apiserver.tables import core, devices, network, registration, storage, workloads
 from dryrack.apiserver.tables.pods import PODS
 
 if TYPE_CHECKING:
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 SHAPES: Mapping[str, Shape] = MappingProxyType(
     {
         "configmaps": core.CONFIG_MAPS,
-        "endpoints": stored.ENDPOINTS,
+        "endpoints": network.ENDPOINTS,
         "events": core.EVENTS,
         "namespaces": core.NAMESPACES,
         "nodes": core.NODES,
-        "persistentvolumeclaims": stored.VOLUME_CLAIMS,
-        "persistentvolumes": stored.VOLUMES,
+        "persistentvolumeclaims": storage.VOLUME_CLAIMS,
+        "persistentvolumes": storage.VOLUMES,
         "pods": PODS,
         "podtemplates": core.NAMED,
         "replicationcontrollers": core.NAMED,
-        "resourcequotas": stored.QUOTAS,
+        "resourcequotas": core.QUOTAS,
         "secrets": core.SECRETS,
         "serviceaccounts": core.NAMED,
-        "services": stored.SERVICES,
+        "services": network.SERVICES,
         "mutatingadmissionpolicies.admissionregistration.k8s.io": registration.MUTATING_POLICIES,
         "mutatingadmissionpolicybindings.admissionregistration.k8s.io": (
             registration.POLICY_BINDINGS
@@ -55,18 +55,18 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
         "statefulsets.apps": workloads.STATEFUL_SETS,
         "cronjobs.batch": workloads.CRON_JOBS,
         "jobs.batch": workloads.JOBS,
-        "certificatesigningrequests.certificates.k8s.io": stored.CERTIFICATE_REQUESTS,
+        "certificatesigningrequests.certificates.k8s.io": core.CERTIFICATE_REQUESTS,
         "leases.coordination.k8s.io": core.LEASES,
         "nodes.metrics.k8s.io": core.USAGE,
         "pods.metrics.k8s.io": core.USAGE,
-        "endpointslices.discovery.k8s.io": stored.ENDPOINT_SLICES,
+        "endpointslices.discovery.k8s.io": network.ENDPOINT_SLICES,
         "events.events.k8s.io": core.EVENTS,
         "ipaddresses.networking.k8s.io": core.NAMED,
         "servicecidrs.networking.k8s.io": core.NAMED,
-        "runtimeclasses.node.k8s.io": stored.RUNTIME_CLASSES,
+        "runtimeclasses.node.k8s.io": core.RUNTIME_CLASSES,
         "poddisruptionbudgets.policy": devices.DISRUPTION_BUDGETS,
-        "clusterrolebindings.rbac.authorization.k8s.io": stored.ROLE_BINDINGS,
-        "rolebindings.rbac.authorization.k8s.io": stored.ROLE_BINDINGS,
+        "clusterrolebindings.rbac.authorization.k8s.io": core.ROLE_BINDINGS,
+        "rolebindings.rbac.authorization.k8s.io": core.ROLE_BINDINGS,
         "deviceclasses.resource.k8s.io": core.NAMED,
         "devicetaintrules.resource.k8s.io": devices.TAINT_RULES,
         "resourceclaims.resource.k8s.io": devices.CLAIMS,
@@ -77,7 +77,7 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
         "workloads.scheduling.k8s.io": core.NAMED,
         "csidrivers.storage.k8s.io": core.NAMED,
         "csinodes.storage.k8s.io": core.NAMED,
-        "storageclasses.storage.k8s.io": stored.STORAGE_CLASSES,
+        "storageclasses.storage.k8s.io": storage.STORAGE_CLASSES,
         "volumeattachments.storage.k8s.io": core.NAMED,
         "volumeattributesclasses.storage.k8s.io": core.NAMED,
     }

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.tables.ages import age, since
-from dryrack.apiserver.tables.columns import AGE, NAME, Column, Shape, dig, name_of, plain, wide
-from dryrack.apiserver.tables.labels import NONE
+from dryrack.apiserver.tables.columns import (
+    AGE,
+    NAME,
+    NONE,
+    Column,
+    Shape,
+    age,
+    name_of,
+    plain,
+    since,
+    wide,
+)
+from dryrack.base.ages import human
+from dryrack.kinds.paths import get
 from dryrack.kinds.quantity import Quantity
 
 if TYPE_CHECKING:
@@ -18,30 +29,30 @@ _UNKNOWN = "<unknown>"
 
 
 def _node_status(node: JsonObject) -> str:
-    conditions = dig(node, "status", "conditions", default=())
+    conditions = get(node, "status.conditions", ())
     # The last one of its type counts, should it be there twice.
     ready = [entry for entry in conditions if entry.get("type") == "Ready"][-1:]
     words = ["Ready" if entry.get("status") == "True" else "NotReady" for entry in ready]
     words = words or ["Unknown"]
-    if dig(node, "spec", "unschedulable"):
+    if get(node, "spec.unschedulable"):
         words.append("SchedulingDisabled")
     return ",".join(words)
 
 
 def _roles(node: JsonObject) -> str:
-    labels = dig(node, "metadata", "labels", default={})
+    labels = get(node, "metadata.labels", {})
     found = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)}
     found.add(labels.get(_ROLE_LABEL, ""))
     return ",".join(sorted(found - {""})) or NONE
 
 
 def _address(node: JsonObject, kind: str) -> str:
-    addresses = dig(node, "status", "addresses", default=())
+    addresses = get(node, "status.addresses", ())
     return next((entry["address"] for entry in addresses if entry.get("type") == kind), NONE)
 
 
 def _node(node: JsonObject, now: float) -> list[Any]:
-    info = dig(node, "status", "nodeInfo", default={})
+    info = get(node, "status.nodeInfo", {})
     kernel = info.get("kernelVersion") or _UNKNOWN
     if architecture := info.get("architecture"):
         kernel += f" ({architecture})"
@@ -72,7 +83,7 @@ NODES = Shape(
 
 
 def _config_map(obj: JsonObject, now: float) -> list[Any]:
-    size = len(dig(obj, "data", default={})) + len(dig(obj, "binaryData", default={}))
+    size = len(get(obj, "data", {})) + len(get(obj, "binaryData", {}))
     return [name_of(obj), size, age(obj, now)]
 
 
@@ -80,14 +91,14 @@ CONFIG_MAPS = Shape((NAME, *plain("Data"), AGE), _config_map)
 
 
 def _secret(obj: JsonObject, now: float) -> list[Any]:
-    return [name_of(obj), obj.get("type") or "", len(dig(obj, "data", default={})), age(obj, now)]
+    return [name_of(obj), obj.get("type") or "", len(get(obj, "data", {})), age(obj, now)]
 
 
 SECRETS = Shape((NAME, *plain("Type", "Data"), AGE), _secret)
 
 
 def _namespace(obj: JsonObject, now: float) -> list[Any]:
-    return [name_of(obj), dig(obj, "status", "phase", default=""), age(obj, now)]
+    return [name_of(obj), get(obj, "status.phase", ""), age(obj, now)]
 
 
 NAMESPACES = Shape((NAME, *plain("Status"), AGE), _namespace)
@@ -103,7 +114,7 @@ NAMED = Shape((NAME, AGE), _name_cells)
 
 def _creation_cells(obj: JsonObject, now: float) -> list[Any]:
     del now
-    return [name_of(obj), dig(obj, "metadata", "creationTimestamp")]
+    return [name_of(obj), get(obj, "metadata.creationTimestamp")]
 
 
 # What the server prints for kinds that no one has written columns for.
@@ -166,7 +177,7 @@ EVENTS = Shape(
 
 
 def _lease(obj: JsonObject, now: float) -> list[Any]:
-    return [name_of(obj), dig(obj, "spec", "holderIdentity", default=""), age(obj, now)]
+    return [name_of(obj), get(obj, "spec.holderIdentity", ""), age(obj, now)]
 
 
 LEASES = Shape((NAME, *plain("Holder"), AGE), _lease)
@@ -175,7 +186,7 @@ LEASES = Shape((NAME, *plain("Holder"), AGE), _lease)
 def _sum_usage(obj: JsonObject, resource: str) -> str:
     """Return the total usage of a pod's containers, or the usage of a node."""
     parts = obj.get("containers") or (obj,)
-    amounts = [Quantity.parse(dig(each, "usage", resource, default="0")) for each in parts]
+    amounts = [Quantity.parse(get(each, f"usage.{resource}", "0")) for each in parts]
     return str(sum(amounts[1:], amounts[0]))
 
 
@@ -184,3 +195,67 @@ def _usage(obj: JsonObject, now: float) -> list[Any]:
 
 
 USAGE = Shape((NAME, *plain("cpu", "memory", "Window")), _usage)
+
+
+def _runtime_class(obj: JsonObject, now: float) -> list[Any]:
+    return [name_of(obj), obj.get("handler") or "", age(obj, now)]
+
+
+RUNTIME_CLASSES = Shape((NAME, *plain("Handler"), AGE), _runtime_class)
+
+
+def _binding_cells(obj: JsonObject, now: float) -> list[Any]:
+    role = get(obj, "roleRef", {})
+    subjects = get(obj, "subjects", ())
+    accounts = [
+        f"{s.get('namespace', '')}/{s['name']}" for s in subjects if s["kind"] == "ServiceAccount"
+    ]
+    users, groups = (
+        ", ".join(s["name"] for s in subjects if s["kind"] == kind) for kind in ("User", "Group")
+    )
+    named = f"{role.get('kind', '')}/{role.get('name', '')}"
+    return [name_of(obj), named, age(obj, now), users, groups, ", ".join(accounts)]
+
+
+ROLE_BINDINGS = Shape(
+    (NAME, *plain("Role"), AGE, *wide("Users", "Groups", "ServiceAccounts")), _binding_cells
+)
+
+
+def _quota(obj: JsonObject, now: float) -> list[Any]:
+    hard = get(obj, "status.hard", {})
+    used = get(obj, "status.used", {})
+    texts = {name: f"{name}: {_amount(used, name)}/{_amount(hard, name)}" for name in sorted(hard)}
+    limits = [text for name, text in texts.items() if name.startswith("limits.")]
+    requests = [text for name, text in texts.items() if not name.startswith("limits.")]
+    return [name_of(obj), ", ".join(requests), ", ".join(limits), age(obj, now)]
+
+
+def _amount(amounts: JsonObject, name: str) -> str:
+    return str(Quantity.parse(str(amounts.get(name) or "0")))
+
+
+QUOTAS = Shape((NAME, *plain("Request", "Limit"), AGE), _quota)
+
+
+def _certificate_request(obj: JsonObject, now: float) -> list[Any]:
+    spec = get(obj, "spec", {})
+    expiration = spec.get("expirationSeconds")
+    duration = NONE if expiration is None else human(expiration)
+    signer = spec.get("signerName") or NONE
+    requestor = spec.get("username") or ""
+    return [name_of(obj), age(obj, now), signer, requestor, duration, _decision(obj)]
+
+
+def _decision(request: JsonObject) -> str:
+    kinds = {each.get("type") for each in get(request, "status.conditions", ())}
+    decided = next((kind for kind in ("Denied", "Approved") if kind in kinds), "Pending")
+    words = [decided, *(["Failed"] if "Failed" in kinds else ())]
+    words += ["Issued"] if get(request, "status.certificate") else ()
+    return ",".join(words)
+
+
+CERTIFICATE_REQUESTS = Shape(
+    (NAME, AGE, *plain("SignerName", "Requestor", "RequestedDuration", "Condition")),
+    _certificate_request,
+)

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.tables.ages import age, since
 from dryrack.apiserver.tables.columns import (
     AGE,
     NAME,
+    NONE,
     Column,
     Shape,
-    dig,
+    age,
     integers,
     name_of,
     plain,
+    since,
 )
-from dryrack.apiserver.tables.labels import NONE
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from dryrack.apiserver.tables.columns import JsonObject
 
 
 def _claim_state(claim: JsonObject) -> str:
-    words = ["deleted"] if dig(claim, "metadata", "deletionTimestamp") else []
-    if dig(claim, "status", "allocation") is None:
+    words = ["deleted"] if get(claim, "metadata.deletionTimestamp") else []
+    if get(claim, "status.allocation") is None:
         return ",".join(words or ["pending"])
     words.append("allocated")
-    if dig(claim, "status", "reservedFor"):
+    if get(claim, "status.reservedFor"):
         words.append("reserved")
     return ",".join(words)
 
@@ -39,15 +40,20 @@ CLAIMS = Shape((NAME, *plain("State"), AGE), _claim)
 
 
 def _slice(obj: JsonObject, now: float) -> list[Any]:
-    paths = (("nodeName",), ("driver",), ("pool", "name"))
-    return [name_of(obj), *(dig(obj, "spec", *path, default="") for path in paths), age(obj, now)]
+    return [
+        name_of(obj),
+        get(obj, "spec.nodeName", ""),
+        get(obj, "spec.driver", ""),
+        get(obj, "spec.pool.name", ""),
+        age(obj, now),
+    ]
 
 
 SLICES = Shape((NAME, *plain("Node", "Driver", "Pool"), AGE), _slice)
 
 
 def _taint_rule(obj: JsonObject, now: float) -> list[Any]:
-    taint = dig(obj, "spec", "taint", default={})
+    taint = get(obj, "spec.taint", {})
     added = taint.get("timeAdded")
     words = [taint.get(name) or "" for name in ("key", "value", "effect")]
     return [name_of(obj), *words, since(added, now) if added else "", age(obj, now)]
@@ -79,7 +85,7 @@ PRIORITY_CLASSES = Shape(
 
 
 def _group_status(group: JsonObject) -> str:
-    conditions = {entry["type"]: entry for entry in dig(group, "status", "conditions", default=())}
+    conditions = {entry["type"]: entry for entry in get(group, "status.conditions", ())}
     if disrupted := conditions.get("DisruptionTarget"):
         return str(disrupted.get("reason") or "")
     scheduled = conditions.get("PodGroupScheduled")
@@ -89,8 +95,8 @@ def _group_status(group: JsonObject) -> str:
 
 
 def _pod_group(obj: JsonObject, now: float) -> list[Any]:
-    workload = dig(obj, "spec", "podGroupTemplateRef", "workload", "workloadName", default=NONE)
-    policy = "Basic" if dig(obj, "spec", "schedulingPolicy", "gang") is None else "Gang"
+    workload = get(obj, "spec.podGroupTemplateRef.workload.workloadName", NONE)
+    policy = "Basic" if get(obj, "spec.schedulingPolicy.gang") is None else "Gang"
     return [name_of(obj), policy, workload, _group_status(obj), age(obj, now)]
 
 
@@ -98,11 +104,11 @@ POD_GROUPS = Shape((NAME, *plain("Policy", "Workload", "Status"), AGE), _pod_gro
 
 
 def _disruption_budget(obj: JsonObject, now: float) -> list[Any]:
-    bounds = (dig(obj, "spec", name) for name in ("minAvailable", "maxUnavailable"))
+    bounds = (get(obj, f"spec.{name}") for name in ("minAvailable", "maxUnavailable"))
     return [
         name_of(obj),
         *("N/A" if bound is None else str(bound) for bound in bounds),
-        dig(obj, "status", "disruptionsAllowed", default=0),
+        get(obj, "status.disruptionsAllowed", 0),
         age(obj, now),
     ]
 

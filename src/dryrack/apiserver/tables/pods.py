@@ -10,9 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.tables.ages import age, since
-from dryrack.apiserver.tables.columns import AGE, NAME, Shape, dig, name_of, plain, wide
-from dryrack.apiserver.tables.labels import NONE
+from dryrack.apiserver.tables.columns import (
+    AGE,
+    NAME,
+    NONE,
+    Shape,
+    age,
+    name_of,
+    plain,
+    since,
+    wide,
+)
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from dryrack.apiserver.tables.columns import JsonObject
@@ -33,7 +42,7 @@ class _Restarts:
     def add(self, status: JsonObject) -> None:
         self.count += status.get("restartCount") or 0
         # Times of one form compare as text.
-        finished = dig(status, "lastState", "terminated", "finishedAt", default="")
+        finished = get(status, "lastState.terminated.finishedAt", "")
         self.last = max(self.last, finished)
 
     def text(self, now: float) -> str:
@@ -55,15 +64,15 @@ class _Walk:
     sidecars: _Restarts = field(default_factory=_Restarts)
 
     def initial(self) -> None:
-        containers = dig(self.pod, "spec", "initContainers", default=())
+        containers = get(self.pod, "spec.initContainers", ())
         restartable = {entry["name"] for entry in containers if _restartable(entry)}
-        statuses = dig(self.pod, "status", "initContainerStatuses", default=())
+        statuses = get(self.pod, "status.initContainerStatuses", ())
         for index, status in enumerate(statuses):
             self.restarts.add(status)
             is_sidecar = status.get("name") in restartable
             if is_sidecar:
                 self.sidecars.add(status)
-            if dig(status, "state", "terminated", "exitCode", default=-1) == 0:
+            if get(status, "state.terminated.exitCode", -1) == 0:
                 continue
             if is_sidecar and status.get("started"):
                 self.ready += bool(status.get("ready"))
@@ -76,15 +85,15 @@ class _Walk:
         self.restarts = self.sidecars
         has_running = False
         error = ""
-        for status in reversed(dig(self.pod, "status", "containerStatuses", default=())):
+        for status in reversed(get(self.pod, "status.containerStatuses", ())):
             self.restarts.add(status)
-            terminated = dig(status, "state", "terminated")
-            if waiting := dig(status, "state", "waiting", "reason"):
+            terminated = get(status, "state.terminated")
+            if waiting := get(status, "state.waiting.reason"):
                 self.reason = waiting
             elif terminated is not None:
                 self.reason = _terminated_reason(terminated)
                 error = self.reason if terminated.get("exitCode") else error
-            elif status.get("ready") and dig(status, "state", "running") is not None:
+            elif status.get("ready") and get(status, "state.running") is not None:
                 has_running = True
                 self.ready += 1
         if self.reason == "Completed":
@@ -97,10 +106,10 @@ class _Walk:
 
 
 def _initial_reason(status: JsonObject, progress: str) -> str:
-    terminated = dig(status, "state", "terminated")
+    terminated = get(status, "state.terminated")
     if terminated is not None:
         return f"Init:{_terminated_reason(terminated)}"
-    waiting = dig(status, "state", "waiting", "reason", default="")
+    waiting = get(status, "state.waiting.reason", "")
     return f"Init:{waiting}" if waiting and waiting != "PodInitializing" else progress
 
 
@@ -117,7 +126,7 @@ def _restartable(container: JsonObject) -> bool:
 
 
 def _condition(pod: JsonObject, kind: str) -> JsonObject:
-    found: list[JsonObject] = dig(pod, "status", "conditions", default=[])
+    found: list[JsonObject] = get(pod, "status.conditions", [])
     return next((entry for entry in found if entry.get("type") == kind), {})
 
 
@@ -132,18 +141,18 @@ def _deletion_reason(status: JsonObject, reason: str) -> str:
 
 
 def _containers(pod: JsonObject) -> int:
-    sidecars = [c for c in dig(pod, "spec", "initContainers", default=()) if _restartable(c)]
-    return len(dig(pod, "spec", "containers", default=())) + len(sidecars)
+    sidecars = [c for c in get(pod, "spec.initContainers", ()) if _restartable(c)]
+    return len(get(pod, "spec.containers", ())) + len(sidecars)
 
 
 def _readiness_gates(pod: JsonObject) -> str:
-    gates = dig(pod, "spec", "readinessGates", default=())
+    gates = get(pod, "spec.readinessGates", ())
     fulfilled = sum(_is_true(pod, gate["conditionType"]) for gate in gates)
     return f"{fulfilled}/{len(gates)}" if gates else NONE
 
 
 def _cells(pod: JsonObject, now: float) -> list[Any]:
-    status = dig(pod, "status", default={})
+    status = get(pod, "status", {})
     reason = status.get("reason") or status.get("phase") or ""
     if _condition(pod, "PodScheduled").get("reason") == "SchedulingGated":
         reason = "SchedulingGated"
@@ -151,9 +160,9 @@ def _cells(pod: JsonObject, now: float) -> list[Any]:
     walk.initial()
     if not walk.initializing or _is_true(pod, "Initialized"):
         walk.running()
-    if dig(pod, "metadata", "deletionTimestamp"):
+    if get(pod, "metadata.deletionTimestamp"):
         walk.reason = _deletion_reason(status, walk.reason)
-    addresses = dig(pod, "status", "podIPs", default=())
+    addresses = get(pod, "status.podIPs", ())
     return [
         name_of(pod),
         f"{walk.ready}/{_containers(pod)}",
@@ -161,14 +170,14 @@ def _cells(pod: JsonObject, now: float) -> list[Any]:
         walk.restarts.text(now),
         age(pod, now),
         (addresses[0].get("ip") if addresses else "") or NONE,
-        dig(pod, "spec", "nodeName", default="") or NONE,
-        dig(pod, "status", "nominatedNodeName", default="") or NONE,
+        get(pod, "spec.nodeName", "") or NONE,
+        get(pod, "status.nominatedNodeName", "") or NONE,
         _readiness_gates(pod),
     ]
 
 
 def _conditions(pod: JsonObject) -> list[dict[str, str]]:
-    phase = dig(pod, "status", "phase", default="")
+    phase = get(pod, "status.phase", "")
     if phase not in _TERMINAL:
         return []
     message = _MESSAGES[phase]

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.tables.ages import age
-from dryrack.apiserver.tables.columns import AGE, NAME, Shape, dig, integers, name_of, plain
-from dryrack.apiserver.tables.labels import selector_text
+from dryrack.apiserver.tables.columns import (
+    AGE,
+    NAME,
+    Shape,
+    age,
+    integers,
+    name_of,
+    plain,
+    selector_text,
+)
 from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
@@ -23,12 +30,12 @@ WEBHOOKS = Shape((NAME, *integers("Webhooks"), AGE), _webhooks)
 
 
 def _parameter_kind(obj: JsonObject) -> str:
-    kind = dig(obj, "spec", "paramKind", default={})
+    kind = get(obj, "spec.paramKind", {})
     return f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else _UNSET
 
 
 def _validating_cells(obj: JsonObject, now: float) -> list[Any]:
-    count = len(dig(obj, "spec", "validations", default=()))
+    count = len(get(obj, "spec.validations", ()))
     return [name_of(obj), count, _parameter_kind(obj), age(obj, now)]
 
 
@@ -38,7 +45,7 @@ VALIDATING_POLICIES = Shape(
 
 
 def _mutating_cells(obj: JsonObject, now: float) -> list[Any]:
-    count = len(dig(obj, "spec", "mutations", default=()))
+    count = len(get(obj, "spec.mutations", ()))
     return [name_of(obj), count, _parameter_kind(obj), age(obj, now)]
 
 
@@ -52,11 +59,11 @@ def _parameter(reference: JsonObject) -> str:
 
 
 def _binding_cells(obj: JsonObject, now: float) -> list[Any]:
-    policy = dig(obj, "spec", "policyName", default="")
+    policy = get(obj, "spec.policyName", "")
     return [
         name_of(obj),
         policy,
-        _parameter(dig(obj, "spec", "paramRef", default={})),
+        _parameter(get(obj, "spec.paramRef", {})),
         age(obj, now),
     ]
 
@@ -65,7 +72,7 @@ POLICY_BINDINGS = Shape((NAME, *plain("PolicyName", "ParamRef"), AGE), _binding_
 
 
 def _availability(obj: JsonObject) -> str:
-    conditions = dig(obj, "status", "conditions", default=())
+    conditions = get(obj, "status.conditions", ())
     found = next((each for each in conditions if each.get("type") == "Available"), None)
     if found is None:
         return "Unknown"
@@ -75,7 +82,7 @@ def _availability(obj: JsonObject) -> str:
 
 
 def _api_service(obj: JsonObject, now: float) -> list[Any]:
-    service = dig(obj, "spec", "service")
+    service = get(obj, "spec.service")
     place = f"{service.get('namespace', '')}/{service.get('name', '')}" if service else "Local"
     return [name_of(obj), place, _availability(obj), age(obj, now)]
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dryrack.apiserver.tables.ages import age, human, seconds, since
 from dryrack.apiserver.tables.columns import (
     AGE,
     NAME,
+    NONE,
     Column,
     Shape,
-    dig,
+    age,
     integers,
+    labels_text,
     name_of,
     plain,
+    seconds,
+    selector_text,
+    since,
     wide,
 )
-from dryrack.apiserver.tables.labels import NONE, labels_text, selector_text
+from dryrack.base.ages import human
 from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
@@ -27,36 +31,31 @@ _WIDE = wide("Containers", "Images", "Selector")
 
 def _containers(template: JsonObject) -> list[Any]:
     """The names of a template's containers and their images."""
-    containers = dig(template, "spec", "containers", default=())
+    containers = get(template, "spec.containers", ())
     names = ",".join(entry.get("name") or "" for entry in containers)
     return [names, ",".join(entry.get("image") or "" for entry in containers)]
 
 
 def _template(obj: JsonObject) -> JsonObject:
-    template: JsonObject = dig(obj, "spec", "template", default={})
+    template: JsonObject = get(obj, "spec.template", {})
     return template
 
 
 def _selector(obj: JsonObject) -> str:
-    return selector_text(dig(obj, "spec", "selector")) or NONE
-
-
-def _count(obj: JsonObject, *path: str) -> int:
-    count: int = dig(obj, *path, default=0)
-    return count
+    return selector_text(get(obj, "spec.selector")) or NONE
 
 
 def _deployment(obj: JsonObject, now: float) -> list[Any]:
-    ready = _count(obj, "status", "readyReplicas")
-    desired = _count(obj, "spec", "replicas")
+    ready = get(obj, "status.readyReplicas", 0)
+    desired = get(obj, "spec.replicas", 0)
     return [
         name_of(obj),
         f"{ready}/{desired}",
-        _count(obj, "status", "updatedReplicas"),
-        _count(obj, "status", "availableReplicas"),
+        get(obj, "status.updatedReplicas", 0),
+        get(obj, "status.availableReplicas", 0),
         age(obj, now),
         *_containers(_template(obj)),
-        selector_text(dig(obj, "spec", "selector")),
+        selector_text(get(obj, "spec.selector")),
     ]
 
 
@@ -66,9 +65,9 @@ DEPLOYMENTS = Shape((NAME, *plain("Ready", "Up-to-date", "Available"), AGE, *_WI
 def _counts(obj: JsonObject, now: float) -> list[Any]:
     return [
         name_of(obj),
-        _count(obj, "spec", "replicas"),
-        _count(obj, "status", "replicas"),
-        _count(obj, "status", "readyReplicas"),
+        get(obj, "spec.replicas", 0),
+        get(obj, "status.replicas", 0),
+        get(obj, "status.readyReplicas", 0),
         age(obj, now),
         *_containers(_template(obj)),
     ]
@@ -83,8 +82,8 @@ REPLICA_SETS = Shape(_REPLICAS, _replica_set)
 
 
 def _stateful_set(obj: JsonObject, now: float) -> list[Any]:
-    ready = _count(obj, "status", "readyReplicas")
-    desired = _count(obj, "spec", "replicas")
+    ready = get(obj, "status.readyReplicas", 0)
+    desired = get(obj, "spec.replicas", 0)
     return [name_of(obj), f"{ready}/{desired}", age(obj, now), *_containers(_template(obj))]
 
 
@@ -102,8 +101,8 @@ _DAEMON_COUNTS = (
 def _daemon_set(obj: JsonObject, now: float) -> list[Any]:
     return [
         name_of(obj),
-        *(_count(obj, "status", name) for name in _DAEMON_COUNTS),
-        labels_text(dig(_template(obj), "spec", "nodeSelector")),
+        *(get(obj, f"status.{name}", 0) for name in _DAEMON_COUNTS),
+        labels_text(get(_template(obj), "spec.nodeSelector")),
         age(obj, now),
         *_containers(_template(obj)),
         _selector(obj),
@@ -123,7 +122,7 @@ DAEMON_SETS = Shape(
 
 
 def _has(obj: JsonObject, kind: str) -> bool:
-    conditions = dig(obj, "status", "conditions", default=())
+    conditions = get(obj, "status.conditions", ())
     # The first one of its type counts, should it be there twice.
     found = [entry.get("status") for entry in conditions if entry.get("type") == kind]
     return found[:1] == ["True"]
@@ -133,26 +132,26 @@ def _job_status(job: JsonObject) -> str:
     for kind in ("Complete", "Failed"):
         if _has(job, kind):
             return kind
-    if dig(job, "metadata", "deletionTimestamp"):
+    if get(job, "metadata.deletionTimestamp"):
         return "Terminating"
     unfinished = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
     return next((kind for kind in unfinished if _has(job, kind)), "Running")
 
 
 def _completions(job: JsonObject) -> str:
-    done = _count(job, "status", "succeeded")
-    wanted = dig(job, "spec", "completions")
+    done = get(job, "status.succeeded", 0)
+    wanted = get(job, "spec.completions")
     if wanted is not None:
         return f"{done}/{wanted}"
-    parallelism = _count(job, "spec", "parallelism")
+    parallelism = get(job, "spec.parallelism", 0)
     return f"{done}/1 of {parallelism}" if parallelism > 1 else f"{done}/1"
 
 
 def _job_duration(job: JsonObject, now: float) -> str:
-    started = seconds(dig(job, "status", "startTime"))
+    started = seconds(get(job, "status.startTime"))
     if started is None:
         return ""
-    ended = seconds(dig(job, "status", "completionTime"))
+    ended = seconds(get(job, "status.completionTime"))
     return human((now if ended is None else ended) - started)
 
 
@@ -172,15 +171,15 @@ JOBS = Shape((NAME, *plain("Status", "Completions", "Duration"), AGE, *_WIDE), _
 
 
 def _cron_job(obj: JsonObject, now: float) -> list[Any]:
-    suspended = dig(obj, "spec", "suspend")
-    last = dig(obj, "status", "lastScheduleTime")
-    job = dig(obj, "spec", "jobTemplate", default={})
+    suspended = get(obj, "spec.suspend")
+    last = get(obj, "status.lastScheduleTime")
+    job = get(obj, "spec.jobTemplate", {})
     return [
         name_of(obj),
-        dig(obj, "spec", "schedule", default=""),
-        dig(obj, "spec", "timeZone", default=NONE),
+        get(obj, "spec.schedule", ""),
+        get(obj, "spec.timeZone", NONE),
         "<unset>" if suspended is None else str(bool(suspended)),
-        len(dig(obj, "status", "active", default=())),
+        len(get(obj, "status.active", ())),
         since(last, now) if last else NONE,
         age(obj, now),
         *_containers(_template(job)),
@@ -214,8 +213,8 @@ _PLACES = {
 
 def _metric(metric: JsonObject) -> str:
     """The goal of a metric; nothing measures it here."""
-    place = dig(metric, _PLACES.get(metric.get("type") or "", ""), default={})
-    target = dig(place, "target", default={})
+    place = get(metric, _PLACES.get(metric.get("type") or "", ""), {})
+    target = get(place, "target", {})
     percent = target.get("averageUtilization")
     goal = target.get("averageValue") or target.get("value")
     shown = goal if percent is None else f"{percent}%"
@@ -233,15 +232,15 @@ def _metrics(spec: JsonObject) -> str:
 
 
 def _autoscaler(obj: JsonObject, now: float) -> list[Any]:
-    spec = dig(obj, "spec", default={})
+    spec = get(obj, "spec", {})
     target = get(spec, "scaleTargetRef", {})
     return [
         name_of(obj),
         f"{target.get('kind', '')}/{target.get('name', '')}",
         _metrics(spec),
         str(spec.get("minReplicas", "<unset>")),
-        _count(obj, "spec", "maxReplicas"),
-        _count(obj, "status", "currentReplicas"),
+        get(obj, "spec.maxReplicas", 0),
+        get(obj, "status.currentReplicas", 0),
         age(obj, now),
     ]
 
