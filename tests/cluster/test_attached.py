@@ -30,8 +30,8 @@ from dryrack.cluster.attached import (
 )
 from dryrack.cluster.process.logs import LogFormat, configure_logs
 from dryrack.cluster.process.probes import Site as Pages
-from dryrack.cluster.process.probes import health_pages, merged, metrics_page, serving
-from dryrack.cluster.process.serving import Address, AddressError
+from dryrack.cluster.process.probes import health_pages, merge_sites, metrics_page, serve_sites
+from dryrack.cluster.process.serve_sites import Address, AddressError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -145,9 +145,9 @@ async def test_probes_say_what_is_lacking_and_numbers_are_text() -> None:
         Pages(ANYWHERE, health_pages(lambda: lacking)),
         Pages(ANYWHERE, metrics_page(lambda: "up 1\n")),
     )
-    sites = merged(pages)
+    sites = merge_sites(pages)
     assert len(sites) == 1
-    async with serving(sites) as (url,), aiohttp.ClientSession() as session:
+    async with serve_sites(sites) as (url,), aiohttp.ClientSession() as session:
         assert await fetched(session, url + "/healthz") == (200, "ok")
         assert await fetched(session, url + "/readyz") == (500, "nodes: not synced yet")
         lacking.clear()
@@ -160,7 +160,7 @@ def test_what_is_no_http_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
     """Anybody may send it, as often as they like; the answer is 400."""
 
     async def play() -> None:
-        async with serving([Pages(ANYWHERE, health_pages(tuple))]) as (url,):
+        async with serve_sites([Pages(ANYWHERE, health_pages(tuple))]) as (url,):
             port = int(url.rpartition(":")[2])
             for sent in (b"GET / HTTP/1.1\r\n" + b"a:\r\n" * 5000, b"GET /" + b"x" * 9000):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -180,10 +180,10 @@ async def fetched(session: aiohttp.ClientSession, url: str) -> tuple[int, str]:
 
 async def test_a_port_that_is_taken_is_told_with_a_remedy() -> None:
     """One line that names the address, and what else there is to do."""
-    async with serving([Pages(ANYWHERE, {})]) as (url,):
+    async with serve_sites([Pages(ANYWHERE, {})]) as (url,):
         taken = Address("127.0.0.1", int(url.rpartition(":")[2]))
         with pytest.raises(AddressError, match="already in use; choose another port, or 0"):
-            async with serving([Pages(taken, {})]):
+            async with serve_sites([Pages(taken, {})]):
                 pass
 
 

@@ -198,10 +198,10 @@ def test_a_merged_kubeconfig_keeps_what_was_there(tmp_path: Path) -> None:
     """The cluster is added and current; unknown fields stay; removal restores the original."""
     keys = certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
     ours = kubeconfig.kubeconfig("x", "https://127.0.0.1:1", keys)
-    both = kubeconfig.merged(THEIRS, ours)
+    both = kubeconfig.merge(THEIRS, ours)
     assert [each["name"] for each in both["clusters"]] == ["production", "dryrack-x"]
     assert (both["current-context"], both["extensions"]) == ("dryrack-x", [{"name": "kept"}])
-    assert kubeconfig.merged(both, ours) == both
+    assert kubeconfig.merge(both, ours) == both
     rest = kubeconfig.without(both, "x")
     assert {key: rest[key] for key in THEIRS} == THEIRS
 
@@ -215,7 +215,7 @@ def test_clusters_can_be_removed_from_a_kubeconfig_in_any_order(
     config = THEIRS
     for name in ("x", "y"):
         ours = kubeconfig.kubeconfig(name, "https://127.0.0.1:1", keys)
-        config = kubeconfig.merged(config, ours)
+        config = kubeconfig.merge(config, ours)
     first = kubeconfig.without(config, order[0])
     last = kubeconfig.without(first, order[1])
 
@@ -227,9 +227,9 @@ def test_a_context_that_the_user_chose_since_stays_current(tmp_path: Path) -> No
     """Removal changes the current context only if it is that of the cluster."""
     keys = certificates.ensure(tmp_path, ["127.0.0.1"], NOW)
     ours = kubeconfig.kubeconfig("x", "https://127.0.0.1:1", keys)
-    both = {**kubeconfig.merged({**THEIRS, "current-context": ""}, ours)}
+    both = {**kubeconfig.merge({**THEIRS, "current-context": ""}, ours)}
     both["current-context"] = "production"
-    without_previous = kubeconfig.merged({"contexts": []}, ours)
+    without_previous = kubeconfig.merge({"contexts": []}, ours)
 
     assert kubeconfig.without(both, "x")["current-context"] == "production"
     assert kubeconfig.without(without_previous, "x")["current-context"] == ""

@@ -1,8 +1,8 @@
 """
-The one place that wires.
+Assemble clusters: the API server, the engines, and the ports to the machine.
 
-Clocks, chance, keys, files and sockets come together here with the engines that need them; no
-other room knows where any of it comes from. Two clusters in one process share nothing.
+This package creates clocks, randomness, keys, files and sockets, and passes them to the engines
+that need them. Two clusters in one process share nothing.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
 """
-The admission chain: what objects are held against that are valid in themselves.
+The admission chain: checks of valid objects against policies, webhooks and quotas.
 
-Each part is loaded when there is something to hold them against: the first policy that is bound,
-the first webhook that is registered, the first quota.
+Each part is loaded when it is first needed: with the first policy that is bound, the first webhook
+that is registered, the first quota.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _POLICY_BINDINGS = "validatingadmissionpolicybindings.admissionregistration.k8s.
 
 @dataclass(frozen=True)
 class AdmissionPolicies:
-    """Admission policies, loaded when the first of them is bound."""
+    """Validating admission policies, loaded when the first one is bound."""
 
     registry: Registry
     store: Store
@@ -77,7 +77,7 @@ _MUTATING_BINDINGS = "mutatingadmissionpolicybindings.admissionregistration.k8s.
 
 @dataclass(frozen=True)
 class MutatingPolicies:
-    """Mutating admission policies, loaded when the first of them is bound."""
+    """Mutating admission policies, loaded when the first one is bound."""
 
     registry: Registry
     store: Store
@@ -103,7 +103,7 @@ _WEBHOOKS = (
 
 @dataclass(frozen=True)
 class AdmissionWebhooks:
-    """Admission webhooks, loaded when the first of them is registered."""
+    """Admission webhooks, loaded when the first one is registered."""
 
     registry: Registry
     store: Store
@@ -125,7 +125,7 @@ class AdmissionWebhooks:
 
         return await ask_webhook(question, self.chance.uuid())
 
-    def mutated(self, resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> Raw:
+    def mutate(self, resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> Raw:
         if write.reviews is None:
             return new
         from dryrack.apiserver import Attempt
@@ -151,7 +151,7 @@ class AdmissionWebhooks:
 
 @dataclass(frozen=True)
 class PostedAdmission:
-    """Holds what is posted to parts of objects against webhooks and admission policies."""
+    """Checks requests to subresources with webhooks and admission policies."""
 
     policies: AdmissionPolicies
     webhooks: AdmissionWebhooks
@@ -170,21 +170,21 @@ class PostedAdmission:
 
 def mutation(policies: MutatingPolicies, webhooks: AdmissionWebhooks) -> Mutation:
     """
-    Has mutating policies and then webhooks change objects.
+    Return the step that lets mutating policies and then webhooks change objects.
 
-    If any of them does, plugins of the server look at the object once more, and so do the policies
-    that ask for it. A webhook is called once.
+    If one of them changes an object, the plugins of the server check it again, and so do the
+    policies with a reinvocation policy. A webhook is called once.
     """
 
     def mutate(resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> Raw:
         if not policies.are_bound():
-            changed = webhooks.mutated(resource, new, old=old, write=write)
+            changed = webhooks.mutate(resource, new, old=old, write=write)
             return changed if changed == new else _admitted_again(resource, changed, old, write)
         from dryrack.apiserver import Attempt
 
         attempt, again = policies.mutation.mutate(Attempt(resource, new, old, write))
         assert attempt.new is not None, "nothing is deleted"
-        changed = webhooks.mutated(resource, attempt.new, old=old, write=write)
+        changed = webhooks.mutate(resource, attempt.new, old=old, write=write)
         if changed == new:
             return changed
         changed = _admitted_again(resource, changed, old, write)
@@ -203,7 +203,7 @@ def _admitted_again(resource: Resource, changed: Raw, old: Raw | None, write: Wr
 
 
 def deletion(policies: AdmissionPolicies, webhooks: AdmissionWebhooks) -> DeletionApproval:
-    """Holds deletions against admission policies and webhooks."""
+    """Return the step that checks deletions with admission policies and webhooks."""
 
     def check(resource: Resource, old: Raw, write: Write) -> None:
         policies.check(resource, None, old=old, write=write)
@@ -216,9 +216,9 @@ def approval(
     registry: Registry, policies: AdmissionPolicies, webhooks: AdmissionWebhooks
 ) -> Approval:
     """
-    Holds writes against the labels of their namespace, admission policies, webhooks, and quotas.
+    Return the step that checks writes with pod security, policies, webhooks, and quotas.
 
-    Each where there are any; the order is the real server's.
+    The order is that of kube-apiserver.
     """
 
     def approve(

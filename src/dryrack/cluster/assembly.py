@@ -51,7 +51,7 @@ class NodePlugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """What is different about the engines of one cluster."""
+    """Options of the engines of one cluster."""
 
     without: Collection[str] = ()
     """Engines that are left out, by name."""

@@ -1,10 +1,9 @@
 """
-An engine on a cluster that is somebody else's.
+Run an engine on an existing cluster, as programs built with controller-runtime do.
 
-As a program built with controller-runtime behaves: the caches fill at once, also of one that is
-not the leader, and it is ready when they are whole; it works when it leads. Whoever loses the
-lease stops working at that moment and ends, to be started again. Told to stop, it stops working,
-gives the lease back and returns.
+The caches fill at once, also those of a process that is not the leader; the process is ready when
+they are complete, and works while it leads. A process that loses the lease stops working at once
+and ends, so that it can be restarted. On a signal it stops working, releases the lease and returns.
 """
 
 from __future__ import annotations
@@ -33,7 +32,13 @@ from dryrack.client.kubeconfig import in_cluster, kubeconfig_paths, load, not_fo
 from dryrack.client.metering import MeteredTransport
 from dryrack.client.supervision import Component, Supervisor
 from dryrack.cluster.ports import SystemChance, SystemClock
-from dryrack.cluster.process.probes import Site, health_pages, merged, metrics_page, serving
+from dryrack.cluster.process.probes import (
+    Site,
+    health_pages,
+    merge_sites,
+    metrics_page,
+    serve_sites,
+)
 from dryrack.controllers import EngineContext
 
 if TYPE_CHECKING:
@@ -56,27 +61,27 @@ _LEADS_TEXT = "1 if this process holds the lease, 0 otherwise."
 
 
 def leadership(metrics: Registry) -> Reading:
-    """Tells by the name of a lease who holds it."""
+    """Return a line that names the holder of a lease."""
     return metrics.reading(LEADS, _LEADS_TEXT, ("name",))
 
 
 class AttachError(DryrackError):
-    """The cluster cannot be worked on."""
+    """The cluster cannot be used."""
 
 
 class Engine(Protocol):
-    """Built on shared caches, run while it leads."""
+    """An engine on shared caches that runs while its process leads."""
 
     async def run(self) -> None: ...
 
     def lacking(self) -> Sequence[str]:
-        """The kinds that it does not know yet, beside those of the shared caches."""
+        """Return the kinds that are not cached yet, apart from those of the shared caches."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Candidacy:
-    """For which lease, and under which name."""
+    """A lease, and the identity of a candidate for it."""
 
     lease: Name
     identity: str
@@ -85,11 +90,11 @@ class Candidacy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """How an engine is on the cluster, beside what it does there."""
+    """Options of an engine on a cluster."""
 
     agent: str = "dryrack"
     candidacy: Candidacy | None = None
-    """None: it leads without asking anybody."""
+    """None: it works without a lease."""
     health: Address | None = None
     metrics: Address | None = None
     clock: Timekeeper = field(default_factory=SystemClock)
@@ -98,22 +103,22 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Objects that an engine must be able to list."""
+    """A kind that an engine must be able to list."""
 
     endpoint: Endpoint
     selection: Selection = EVERYTHING
     is_optional: bool = False
-    """Whether the cluster may do without the kind."""
+    """True if the cluster need not serve the kind."""
 
 
 def connection_of(
     environment: Mapping[str, str], *, kubeconfig: str = "", context: str = ""
 ) -> Connection:
     """
-    The cluster that somebody means.
+    Return the connection to the cluster that the user means.
 
-    It is that of a file that is named, else of those that kubectl would read, else the one that
-    this process is a pod of.
+    It comes from the named file, else from the files that kubectl reads, else from the service
+    account of the pod in which this process runs.
     """
     clock = SystemClock()
     paths = [Path(kubeconfig)] if kubeconfig else kubeconfig_paths(environment, Path.home())
@@ -125,7 +130,7 @@ def connection_of(
 
 
 def new_identity() -> str:
-    """A name that no other process has, and that tells where this one is."""
+    """Return an identity that no other process has and that names the host."""
     return f"{socket.gethostname()}_{SystemChance().uuid()}"
 
 
@@ -133,9 +138,9 @@ async def check_needs(
     client: Client, needs: Sequence[Need], command: str = "dryrack publish"
 ) -> None:
     """
-    Raises with a remedy if the cluster is not there, or will not show what is needed.
+    Raise an error with a remedy if the cluster is unreachable or denies a list.
 
-    The command tells which rights it needs.
+    The remedy names the command that prints the manifests of the rights.
     """
     for need in needs:
         try:
@@ -147,7 +152,7 @@ async def check_needs(
 def remedy(
     error: ApiError | TransportError, endpoint: Endpoint, command: str = "dryrack publish"
 ) -> str:
-    """What to do about a request that came to nothing."""
+    """Return an error that explains how to fix a failed request."""
     match error:
         case TransportError():
             return "check that the cluster runs, and check --kubeconfig and --context"
@@ -162,7 +167,7 @@ def remedy(
 
 
 class Attached:
-    """One engine on one cluster; to be run once."""
+    """One engine on one cluster; call `run` once."""
 
     def __init__(
         self, transport: Transport, build: Callable[[EngineContext], Engine], attachment: Attachment
@@ -179,8 +184,8 @@ class Attached:
         self._is_leading = False
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Works until it is told to stop; raises if it cannot go on."""
-        async with serving(self._sites()) as addresses:
+        """Work until `stopping` is set; raise if the engine cannot go on."""
+        async with serve_sites(self._sites()) as addresses:
             for address in addresses:
                 _logger.info("pages served", extra={"address": address})
             try:
@@ -190,8 +195,15 @@ class Attached:
         _logger.info("stopped")
 
     def lacking(self) -> tuple[str, ...]:
-        """Why it is not ready, a line for each reason; a follower needs its caches alone."""
-        kinds = {*self._informers.unsynced(), *(self._engine.lacking() if self._is_leading else ())}
+        """
+        Return why the process is not ready, one line for each reason.
+
+        A process that does not lead needs only its caches.
+        """
+        kinds = {
+            *self._informers.unsynced(),
+            *(self._engine.lacking() if self._is_leading else ()),
+        }
         return tuple(f"{kind}: not synced yet" for kind in sorted(kinds))
 
     def _sites(self) -> tuple[Site, ...]:
@@ -199,7 +211,7 @@ class Attached:
             (self._attachment.health, health_pages(self.lacking)),
             (self._attachment.metrics, metrics_page(self._metrics.render)),
         )
-        return merged(Site(address, pages) for address, pages in wanted if address is not None)
+        return merge_sites(Site(address, pages) for address, pages in wanted if address is not None)
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -229,7 +241,7 @@ class Attached:
         component = Component(self._attachment.agent, Supervisor(self._attachment.clock))
         try:
             # An object that cannot be handled is logged; any other failure ends the process, to be
-            # started again by whatever runs it.
+            # restarted by its supervisor.
             failure = await component.run(self._engine.run)
         finally:
             self._is_leading = False
@@ -252,13 +264,13 @@ async def _until(stopping: asyncio.Event, work: Callable[[], Awaitable[None]]) -
 
 
 def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first that went wrong, out of however many groups."""
+    """Return the first error in nested groups."""
     found = failures.exceptions[0]
     return _first(found) if isinstance(found, BaseExceptionGroup) else found
 
 
 def stopping_by_signal() -> asyncio.Event:
-    """Set when the process is told to end."""
+    """Return an event that SIGINT and SIGTERM set."""
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

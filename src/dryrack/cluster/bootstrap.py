@@ -1,8 +1,8 @@
 """
-What every cluster has from the start.
+Create the objects that every cluster has from the start.
 
-Written straight into the store, as a real server does it on itself, if it is not there yet: a
-restart finds what the last run left, and an object that somebody has changed stays changed.
+They are written directly into the store, as kube-apiserver does for itself, if they do not exist: a
+restart keeps what the last run left, and an object that a user changed stays changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PRIORITIES = (
 
 
 class Bootstrap:
-    """Puts things into a store that has none."""
+    """Creates objects in a store that lacks them."""
 
     def __init__(self, store: Store, clock: Clock, chance: Chance) -> None:
         self._store = store
@@ -34,26 +34,42 @@ class Bootstrap:
 
     def essentials(self) -> None:
         for name in NAMESPACES:
-            self.ensure("namespaces", _namespace(name))
+            self.ensure(
+                "namespaces",
+                {
+                    "kind": "Namespace",
+                    "apiVersion": "v1",
+                    "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+                    "spec": {"finalizers": ["kubernetes"]},
+                    "status": {"phase": "Active"},
+                },
+            )
         for name, value, description in _PRIORITIES:
-            priority = _priority(name, value, description)
+            priority = {
+                "kind": "PriorityClass",
+                "apiVersion": "scheduling.k8s.io/v1",
+                "metadata": {"name": name, "generation": 1},
+                "value": value,
+                "description": description,
+                "preemptionPolicy": "PreemptLowerPriority",
+            }
             self.ensure("priorityclasses.scheduling.k8s.io", priority)
         self.ensure("services", _own_service())
         self.ensure("servicecidrs.networking.k8s.io", _service_range(self._now))
 
     def authentication(self, authority: str) -> None:
-        """By which an extension API server knows the clients of this one, and this one itself."""
+        """Create the ConfigMap with which extension API servers verify clients."""
         self.ensure("configmaps", _authentication(authority))
 
     def roles(self) -> None:
-        """Those that a server which decides by roles cannot do without."""
+        """Create the roles that a server with RBAC needs."""
         from dryrack.apiserver import default_roles
 
         for role in default_roles():
             self.ensure(f"{role['kind'].lower()}s.rbac.authorization.k8s.io", role)
 
     def ensure(self, resource: str, obj: Raw) -> None:
-        """Stores an object that is not there, with the metadata that the server gives."""
+        """Store an object with server-set metadata if it does not exist."""
         key = Key(resource, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         if self._store.get(key) is None:
             system = {"uid": self._chance.uuid(), "creationTimestamp": self._now}
@@ -61,18 +77,8 @@ class Bootstrap:
             self._store.put(key, stored, expected=0)
 
 
-def _namespace(name: str) -> Raw:
-    return {
-        "kind": "Namespace",
-        "apiVersion": "v1",
-        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-        "spec": {"finalizers": ["kubernetes"]},
-        "status": {"phase": "Active"},
-    }
-
-
 def _own_service() -> Raw:
-    """The server itself, at the first address that services have."""
+    """Return the Service of the API server, with the first address of the service range."""
     address = "10.200.0.1"
     port = {"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}
     labels = {"component": "apiserver", "provider": "kubernetes"}
@@ -95,7 +101,7 @@ def _own_service() -> Raw:
 
 
 def _service_range(now: str) -> Raw:
-    """Where services have their addresses."""
+    """Return the ServiceCIDR from which services get their addresses."""
     ready = {
         "type": "Ready",
         "status": "True",
@@ -127,15 +133,4 @@ def _authentication(authority: str) -> Raw:
         "apiVersion": "v1",
         "metadata": {"name": name, "namespace": "kube-system"},
         "data": data,
-    }
-
-
-def _priority(name: str, value: int, description: str) -> Raw:
-    return {
-        "kind": "PriorityClass",
-        "apiVersion": "scheduling.k8s.io/v1",
-        "metadata": {"name": name, "generation": 1},
-        "value": value,
-        "description": description,
-        "preemptionPolicy": "PreemptLowerPriority",
     }

@@ -1,7 +1,7 @@
 """
-The catalogue as people have it: the files that come with dryrack, and their own on top.
+Load the hardware catalog: the packaged files, and files of the user on top.
 
-Read when it is first asked for; a cluster without it never opens these files.
+It is read when it is first needed; a cluster without a catalog never opens these files.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def load_catalogue(own: Mapping[str, bytes] | None = None) -> Catalogue:
-    """The packaged catalogue, with files of one's own, by name, on top of it."""
+    """Return the packaged catalog with the user's files, by name, on top of it."""
     packaged = parse(packaged_files(), check=CatalogueCheck.NOTHING)
     return parse(own, packaged) if own else packaged
 
 
 def packaged_files() -> dict[str, bytes]:
-    """The files that come with dryrack, by their names."""
+    """Return the packaged files, by name."""
     data = resources.files("dryrack.hardware.catalogue") / "data"
     return {f"{folder.name}/{file.name}": file.read_bytes() for folder, file in _files(data)}
 

@@ -1,12 +1,12 @@
 """
 The keys of one cluster, as files in a directory that only its owner can read.
 
-    ca.crt ca.key           the authority that the cluster trusts, and nobody else
-    server.crt server.key   what the API server shows
-    admin.crt admin.key     what the kubeconfig carries: a member of system:masters
-    accounts.key            what service account tokens are signed with
+    ca.crt ca.key           the certificate authority of the cluster
+    server.crt server.key   the certificate of the API server
+    admin.crt admin.key     the client certificate in the kubeconfig: a member of system:masters
+    accounts.key            the key that signs service account tokens
 
-The first start creates them; a later start with the same directory finds them again, so that a
+The first start creates them; a later start with the same directory uses them again, so that a
 kubeconfig stays valid. A start also renews certificates of which less than a third of their
 lifetime is left. The authority keeps its key and its name when it is renewed: clients that trust
 the old certificate trust the new servers, and certificates that it signed before stay valid. The
@@ -78,7 +78,9 @@ class Keys:
 
     directory: Path
     lasts: bool = True
-    """Whether they outlive the process, and so have to be on the disk before anybody uses them."""
+    """
+    True if they outlive the process: then they are flushed to the disk before their first use.
+    """
 
     @property
     def authority(self) -> Pair:
@@ -194,7 +196,7 @@ def load_certificate(path: Path) -> x509.Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Signs what one cluster trusts."""
+    """Signs the certificates of one cluster."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -220,7 +222,7 @@ class Authority:
         builder = builder.add_extension(constraints, critical=True)
         # Python 3.13 and others verify strictly: an authority says what its key is for.
         builder = builder.add_extension(_signing_usage(), critical=True)
-        certificate = _signed(builder, key)
+        certificate = _sign(builder, key)
         _write_pair(pair, certificate, key)
         return cls(certificate, key, now)
 
@@ -240,7 +242,7 @@ class Authority:
         return has_key and _is_fresh(certificate, self.now)
 
     def issue(self, pair: Pair, name: str, *groups: str, addresses: Sequence[str] = ()) -> None:
-        """A certificate for a server at `addresses`, or for a client if there are none."""
+        """Return a certificate for a server at `addresses`, or for a client if there are none."""
         from cryptography import x509
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -256,7 +258,7 @@ class Authority:
         )
         if addresses:
             builder = builder.add_extension(_alternatives(addresses), critical=False)
-        _write_pair(pair, _signed(builder, self.key), key)
+        _write_pair(pair, _sign(builder, self.key), key)
 
 
 def _builder(
@@ -295,7 +297,7 @@ def _signing_usage() -> x509.KeyUsage:
     )
 
 
-def _signed(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+def _sign(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
     from cryptography.hazmat.primitives import hashes
 
     return builder.sign(key, hashes.SHA256())
@@ -328,7 +330,7 @@ def _new_key() -> ec.EllipticCurvePrivateKey:
 
 
 def write_key(path: Path, *, lasts: bool) -> None:
-    """A new key by itself, to sign with."""
+    """Write a new private key without a certificate."""
     write_private(path, _pem(_new_key()), lasts=lasts)
 
 

@@ -1,7 +1,7 @@
 """
-An API server with all its parts, in memory or on a journal.
+Build a control plane: an API server with all its parts, in memory or on a journal.
 
-Everything that a cluster consists of is made here, anew for each cluster; nothing is shared.
+Every control plane gets parts of its own; two of them share nothing.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlaneOptions:
-    """What a cluster is made of, where it is not the usual."""
+    """Options of a control plane."""
 
     clock: Timekeeper = field(default_factory=SystemClock)
     chance: Chance = field(default_factory=SystemChance)
@@ -101,20 +101,22 @@ class ControlPlaneOptions:
     signing_key: SigningKey = field(default_factory=EllipticKey.fresh)
     journal: SqliteJournal | None = None
     recorder: Journal | None = None
-    """Told of every write to a store that is in memory alone."""
+    """Gets every write to a store in memory."""
     event_seconds: float = EVENT_SECONDS
-    """How long an Event is kept after it was last written."""
+    """How long Events are kept after their last write."""
     watch_log_events_max: int = WATCH_LOG_EVENTS_MAX
     """How many writes of each resource a watch can go back."""
     authority: str = ""
-    """The certificates by which clients know the server, in PEM: for pods, in every namespace."""
+    """
+    The certificates by which clients verify the server, in PEM: pods find them in every namespace.
+    """
     drivers: Drivers | None = None
-    """What containers on virtual nodes get with devices; None: their names alone."""
+    """Prepare devices for containers on virtual nodes; None: logs show only their names."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """One API server and what belongs to it."""
+    """One API server with its store and its parts."""
 
     options: ControlPlaneOptions
     store: Store
@@ -122,12 +124,12 @@ class ControlPlane:
     tokens: Tokens
     authorization: Authorization
     metrics: Metrics
-    """What the engines of this cluster count; `/metrics` shows it."""
+    """Metrics of the engines of this cluster, for `/metrics`."""
     expiry: EventExpiry
 
     @property
     def transport(self) -> Transport:
-        """The way in for everybody, also in process: nothing is answered before it is safe."""
+        """The transport of all clients, which answers when a write is safe."""
         journal = self.options.journal
         if journal is None:
             return self.server
@@ -151,7 +153,7 @@ class ControlPlane:
 
 
 def build_control_plane(options: ControlPlaneOptions) -> ControlPlane:
-    """A plane with what every cluster has from the start."""
+    """Return a control plane with the objects that every cluster has from the start."""
     store = _store(options)
     tokens = Tokens(
         options.signing_key, _Objects(store), clock=options.clock, chance=options.chance
@@ -165,7 +167,11 @@ def build_control_plane(options: ControlPlaneOptions) -> ControlPlane:
         **pod_handlers(_logs(store, options.drivers)),
         **workload_handlers(),
     }
-    registry = _registry(options.runtime_config, _Behaviours(handlers))
+    behaviours = _Behaviours(handlers)
+    kinds = tuple(zip(BUILTINS, builtin_resources(behaviours), strict=True))
+    served = [resource for kind, resource in kinds if options.runtime_config.serves(kind)]
+    unserved = [resource for kind, resource in kinds if not options.runtime_config.serves(kind)]
+    registry = Registry((*served, *metrics_resources()), unserved=unserved)
     custom = CustomKinds()
     metrics = Metrics()
     server = ApiServer(
@@ -184,13 +190,6 @@ def build_control_plane(options: ControlPlaneOptions) -> ControlPlane:
     if options.authorization is AuthorizationMode.RBAC:
         bootstrap.roles()
     return ControlPlane(options, store, server, tokens, authorization, metrics, expiry)
-
-
-def _registry(config: RuntimeConfig, behaviours: _Behaviours) -> Registry:
-    kinds = tuple(zip(BUILTINS, builtin_resources(behaviours), strict=True))
-    served = [resource for kind, resource in kinds if config.serves(kind)]
-    unserved = [resource for kind, resource in kinds if not config.serves(kind)]
-    return Registry((*served, *metrics_resources()), unserved=unserved)
 
 
 def _store(options: ControlPlaneOptions) -> Store:
@@ -245,7 +244,7 @@ def _extensions(
 
 
 def _guard(authorization: Rbac) -> Admission:
-    """Holds those who write roles, bindings and approvals to what they may do themselves."""
+    """Return the admission plugin that prevents privilege escalation in RBAC and approvals."""
 
     def confirm(resource: Resource, new: Raw, *, old: Raw | None, write: Write) -> None:
         if resource.group == RBAC_GROUP:
@@ -261,7 +260,7 @@ def _guard(authorization: Rbac) -> Admission:
 
 
 def _field_rights(authorization: Rbac) -> FieldRights:
-    """The status of a claim is written in parts, each with rights of its own."""
+    """Return the check of the rights to parts of the status of a claim."""
 
     def denied(
         resource: Resource, new: Raw, *, old: Raw, write: Write, verb: str
@@ -283,7 +282,7 @@ def _shapes() -> GoShapes:
 
 @dataclass(frozen=True)
 class _LazyFieldManagement:
-    """The owners of fields and the patches, which the first write loads."""
+    """Field ownership and patches, loaded with the first write."""
 
     registry: Registry
 
@@ -309,7 +308,7 @@ class _LazyFieldManagement:
 
 @dataclass(frozen=True)
 class _OpenApi:
-    """The pages that describe what is served; nobody reads them before the first other request."""
+    """The OpenAPI pages, loaded with the first request for one."""
 
     registry: Registry
 
@@ -341,7 +340,7 @@ def _logs(store: Store, drivers: Drivers | None) -> Logs:
 
 @dataclass(frozen=True, slots=True)
 class _Objects:
-    """Reads the store by plain names."""
+    """Reads objects of the store by resource, namespace and name."""
 
     store: Store
 
@@ -352,7 +351,7 @@ class _Objects:
 
 @dataclass(frozen=True, slots=True)
 class _Behaviours:
-    """How the built-in kinds behave."""
+    """The strategies and handlers of the built-in kinds."""
 
     special: Mapping[tuple[str, str], Mapping[str, Handler]]
 

@@ -4,7 +4,7 @@ A cluster inside this process, with no sockets and no files.
     async with embedded() as cluster:
         await cluster.client.create(CONFIG_MAPS, {"metadata": {"namespace": "default", ...}})
 
-Each is a world of its own. With a `VirtualClock` its time stands still until somebody moves it.
+Clusters share nothing. With a `VirtualClock`, time stands still until a test advances it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedCluster:
-    """The way into a cluster of this process."""
+    """A cluster of this process, and its client."""
 
     plane: ControlPlane
     client: Client
 
     @property
     def transport(self) -> Transport:
-        """For requests that a client does not make."""
+        """The transport, for requests that a client does not make."""
         return self.plane.transport
 
 
@@ -48,10 +48,10 @@ async def embedded(
     board: FaultBoard | None = None,
 ) -> AsyncIterator[EmbeddedCluster]:
     """
-    A fresh cluster for the length of a block.
+    Run a new cluster for the length of a block.
 
-    `without` leaves engines out by name; `engines` are all there are, if not the usual ones. With
-    a `board` they can be made to fail.
+    `without` leaves engines out by name; `engines` replaces the usual engines, or configures them.
+    With a `board`, faults can make engines fail.
     """
     if engines is None or isinstance(engines, EngineOptions):
         engines = assemble_engines(engines)

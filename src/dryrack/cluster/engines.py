@@ -36,7 +36,7 @@ class UnknownEngineError(DryrackError):
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What a family of engines works with: a client of its own, a clock, randomness."""
+    """A client, a clock and a random source for one family of engines."""
 
     client: Client
     clock: Timekeeper

@@ -1,8 +1,7 @@
 """
-What a cluster is given to start with: virtual nodes, and the objects of a file.
+Create the objects of a new cluster: virtual nodes, and the objects of files.
 
-Both are written through the API like everybody's objects, and left alone if they are there
-already, as after a restart.
+Both are written through the API, and kept as they are if they exist, as after a restart.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dryrack.kinds.paths import get
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from dryrack.apiserver import Registry, Resource
+    from dryrack.apiserver import Resource
     from dryrack.client.client import Client
     from dryrack.cluster.control_plane import ControlPlane
     from dryrack.hardware.catalogue import InstanceType
@@ -36,11 +35,11 @@ INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
 class InhabitantError(DryrackError):
-    """An object that the cluster would not take."""
+    """An object that the cluster rejects."""
 
 
 def virtual_node(name: str, machine: InstanceType | None = None) -> Raw:
-    """A node that exists in the API alone."""
+    """Return a node that exists only in the API."""
     own = {INSTANCE_TYPE: machine.name} if machine else {}
     # A machine of a type that says how large it is has its size.
     capacity = {**CAPACITY, **(machine.size if machine else {})}
@@ -71,13 +70,13 @@ def node_names(count: int) -> list[str]:
 
 
 def is_ready(node: Stored | None) -> bool:
-    """Whether its kubelet says so."""
+    """Return whether the node has the condition Ready."""
     conditions = node.object["status"].get("conditions", ()) if node else ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 async def add_device_classes(client: Client, classes: Iterable[DeviceClass]) -> None:
-    """Classes as a driver's chart installs them, those that are there left as they are."""
+    """Create the classes that the chart of a driver installs; keep existing ones."""
     from dryrack.kinds.decode import to_builtins
 
     for each in classes:
@@ -87,7 +86,7 @@ async def add_device_classes(client: Client, classes: Iterable[DeviceClass]) -> 
 # Reading it takes as long as all the rest that a cluster of a test needs.
 @cache
 def allocation_state_objects() -> tuple[Raw, ...]:
-    """The namespace of NodeAllocationStates, and their kind; nobody changes them."""
+    """Return the namespace and the CRD of NodeAllocationStates; do not change them."""
     import yaml
 
     from dryrack.cluster.rights import ALLOCATION_STATES
@@ -98,7 +97,7 @@ def allocation_state_objects() -> tuple[Raw, ...]:
 
 
 async def add_allocation_states(client: Client) -> None:
-    """The kind NodeAllocationState and the namespace of its objects."""
+    """Create the kind NodeAllocationState and the namespace of its objects."""
     namespace, *definitions = allocation_state_objects()
     await _create(client, NAMESPACES, namespace)
     for each in definitions:
@@ -107,7 +106,7 @@ async def add_allocation_states(client: Client) -> None:
 
 @cache
 def compute_domain_objects() -> tuple[Raw, ...]:
-    """Return the definition of the kind ComputeDomain; nobody changes it."""
+    """Return the definition of the kind ComputeDomain; do not change it."""
     import yaml
 
     from dryrack.cluster.rights import COMPUTE_DOMAINS
@@ -116,19 +115,19 @@ def compute_domain_objects() -> tuple[Raw, ...]:
 
 
 async def add_compute_domains(client: Client) -> None:
-    """Add the kind ComputeDomain."""
+    """Create the kind ComputeDomain."""
     for each in compute_domain_objects():
         await _create(client, DEFINITIONS, each)
 
 
 async def add_nodes(client: Client, count: int, machine: InstanceType | None = None) -> None:
-    """Nodes node-1 to node-`count`, those that are there left as they are."""
+    """Create the nodes node-1 to node-`count`; keep existing ones."""
     for name in node_names(count):
         await add_node(client, virtual_node(name, machine))
 
 
 async def add_node(client: Client, node: Raw) -> bool:
-    """A node with its size; whether it is new."""
+    """Create a node with its status, and return whether it is new."""
     made = await _create(client, NODES, node)
     if made is not None and not get(made, "status.capacity"):
         status = {**made, "status": node["status"]}
@@ -138,9 +137,9 @@ async def add_node(client: Client, node: Raw) -> bool:
 
 async def add_objects(plane: ControlPlane, documents: Iterable[Document]) -> int:
     """
-    Creates objects of any kind that is served, in order; answers how many are new.
+    Create objects of any served kind, in order, and return how many are new.
 
-    Unknown fields are refused, as kubectl has it. All that is wrong is told at once.
+    Unknown fields are errors, as with kubectl. All errors are reported together.
     """
     client = plane.client()
     written = await _write_all(plane, documents, partial(_create, client))
@@ -176,7 +175,7 @@ async def _write_all(
     documents: Iterable[Document],
     write: Callable[[Endpoint, Raw], Awaitable[_Written]],
 ) -> list[_Written]:
-    """Writes each in order; all that is wrong is told at once, by file and line."""
+    """Write each object in order; report all errors together, by file and line."""
     # Only who brings objects waits for the schemas of kinds.
     from dryrack.cluster.refusals import kind_problem, problems
 
@@ -185,26 +184,31 @@ async def _write_all(
     for document in documents:
         registry = plane.server.registry
         resource = registry.by_kind(document.api_version, document.kind)
-        if resource is None or not _is_served(resource, registry):
+        if resource is None or not (
+            registry.find(resource.group, resource.version, resource.plural) is not None
+        ):
             wrong.append(kind_problem(document, registry))
             continue
         try:
-            written.append(await write(_endpoint(resource), _placed(resource, document)))
+            written.append(
+                await write(
+                    (
+                        Endpoint(
+                            resource.group,
+                            resource.version,
+                            resource.plural,
+                            resource.kind,
+                            resource.namespaced,
+                        )
+                    ),
+                    _placed(resource, document),
+                )
+            )
         except ApiError as error:
             wrong += problems(document, resource, error)
     if wrong:
         raise InhabitantError("\n".join(map(str, wrong)))
     return written
-
-
-def _is_served(resource: Resource, registry: Registry) -> bool:
-    return registry.find(resource.group, resource.version, resource.plural) is not None
-
-
-def _endpoint(resource: Resource) -> Endpoint:
-    return Endpoint(
-        resource.group, resource.version, resource.plural, resource.kind, resource.namespaced
-    )
 
 
 def _placed(resource: Resource, document: Document) -> Raw:
@@ -217,7 +221,7 @@ def _placed(resource: Resource, document: Document) -> Raw:
 
 
 async def _create(client: Client, endpoint: Endpoint, obj: Raw) -> Raw | None:
-    """None if it is there."""
+    """Create an object; return None if it exists."""
     try:
         return await client.create(endpoint, obj, field_validation="Strict")
     except AlreadyExistsError:

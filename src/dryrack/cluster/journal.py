@@ -1,18 +1,17 @@
 """
-Writes that survive the process: what is stored, in SQLite.
+Persist the store in SQLite, so that writes survive the process.
 
-The database holds the last state of every object and the highest revision ever given; a start
-reads it and goes on from there. Writes are committed in groups: while one group goes to the disk,
-the next gathers, so that a hundred clients wait for one flush and not for a hundred. `Durable`
-stands before the API server and lets nothing out, no answer and no event, before every write that
-it may tell of is on the disk. So what anybody was told is there after any crash, and what is lost
-in one is a tail that nobody has heard of. A lock keeps a second process out.
+The database holds the last state of every object and the highest revision; a start reads it and
+goes on from there. Writes are committed in groups: while one group is flushed to the disk, the next
+gathers, so that a hundred clients wait for one flush and not for a hundred. `Durable` stands before
+the API server and holds back every response and every event until the writes that they show are on
+the disk. So a client never sees a write that a crash can undo. A lock keeps a second process out.
 
 If the disk refuses a write, the journal is broken for good: the memory is ahead of the disk, and
 the only way back is to start again.
 
-A start reads all of the database before it writes to it, and refuses one that is damaged. Every
-row has a checksum, because SQLite does not notice a changed byte in a value.
+A start reads all of the database before it writes to it, and refuses one that is damaged. Every row
+has a checksum, because SQLite does not notice a changed byte in a value.
 """
 
 from __future__ import annotations
@@ -79,11 +78,34 @@ class SqliteJournal:
     """The journal of one cluster, in a directory of its own."""
 
     def __init__(self, directory: Path, *, on_failure: Callable[[], None] = lambda: None) -> None:
-        """`on_failure` is called when the journal breaks, so that somebody ends the process."""
+        """Open the journal. `on_failure` is called when it breaks: the process has to end."""
         ensure_own_directory(directory)
         self._lock = hold(directory / "lock")
         try:
-            self._database = _opened(directory / "objects.sqlite")
+            # ~ Open the database, created if it is not there; refuse one that is damaged.
+            path = directory / "objects.sqlite"
+            if path.exists() or path.is_symlink():
+                _check(path)
+            else:
+                _create(path)
+            # The thread of the journal writes, the thread that opens and closes it reads;
+            # never both at once.
+            database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            try:
+                database.execute("PRAGMA locking_mode = EXCLUSIVE")
+                database.execute("PRAGMA journal_mode = WAL")
+                # FULL flushes the log at every commit; with less, a power cut could undo a
+                # write that clients have seen.
+                database.execute("PRAGMA synchronous = FULL")
+                database.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES_MAX}")
+                if _format(database) == _FORMAT_WITHOUT_CHECKSUMS:
+                    database.executescript(
+                        f"BEGIN; {_ADD_CHECKSUMS}; PRAGMA user_version = {_FORMAT}; COMMIT"
+                    )
+            except sqlite3.DatabaseError as error:
+                database.close()
+                raise DataDirectoryError(f"{path}: {error}; {_REMEDY}") from None
+            self._database = database
         except BaseException:
             os.close(self._lock)
             raise
@@ -96,21 +118,21 @@ class SqliteJournal:
         self._broken: Exception | None = None
 
     def append(self, record: Record) -> None:
-        """Takes the record; it is on the disk when a `safe` that is asked for later returns."""
+        """Take a record; it is on the disk when a later call of `safe` returns."""
         if self._broken is not None:
             raise self._broken
         self._gathered.append(record)
         self._appended += 1
 
     async def safe(self) -> None:
-        """Returns when everything that was appended before is on the disk."""
+        """Return when everything that was appended before is on the disk."""
         wanted = self._appended
         while self._written < wanted:
             if self._broken is not None:
                 raise self._broken
             if self._commit is None:
                 self._commit = asyncio.create_task(self._run(), name="journal commit")
-            # Who goes away takes nobody else's commit along.
+            # A client that disconnects must not cancel the commit of others.
             await asyncio.shield(self._commit)
 
     async def _run(self) -> None:
@@ -128,7 +150,9 @@ class SqliteJournal:
             self._commit = None
 
     def _write(self, records: Sequence[Record]) -> None:
-        """In the thread of the journal; nothing else touches the database while it serves."""
+        """
+        Write records, in the thread of the journal, which alone uses the database while it serves.
+        """
         database = self._database
         # Of several states of an object only the last is ever read.
         last = {record.key: record for record in records}
@@ -148,12 +172,12 @@ class SqliteJournal:
         database.execute("COMMIT")
 
     def revision(self) -> int:
-        """The highest revision ever given; 1 in the beginning."""
+        """Return the highest revision so far; 1 in the beginning."""
         found = self._database.execute(_REVISION).fetchone()
         return found[0] if found else 1
 
     def records(self) -> Iterator[Record]:
-        """The last state of everything, in the order in which it was written."""
+        """Return the last state of every object, in the order of the writes."""
         query = "SELECT resource, namespace, name, revision, json FROM objects ORDER BY revision"
         for resource, namespace, name, revision, json in self._database.execute(query):
             yield Record(Key(resource, namespace, name), revision, json)
@@ -168,7 +192,7 @@ class SqliteJournal:
 
 
 class Durable:
-    """A transport that answers when what it answers is safe."""
+    """A transport that holds back responses until what they show is on the disk."""
 
     def __init__(self, inner: Transport, journal: SqliteJournal) -> None:
         self._inner = inner
@@ -184,7 +208,7 @@ class Durable:
 
 
 class _SafeStream:
-    """A stream whose chunks wait for the disk."""
+    """A stream that holds back its chunks until what they show is on the disk."""
 
     def __init__(self, inner: Stream, journal: SqliteJournal) -> None:
         self._inner = inner
@@ -207,32 +231,8 @@ def _checksum(key: Key, revision: int, json: bytes) -> int:
     return zlib.crc32(json, zlib.crc32("\0".join((*key, str(revision))).encode()))
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """Open the database, created if it is not there; refuse one that is damaged."""
-    if path.exists() or path.is_symlink():
-        _check(path)
-    else:
-        _create(path)
-    # The thread of the journal writes, the one that opens and closes it reads; never both at once.
-    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        database.execute("PRAGMA locking_mode = EXCLUSIVE")
-        database.execute("PRAGMA journal_mode = WAL")
-        # FULL flushes the log at every commit; with less, a power cut could undo what was told.
-        database.execute("PRAGMA synchronous = FULL")
-        database.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES_MAX}")
-        if _format(database) == _FORMAT_WITHOUT_CHECKSUMS:
-            database.executescript(
-                f"BEGIN; {_ADD_CHECKSUMS}; PRAGMA user_version = {_FORMAT}; COMMIT"
-            )
-    except sqlite3.DatabaseError as error:
-        database.close()
-        raise DataDirectoryError(f"{path}: {error}; {_REMEDY}") from None
-    return database
-
-
 def _create(path: Path) -> None:
-    """Create an empty database, whole or not at all: a start that is killed leaves none."""
+    """Create an empty database as a whole: a start that is killed leaves no file."""
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         raise DataDirectoryError(f"{path}: missing, but its log {log.name} exists; {_REMEDY}")

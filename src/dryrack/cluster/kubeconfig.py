@@ -1,9 +1,9 @@
 """
-Build the kubeconfig of a cluster: everything that a client needs, in one file that can be copied.
+Build the kubeconfig of a cluster: one file with everything that a client needs.
 
-`merged` adds it to the kubeconfig of a user and makes its context the current one. `without`
-removes it and makes the previous context current again. The entry of the context remembers the
-previous one, as an extension, so that clusters can be removed in any order.
+`merge` adds it to the kubeconfig of a user and makes its context the current one. `without` removes
+it and makes the previous context current again. The entry of the context remembers the previous
+one, as an extension, so that clusters can be removed in any order.
 """
 
 from __future__ import annotations
@@ -40,24 +40,26 @@ def kubeconfig(cluster: str, server: str, keys: Keys) -> Raw:
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": name, "cluster": _cluster(server, keys)}],
+        "clusters": [
+            {
+                "name": name,
+                "cluster": {
+                    "certificate-authority-data": _data(keys.authority.certificate.read_bytes()),
+                    "server": server,
+                },
+            }
+        ],
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         "current-context": name,
-        "users": [{"name": name, "user": _user(keys)}],
-    }
-
-
-def _cluster(server: str, keys: Keys) -> Raw:
-    return {
-        "certificate-authority-data": _data(keys.authority.certificate.read_bytes()),
-        "server": server,
-    }
-
-
-def _user(keys: Keys) -> Raw:
-    return {
-        "client-certificate-data": _data(keys.admin.certificate.read_bytes()),
-        "client-key-data": _data(read_client_key(keys.admin.key)),
+        "users": [
+            {
+                "name": name,
+                "user": {
+                    "client-certificate-data": _data(keys.admin.certificate.read_bytes()),
+                    "client-key-data": _data(read_client_key(keys.admin.key)),
+                },
+            }
+        ],
     }
 
 
@@ -65,8 +67,8 @@ def _data(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-def merged(theirs: Raw, ours: Raw) -> Raw:
-    """Return their configuration with our entries, and with our context as the current one."""
+def merge(theirs: Raw, ours: Raw) -> Raw:
+    """Return the user's configuration with our entries, and with our context as the current one."""
     result = {"apiVersion": "v1", "kind": "Config", "preferences": {}, **theirs}
     for key in _LISTS:
         names = {entry["name"] for entry in ours[key]}
@@ -81,7 +83,7 @@ def merged(theirs: Raw, ours: Raw) -> Raw:
 
 
 def without(theirs: Raw, cluster: str) -> Raw:
-    """Return their configuration without the cluster, and with the previous context if needed."""
+    """Return the user's configuration without the cluster; restore the previous context."""
     name = entry_name(cluster)
     result = dict(theirs)
     for key in _LISTS:
@@ -136,13 +138,11 @@ def read(path: Path) -> Raw:
     for key in _LISTS:
         entries = found.get(key) or []
         kind = key.removesuffix("s")
-        if not isinstance(entries, list) or not all(_is_entry(each, kind) for each in entries):
+        if not isinstance(entries, list) or not all(
+            (isinstance(each, dict) and isinstance(each.get(kind) or {}, dict)) for each in entries
+        ):
             raise KubeconfigError(f"{path}: {key}: expected a list of entries with name and {kind}")
     return found
-
-
-def _is_entry(value: object, kind: str) -> bool:
-    return isinstance(value, dict) and isinstance(value.get(kind) or {}, dict)
 
 
 def own_text(cluster: str, server: str, keys: Keys) -> str:

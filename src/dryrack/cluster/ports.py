@@ -1,4 +1,4 @@
-"""Time and chance: those of the machine, and chance that a seed decides."""
+"""Clocks and random sources: those of the machine, and one that a seed decides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SystemClock:
-    """The time of the machine."""
+    """The clock of the machine."""
 
     def now(self) -> float:
         return time.time()
@@ -32,7 +32,7 @@ class SystemClock:
 
 
 class SystemChance:
-    """Identifiers that nobody can guess."""
+    """Random identifiers from the system."""
 
     def uuid(self) -> str:
         # uuid.uuid4 does the same, four times as slowly.
@@ -40,7 +40,7 @@ class SystemChance:
 
 
 class SeededChance:
-    """Identifiers that a seed decides: the same input gives the same ones, run after run."""
+    """Identifiers that a seed decides: the same input gives the same ones in every run."""
 
     def __init__(self, seed: int = 0) -> None:
         self._random = random.Random(seed)

@@ -1,9 +1,9 @@
 """
-Publishing once, for scripts: everything is brought to what is desired, and then it is over.
+Publish slices once, for scripts: bring every pool to its desired state, then return.
 
-The engine is the same as ever, without a lease: what it writes names what it was planned from, so
-a publisher that runs beside it is no danger. It ends when all is as desired, or when what is not
-has been refused for so long that more patience would not help.
+The engine is the usual publisher without a lease. Its writes name the revisions that they were
+planned from, so a publisher that runs at the same time does no harm. It ends when everything is
+published, or when the rest has failed for so long that waiting does not help.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ PATIENCE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What is published, and what is not as desired."""
+    """The published pools, and the pools that are not as desired."""
 
     nodes: int
     slices: int
     failing: Mapping[str, str]
-    """By node, "" for pools of the whole cluster: why it is not as desired."""
+    """The reasons, by node; "" for pools of the whole cluster."""
     unread: tuple[str, ...]
-    """Documents that cannot be read, and are not in force."""
+    """Documents that cannot be read, and have no effect."""
     sources: int
-    """Documents that say which nodes have which devices, the catalogue left aside."""
+    """The documents that assign devices to nodes, without the catalog."""
 
     @property
     def is_as_desired(self) -> bool:
@@ -54,7 +54,7 @@ class Outcome:
 async def publish_once(
     client: Client, options: PublisherSettings, *, clock: Timekeeper, chance: Chance
 ) -> Outcome:
-    """Publishes until all is as desired, or will not be."""
+    """Publish until everything is as desired, or cannot be."""
     informers = Informers(client, clock=clock, chance=chance)
     publisher = slices.engine(EngineContext(client, informers, clock, chance), options)
     async with asyncio.TaskGroup() as group:
@@ -62,7 +62,7 @@ async def publish_once(
             group.create_task(informers.run(), name="informers"),
             group.create_task(publisher.run(), name="publisher"),
         )
-        failing = await _settled(publisher, clock)
+        failing = await _wait_until_settled(publisher, clock)
         for task in tasks:
             task.cancel()
     count = sum(publisher.counts.slices_of(kind) for kind in SourceKind)
@@ -70,8 +70,8 @@ async def publish_once(
     return Outcome(publisher.counts.nodes, count, failing, _unread(publisher), sources)
 
 
-async def _settled(publisher: Publisher, clock: Timekeeper) -> dict[str, str]:
-    """Waits until nothing more will come of it; what is not as desired then, and why."""
+async def _wait_until_settled(publisher: Publisher, clock: Timekeeper) -> dict[str, str]:
+    """Wait until nothing changes any more; return what is not as desired, and why."""
     failing: dict[str, str] | None = None
     since = looked = clock.now()
     while clock.now() - since < PATIENCE_SECONDS:
@@ -80,13 +80,13 @@ async def _settled(publisher: Publisher, clock: Timekeeper) -> dict[str, str]:
             return {}
         if clock.now() - looked >= _WEIGH_SECONDS:
             looked = clock.now()
-            found = _failing(publisher)
-            # Whatever changes is progress, also if it takes its time.
+            found = _find_failures(publisher)
+            # Every change is progress, however slow.
             failing, since = found, since if found == failing else looked
     return failing or {"": "the sources are not read yet"}
 
 
-def _failing(publisher: Publisher) -> dict[str, str]:
+def _find_failures(publisher: Publisher) -> dict[str, str]:
     lacking = publisher.sources.lacking()
     if lacking:
         return {"": f"not read yet: {', '.join(lacking)}"}

@@ -1,4 +1,4 @@
-"""All that publishing depends on, read from a cluster once."""
+"""Read everything that publishing depends on from a cluster, once."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 
 def publisher_needs(options: PublisherSettings) -> tuple[Need, ...]:
-    """What a publisher cannot do without."""
+    """Return the kinds that a publisher has to list."""
     name = f"metadata.name={options.config_map}"
     config_map = Selection(namespace=options.namespace, fields=name)
     return Need(NODES), Need(SLICES), Need(CONFIG_MAPS, config_map)
 
 
 async def read_world(client: Client, options: PublisherSettings) -> DryRunInput:
-    """Everything as it is now; raises with a remedy if that cannot be seen."""
+    """Return the current objects; raise an error with a remedy if they cannot be read."""
     nodes, slices, config_map = publisher_needs(options)
     ours = Need(slices.endpoint, Selection(labels=f"{MANAGED_BY}={MANAGER}"))
     return DryRunInput(
-        nodes=await _listed(client, nodes),
-        slices=await _listed(client, ours),
-        config_maps=await _listed(client, config_map),
-        overlays=await _listed(client, Need(NODE_OVERLAYS, is_optional=True)),
-        configs=await _listed(client, Need(DRA_CONFIGS, is_optional=True)),
+        nodes=await _list(client, nodes),
+        slices=await _list(client, ours),
+        config_maps=await _list(client, config_map),
+        overlays=await _list(client, Need(NODE_OVERLAYS, is_optional=True)),
+        configs=await _list(client, Need(DRA_CONFIGS, is_optional=True)),
     )
 
 
-async def _listed(client: Client, need: Need) -> tuple[Raw, ...]:
+async def _list(client: Client, need: Need) -> tuple[Raw, ...]:
     try:
         return (await client.list(need.endpoint, need.selection)).items
     except (ApiError, TransportError) as error:

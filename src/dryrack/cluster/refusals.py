@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def kind_problem(document: Document, registry: Registry) -> Problem:
-    """Why a document is of no kind that is served."""
+    """Return why the kind of a document is not served."""
     kind = document.kind
     version = document.api_version
     if not kind or not version:
@@ -53,7 +53,7 @@ def kind_problem(document: Document, registry: Registry) -> Problem:
 
 
 def problems(document: Document, resource: Resource, error: ApiError) -> tuple[Problem, ...]:
-    """What a server has against the object of a document, one for every field that it names."""
+    """Return the problems of a document, one for every field in the server's refusal."""
     named = f"{document.kind} {document.name}".strip()
     read = GoShapes().conform(resource, document.raw)
     if read.unknown:
@@ -77,7 +77,7 @@ def _unknown_field(document: Document, resource: Resource, path: Path) -> Proble
 
 
 def _siblings(resource: Resource, path: Path) -> Sequence[str]:
-    """The fields that there are in the place of one that there is not."""
+    """Return the fields that an object may have in the place of an unknown one."""
     if resource.schema is not None:
         schema = schemas.custom(dict(resource.schema))
     else:

@@ -1,9 +1,8 @@
 """
-What a cluster needs to be worked on: manifests that can be applied as they are.
+Manifests of the accounts and rights that programs need on a cluster.
 
-The rights of an account, under the usual names; `publisher` and `scheduler` put others in their
-places. And the definitions of the kinds that the publisher reads beside the ConfigMap, for clusters
-that want them.
+`publisher` and `scheduler` replace the usual names by others. The module also has the definitions
+of the kinds that the publisher reads beside the ConfigMap.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ COMPUTE_DOMAINS = (MANIFESTS / "computedomains.yaml",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publisher:
-    """Where the publisher finds what it reads, and its lease."""
+    """The ConfigMap and the lease of the publisher."""
 
     config_map: Name
     lease: Name
 
 
 def publisher(where: Publisher) -> str:
-    """The manifests, in YAML."""
+    """Return the manifests for a publisher, in YAML."""
     lines = {
         # The longer one first: it begins like the other.
         "namespace: karpenter-lease\n": f"namespace: {where.lease.namespace}\n",
@@ -55,7 +54,7 @@ def publisher(where: Publisher) -> str:
 
 
 def scheduler(account: str, lease: Name) -> str:
-    """The manifests for a scheduler, in YAML; the account is where the lease is."""
+    """Return the manifests for a scheduler, in YAML; the account is in the lease's namespace."""
     lines = {
         "namespace: kube-system\n": f"namespace: {lease.namespace}\n",
         "[dryrack-scheduler, dryrack-scheduler-gangs]\n": f"[{lease.name}, {lease.name}-gangs]\n",
@@ -66,10 +65,10 @@ def scheduler(account: str, lease: Name) -> str:
 
 def plugin(state_namespace: str, drivers: Sequence[str] = ()) -> str:
     """
-    The manifests for the kubelet plugin, in YAML.
+    Return the manifests for the kubelet plugin, in YAML.
 
-    Allocation states are in a namespace; "" for none of them. With `drivers` it may speak for the
-    devices of these alone.
+    Allocation states are in a namespace; "" for no states. With `drivers`, the plugin may write
+    only the devices of these drivers.
     """
     verb = "  verbs: ['associated-node:patch']\n"
     lines = {}
@@ -85,7 +84,7 @@ def plugin(state_namespace: str, drivers: Sequence[str] = ()) -> str:
 
 
 def dashboard() -> str:
-    """The manifests for whoever looks at the page, in YAML: rights to read, and no account."""
+    """Return the manifests for readers of the dashboard, in YAML: rights, and no account."""
     return DASHBOARD.read_text()
 
 
@@ -98,11 +97,11 @@ def _filled_in(manifest: Path, lines: Mapping[str, str]) -> str:
 
 
 def _namespaces(names: Iterable[str]) -> str:
-    """They come first: a cluster that is new has none of them."""
+    """Return the namespaces, which come first because a new cluster lacks them."""
     lacking = sorted(set(names) - set(_OLD_NAMESPACES))
     return "".join(_NAMESPACE.format(name) for name in lacking)
 
 
 def definitions(of: Iterable[Path] = DEFINITIONS) -> str:
-    """The definitions of NodeOverlay and DRAConfig, or of others, in YAML."""
+    """Return the definitions of NodeOverlay and DRAConfig, or of other kinds, in YAML."""
     return "---\n".join(path.read_text() for path in of)

@@ -1,7 +1,7 @@
 """
-The scheduler on a cluster that is somebody else's, beside the scheduler that is there.
+Run the scheduler on an existing cluster, beside its own scheduler.
 
-Pods choose it by `schedulerName`. All that is bound counts, whoever has bound it.
+Pods choose it by `schedulerName`. Pods that another scheduler has bound count as well.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _SUFFIX = "scheduler"
 
 
 def account_of(settings: SchedulerSettings) -> str:
-    """What its account, its rights and its lease are called, where nobody says otherwise."""
+    """Return the usual name of the account, the rights and the lease."""
     first = next(iter(settings.profiles))
     return first if first.endswith(_SUFFIX) else f"{first}-{_SUFFIX}"
 
 
 def engine(around: EngineContext, settings: SchedulerSettings) -> Scheduler:
-    """The scheduler, on shared caches."""
+    """Return the scheduler on shared caches."""
     return Scheduler(
         around.client,
         clock=around.clock,

@@ -1,4 +1,4 @@
-"""The key that service account tokens are signed with, read when the first token needs it."""
+"""The key that signs service account tokens, read when the first token needs it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _HALF = 32
 
 
 class EllipticKey:
-    """ES256: ECDSA on P-256 with SHA-256; `load` is called once, if ever."""
+    """ES256: ECDSA on P-256 with SHA-256; `load` is called at most once."""
 
     def __init__(self, load: Callable[[], ec.EllipticCurvePrivateKey]) -> None:
         self._load = load
 
     @classmethod
     def fresh(cls) -> EllipticKey:
-        """One that is forgotten with the process."""
+        """Return a new key, which ends with the process."""
 
         def make() -> ec.EllipticCurvePrivateKey:
             from cryptography.hazmat.primitives.asymmetric import ec

@@ -125,7 +125,8 @@ async def _run(loaded: LoadedScenario, how: ClusterRun) -> Outcome:
         strangers: frozenset[str] = frozenset()
         if not how.stays:
             await visit.look_around()
-            strangers = await _strangers(client)
+            lists = [(await client.list_metadata(endpoint)).items for endpoint in _SEEN]
+            strangers = frozenset(each["metadata"]["uid"] for items in lists for each in items)
         invariants = ClusterInvariants(client, clock, faults, scope_of(brought, strangers))
         world = ClusterWorld(client, clock, journal, faults, drivers, invariants, strangers)
         if how.stays:
@@ -148,11 +149,6 @@ def _objects(loaded: LoadedScenario) -> list[Raw]:
     return loaded.objects_of(entries)
 
 
-async def _strangers(client: Client) -> frozenset[str]:
-    lists = [(await client.list_metadata(endpoint)).items for endpoint in _SEEN]
-    return frozenset(each["metadata"]["uid"] for items in lists for each in items)
-
-
 @asynccontextmanager
 async def _attached(
     loaded: LoadedScenario,
@@ -162,7 +158,12 @@ async def _attached(
     client: Client,
 ) -> AsyncIterator[None]:
     """Those engines, with the catalogue if the fleet has it."""
-    schedulers = _scheduler_names(_objects(loaded))
+    # ~ The schedulers that pods ask for, without the one that every cluster has.
+    objects = _objects(loaded)
+    specs = [spec_of(each) for each in objects]
+    specs += [get(each, "template.spec", {}) for each in specs]
+    names = {each.get("schedulerName") or DEFAULT_NAME for each in specs}
+    schedulers = tuple(sorted(names - {DEFAULT_NAME}))
     engines = assemble_engines(
         EngineOptions(
             only=(*how.engines, *(["scheduler"] if schedulers else ())),
@@ -175,14 +176,6 @@ async def _attached(
     wiring = Wiring(client, SystemClock(), SystemChance())
     async with running_engines(engines, lambda _: wiring):
         yield
-
-
-def _scheduler_names(objects: Iterable[Raw]) -> tuple[str, ...]:
-    """The schedulers that pods ask for, without the one that every cluster has."""
-    specs = [spec_of(each) for each in objects]
-    specs += [get(each, "template.spec", {}) for each in specs]
-    names = {each.get("schedulerName") or DEFAULT_NAME for each in specs}
-    return tuple(sorted(names - {DEFAULT_NAME}))
 
 
 class Visit:

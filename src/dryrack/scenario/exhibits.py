@@ -45,9 +45,15 @@ async def exhibit_of(wanted: Any, sight: Sight, now: float) -> Exhibit:
     if isinstance(wanted, str):
         return Exhibit(wanted, now, {kind: await _all(kind, sight) for kind in _KINDS[wanted]})
     if "log" in wanted:
-        lines = await _log_lines(wanted, sight)
-        return Exhibit("log", now, {}, tuple(lines))
-    lines = await _object_lines(wanted["object"], get(wanted, "fields", ()), sight)
+        return Exhibit("log", now, {}, tuple(await _log_lines(wanted, sight)))
+    text = wanted["object"]
+    fields = get(wanted, "fields", ())
+    lines: list[str] = []
+    for obj in await _matching(text, sight):
+        lines.append(f"{name_in(obj)}:")
+        for path in fields:
+            values = values_at(obj, path)
+            lines += _field_lines(path, values[0] if len(values) == 1 else values)
     return Exhibit("object", now, {}, tuple(lines))
 
 
@@ -77,16 +83,6 @@ async def _log_lines(wanted: Mapping[str, str], sight: Sight) -> list[str]:
                 lines.append(f"{name_in(pod)} {name}:")
                 logged = (await sight.log(pod, name)).splitlines()
                 lines += (f"  {line}" for line in logged if fnmatchcase(line, pattern))
-    return lines
-
-
-async def _object_lines(text: str, fields: Sequence[str], sight: Sight) -> list[str]:
-    lines: list[str] = []
-    for obj in await _matching(text, sight):
-        lines.append(f"{name_in(obj)}:")
-        for path in fields:
-            values = values_at(obj, path)
-            lines += _field_lines(path, values[0] if len(values) == 1 else values)
     return lines
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from dryrack.client.endpoints import Endpoint
     from dryrack.kinds.raw import Raw
-    from dryrack.scenario.model import EventExpectation, Expectation, LogExpectation
+    from dryrack.scenario.model import EventExpectation, Expectation
 
 ALL_NODES = "all nodes"
 SOME_NODES = "some nodes"
@@ -77,7 +77,20 @@ async def lacking(each: Expectation, sight: Sight) -> list[str]:
         slices = await sight.list(SLICES)
         return list(_published(each.published, slices, await sight.list(NODES)))
     if each.log is not None:
-        return await _log(each.log, sight)
+        expected = each.log
+        pods = await _matching(expected.of, sight)
+        if not pods:
+            return [f"{expected.of}: not found"]
+        wrong: list[str] = []
+        for pod in pods:
+            container = expected.container or pod["spec"]["containers"][0]["name"]
+            lines = (await sight.log(pod, container)).splitlines()
+            wrong += (
+                f"log of {name_in(pod)} {container}: no line has {pattern!r}"
+                for pattern in expected.has
+                if not any(fnmatchcase(line, f"*{pattern}*") for line in lines)
+            )
+        return wrong
     if each.event is not None:
         return await _event(each.event, sight)
     there = await _matching(each.gone, sight)
@@ -184,22 +197,6 @@ def _published(
                 shown = _list(found)
             if not fits:
                 yield f"{place} has {shown}, not {_offer(wanted)}"
-
-
-async def _log(expected: LogExpectation, sight: Sight) -> list[str]:
-    pods = await _matching(expected.of, sight)
-    if not pods:
-        return [f"{expected.of}: not found"]
-    wrong: list[str] = []
-    for pod in pods:
-        container = expected.container or pod["spec"]["containers"][0]["name"]
-        lines = (await sight.log(pod, container)).splitlines()
-        wrong += (
-            f"log of {name_in(pod)} {container}: no line has {pattern!r}"
-            for pattern in expected.has
-            if not any(fnmatchcase(line, f"*{pattern}*") for line in lines)
-        )
-    return wrong
 
 
 async def _event(expected: EventExpectation, sight: Sight) -> list[str]:

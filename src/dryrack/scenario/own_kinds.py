@@ -26,7 +26,11 @@ def own_problems(document: Document, content: bytes) -> Sequence[Problem]:
     """All that is wrong with a document of our group; `content` is the file that it is in."""
     match document.kind:
         case "Catalogue":
-            return _catalogue(document, content)
+            try:
+                load_catalogue({document.file: content})
+            except CatalogueError as error:
+                return error.problems
+            return ()
         case "NodeDevices":
             return _node_devices(document)
         case "Scenario":
@@ -34,14 +38,6 @@ def own_problems(document: Document, content: bytes) -> Sequence[Problem]:
         case _:
             message = f"no kind {document.kind!r} in {document.api_version}"
             return [document.problem("kind", message, hint(document.kind, _KINDS))]
-
-
-def _catalogue(document: Document, content: bytes) -> Sequence[Problem]:
-    try:
-        load_catalogue({document.file: content})
-    except CatalogueError as error:
-        return error.problems
-    return ()
 
 
 def _node_devices(document: Document) -> Sequence[Problem]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dryrack.base.durations import seconds_in
 from dryrack.base.errors import ContentError, DryrackError
@@ -114,7 +114,11 @@ class _Run:
         limit = self._scenario.limit
         try:
             async with deadline(self._world.clock, self._start + _seconds(limit)):
-                await self._bring_all()
+                for obj in self._setting.setup:
+                    await self._bring(obj)
+                await self._apply(self._loaded.objects_of(self._scenario.objects))
+                for words in self._scenario.faults:
+                    await self._world.faults.begin(words)
                 self._problem = await self._sound_steps()
         except TimeoutError:
             self._problem = f"did not end within its limit of {limit}"
@@ -146,13 +150,6 @@ class _Run:
         step = self._scenario.steps[index]
         skipped = StepOutcome(id=step.id, title=title_of(step), verdict=Verdict.SKIPPED)
         return self._outcomes.get(index, skipped)
-
-    async def _bring_all(self) -> None:
-        for obj in self._setting.setup:
-            await self._bring(obj)
-        await self._apply(self._loaded.objects_of(self._scenario.objects))
-        for words in self._scenario.faults:
-            await self._world.faults.begin(words)
 
     async def _sound_steps(self) -> str:
         """All steps, until an invariant is broken; answers with what is wrong then, or at rest."""
@@ -212,7 +209,9 @@ class _Run:
         self._outcomes[index] = outcome
         self._world.journal.note(f"step {index} {outcome.verdict}")
         self._setting.observer.ended(outcome)
-        await self._show(step)
+        for wanted in step.show:
+            glance = Glance(self._world, self._kinds)
+            self._setting.observer.shown(await exhibit_of(wanted, glance, self._world.clock.now()))
         if held:
             self._ends[index].set()
         return outcome
@@ -236,7 +235,14 @@ class _Run:
         if step.apply:
             await self._apply(self._loaded.objects_of(step.apply))
         elif step.delete:
-            await self._delete(step.delete)
+            for entry in step.delete:
+                reference = Reference.parse(entry) if isinstance(entry, str) else None
+                if reference is not None and entry not in self._loaded.files:
+                    await self._delete_matching(reference)
+                    continue
+                for obj in reversed(self._loaded.objects_of([entry])):
+                    endpoint, placed = await self._placed(obj)
+                    await self._remove(endpoint, placed)
         elif step.evict:
             await self._evict(step.evict)
         elif step.scale is not None:
@@ -263,16 +269,6 @@ class _Run:
             await self._world.client.patch(
                 NODES, name, patch, subresource="status", media_type=MERGE_PATCH
             )
-
-    async def _delete(self, entries: Iterable[Any]) -> None:
-        for entry in entries:
-            reference = Reference.parse(entry) if isinstance(entry, str) else None
-            if reference is not None and entry not in self._loaded.files:
-                await self._delete_matching(reference)
-                continue
-            for obj in reversed(self._loaded.objects_of([entry])):
-                endpoint, placed = await self._placed(obj)
-                await self._remove(endpoint, placed)
 
     async def _delete_matching(self, reference: Reference) -> None:
         endpoint = await self._kinds.named(reference)
@@ -390,24 +386,21 @@ class _Run:
             if wrong:
                 self._setting.observer.waits(now, wrong)
             until = latest if since is None else since + lasting
-            await sleep(self._world.clock, min(_pause(now - began), max(until - now, 0.001)))
+            await sleep(
+                self._world.clock,
+                min(
+                    min(max(_LOOK_SECONDS, (now - began) * _LOOK_SHARE), _LOOK_SECONDS_MAX),
+                    max(until - now, 0.001),
+                ),
+            )
 
     def _judged(self, each: Expectation, wrong: Iterable[str], began: float) -> ExpectationOutcome:
         return ExpectationOutcome(described(each), tuple(wrong), self._now() - began)
-
-    async def _show(self, step: Step) -> None:
-        for wanted in step.show:
-            glance = Glance(self._world, self._kinds)
-            self._setting.observer.shown(await exhibit_of(wanted, glance, self._world.clock.now()))
 
 
 def title_of(step: Step) -> str:
     """What people call a step."""
     return step.title or step.id or "step"
-
-
-def _pause(waited: float) -> float:
-    return min(max(_LOOK_SECONDS, waited * _LOOK_SHARE), _LOOK_SECONDS_MAX)
 
 
 def _seconds(text: str) -> float:

@@ -288,7 +288,14 @@ class AsyncCluster:
             if members.placed or members.are_told:
                 return members
             claims = await self._claims(about)
-            refused = await self._without_claims(about)
+            # ~ Return the pods for which an event reports that a claim cannot be created.
+            selection = Selection(namespace=about.namespace)
+            snapshot = await read_snapshot(self.client, (EVENTS,), selection)
+            refused = frozenset(
+                each.involved_object.name
+                for each in snapshot.objects
+                if isinstance(each, Event) and each.reason == "FailedResourceClaimCreation"
+            )
             return members if are_held_back(members, claims, refused) else None
 
         if await self._until(told, seconds) is None:
@@ -336,16 +343,6 @@ class AsyncCluster:
         selection = Selection(namespace=target.namespace)
         snapshot = await read_snapshot(self.client, (CLAIMS,), selection)
         return [each for each in snapshot.objects if isinstance(each, ResourceClaim)]
-
-    async def _without_claims(self, target: Target) -> frozenset[str]:
-        """Return the pods for which an event reports that a claim cannot be created."""
-        selection = Selection(namespace=target.namespace)
-        snapshot = await read_snapshot(self.client, (EVENTS,), selection)
-        return frozenset(
-            each.involved_object.name
-            for each in snapshot.objects
-            if isinstance(each, Event) and each.reason == "FailedResourceClaimCreation"
-        )
 
     async def _members(self, target: Target) -> Members:
         self._check_engines()

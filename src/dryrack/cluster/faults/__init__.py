@@ -1,5 +1,5 @@
 """
-Faults that are made on purpose: words for them, and the board that has those of API and engines.
+Fault injection: the faults of nodes, devices, the API and engines, and their words.
 
     board = FaultBoard(clock=clock, chance=SeededChance(seed))
     async with embedded(options, board=board) as cluster:

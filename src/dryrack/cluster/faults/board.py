@@ -1,8 +1,8 @@
 """
 The faults of the API and of engines that are in force, for one cluster.
 
-A board stands between engines and their API server. It decides by a clock and a chance of its own,
-so the same seed gives the same faults, and a cluster that meets none goes as one without a board.
+A board stands between engines and their API server. It has a clock and a random source of its own,
+so the same seed gives the same faults, and a board without faults changes nothing.
 
     board = FaultBoard(clock=clock, chance=SeededChance(seed))
     async with embedded(options, board=board) as cluster:
@@ -44,10 +44,10 @@ INFORMERS = "informers"
 
 class FaultBoard:
     """
-    See the module's docstring.
+    The faults of one cluster; see the docstring of the module.
 
-    With `informers_apart` every family of engines reads through informers of its own, as processes
-    of their own do; else they share them until the first of them has died.
+    With `informers_apart`, every family of engines has informers of its own, as separate processes
+    have; otherwise families share them until they crash.
     """
 
     def __init__(self, *, clock: Timekeeper, chance: Chance, informers_apart: bool = False) -> None:
@@ -67,15 +67,19 @@ class FaultBoard:
         return cls(clock=clock, chance=chance, informers_apart=informers_apart)
 
     def begin_soon(self, fault: EngineFault, seconds: float | None) -> None:
-        """The same for whoever cannot wait; what there is not is refused at once."""
+        """Begin a fault in a task; raise at once if the engine does not exist."""
         if isinstance(fault, EngineCrash):
-            self._matching(fault.engine)
+            self._find_lives(fault.engine)
         task = asyncio.get_running_loop().create_task(self.begin(fault, seconds), name="fault")
         self._beginning.add(task)
         task.add_done_callback(self._beginning.discard)
 
     async def begin(self, fault: EngineFault, seconds: float | None = None) -> None:
-        """From now on, for so long; None: until it is ended. A crash lasts until the restart."""
+        """
+        Begin a fault, for some seconds or (None) until it is ended.
+
+        A crash lasts until the restart.
+        """
         match fault:
             case ApiFault():
                 self._api.append(fault)
@@ -83,19 +87,19 @@ class FaultBoard:
                 if seconds is not None:
                     self.clock.call_at(self.clock.now() + seconds, lambda: self.drop(fault))
             case WatchLoss():
-                for life in self._matching(fault.engine or "*"):
+                for life in self._find_lives(fault.engine or "*"):
                     for stream in tuple(life.streams):
                         await stream.lose(fault.end)
             case EngineCrash():
                 down = RESTART_SECONDS if seconds is None else seconds
-                for life in self._matching(fault.engine):
+                for life in self._find_lives(fault.engine):
                     if life.engine != INFORMERS:
                         life.doom(fault, down)
             case _:
                 assert_never(fault)
 
     def end(self, healing: Healing) -> None:
-        """What is meant is over; who is down starts."""
+        """End the faults that `healing` selects; engines that are down start."""
         if healing.subject in (Subject.ALL, Subject.API):
             self._api = [
                 each for each in self._api if not fnmatchcase(each.engine or "*", healing.name)
@@ -107,16 +111,16 @@ class FaultBoard:
                     life.revive()
 
     def engines(self) -> tuple[str, ...]:
-        """Those that can crash."""
+        """Return the engines that can crash."""
         return tuple(name for name in self._lives if name != INFORMERS)
 
     def life_of(self, engine: str) -> Life:
-        """A new life; the one before is over."""
+        """Begin a new life of an engine, and return it; the previous one is over."""
         life = self._lives[engine] = Life(engine, self)
         self._refresh()
         return life
 
-    def _matching(self, pattern: str) -> list[Life]:
+    def _find_lives(self, pattern: str) -> list[Life]:
         found = [life for name, life in self._lives.items() if fnmatchcase(name, pattern)]
         if not found:
             known = ", ".join(self.engines()) or "none"
@@ -124,7 +128,7 @@ class FaultBoard:
         return found
 
     def drop(self, fault: ApiFault) -> None:
-        """It is over."""
+        """End one fault of the API."""
         if fault in self._api:
             self._api.remove(fault)
             self._refresh()
@@ -140,7 +144,7 @@ class FaultBoard:
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """One life of a family of engines, until it crashes, and the conditions that it lives under."""
+    """One life of a family of engines, until it crashes, with the faults that it meets."""
 
     engine: str
     board: FaultBoard
@@ -163,15 +167,15 @@ class Life:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no request of the engine meets anything."""
+        """True if no fault affects the requests of the engine."""
         return self.api is None and self._doom is None
 
     def client(self, plain: Client) -> Client:
-        """The same client, for as long as this life lasts."""
+        """Return the client with the faults of this life."""
         return plain.through(lambda to: FaultyTransport(to, self))
 
     def doom(self, fault: EngineCrash, down_seconds: float) -> None:
-        """It will die, or does now."""
+        """Let the engine crash, now or at a later write."""
         if self.is_over:
             return
         self._doom = fault
@@ -181,7 +185,7 @@ class Life:
             self.die()
 
     def die(self) -> None:
-        """From now on it reaches nobody, also not to clean up."""
+        """Crash: from now on no request of the engine reaches the server, also no clean-up."""
         assert self._doom is not None, "an engine dies of something"
         if self.is_over:
             return
@@ -190,19 +194,21 @@ class Life:
         self.clock.call_at(self.clock.now() + self._down_seconds, self.may_start.set)
 
     def revive(self) -> None:
-        """Starts again if it is dead, and does not die if it is not."""
+        """Start the engine again if it is down, and cancel a crash that has not happened."""
         if self.is_over:
             self.may_start.set()
         else:
             self._doom = None
 
     def check(self) -> None:
-        """The dead do not hear that something failed, and try nothing else."""
+        """
+        Raise CancelledError if the life is over: a crashed engine handles no errors.
+        """
         if self.is_over:
             raise asyncio.CancelledError(f"the {self.engine} has crashed")
 
     def on_write(self) -> WriteFate:
-        """A write is about to be sent."""
+        """Return whether the engine crashes at the write that it is about to send."""
         self._writes -= 1
         is_hit = self._doom is not None and self._writes < 0
         return WriteFate(self, self._doom.point if is_hit and self._doom else None)
@@ -216,20 +222,20 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class WriteFate:
-    """Whether the one who writes dies of it, and on which side of the write."""
+    """The side of a write on which the engine crashes, if it does."""
 
     life: Life
     point: CrashPoint | None
 
     def before(self) -> None:
-        """Raises if it dies before the write is sent."""
+        """Raise if the engine crashes before the write is sent."""
         # It may have died while the write was on its way.
         if self.point is CrashPoint.BEFORE_WRITE:
             self.life.die()
         self.life.check()
 
     def after(self) -> None:
-        """Raises if it dies before it hears the answer."""
+        """Raise if the engine crashes before it gets the response."""
         if self.point is CrashPoint.AFTER_WRITE:
             self.life.die()
         self.life.check()

@@ -1,10 +1,10 @@
 """
-Faults of the API and of engines on a live plane, as entries of a ConfigMap.
+Faults of the API and of engines on a running cluster, as entries of a ConfigMap.
 
-`kube-system/dryrack-faults` has an entry for each: words as in a scenario, and perhaps ` until` and
-a time. A new entry begins, one that is gone ends, and one whose time has passed counts for nothing:
-a plane that is started again does not crash again. The board's own way to the server meets no
-faults, or nobody could end them.
+`kube-system/dryrack-faults` has an entry for each fault: its words as in a scenario, with an
+optional ` until` and a time. A new entry begins a fault and a deleted entry ends it. An entry whose
+time has passed has no effect, so a restart of the cluster does not repeat a crash. The faults do
+not affect the requests of this module, otherwise no fault could be ended.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _UNTIL = re.compile(r"(?P<words>.*\S)\s+until\s+(?P<until>\S+)")
 
 
 def entry_of(injection: Injection, words: str, now: float) -> tuple[str, str]:
-    """The key and the value of a fault that begins now; `words` are without how long it lasts."""
+    """Return the key and the value of a fault that begins now; `words` name no duration."""
     fault = injection.fault
     seconds = injection.seconds
     match fault:
@@ -66,7 +66,7 @@ def entry_of(injection: Injection, words: str, now: float) -> tuple[str, str]:
 
 
 class FaultEntries:
-    """Follows the ConfigMap, and tells a board."""
+    """Follows the ConfigMap, and begins and ends faults on a board."""
 
     def __init__(self, client: Client, board: FaultBoard, chance: Chance) -> None:
         self._board = board
@@ -89,16 +89,13 @@ class FaultEntries:
         for key, value in sorted(entries.items()):
             if self._known.get(key, ("",))[0] != value:
                 self._end(key)
-                self._begin(key, value)
-
-    def _begin(self, key: str, value: str) -> None:
-        try:
-            fault, seconds = self._read(value)
-            if seconds is None or seconds > 0:
-                self._known[key] = (value, fault)
-                self._board.begin_soon(fault, seconds)
-        except (DryrackError, ValueError) as error:
-            _logger.warning("ConfigMap %s, %s: %s", "/".join(CONFIG_MAP), key, error)
+                try:
+                    fault, seconds = self._read(value)
+                    if seconds is None or seconds > 0:
+                        self._known[key] = (value, fault)
+                        self._board.begin_soon(fault, seconds)
+                except (DryrackError, ValueError) as error:
+                    _logger.warning("ConfigMap %s, %s: %s", "/".join(CONFIG_MAP), key, error)
 
     def _read(self, value: str) -> tuple[EngineFault, float | None]:
         said = _UNTIL.fullmatch(value.strip())

@@ -1,9 +1,9 @@
 """
-A transport on which requests fail as a board says.
+A transport on which requests fail as the fault board decides.
 
-Without a fault a request takes the plain way. What fails is what a client can meet at a real
-server: a conflict, a 429 with the time to wait, no connection, an answer that never comes after a
-write that took effect, and watches that end or are late.
+Without a fault, a request passes unchanged. The failures are those of a real server: a conflict, a
+429 with a retry time, no connection, a lost response to a write that took effect, and watches that
+end or are late.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEADERS = (("content-type", "application/json"),)
 
 
 class FaultyTransport:
-    """See the module's docstring."""
+    """Sends the requests of an engine, with the faults of its life."""
 
     def __init__(self, to: Transport, life: Life) -> None:
         self._to = to
@@ -67,9 +67,17 @@ class FaultyTransport:
         if self._strikes(fault.errors):
             raise TransportError("the connection was lost before the request was sent")
         if self._strikes(fault.too_many):
-            return _too_many_requests()
+            details = {"retryAfterSeconds": RETRY_AFTER_SECONDS}
+            status = _status(429, "TooManyRequests", "too many requests, please try again later")
+            headers = (*_HEADERS, ("retry-after", str(RETRY_AFTER_SECONDS)))
+            return Response(429, headers, json.dumps(status | {"details": details}).encode())
         if request.method in ("PUT", "PATCH") and self._strikes(fault.conflicts):
-            return _conflict(request)
+            name = request.path.rstrip("/").rpartition("/")[2]
+            message = (
+                f'Operation cannot be fulfilled on "{name}": the object has been modified; '
+                "please apply your changes to the latest version and try again"
+            )
+            return Response(409, _HEADERS, json.dumps(_status(409, "Conflict", message)).encode())
         return None
 
     def _strikes(self, share: float) -> bool:
@@ -105,7 +113,7 @@ class FaultyStream:
         return self._last()
 
     def _last(self) -> bytes:
-        """What a reader gets when there is no more."""
+        """Return the end of a lost watch."""
         end = self._end
         self._end = None
         match end:
@@ -118,29 +126,13 @@ class FaultyStream:
                 raise StopAsyncIteration
 
     async def lose(self, end: WatchEnd) -> None:
-        """Its reader hears of nothing more."""
+        """End the watch for its reader."""
         self._end = end
         await self._inner.aclose()
 
     async def aclose(self) -> None:
         self._life.closed(self)
         await self._inner.aclose()
-
-
-def _too_many_requests() -> Response:
-    details = {"retryAfterSeconds": RETRY_AFTER_SECONDS}
-    status = _status(429, "TooManyRequests", "too many requests, please try again later")
-    headers = (*_HEADERS, ("retry-after", str(RETRY_AFTER_SECONDS)))
-    return Response(429, headers, json.dumps(status | {"details": details}).encode())
-
-
-def _conflict(request: Request) -> Response:
-    name = request.path.rstrip("/").rpartition("/")[2]
-    message = (
-        f'Operation cannot be fulfilled on "{name}": the object has been modified; '
-        "please apply your changes to the latest version and try again"
-    )
-    return Response(409, _HEADERS, json.dumps(_status(409, "Conflict", message)).encode())
 
 
 def _status(code: int, reason: str, message: str) -> dict[str, Any]:

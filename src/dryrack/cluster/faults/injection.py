@@ -1,9 +1,8 @@
 """
-Faults of nodes, devices, pools and claims, as writes; those of API and engines go to a board.
+Faults of nodes, devices, pools and claims, as writes; a board has those of API and engines.
 
-Nodes and devices have their faults as annotations of the Node, which whoever plays the node reads.
-A half-published pool and a leaked claim are what their names say, written as a careless driver or
-a user of the API would.
+The faults of nodes and devices are annotations of the Node, which its kubelet or plugin reads. A
+half-published pool and a leaked claim are written as a faulty driver or a user would write them.
 """
 
 from __future__ import annotations
@@ -53,12 +52,12 @@ if TYPE_CHECKING:
 
 
 class FaultTargetError(DryrackError):
-    """A fault of something that there is not, or that cannot fail here."""
+    """A fault of an object that does not exist or cannot fail in this cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultInjector:
-    """Brings faults about in one cluster, and ends them; without a board engines cannot fail."""
+    """Begins and ends the faults of one cluster; engines can fail only with a board."""
 
     client: Client
     clock: Timekeeper
@@ -70,7 +69,7 @@ class FaultInjector:
         return cls(client, board.clock, board.chance, board)
 
     async def begin(self, injection: Injection) -> None:
-        """From now on, for as long as it says."""
+        """Begin a fault, for as long as the injection says."""
         fault = injection.fault
         seconds = injection.seconds
         match fault:
@@ -81,7 +80,7 @@ class FaultInjector:
                     )
                 await self.board.begin(fault, seconds)
             case NodeFailure():
-                value = self._limited(fault.value, seconds)
+                value = self._with_expiry(fault.value, seconds)
                 for name in await self._nodes(fault.node):
                     await self._annotate(name, {node_annotation(fault.part): value})
             case NodeReboot():
@@ -89,7 +88,7 @@ class FaultInjector:
                     info = {"nodeInfo": {"bootID": self.chance.uuid()}}
                     await self._patch_node(name, {"status": info}, "status")
             case DeviceFailure():
-                parts = (self._limited(part.strip(), seconds) for part in fault.value.split(";"))
+                parts = (self._with_expiry(part.strip(), seconds) for part in fault.value.split(";"))
                 await self._fail_devices(fault, "; ".join(parts))
             case HalfGeneration():
                 await self._half_publish(fault)
@@ -99,7 +98,7 @@ class FaultInjector:
                 assert_never(fault)
 
     async def end(self, healing: Healing) -> None:
-        """Whatever is meant is well again."""
+        """End the faults that `healing` selects."""
         if self.board is not None:
             self.board.end(healing)
         if healing.subject not in (Subject.ALL, Subject.NODE, Subject.DEVICE):
@@ -111,7 +110,7 @@ class FaultInjector:
                 with suppress(FaultTargetError):
                     await self._annotate(node["metadata"]["name"], dict.fromkeys(gone))
 
-    def _limited(self, value: str, seconds: float | None) -> str:
+    def _with_expiry(self, value: str, seconds: float | None) -> str:
         return value if seconds is None else add_expiry(value, self.clock.now() + seconds)
 
     async def _nodes(self, pattern: str) -> list[str]:
@@ -161,7 +160,7 @@ class FaultInjector:
             await self._annotate(node, faults)
 
     def _share(self, devices: list[tuple[str, str]], share: float) -> list[tuple[str, str]]:
-        """So many of them, by chance; at least one if any is asked for."""
+        """Return this share of the devices, chosen at random; at least one."""
         if share >= 1:
             return devices
         ordered = sorted((self.chance.uuid(), each) for each in devices)
@@ -207,7 +206,11 @@ class FaultInjector:
         await self.client.update(CLAIMS, made | {"status": status}, subresource="status")
 
     async def _free_device(self) -> tuple[Raw, str]:
-        """The first device, by slice, that no claim has and that is nobody's share."""
+        """
+        Return a slice and the name of its first device that no claim has.
+
+        Devices that share counters or capacity are left out.
+        """
         taken = set(_taken((await self.client.list(CLAIMS)).items))
         for each in (await self.client.list(SLICES)).items:
             spec = each["spec"]
@@ -228,7 +231,7 @@ def _taken(claims: Iterable[Raw]) -> Iterable[tuple[str, str, str]]:
 
 
 def _is_meant(healing: Healing, node: str, key: str) -> bool:
-    """Whether an annotation of a node tells of a fault that is to end."""
+    """Return whether an annotation of a node is a fault that `healing` ends."""
     if healing.subject is Subject.ALL:
         return key.startswith((NODE_FAULT, DEVICE_FAULT))
     if healing.subject is Subject.NODE:

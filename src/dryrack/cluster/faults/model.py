@@ -1,8 +1,8 @@
 """
-Fault injection: everything that can be made to go wrong, as values.
+The faults that can be injected, as values.
 
-A fault of the API or of an engine is the work of a `FaultBoard`; one of nodes, devices, pools and
-claims is a plain write that anybody can make. `reading` makes these values of words.
+A `FaultBoard` has the faults of the API and of engines; faults of nodes, devices, pools and claims
+are plain writes. `reading` parses these values.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ RETRY_AFTER_SECONDS = 1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiFault:
     """
-    What requests of engines meet; each share is that of the requests which it can hit.
+    Shares of the requests of engines that fail, and their latency.
 
-    A conflict hits updates and patches. An error comes before the server has seen the request; a
-    lost answer after a write has taken effect.
+    Conflicts affect updates and patches. An error happens before the server has seen the request; a
+    lost answer happens after a write has taken effect.
     """
 
     engine: str = ""
-    """Whose requests; all engines' if empty."""
+    """The engine whose requests are affected; "" for all."""
     conflicts: float = 0.0
     too_many: float = 0.0
     errors: float = 0.0
     lost_answers: float = 0.0
     latency_seconds: float = 0.0
     watch_latency_seconds: float = 0.0
-    """How late engines hear of changes."""
+    """The delay of watch events."""
 
     def plus(self, other: ApiFault) -> ApiFault:
-        """Both at a time."""
+        """Return the combination of two faults."""
         return ApiFault(
             engine=self.engine,
             conflicts=max(self.conflicts, other.conflicts),
@@ -47,7 +47,7 @@ class ApiFault:
 
 
 class WatchEnd(StrEnum):
-    """How a watch ends that was not to end."""
+    """The way in which a watch ends early."""
 
     BROKEN = "broken"
     """The connection is gone; the next watch goes on from where it was."""
@@ -64,7 +64,7 @@ class WatchLoss:
 
 
 class CrashPoint(StrEnum):
-    """When an engine dies."""
+    """The moment when an engine crashes."""
 
     NOW = "now"
     BEFORE_WRITE = "before"
@@ -78,9 +78,9 @@ RESTART_SECONDS = 1.0
 @dataclass(frozen=True, slots=True)
 class EngineCrash:
     """
-    A family of engines dies without any clean-up and has forgotten everything when it starts again.
+    A family of engines crashes without clean-up, and restarts without its state.
 
-    At a write, that is the `write`-th from now on, before or after it has taken effect.
+    At a write, this is the `write`-th from now on, before or after it has taken effect.
     """
 
     engine: str
@@ -90,7 +90,7 @@ class EngineCrash:
 
 @dataclass(frozen=True, slots=True)
 class NodeFailure:
-    """What an annotation of a Node tells of; `part` is prepare, driver or ready."""
+    """A fault in an annotation of a Node; `part` is prepare, driver or ready."""
 
     node: str
     part: str
@@ -99,7 +99,7 @@ class NodeFailure:
 
 @dataclass(frozen=True, slots=True)
 class NodeReboot:
-    """What a node had prepared is forgotten, and its pods start again."""
+    """A node loses what it had prepared, and its pods start again."""
 
     node: str
 
@@ -116,7 +116,7 @@ class DeviceFailure:
 
 @dataclass(frozen=True, slots=True)
 class HalfGeneration:
-    """The pools of a node begin a generation whose other slices never come."""
+    """The pools of a node get a new generation of which slices are missing."""
 
     node: str
     driver: str = "*"
@@ -124,7 +124,7 @@ class HalfGeneration:
 
 @dataclass(frozen=True, slots=True)
 class ClaimLeak:
-    """A claim has a device for a pod that there is not."""
+    """A claim keeps a device for a pod that does not exist."""
 
     namespace: str
     name: str
@@ -144,7 +144,7 @@ class Injection:
 
 
 class Subject(StrEnum):
-    """What can be healed."""
+    """The subjects whose faults can be ended."""
 
     ALL = "all"
     API = "api"
@@ -155,7 +155,9 @@ class Subject(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Healing:
-    """All faults of a subject end; `name` is a pattern: an engine, a node, or NODE/DEVICE."""
+    """
+    The end of all faults of a subject; `name` is a pattern: an engine, a node, or NODE/DEVICE.
+    """
 
     subject: Subject
     name: str = "*"

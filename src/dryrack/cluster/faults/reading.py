@@ -1,5 +1,5 @@
 """
-Faults in words, the same in a scenario and on the command line.
+Parse the words of faults, which are the same in scenarios and on the command line.
 
     api conflicts=0.1 latency=20ms engine=scheduler for 30s
     watches broken
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class FaultWordsError(DryrackError):
-    """Words that name no fault."""
+    """Words that are not a fault."""
 
 
 _FOR = re.compile(r"(?P<fault>.*\S)\s+for\s+(?P<seconds>\S+)", re.DOTALL)
@@ -62,7 +62,7 @@ _DELAYS = {"latency": "latency_seconds", "watch-latency": "watch_latency_seconds
 
 
 def read_injection(text: str) -> Injection:
-    """One fault, with the time that it lasts if that is said."""
+    """Parse a fault, and its duration if the words have one."""
     said = _FOR.fullmatch(text.strip())
     if said is None:
         return injection_of(text.strip())
@@ -73,15 +73,19 @@ def read_injection(text: str) -> Injection:
 
 
 def injection_of(text: str, seconds: float | None = None) -> Injection:
-    """A fault whose words do not say how long it lasts; what happens once lasts no time."""
-    fault = _read(text)
+    """Parse a fault whose words have no duration; events such as crashes last no time."""
+    kind, _, rest = text.partition(" ")
+    reader = _READERS.get(kind)
+    if reader is None:
+        raise FaultWordsError(f"unknown fault {kind!r}; {hint(kind, _READERS)}")
+    fault = reader(rest.strip())
     if seconds is not None and isinstance(fault, _ONCE):
         raise FaultWordsError(f"{text!r} happens once; remove the duration")
     return Injection(fault, seconds)
 
 
 def read_healing(text: str) -> Healing:
-    """What is to be well again: all, or a subject and which."""
+    """Parse what to heal: all, or a subject and a pattern."""
     word, _, name = text.strip().partition(" ")
     try:
         subject = Subject(word)
@@ -89,14 +93,6 @@ def read_healing(text: str) -> Healing:
         known = ", ".join(Subject)
         raise FaultWordsError(f"{word!r}: unknown target; use one of: {known}") from None
     return Healing(subject, name.strip() or "*")
-
-
-def _read(text: str) -> Fault:
-    kind, _, rest = text.partition(" ")
-    reader = _READERS.get(kind)
-    if reader is None:
-        raise FaultWordsError(f"unknown fault {kind!r}; {hint(kind, _READERS)}")
-    return reader(rest.strip())
 
 
 def _api(text: str) -> ApiFault:

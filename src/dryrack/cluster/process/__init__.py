@@ -1,4 +1,4 @@
-"""A control plane as a process: start, state, logs, probes and end."""
+"""Run a control plane as a process: start, state, logs, probes, stop."""
 
 from typing import TYPE_CHECKING
 

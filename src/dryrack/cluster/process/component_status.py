@@ -24,8 +24,6 @@ from dryrack.client.timekeeping import sleep, timestamp
 from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
@@ -56,7 +54,32 @@ class ComponentStatuses:
             await self._changed.wait()
             self._changed.clear()
             try:
-                await self._publish(self.supervisor.failures)
+                data = {
+                    _KEY: json.dumps([_entry(each) for each in self.supervisor.failures], indent=1)
+                }
+                namespace, name = COMPONENTS
+                try:
+                    stored = await self._client.patch(
+                        CONFIG_MAPS,
+                        name,
+                        {"data": data},
+                        namespace=namespace,
+                        media_type=MERGE_PATCH,
+                    )
+                except NotFoundError:
+                    metadata = {"namespace": namespace, "name": name}
+                    stored = await self._client.create(
+                        CONFIG_MAPS, {"metadata": metadata, "data": data}
+                    )
+                regarding = {**stored, "kind": "ConfigMap", "apiVersion": "v1"}
+                for each in self.supervisor.failures:
+                    await self._events.record(
+                        regarding,
+                        "ComponentFailed",
+                        describe_failure(_entry(each)),
+                        type="Warning",
+                        once=f"{each.component} {each.subject} {each.error}",
+                    )
             except (ApiError, TransportError) as error:
                 _logger.warning("ConfigMap %s: %s", "/".join(COMPONENTS), error)
             await sleep(self._clock, _WRITE_SECONDS)
@@ -68,26 +91,6 @@ class ComponentStatuses:
         except (ApiError, TransportError) as error:
             if not isinstance(error, NotFoundError):
                 _logger.warning("ConfigMap %s: %s", "/".join(COMPONENTS), error)
-
-    async def _publish(self, failures: Sequence[Failure]) -> None:
-        data = {_KEY: json.dumps([_entry(each) for each in failures], indent=1)}
-        namespace, name = COMPONENTS
-        try:
-            stored = await self._client.patch(
-                CONFIG_MAPS, name, {"data": data}, namespace=namespace, media_type=MERGE_PATCH
-            )
-        except NotFoundError:
-            metadata = {"namespace": namespace, "name": name}
-            stored = await self._client.create(CONFIG_MAPS, {"metadata": metadata, "data": data})
-        regarding = {**stored, "kind": "ConfigMap", "apiVersion": "v1"}
-        for each in failures:
-            await self._events.record(
-                regarding,
-                "ComponentFailed",
-                describe_failure(_entry(each)),
-                type="Warning",
-                once=f"{each.component} {each.subject} {each.error}",
-            )
 
 
 def _entry(failure: Failure) -> Raw:

@@ -1,9 +1,10 @@
 """
-Instances of a plugin on one node: alone, or side by side for the time of a rolling update.
+Instances of a plugin on one node: one alone, or several during a rolling update.
 
-All of them hold locks of the kernel on files in the plugin's directory, which end with the process
-however it ends. Who is alone shuts all others out; instances of a rolling update, each with a UID
-of its own, let each other in and shut out whoever wants to be alone.
+All instances hold kernel locks on files in the directory of the plugin; the kernel releases them
+when the process ends, in whatever way. An instance that runs alone shuts out all others. Instances
+of a rolling update, each with a UID of its own, accept each other and shut out an instance that
+wants to run alone.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ _NEWEST = "newest"
 
 
 class InstanceError(DryrackError):
-    """The plugin cannot be on this node."""
+    """The plugin cannot run on this node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """This process, as one that has a plugin's directory."""
+    """This process, as one of the instances in the directory of a plugin."""
 
     directory: Path
     uid: str
-    """Of the pod that it runs in; "" if it is to be alone."""
+    """The UID of its pod; "" if it runs alone."""
     lock: int
     """A descriptor of the file that all instances lock."""
 
     def is_newest(self) -> bool:
-        """Whether it may say what the node has: who came last does, for as long as it lives."""
+        """Return whether this instance publishes: the one that started last does."""
         if not self.uid:
             return True
         try:
@@ -49,14 +50,14 @@ class Instance:
         return newest == self.uid or not _is_locked(_own_lock(self.directory, newest))
 
     def forget_killed(self) -> tuple[str, ...]:
-        """The UIDs of instances that ended without a word; each is told once."""
+        """Return the UIDs of instances that ended without cleaning up, each once."""
         locks = [path for path in self.directory.glob("plugin-*.lock") if not _is_locked(path)]
         for path in locks:
             path.unlink(missing_ok=True)
         return tuple(path.stem.removeprefix("plugin-") for path in locks)
 
     def is_last(self) -> bool:
-        """Whether nobody is here beside it; nobody can come in any more if so."""
+        """Return whether no other instance runs; if so, no other can start any more."""
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -67,7 +68,7 @@ class Instance:
 
 @contextmanager
 def instance(directory: Path, uid: str = "") -> Iterator[Instance]:
-    """In a directory, for the time of a block."""
+    """Hold the locks in a directory for the length of a block."""
     try:
         directory.mkdir(mode=0o750, parents=True, exist_ok=True)
         lock = open_private(directory / "plugin.lock", os.O_RDWR)
@@ -103,7 +104,7 @@ def instance(directory: Path, uid: str = "") -> Iterator[Instance]:
 
 @contextmanager
 def _closing(descriptor: int) -> Iterator[int]:
-    """What is locked by it is free afterwards."""
+    """Close a descriptor after a block, which releases its locks."""
     try:
         yield descriptor
     finally:

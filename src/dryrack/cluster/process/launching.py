@@ -1,10 +1,10 @@
 """
-A cluster as a process: in the foreground, or left behind.
+Start a cluster as a process, in the foreground or in the background.
 
-The one that is left behind is a fork of the one that was called, so that it starts in no time; it
-tells its parent through a pipe when it serves, or why it does not. The parent says what happened
-and goes; the child is found again by its record (see `state`). What serves is loaded while another
-process makes the keys, because either takes a while.
+The background process is a fork of the calling one, so that it starts fast; it reports through a
+pipe when it serves, or why it cannot. The parent prints that and exits; later commands find the
+child by its record (see `state`). The code of the server is loaded while another process creates
+the keys, because both take a while.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 # What was written to some resources of a plane, at most so many writes.
 ReadPast = Callable[["Sequence[str]", int], "Past"]
-# Serves a page about a plane for the length of a block, and tells its address.
+# Serves the dashboard for the length of a block, and yields its address.
 Dashboard = Callable[["Client", ReadPast], "AbstractAsyncContextManager[str]"]
 
 
@@ -58,12 +58,12 @@ WARNING = "! "
 
 
 class LaunchError(DryrackError):
-    """A cluster did not come up."""
+    """A cluster did not start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """What to start."""
+    """Options of a cluster to start."""
 
     state: ClusterState
     address: Address = field(default_factory=Address)
@@ -72,33 +72,35 @@ class Launch:
     data_directory: Path | None = None
     without: Sequence[str] = ()
     catalogue: Catalogue | None = None
-    """By which nodes have the devices of their instance types; None: they have none."""
+    """Nodes have the devices of their instance types; None: they have no such devices."""
     machine: InstanceType | None = None
-    """What the nodes are that it starts with."""
+    """The instance type of the initial nodes."""
     devices: Sequence[DeviceKind] = ()
-    """What every virtual node has beside that."""
+    """The simulated devices of every virtual node."""
     allocator: MakeAllocator | None = None
-    """How the scheduler hands devices out; None: as the reference release."""
+    """Allocates devices; None: the allocator of the reference release."""
     scheduling: SchedulerSettings | None = None
-    """How pods are scheduled; None: as kube-scheduler does."""
+    """None: the defaults of kube-scheduler."""
     authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW
     runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
-    """Which API versions are served besides the stable ones."""
+    """The API versions that are served beside the stable ones."""
     kubeconfig: Path | None = None
-    """Where to write it besides the state directory; None: nowhere."""
+    """A file for the kubeconfig besides the state directory; None: no file."""
     dashboard: Dashboard | None = None
-    """What serves the page; None: nobody does."""
+    """Serves the dashboard; None: no dashboard."""
     merges: bool = False
-    """Whether that file is somebody's own, to which the cluster is added."""
+    """True if that file is the user's own, to which the cluster is added."""
 
     @property
     def keys_directory(self) -> Path:
-        """With the data, if that is kept: who comes back finds the cluster that he trusts."""
+        """
+        The directory of the keys: with the data if that is kept, so that a kubeconfig stays valid.
+        """
         return (self.data_directory or self.state.directory) / "keys"
 
 
 def check(launch: Launch) -> None:
-    """Raises if the name is taken."""
+    """Raise if a cluster of this name runs."""
     running = launch.state.running()
     if running is not None:
         raise LaunchError(
@@ -108,8 +110,12 @@ def check(launch: Launch) -> None:
 
 
 def run(launch: Launch, tell: Callable[[str], None]) -> None:
-    """Serves until it is told to stop; `tell` gets a line for every stage, then ""."""
-    _raise_file_limit()
+    """Serve until a signal arrives; `tell` gets a line for every step, then ""."""
+    # Every client is a file; the usual 1,024 are fewer than the watches of a busy test.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     launch.state.make()
     held = hold(launch.state.directory / "lock")
     has_served = is_over = False
@@ -128,7 +134,13 @@ def run(launch: Launch, tell: Callable[[str], None]) -> None:
             lasts=launch.data_directory is not None,
         )
         with contextlib.closing(made):
-            _serve(launch, made, told)
+            import asyncio
+
+            from dryrack.cluster.process.loops import loop_factory
+            from dryrack.cluster.process.service import serve
+
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(serve(launch, made.keys, told))
         is_over = True
     finally:
         # Who started it hears what goes wrong until it serves; from then on the log does.
@@ -139,26 +151,8 @@ def run(launch: Launch, tell: Callable[[str], None]) -> None:
         os.close(held)
 
 
-def _serve(launch: Launch, made: Meanwhile, tell: Callable[[str], None]) -> None:
-    import asyncio
-
-    from dryrack.cluster.process.loops import loop_factory
-    from dryrack.cluster.process.service import serve
-
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(serve(launch, made.keys, tell))
-
-
-def _raise_file_limit() -> None:
-    """Every client is a file; the usual 1,024 are fewer than a busy test has watches."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 def detach(launch: Launch, tell: Callable[[str], None]) -> None:
-    """Start the cluster as a process that stays; return when it serves."""
+    """Start the cluster as a background process, and return when it serves."""
     launch.state.make()
     log_file = open_private(launch.state.log, os.O_WRONLY | os.O_APPEND)
     reading, writing = os.pipe()
@@ -173,21 +167,17 @@ def detach(launch: Launch, tell: Callable[[str], None]) -> None:
             _relay(messages, tell)
     except KeyboardInterrupt:
         # Who takes back the order does not want the cluster either.
-        _stop(child)
+        # The process, and the processes that it started: they are a session of their own by now.
+        for send in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError):
+                send(child, signal.SIGTERM)
+        os.waitpid(child, 0)
         launch.state.forget()
         raise
 
 
-def _stop(child: int) -> None:
-    """The process and those that it started, which are a session of their own by now."""
-    for send in (os.killpg, os.kill):
-        with contextlib.suppress(ProcessLookupError):
-            send(child, signal.SIGTERM)
-    os.waitpid(child, 0)
-
-
 def _relay(messages: Iterable[str], tell: Callable[[str], None]) -> None:
-    """What the child says, until it serves."""
+    """Pass on the lines of the child until it serves."""
     for line in messages:
         message = json.loads(line)
         if message["error"]:
@@ -201,11 +191,16 @@ def _relay(messages: Iterable[str], tell: Callable[[str], None]) -> None:
 
 
 def _child(launch: Launch, log_file: int, writing: int) -> None:
-    """The process that stays: its own session, no terminal, and a log instead."""
+    """Run as the background process: a session of its own, no terminal, and a log."""
     code = 1
     try:
         os.setsid()
-        _redirect(log_file)
+        # Output goes to the log; there is no input.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(log_file, 1)
+        os.dup2(log_file, 2)
         with os.fdopen(writing, "w", buffering=1) as messages:
 
             def tell(stage: str, error: str = "") -> None:
@@ -227,7 +222,7 @@ def _child(launch: Launch, log_file: int, writing: int) -> None:
 
 
 def _attempt(launch: Launch, tell: Callable[[str], None]) -> str:
-    """Serves until told to stop; why it could not, or ""."""
+    """Serve until a signal arrives; return the error, or ""."""
     try:
         run(launch, tell)
     except DryrackError as error:
@@ -236,15 +231,6 @@ def _attempt(launch: Launch, tell: Callable[[str], None]) -> str:
         if error.filename is None:
             return traceback.format_exc()
         return f"{error.filename}: {(error.strerror or str(error)).lower()}"
-    except Exception:  # noqa: BLE001 - the process ends, and the log is the only one to tell
+    except Exception:  # noqa: BLE001 - the process ends, and only the log can report it
         return traceback.format_exc()
     return ""
-
-
-def _redirect(log_file: int) -> None:
-    """Send what the process prints to its log, and give it no input."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(log_file, 1)
-    os.dup2(log_file, 2)

@@ -1,4 +1,4 @@
-"""A file that one process holds at a time; the hold ends with the process, however that ends."""
+"""Lock a file for one process at a time; the kernel releases the lock when the process ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class HeldError(DryrackError):
 
 
 def hold(path: Path) -> int:
-    """A descriptor to be closed when the hold shall end."""
+    """Lock a file, and return the descriptor; closing it releases the lock."""
     descriptor = open_private(path, os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,8 +1,8 @@
 """
-What engines say, as lines on standard error: for people, or for programs that collect lines.
+Print log records on standard error: as text for people, or as JSON for log collectors.
 
-A line has its time, its level, who speaks, the message, and the fields that the speaker gave as
-`extra`. As JSON each line is one object, so that a message with line ends stays one line.
+A line has the time, the level, the logger, the message, and the fields of `extra`. As JSON, each
+record is one object on one line, also if its message has line ends.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from dryrack.base.escaping import json_text, visible, visible_lines
 if TYPE_CHECKING:
     from typing import TextIO
 
-# What every record has; whatever else there is, the speaker added.
+# Attributes of every record; the others come from `extra`.
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _LEVELS = {"WARNING": "warn", "CRITICAL": "error"}
 
 
 class LogFormat(StrEnum):
-    """How a line looks."""
+    """The format of log lines."""
 
     TEXT = "text"
     JSON = "json"
 
 
 def configure_logs(form: LogFormat, stream: TextIO | None = None) -> None:
-    """All that dryrack says from INFO on, and of others what they warn of."""
+    """Print all records of dryrack from INFO on, and warnings of other libraries."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_JsonLines() if form is LogFormat.JSON else _TextLines())
     root = logging.getLogger()
@@ -41,7 +41,7 @@ def configure_logs(form: LogFormat, stream: TextIO | None = None) -> None:
 
 
 def server_log() -> logging.Logger:
-    """Return the logger of aiohttp's servers: without what only says that a client sent no HTTP."""
+    """Return the logger of aiohttp's servers, without records of clients that speak no HTTP."""
     log = logging.getLogger("dryrack.http")
     if _is_about_server not in log.filters:
         log.addFilter(_is_about_server)
@@ -83,7 +83,7 @@ class _JsonLines(logging.Formatter):
 
 class _TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        fields = "".join(f" {key}={_quoted(value)}" for key, value in _fields(record).items())
+        fields = "".join(f" {key}={_quote(value)}" for key, value in _fields(record).items())
         # What follows on further lines is seen to belong to the first.
         message = visible_lines(record.getMessage()).replace("\n", "\n  ")
         line = f"{_time(record)} {_level(record):<5} {message}{fields}"
@@ -92,7 +92,7 @@ class _TextLines(logging.Formatter):
         return line
 
 
-def _quoted(value: object) -> str:
+def _quote(value: object) -> str:
     text = str(value)
     is_plain = text and text == visible(text) and not set(text) & set(' "=')
     return text if is_plain else json_text(text)

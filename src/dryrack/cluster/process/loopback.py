@@ -1,5 +1,5 @@
 """
-A plane of this process on a port of loopback, with keys of its own and a kubeconfig.
+Serve a control plane of this process on a loopback port, with keys and a kubeconfig.
 
 For programs that a test starts; `service` is for clusters that people start.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def with_keys(options: ControlPlaneOptions, directory: Path) -> tuple[ControlPlaneOptions, Keys]:
-    """The same plane with keys in a directory, so that clients can know it."""
+    """Return the options with keys in a directory, by which clients verify the server."""
     keys = certificates.ensure(directory, [LOOPBACK], options.clock.now(), lasts=False)
     signing = EllipticKey(lambda: certificates.load_key(keys.accounts))
     authority = keys.authority.certificate.read_text()
@@ -33,7 +33,7 @@ def with_keys(options: ControlPlaneOptions, directory: Path) -> tuple[ControlPla
 
 @asynccontextmanager
 async def serving_on_loopback(plane: ControlPlane, keys: Keys, name: str) -> AsyncIterator[Path]:
-    """Serves for the length of a block; the kubeconfig is beside the keys."""
+    """Serve for the length of a block; yield the kubeconfig, which is beside the keys."""
     with closing(listen(Address())) as listening:
         async with served(plane, listening, keys) as url:
             path = keys.directory / "kubeconfig"

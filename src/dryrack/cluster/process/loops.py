@@ -1,4 +1,4 @@
-"""The event loop that is quickest with TLS, where it can be had."""
+"""Choose the event loop that is fastest with TLS, if it is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """For `asyncio.Runner`; None is the usual one."""
+    """Return the factory for `asyncio.Runner`; None is the default loop."""
     try:
         import uvloop
     except ImportError:

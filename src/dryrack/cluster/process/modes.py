@@ -1,10 +1,10 @@
-"""What a cluster can be told to be."""
+"""Modes of a cluster."""
 
 from enum import Enum
 
 
 class AuthorizationMode(Enum):
-    """Who decides what users may do."""
+    """The authorization mode of the API server."""
 
     ALWAYS_ALLOW = "always-allow"
     RBAC = "rbac"

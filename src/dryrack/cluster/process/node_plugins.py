@@ -1,9 +1,8 @@
 """
-The kubelet plugins of one node, put together: one for each driver, in one process.
+The kubelet plugins of one node: one for each driver, in one process.
 
-Each has its sockets, its checkpoint and its slices. They come up in the order in which they are
-needed: first the state that an earlier process left is brought in order, then the kubelet may
-call, and then the scheduler is told of the devices.
+Each has its sockets, its checkpoint and its slices. They start in this order: first they restore
+the state of an earlier process, then the kubelet may call, and then the slices are published.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.timekeeping import sleep
 from dryrack.cluster.attached import Need
 from dryrack.cluster.process.instances import instance
-from dryrack.cluster.process.probes import Site, health_pages, metrics_page, serving
+from dryrack.cluster.process.probes import Site, health_pages, metrics_page, serve_sites
 from dryrack.kubeletplugin import (
     ClaimStatuses,
     Directories,
@@ -57,20 +56,20 @@ RECONCILE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class NodeSite:
-    """Where on a node the plugins are."""
+    """The node and the directories of its plugins."""
 
     node: str
     kubelet: Path
     cdi: Path
     rolling_update_uid: str = ""
-    """Of the pod that the plugins run in, if others of them may be on the node beside it."""
+    """The UID of the pod, if other instances of the plugins may run beside it."""
 
     def sockets(self, driver: str) -> Sockets:
         return Sockets.of(self.kubelet, driver, self.rolling_update_uid)
 
 
 class NodePlugins:
-    """The plugins of a node; to be run once."""
+    """The plugins of a node; call `run` once."""
 
     def __init__(
         self,
@@ -131,7 +130,7 @@ class NodePlugins:
         )
 
     async def run(self, stopping: asyncio.Event, *, removes_slices: bool = False) -> None:
-        """Serves until it is told to stop; what is prepared stays prepared."""
+        """Serve until `stopping` is set; prepared claims stay prepared."""
         async with AsyncExitStack() as stack:
             for plugin in self._plugins:
                 directory = self._directories(plugin.kind).plugin
@@ -147,7 +146,7 @@ class NodePlugins:
                 health = serving_health(where.host, where.port, self._sockets())
                 port = await stack.enter_async_context(health)
                 _logger.info("gRPC probes answered", extra={"address": f"{where.host}:{port}"})
-            for address in await stack.enter_async_context(serving(self._sites())):
+            for address in await stack.enter_async_context(serve_sites(self._sites())):
                 _logger.info("pages served", extra={"address": address})
             try:
                 await self._work(stopping)

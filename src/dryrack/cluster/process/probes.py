@@ -1,8 +1,8 @@
 """
-What the outside may ask a process that works on a cluster: is it alive, is it ready, its numbers.
+Serve the probes and metrics of a process that works on a cluster.
 
 `/healthz` and `/readyz` answer as the servers of controller-runtime do: 200 with "ok", or 500 with
-what is lacking, a line for each. `/metrics` is Prometheus' text.
+what is missing, a line for each reason. `/metrics` has the text format of Prometheus.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STOP_SECONDS_MAX = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a page says now."""
+    """The current content of a page."""
 
     text: str
     status: int = 200
@@ -40,17 +40,17 @@ Page = Callable[[], Answer]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Pages by path, and where they are served."""
+    """Pages by path, and the address on which they are served."""
 
     address: Address
     pages: Mapping[str, Page]
 
 
-def health_pages(lacking: Callable[[], Sequence[str]]) -> dict[str, Page]:
-    """Alive as long as it answers; ready when nothing is lacking."""
+def health_pages(missing_parts: Callable[[], Sequence[str]]) -> dict[str, Page]:
+    """Return the pages of the probes: alive while it answers, ready when nothing is missing."""
 
     def ready() -> Answer:
-        missing = lacking()
+        missing = missing_parts()
         return Answer("\n".join(missing), 500) if missing else Answer("ok")
 
     return {"/healthz": lambda: Answer("ok"), "/readyz": ready}
@@ -60,8 +60,8 @@ def metrics_page(text: Callable[[], str]) -> dict[str, Page]:
     return {"/metrics": lambda: Answer(text(), content_type=METRICS_TYPE)}
 
 
-def merged(sites: Iterable[Site]) -> tuple[Site, ...]:
-    """One site for each address, so that all pages can share a port."""
+def merge_sites(sites: Iterable[Site]) -> tuple[Site, ...]:
+    """Return one site for each address, so that several can share a port."""
     pages: dict[Address, dict[str, Page]] = {}
     for site in sites:
         pages.setdefault(site.address, {}).update(site.pages)
@@ -69,14 +69,14 @@ def merged(sites: Iterable[Site]) -> tuple[Site, ...]:
 
 
 @asynccontextmanager
-async def serving(sites: Iterable[Site]) -> AsyncIterator[tuple[str, ...]]:
-    """Serves for the length of a block; the addresses, in the order of the sites."""
+async def serve_sites(sites: Iterable[Site]) -> AsyncIterator[tuple[str, ...]]:
+    """Serve for the length of a block; yield the addresses, in the order of the sites."""
     async with contextlib.AsyncExitStack() as stack:
-        yield tuple([await stack.enter_async_context(_served(site)) for site in sites])
+        yield tuple([await stack.enter_async_context(_serve(site)) for site in sites])
 
 
 @asynccontextmanager
-async def _served(site: Site) -> AsyncIterator[str]:
+async def _serve(site: Site) -> AsyncIterator[str]:
     from aiohttp import web
 
     app = web.Application()
@@ -100,11 +100,11 @@ def _handler(page: Page) -> Callable[[web.Request], Awaitable[web.Response]]:
     from aiohttp import web
 
     async def answer(_: web.Request) -> web.Response:
-        said = page()
+        content = page()
         return web.Response(
-            body=said.text.encode(),
-            status=said.status,
-            headers={"content-type": said.content_type, "x-content-type-options": "nosniff"},
+            body=content.text.encode(),
+            status=content.status,
+            headers={"content-type": content.content_type, "x-content-type-options": "nosniff"},
         )
 
     return answer

@@ -1,7 +1,7 @@
 """
-One cluster, served until it is told to stop.
+Serve one cluster until a signal arrives.
 
-The API server first, for whoever waits; the engines once it is said that it serves.
+The API server starts first, for programs that wait for it; the engines start once it serves.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from dryrack.cluster.signing import EllipticKey
 if TYPE_CHECKING:
     import socket
     from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
-    from pathlib import Path
 
     from dryrack.client.transport import Request, Response, Transport
     from dryrack.cluster.certificates import Keys
@@ -55,8 +54,8 @@ if TYPE_CHECKING:
     from dryrack.hardware.catalogue import InstanceType
     from dryrack.kubeletplugin import VirtualDrivers
 
-# How long nobody has to ask anything before the engines are loaded, once somebody has; and how
-# long the engines wait at most. A busy machine may take half a second to start `kubectl`.
+# The engines are loaded once no request has arrived for so long after the first one; they wait
+# this long at most. A busy machine may take half a second to start `kubectl`.
 _QUIET_SECONDS = 0.15
 _QUESTION_SECONDS_MAX = 1.0
 _LOOK_SECONDS = 0.02
@@ -72,7 +71,11 @@ _NO_NODES = (
 
 
 async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[str], None]) -> None:
-    """`make_keys` is called once everything else is there, and may wait for somebody else."""
+    """
+    Serve a cluster; `tell` gets a line for every step.
+
+    `make_keys` is called when everything else is loaded, and may wait for another process.
+    """
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -160,7 +163,7 @@ async def supervised_engines(chosen: Sequence[Family], plane: ControlPlane) -> A
 async def _wait_for_nodes(
     launch: Launch, plane: ControlPlane, stopping: asyncio.Event, tell: Callable[[str], None]
 ) -> None:
-    """Wait until the virtual nodes are Ready and have their devices, and tell how far they are."""
+    """Wait until the virtual nodes are Ready and have their devices; report the progress."""
     from dryrack.controllers import is_played
 
     nodes, _ = plane.store.list("nodes", None)
@@ -207,7 +210,7 @@ def _expected_slices(launch: Launch) -> int:
 
 
 def _past(plane: ControlPlane) -> ReadPast:
-    """Reads the log of the plane's store; loaded when it is asked."""
+    """Return a function that reads the watch log of the store."""
 
     def read(resources: Sequence[str], writes_max: int) -> Past:
         from dryrack.cluster.snapshots.past import past_of
@@ -218,7 +221,7 @@ def _past(plane: ControlPlane) -> ReadPast:
 
 
 def _load_engines() -> None:
-    """In a thread of its own, so that the server goes on answering."""
+    """Load the code of the engines, in a thread so that the server goes on answering."""
     from dryrack.controllers import ENGINES
     from dryrack.controllers.slices import Publisher
     from dryrack.scheduler import Scheduler
@@ -227,7 +230,7 @@ def _load_engines() -> None:
 
 
 class _Door:
-    """Notes when somebody last came or left."""
+    """Notes when the last request began or ended."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
@@ -243,7 +246,7 @@ class _Door:
 
 
 async def _let_them_ask(door: _Door, stopping: asyncio.Event) -> None:
-    """Engines take a while to load, and who waited for the word that it serves asks at once."""
+    """Wait for the first requests: loading the engines would delay their answers."""
     loop = asyncio.get_running_loop()
     latest = loop.time() + _QUESTION_SECONDS_MAX
     while not stopping.is_set() and loop.time() < latest:
@@ -253,7 +256,7 @@ async def _let_them_ask(door: _Door, stopping: asyncio.Event) -> None:
 
 
 def _listen(launch: Launch) -> socket.socket:
-    """At the port of the last time, if the data is of a last time and nobody minds."""
+    """Listen, at the previous port if the data directory has one and it is free."""
     address = launch.address
     data = launch.data_directory
     if data is None or address.port:
@@ -293,7 +296,7 @@ def _drivers(launch: Launch) -> VirtualDrivers | None:
 
 
 def _machines(launch: Launch) -> Collection[InstanceType]:
-    """Return the types of the nodes that there are, or that may come."""
+    """Return the instance types of the nodes that exist or may come."""
     if launch.machine is not None:
         return (launch.machine,)
     return launch.catalogue.instance_types.values() if launch.catalogue is not None else ()
@@ -328,10 +331,10 @@ async def _inhabit(launch: Launch, plane: ControlPlane, tell: Callable[[str], No
 @contextlib.contextmanager
 def _handed_out(launch: Launch, url: str, keys: certificates.Keys) -> Iterator[None]:
     """
-    The kubeconfig, and then the record: who finds the record finds a cluster that serves.
+    Write the kubeconfig and then the record of the process, for the length of a block.
 
-    A cluster that has ended is no longer in anybody's kubeconfig; a file that could not be written
-    is not touched then either.
+    Whoever reads the record finds a cluster that serves. At the end the cluster is removed from the
+    user's kubeconfig; a file that could not be written is not changed then either.
     """
     state = launch.state
     own = kubeconfig.own_text(state.name, url, keys)
@@ -341,7 +344,7 @@ def _handed_out(launch: Launch, url: str, keys: certificates.Keys) -> Iterator[N
         theirs.parent.mkdir(parents=True, exist_ok=True)
         if launch.merges:
             config = kubeconfig.kubeconfig(state.name, url, keys)
-            own = kubeconfig.text(kubeconfig.merged(kubeconfig.read(theirs), config))
+            own = kubeconfig.text(kubeconfig.merge(kubeconfig.read(theirs), config))
         write_private(theirs, own.encode())
     try:
         merged_into = str(theirs) if launch.merges and theirs else ""
@@ -350,12 +353,8 @@ def _handed_out(launch: Launch, url: str, keys: certificates.Keys) -> Iterator[N
         yield
     finally:
         if theirs is not None and theirs.exists():
-            _take_back(theirs, launch)
-
-
-def _take_back(theirs: Path, launch: Launch) -> None:
-    if launch.merges:
-        rest = kubeconfig.without(kubeconfig.read(theirs), launch.state.name)
-        write_private(theirs, kubeconfig.text(rest).encode())
-    else:
-        theirs.unlink()
+            if launch.merges:
+                rest = kubeconfig.without(kubeconfig.read(theirs), launch.state.name)
+                write_private(theirs, kubeconfig.text(rest).encode())
+            else:
+                theirs.unlink()

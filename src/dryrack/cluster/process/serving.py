@@ -1,7 +1,7 @@
 """
-A plane that others can reach: sockets and certificates.
+Serve a control plane on a socket with TLS.
 
-Loopback is the default. Whoever binds elsewhere says so, and is told what that means.
+Loopback is the default. Users who choose another address get a warning of its consequences.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class AddressError(DryrackError):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen; port 0 is any that is free."""
+    """The address to listen on; port 0 is any free port."""
 
     host: str = LOOPBACK
     port: int = 0
@@ -44,7 +44,7 @@ class Address:
 def listen(
     address: Address, remedy: str = "choose another port, or 0 for a free one"
 ) -> socket.socket:
-    """Bound, so that the port is known, and not yet accepting."""
+    """Bind a socket, so that the port is known, without accepting connections yet."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -70,9 +70,9 @@ async def served(
     plane: ControlPlane, listening: socket.socket, keys: Keys, *, door: Transport | None = None
 ) -> AsyncIterator[str]:
     """
-    Serves for the length of a block; the address is what clients connect to.
+    Serve for the length of a block; yield the URL for clients.
 
-    `door` is what they come through, if it is not the plane's own.
+    `door` handles the requests, if it is not the transport of the control plane.
     """
     from dryrack.apiserver import Authentication, Flow, HttpServer
 
@@ -86,7 +86,7 @@ async def served(
 
 
 def tls_context(keys: Keys) -> ssl.SSLContext:
-    """Shows the server's certificate, and asks for one of the cluster's authority."""
+    """Return a TLS context with the server's certificate that verifies client certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(keys.server.certificate, keys.server.key)

@@ -1,9 +1,9 @@
 """
-Where clusters that run as processes leave their traces, and how they are found again.
+The state directories of clusters that run as processes.
 
-A cluster called NAME has a directory that only its owner can read: its keys, its kubeconfig, its
-log, and a record of the process. A process is known by its number and the moment it started, so
-that a number which the system gave to somebody else is never signalled.
+A cluster NAME has a directory that only its owner can read: its keys, its kubeconfig, its log, and
+a record of the process. A process is identified by its number and its start time, so that a process
+that got the same number later is never signalled.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class ClusterStateError(DryrackError):
-    """A cluster is not as the caller thinks."""
+    """A cluster is not in the state that the caller expects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process, and no other that gets its number later."""
+    """One process, identified also if its number is used again."""
 
     pid: int
     born: str
@@ -56,28 +56,25 @@ class Process:
         return bool(self.born) and _born(self.pid) == self.born
 
     def stop(self) -> None:
-        """Asks it to end, and makes it if it does not."""
+        """Ask the process to end, and kill it if it does not."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if not self.is_alive():
                 return
             os.kill(self.pid, number)
-            self._wait()
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + STOP_SECONDS_MAX
-        while self.is_alive() and time.monotonic() < deadline:
-            time.sleep(_POLL_SECONDS)
+            deadline = time.monotonic() + STOP_SECONDS_MAX
+            while self.is_alive() and time.monotonic() < deadline:
+                time.sleep(_POLL_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What a cluster says about itself while it runs."""
+    """The record of a running cluster."""
 
     process: Process
     server: str
     data_directory: str
     merged_into: str
-    """Somebody's kubeconfig that names the cluster, or ""."""
+    """The kubeconfig of the user that names the cluster, or ""."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ class ClusterState:
 
     @property
     def down_command(self) -> str:
-        """What ends it."""
+        """The command that stops the cluster."""
         return "dryrack down" if self.name == DEFAULT else f"dryrack down --name {self.name}"
 
     @property
@@ -145,12 +142,12 @@ class ClusterState:
         return found if found.process.is_alive() else None
 
     def forget(self) -> None:
-        """Removes everything about the cluster but its data directory."""
+        """Delete the state of the cluster, except its data directory."""
         if self.directory.exists():
             shutil.rmtree(self.directory)
 
     def forget_all_but_log(self) -> None:
-        """The same, for one that ended by itself: the log goes on, and says why."""
+        """Delete the state of a cluster that ended by itself; keep the log, which says why."""
         for path in self.directory.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
@@ -159,7 +156,7 @@ class ClusterState:
 
 
 def home(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where all clusters of a person are."""
+    """Return the directory with the state of all clusters of the user."""
     if environment.get("DRYRACK_HOME"):
         return Path(environment["DRYRACK_HOME"])
     base = environment.get("XDG_STATE_HOME")
@@ -183,22 +180,14 @@ def all_states(under: Path | None = None) -> tuple[ClusterState, ...]:
 
 
 def _born(pid: int) -> str | None:
-    """When a process started; None if there is none, or only its remains."""
+    """Return the start time of a process; None if it does not run."""
     if os.path.isdir("/proc/self"):
-        return _born_by_proc(pid)
-    return _born_by_ps(pid)
-
-
-def _born_by_proc(pid: int) -> str | None:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    state, *rest = stat.rpartition(")")[2].split()
-    return None if state == "Z" else rest[18]
-
-
-def _born_by_ps(pid: int) -> str | None:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        state, *rest = stat.rpartition(")")[2].split()
+        return None if state == "Z" else rest[18]
     import subprocess
 
     command = ["ps", "-o", "lstart=", "-p", str(pid)]

@@ -1,1 +1,1 @@
-"""Clusters as they are now, for those who look and write nothing."""
+"""Read the current objects of a cluster, for commands that write nothing."""

@@ -1,9 +1,9 @@
 """
-The past of a plane, from the watch log of its store: what was there, and every write since.
+The history of a control plane, from the watch log of its store.
 
-The log has no times; the managed fields of an object tell when it was last written, to the second.
-When something was deleted at once, nobody says: it is told with the write that came next. The past
-reaches back as far as the log of every resource does, and never over a restart.
+The log has no times; the managed fields of an object have the time of its last write, to the
+second. A deletion has no time of its own and gets that of the next write. The history reaches back
+as far as the log of every resource does, and not beyond a restart.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PastWrite:
-    """An object that came, changed or went; the time is empty if it is not known."""
+    """A created, changed or deleted object; the time is "" if it is not known."""
 
     event: Event
     time: str
@@ -43,14 +43,14 @@ class PastWrite:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What was there first, and what was written since, in order."""
+    """The objects at the beginning, and the writes since, in order."""
 
     objects: tuple[Stored, ...]
     writes: tuple[PastWrite, ...]
 
 
 def past_of(store: Store, resources: Sequence[str], writes_max: int) -> Past:
-    """As far back as is known of all of these resources, and at most so many writes."""
+    """Return the history of these resources, with at most so many writes."""
     start = max((_oldest(store, each) for each in resources), default=store.revision)
     events = [event for each in resources for event in _events(store, each, start)]
     events.sort(key=lambda event: event.revision)
@@ -59,11 +59,11 @@ def past_of(store: Store, resources: Sequence[str], writes_max: int) -> Past:
         events = events[-writes_max:]
     listed = (store.list_at(each, None, start) for each in resources)
     objects = [stored for found in listed if not isinstance(found, Gone) for stored in found]
-    return Past(tuple(objects), _timed(events))
+    return Past(tuple(objects), _with_times(events))
 
 
-def _timed(events: Sequence[Event]) -> tuple[PastWrite, ...]:
-    """Each with its time, or that of the next one of which it is known."""
+def _with_times(events: Sequence[Event]) -> tuple[PastWrite, ...]:
+    """Return each write with its time, or the time of the next write that has one."""
     writes: list[PastWrite] = []
     later = ""
     for event in reversed(events):
@@ -81,7 +81,7 @@ def _time(event: Event) -> str:
 
 
 def _oldest(store: Store, resource: str) -> int:
-    """The first revision after which everything is known."""
+    """Return the first revision after which all logs are complete."""
     events = store.events(resource, after=0)
     return events.oldest if isinstance(events, Gone) else 0
 

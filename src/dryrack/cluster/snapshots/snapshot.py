@@ -1,8 +1,8 @@
 """
 A snapshot of a cluster: all objects of some kinds, listed once and typed.
 
-For commands that look and write nothing. A kind that the cluster does not serve has no objects; one
-that this account may not list is told with the rights that the command needs.
+For commands that write nothing. A kind that the cluster does not serve has no objects; a kind that
+the account may not list is an error that names the rights that the command needs.
 """
 
 from __future__ import annotations
@@ -147,17 +147,17 @@ RECORDED_KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The objects of a cluster, by kind in the order that was asked for."""
+    """The objects of a cluster, by kind in the requested order."""
 
     objects: tuple[KubernetesObject, ...]
-    # What could not be read, and so is not reckoned with.
+    # Kinds that could not be read; they are not taken into account.
     notes: tuple[str, ...] = ()
 
 
 async def read_snapshot(
     client: Client, kinds: Sequence[Endpoint], selection: Selection = EVERYTHING
 ) -> Snapshot:
-    """All objects of these kinds; raises with a remedy if one cannot be listed."""
+    """Return all objects of these kinds; raise an error with a remedy if one cannot be listed."""
     listings, notes = await _read(client, kinds, selection)
     return Snapshot(tuple(obj for kind, listing in listings for obj in typed(kind, listing)), notes)
 
@@ -165,7 +165,7 @@ async def read_snapshot(
 async def read_objects(
     client: Client, kinds: Sequence[Endpoint]
 ) -> tuple[tuple[Raw, ...], tuple[str, ...]]:
-    """The same as plain objects, and what could not be read."""
+    """Return the objects as plain objects, and the kinds that could not be read."""
     listings, notes = await _read(client, kinds, EVERYTHING)
     return tuple(obj for _, listing in listings for obj in listing), notes
 
@@ -176,7 +176,7 @@ async def _read(
     hidden: list[str] = []
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(_listed(client, each, selection, kinds), name=f"list {each.plural}")
+            group.create_task(_list(client, each, selection, kinds), name=f"list {each.plural}")
             for each in kinds
         ]
     listings: list[tuple[Endpoint, Sequence[Raw]]] = []
@@ -200,8 +200,8 @@ async def follow_snapshots(
     *,
     clock: Timekeeper | None = None,
 ) -> None:
-    """Tells the objects of these kinds, again whenever one of them changes; until cancelled."""
-    # Whatever cannot be listed is told once, and not tried again and again.
+    """Call `tell` with the objects of these kinds, again whenever one changes."""
+    # A kind that cannot be listed is reported once and not tried again.
     await read_snapshot(client, kinds, selection)
     served = [each for each in kinds if each not in OPTIONAL or await is_served(client, each)]
     clock = clock or SystemClock()
@@ -222,7 +222,7 @@ async def follow_snapshots(
 
 
 def typed(kind: Endpoint, listing: Iterable[Raw]) -> list[KubernetesObject]:
-    """Objects of a kind, as their model reads them."""
+    """Return the objects of a kind as their model."""
     model = MODELS[kind]
     if model is PodOwner:
         listing = [_owner(kind, each) for each in listing]
@@ -230,17 +230,17 @@ def typed(kind: Endpoint, listing: Iterable[Raw]) -> list[KubernetesObject]:
 
 
 def _owner(kind: Endpoint, raw: Raw) -> Raw:
-    """A Service or workload, as far as it says which pods are its own."""
+    """Return the part of a Service or workload that selects its pods."""
     selector = raw.get("spec", {}).get("selector")
     if kind in _BY_LABELS and selector is not None:
         selector = {"matchLabels": selector}
     return {**raw, "spec": {"selector": selector}, "status": {}}
 
 
-async def _listed(
+async def _list(
     client: Client, kind: Endpoint, selection: Selection, kinds: Sequence[Endpoint]
 ) -> Sequence[Raw] | str | AttachError:
-    """The objects, or the name of a kind that is forbidden and may be left out, or the error."""
+    """Return the objects, or the name of an optional kind that is forbidden, or the error."""
     if not kind.is_namespaced:
         selection = EVERYTHING
     try:
@@ -256,7 +256,7 @@ async def _listed(
 
 
 def _rights(kinds: Sequence[Endpoint]) -> str:
-    """How somebody who may give rights gives those that it cannot do without."""
+    """Return how an administrator grants the missing rights."""
     resources = ",".join(each.resource for each in kinds if each not in OPTIONAL)
     return (
         "the account needs to get, list and watch what this looks at: "

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.raw import Raw
     from dryrack.scenario.embedded_faults import InjectedFaults
-    from dryrack.scenario.invariants.violations import Violation
 
 _LOOK_SECONDS = 1.0
 # How long something may look wrong: between two reads, and until all that was begun is at its end.
@@ -81,14 +80,11 @@ class ClusterInvariants:
     async def _lasting(self, seconds_max: float, *, at_rest: bool) -> str:
         """What is wrong and stays so for that long."""
         latest = self._clock.now() + seconds_max
-        while found := await self._look(at_rest=at_rest):
+        while found := check([each async for each in self._objects()], at_rest=at_rest):
             if self._clock.now() >= latest:
                 return "\n".join(map(str, found))
             await sleep(self._clock, _LOOK_SECONDS)
         return ""
-
-    async def _look(self, *, at_rest: bool) -> tuple[Violation, ...]:
-        return check([each async for each in self._objects()], at_rest=at_rest)
 
     async def _objects(self) -> AsyncIterator[tuple[str, Raw]]:
         if not self._served:

@@ -50,24 +50,21 @@ class Offers:
     ) -> tuple[Violation, ...]:
         """A write, with its time."""
         if resource == SLICES.resource:
-            self._slice(old, new, at)
+            each = new or old
+            assert each is not None, "a write is of something"
+            spec = each["spec"]
+            name = each["metadata"]["name"]
+            pool = (spec["driver"], spec["pool"]["name"])
+            for device in self._offered.pop(pool, {}):
+                self._last_seen[pool, device] = at
+            if new is None:
+                self._slices[pool].pop(name, None)
+            else:
+                self._slices[pool][name] = new
+            self._offered[pool] = dict.fromkeys(_on_offer([*self._slices[pool].values()]))
         elif resource == CLAIMS.resource and new is not None:
             return tuple(self._claim(old, new, at))
         return ()
-
-    def _slice(self, old: Raw | None, new: Raw | None, at: float) -> None:
-        each = new or old
-        assert each is not None, "a write is of something"
-        spec = each["spec"]
-        name = each["metadata"]["name"]
-        pool = (spec["driver"], spec["pool"]["name"])
-        for device in self._offered.pop(pool, {}):
-            self._last_seen[pool, device] = at
-        if new is None:
-            self._slices[pool].pop(name, None)
-        else:
-            self._slices[pool][name] = new
-        self._offered[pool] = dict.fromkeys(_on_offer([*self._slices[pool].values()]))
 
     def _claim(self, old: Raw | None, new: Raw, at: float) -> Iterator[Violation]:
         """What is wrong with what a claim has been given just now."""

@@ -138,19 +138,17 @@ def _steps(moment: Moment, claims: _Claims, found: _Objects) -> Iterator[Raw]:
     if moment.closed_node:
         node = found.by_kind["Node"]["", moment.closed_node]
         title = f"node {_name(node)} takes no further pods"
-        closed = _closed_node(node)
+        # ~ Return the Node as its owner cordoned or tainted it, or None if the owner did neither.
+        spec: Raw = {"taints": own_taints(node)} if own_taints(node) else {}
+        if get(node, "spec.unschedulable"):
+            spec["unschedulable"] = True
+        closed = (
+            {**_object("v1", "Node", {"name": _name(node)}, {}), "spec": spec} if spec else None
+        )
         if closed:
             yield {"title": title, "at": at, "apply": [closed]}
         if not is_ready(node):
             yield {"title": title, "at": at, "fail": [f"node {_name(node)} ready=false"]}
-
-
-def _closed_node(node: Raw) -> Raw | None:
-    """Return the Node as its owner cordoned or tainted it, or None if the owner did neither."""
-    spec: Raw = {"taints": own_taints(node)} if own_taints(node) else {}
-    if get(node, "spec.unschedulable"):
-        spec["unschedulable"] = True
-    return {**_object("v1", "Node", {"name": _name(node)}, {}), "spec": spec} if spec else None
 
 
 def _placements(pods: Sequence[Raw], claims: Sequence[Raw]) -> list[Raw]:
@@ -255,7 +253,10 @@ class _Claims:
         self._made = {
             (_namespace(each), each["metadata"]["name"])
             for each in found.all("ResourceClaim")
-            if any(owner.get("kind") in ("Pod", "PodGroup") for owner in _owners(each))
+            if any(
+                owner.get("kind") in ("Pod", "PodGroup")
+                for owner in get(each["metadata"], "ownerReferences", ())
+            )
         }
         self._kept: set[tuple[str, str]] = set()
 
@@ -393,10 +394,6 @@ def _unready(nodes: Iterable[Raw]) -> list[str]:
 
 def _labels(obj: Raw) -> dict[str, str]:
     return dict(get(obj, "metadata.labels", {}))
-
-
-def _owners(obj: Raw) -> Sequence[Raw]:
-    return get(obj["metadata"], "ownerReferences", ())
 
 
 def _name(obj: Raw) -> str:

@@ -112,13 +112,6 @@ class _Generator:
         return f"worker-{self.chance.randint(1, self.nodes)}"
 
     def _faults(self) -> list[str]:
-        fault = self._fault()
-        if not fault.startswith("pool ") or self.chance.random() < 0.5:
-            return [fault]
-        # A driver that dies while it publishes does not go on at once.
-        return [fault, f"node {fault.split()[1]} driver=gone {_LONG_FAULT}"]
-
-    def _fault(self) -> str:
         kinds: list[tuple[int, Callable[[], str]]] = [
             (6, self._api),
             (3, self._watches),
@@ -131,7 +124,11 @@ class _Generator:
         # No leaked claims: who writes allocations beside a scheduler can take what it is giving.
         weights = [weight for weight, _ in kinds]
         [make] = self.chance.choices([make for _, make in kinds], weights)
-        return make()
+        fault = make()
+        if not fault.startswith("pool ") or self.chance.random() < 0.5:
+            return [fault]
+        # A driver that dies while it publishes does not go on at once.
+        return [fault, f"node {fault.split()[1]} driver=gone {_LONG_FAULT}"]
 
     def _for(self) -> str:
         return f"for {self.chance.choice(_FAULT_SECONDS)}s"

@@ -125,7 +125,17 @@ def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
 
 def _filled(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
     """Every device is given, one of them to two pods; then pods go, and a node reboots."""
-    claims = [_claim("channel", _channel_spec()), _claim("last", fleet.spec)]
+    claims = [
+        _claim(
+            "channel",
+            {
+                "devices": {
+                    "requests": [{"name": "channel", "exactly": {"deviceClassName": FABRIC}}]
+                }
+            },
+        ),
+        _claim("last", fleet.spec),
+    ]
     # Nodes are scored by what is chosen of a list, beside a claim that is allocated already.
     pods = [_pod(f"fill-{n}", "any" if n < _SHARERS else "one") for n in range(fleet.places - 1)]
     for pod in pods[:_SHARERS]:
@@ -245,7 +255,3 @@ def _claim(name: str, spec: Raw) -> Raw:
         "metadata": {"name": name},
         "spec": spec,
     }
-
-
-def _channel_spec() -> Raw:
-    return {"devices": {"requests": [{"name": "channel", "exactly": {"deviceClassName": FABRIC}}]}}
