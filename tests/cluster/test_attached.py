@@ -31,7 +31,7 @@ from dryrack.cluster.attached import (
 from dryrack.cluster.process.logs import LogFormat, configure_logs
 from dryrack.cluster.process.probes import Site as Pages
 from dryrack.cluster.process.probes import health_pages, merge_sites, metrics_page, serve_sites
-from dryrack.cluster.process.serve_sites import Address, AddressError
+from dryrack.cluster.process.serving import Address, AddressError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

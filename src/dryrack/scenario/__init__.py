@@ -1,5 +1,5 @@
 """
-A described world, what happens to it, and what must come of it.
+Scenarios: a fleet, the steps that change it, and the expected results.
 
     loaded = load_scenario(Path("scenario.yaml"))
     outcome = run_in_virtual_time(loaded, EmbeddedRun(seed=1))

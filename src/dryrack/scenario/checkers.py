@@ -1,15 +1,15 @@
 """
-Invariants of a cluster, checked write by write.
+Invariants of devices, claims, pods and gangs, checked at every write.
 
-Always: no device is given twice, and no counter or capacity is given beyond what there is. At rest,
-when no fault is in force and nothing is under way any more: nothing is leaked (allocations of
-nobody, reservations for pods that are gone or nowhere, deletions that a finalizer holds up, what
-was made for pods and nodes that are gone), no pod has devices and does not start, no gang is half
-bound, and every pool is complete. A finalizer that a scheduler has set before it died protects
-nothing, and goes with its claim as it does in Kubernetes.
+At every write, no device is allocated twice, and counters and capacity are not overdrawn. At rest,
+when no fault is in force and no component writes, nothing is leaked (allocations without a user,
+reservations for pods that are deleted or have no node, deletions that a finalizer blocks, objects
+of deleted pods and nodes), every pod with devices starts, no gang is half bound, and every pool is
+complete. A finalizer of a scheduler that crashed protects nothing; it goes with its claim, as in
+Kubernetes.
 
-A write costs what it changes, however large the cluster is. `check` does the same for a list of
-objects, as a dump has it.
+A write costs what it changes, however large the cluster is. `check` checks a list of objects, such
+as a dump.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ class _Device(NamedTuple):
 
 
 class _Use(NamedTuple):
-    """What a claim has of a device; a share if it has an identifier."""
+    """The use of a device by a claim; a share if it has an identifier."""
 
     share: str
     consumed: Mapping[str, str]
 
 
 class Checkers:
-    """See the module's docstring."""
+    """Checks the writes of one cluster; see the docstring of the module."""
 
     def __init__(self) -> None:
         self._devices = _Devices()
@@ -84,7 +84,7 @@ class Checkers:
 
     @property
     def pods(self) -> Mapping[str, Raw]:
-        """By UID."""
+        """Return the pods by UID."""
         return self._pods
 
     @property
@@ -92,7 +92,7 @@ class Checkers:
         return self._claims.values()
 
     def see(self, resource: str, old: Raw | None, new: Raw | None) -> tuple[Violation, ...]:
-        """A write: what is wrong since then, and was not before."""
+        """Take a write, and return the violations that it causes."""
         if resource == CLAIMS.resource:
             _kept(self._claims, old, new)
             return tuple(self._devices.claim(old, new))
@@ -110,12 +110,12 @@ class Checkers:
         return ()
 
     def at_rest(self) -> tuple[Violation, ...]:
-        """What is wrong when nothing is under way, in order."""
+        """Return the violations when nothing is under way, in order."""
         found = (*self._leaks(), *self._idle(), *self._gangs.half(), *self._incomplete())
         return tuple(sorted(found))
 
     def _idle(self) -> Iterator[Violation]:
-        """Pods that have their devices and a node, and do not start."""
+        """Return violations for pods that have their devices and a node and do not start."""
         for claim in self._claims.values():
             status = status_of(claim)
             for user in get(status, "reservedFor", ()) if status.get("allocation") else ():
@@ -198,7 +198,9 @@ class Checkers:
 
 
 def check(objects: Iterable[tuple[str, Raw]], *, at_rest: bool) -> tuple[Violation, ...]:
-    """What is wrong with these objects, each with its resource (`pods`, `resourceclaims.…`)."""
+    """
+    Return the violations of these objects, each with its resource (`pods`, `resourceclaims.…`).
+    """
     checkers = Checkers()
     # Claims are held against pools, which come first.
     ordered = sorted(objects, key=lambda each: each[0] == CLAIMS.resource)
@@ -208,18 +210,18 @@ def check(objects: Iterable[tuple[str, Raw]], *, at_rest: bool) -> tuple[Violati
 
 @dataclass(slots=True)
 class _PoolSupply:
-    """What the slices of a pool offer; only what can be shared."""
+    """The counters and capacity in the slices of a pool."""
 
     counters: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict)
-    """By slice: what there is of each counter."""
+    """The value of each counter, by slice."""
     draws: dict[str, dict[str, dict[tuple[str, str], int]]] = field(default_factory=dict)
-    """By slice and device: what it draws."""
+    """The counters that a device consumes, by slice and device."""
     capacity: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
-    """By slice and device: what can be shared of it."""
+    """The capacity that can be shared, by slice and device."""
 
 
 class _Devices:
-    """Who has which devices."""
+    """The users of each device."""
 
     def __init__(self) -> None:
         self._uses: dict[_Device, dict[str, list[_Use]]] = defaultdict(dict)
@@ -295,10 +297,10 @@ class _Devices:
 
     def is_overdrawn(self, claim: Raw) -> bool:
         """
-        Whether no driver can prepare it beside others, though nobody has done wrong.
+        Return whether a device cannot be prepared beside others, although no allocation was wrong.
 
-        A device that is lost draws on no counter, so that another one of its card is given away;
-        when it is back, one of the two has to wait.
+        A device that is lost draws on no counter, so another device of its card is allocated; when
+        it is back, one of the two has to wait.
         """
         pools: dict[tuple[str, str], set[str]] = defaultdict(set)
         for each in _uses(claim):
@@ -336,7 +338,7 @@ class _Devices:
     def _overdrawn_counters(
         self, pool: tuple[str, str], devices: Collection[str], in_use: Collection[_Device]
     ) -> Iterator[Violation]:
-        """Of the counters that these devices draw on; others may be so for no fault of theirs."""
+        """Return the overdrawn counters among those that these devices consume."""
         supply = self._pools[pool]
         left = {
             name: each for counters in supply.counters.values() for name, each in counters.items()
@@ -362,7 +364,7 @@ class _Devices:
 
 @dataclass(slots=True)
 class _Party:
-    """The members of a gang, by what has become of them."""
+    """The members of a gang, by their state."""
 
     min_count: int | None
     bound: set[str] = field(default_factory=set)
@@ -371,7 +373,7 @@ class _Party:
 
 
 class _Gangs:
-    """Which gangs are bound, in part or as a whole."""
+    """The gangs that are bound in part or as a whole."""
 
     def __init__(self) -> None:
         self._of: dict[str, Membership | None] = {}
@@ -438,7 +440,7 @@ class _Gangs:
 
 
 def _membership(pod: Raw) -> Membership | None:
-    """The gang of a pod; most pods are in none, and a look at their labels says so."""
+    """Return the gang of a pod, or None; the labels rule out most pods."""
     labels = get(pod["metadata"], "labels", {})
     is_marked = any("pod-group" in label for label in labels)
     if not is_marked and not any(name in pod["spec"] for name in _GROUP_FIELDS):
@@ -451,7 +453,7 @@ def _membership(pod: Raw) -> Membership | None:
 
 
 def _uses(claim: Raw | None) -> dict[_Device, list[_Use]]:
-    """The devices that a claim has; who only looks takes nothing."""
+    """Return the devices that a claim uses; admin access uses none."""
     allocation = get(claim or {}, "status.allocation", {})
     found: dict[_Device, list[_Use]] = defaultdict(list)
     for each in get(allocation, "devices.results", ()):

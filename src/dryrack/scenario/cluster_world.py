@@ -1,10 +1,10 @@
 """
-A scenario on a cluster that is somebody's and stays.
+Run a scenario on an existing cluster.
 
-The publisher, the plugin and a kubelet for the scenario's nodes, and a scheduler for pods that ask
-for another than the cluster's own, are attached for as long as it runs; the cluster does the rest.
-What is there is not touched: a scenario that would change it is not begun, and what it has brought
-is taken away when it ends. On a control plane of ours, which has all engines, none is attached.
+The publisher, the plugin, a kubelet for the scenario's nodes, and a scheduler for pods that name
+another than the default one run while the scenario runs; the cluster does the rest. Existing
+objects are not touched: a scenario that would change one is refused, and the objects of a scenario
+are deleted when it ends. On a control plane of dryrack, which has all engines, none is attached.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ _OWNERS = ("apps", "batch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRun:
-    """How to run on a cluster."""
+    """Options of a run on an existing cluster."""
 
     connection: Connection
     engines: Sequence[str] = ENGINES
-    """Which of ours are attached."""
+    """The engines that are attached."""
     stays: bool = False
-    """Whether everything is left as it is then: on a control plane that was made for it."""
+    """True if the objects stay when the scenario ends: on a control plane made for it."""
     observer: Observer = field(default_factory=Nobody)
 
 
@@ -90,7 +90,7 @@ class ClusterWorld:
     drivers: VirtualDrivers | None
     invariants: ClusterInvariants
     strangers: frozenset[str]
-    """UIDs of what was there before."""
+    """The UIDs of objects that existed before."""
     is_reproducible: bool = False
 
     def revision(self) -> int | None:
@@ -105,7 +105,7 @@ class ClusterWorld:
 
 
 def run_on_cluster(loaded: LoadedScenario, how: ClusterRun) -> Outcome:
-    """Runs a scenario there, in real time."""
+    """Run a scenario on a cluster, in real time."""
     return asyncio.run(_run(loaded, how))
 
 
@@ -136,7 +136,7 @@ async def _run(loaded: LoadedScenario, how: ClusterRun) -> Outcome:
 
 
 def scope_of(brought: Iterable[Raw], strangers: frozenset[str]) -> ScenarioScope:
-    """The namespaces and nodes of what a scenario brings."""
+    """Return the namespaces and nodes of the objects of a scenario."""
     objects = [*brought]
     nodes = frozenset(_name(each)[1] for each in objects if each["kind"] == "Node")
     namespaces = frozenset(_name(each)[0] for each in objects)
@@ -157,7 +157,7 @@ async def _attached(
     how: ClusterRun,
     client: Client,
 ) -> AsyncIterator[None]:
-    """Those engines, with the catalogue if the fleet has it."""
+    """Run the engines for the length of a block, with the catalog if the fleet uses it."""
     # ~ The schedulers that pods ask for, without the one that every cluster has.
     objects = _objects(loaded)
     specs = [spec_of(each) for each in objects]
@@ -179,7 +179,7 @@ async def _attached(
 
 
 class Visit:
-    """What a scenario brings to somebody's cluster, and takes away again."""
+    """The objects that a scenario creates on a cluster and deletes again."""
 
     def __init__(self, client: Client, clock: Timekeeper, brought: Iterable[Raw]) -> None:
         self._client = client
@@ -188,7 +188,7 @@ class Visit:
         self._brought = list({(each["kind"], *_name(each)): each for each in brought}.values())
 
     async def look_around(self) -> None:
-        """Raises if the scenario would change something that is there."""
+        """Raise if the scenario would change an existing object."""
         brought = []
         for obj in self._brought:
             endpoint = await self._kinds.of(obj["apiVersion"], obj["kind"])
@@ -201,7 +201,7 @@ class Visit:
 
     @asynccontextmanager
     async def cleared(self) -> AsyncIterator[None]:
-        """Takes away what was brought when the block ends, the last first."""
+        """Delete the objects of the scenario after the block, the last one first."""
         try:
             yield
         finally:

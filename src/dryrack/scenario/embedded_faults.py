@@ -1,9 +1,9 @@
 """
 Faults and invariants of a scenario in this process.
 
-Every write to the store is held against the invariants. What is only true at rest is looked at when
-all steps are done, if something was made to fail and nothing is any more: then pods, claims and
-slices are waited for until nobody writes them.
+Every write to the store is checked. Invariants that hold only at rest are checked after all steps,
+if there were faults and none is in force any more: first the check waits until no component writes
+pods, claims and slices.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ _MOMENTARY = (WatchLoss, EngineCrash, NodeReboot, HalfGeneration, ClaimLeak)
 
 
 class InjectedFaults:
-    """Brings about what a scenario says, and knows what is in force."""
+    """Begins and ends the faults of a scenario, and knows which are in force."""
 
     def __init__(
         self, injector: FaultInjector, journal: Journal, *, skips_missing: bool = False
     ) -> None:
-        """With `skips_missing`, a fault of what there is not is none."""
+        """With `skips_missing`, ignore faults of objects that do not exist."""
         self._injector = injector
         self._skips_missing = skips_missing
         self._journal = journal
@@ -85,7 +85,7 @@ class InjectedFaults:
         await self._begin(injection)
 
     async def _begin(self, injection: Injection) -> None:
-        """What is to fail may have to be published first."""
+        """Begin a fault; wait for its target, which may not be published yet."""
         clock = self._injector.clock
         latest = clock.now() + _TARGET_SECONDS_MAX
         while True:
@@ -111,12 +111,12 @@ class InjectedFaults:
         await self._injector.end(healing)
 
     def is_well(self) -> bool:
-        """Whether no fault is in force any more."""
+        """Return whether no fault is in force."""
         return all(end <= self._injector.clock.now() for end in self._ends.values())
 
 
 class StoreInvariants:
-    """Holds every write of a store against the invariants."""
+    """Checks every write to a store."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class StoreInvariants:
         return self._wrong
 
     async def after_step(self) -> str:
-        """Every write is followed."""
+        """Return "": every write is checked already."""
         return ""
 
     async def at_rest(self) -> str:

@@ -1,8 +1,8 @@
 """
-A scenario in this process: a fresh control plane, in virtual time or in real time.
+Run a scenario on a new control plane in this process, in virtual or real time.
 
-In virtual time an hour takes as long as working out what happens in it, and the same file and seed
-give the same journal, byte for byte.
+In virtual time an hour takes as long as its computation, and the same file and seed give the same
+journal, byte for byte.
 """
 
 from __future__ import annotations
@@ -88,35 +88,35 @@ class EmbeddedWorld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedRun:
-    """How to run in this process."""
+    """Options of a run in this process."""
 
     seed: int = 0
     observer: Observer = field(default_factory=Nobody)
     engines_crash: bool = False
-    """Whether engines are to die: then they share nothing."""
+    """True if engines will crash: then they share no caches."""
     skips_missing: bool = False
-    """Whether a fault, a deletion or a scaling of what there is not is none, and not a mistake."""
+    """Ignore faults, deletions and scaling of objects that do not exist."""
     node_lease_seconds: int = 0
-    """How long nodes are believed to live without a word; 0: as long as others."""
+    """How long the leases of nodes last; 0: as long as those of a kubelet."""
     resync_seconds: float = 0.0
-    """How often the publisher looks at everything again; 0: as often as elsewhere."""
+    """How often the publisher lists everything again; 0: as often as by default."""
     journal_line: Callable[[str], None] | None = None
-    """Told every line of the journal."""
+    """Called with every line of the journal."""
     on_write: Callable[[Record, float], None] | None = None
-    """Told every write to the store, with its time."""
+    """Called with every write to the store and its time."""
     scheduling: SchedulerSettings | None = None
-    """How pods are scheduled, if not as usual."""
+    """None: the defaults of kube-scheduler."""
     runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
-    """Which API versions are served."""
+    """The API versions that are served."""
 
 
 def run_in_virtual_time(loaded: LoadedScenario, how: EmbeddedRun) -> Outcome:
-    """Time moves on as soon as nobody can act."""
+    """Run a scenario; time advances when no task can act."""
     return run_virtual(_virtual(loaded, how))
 
 
 def run_in_real_time(loaded: LoadedScenario, how: EmbeddedRun) -> Outcome:
-    """Time is the machine's."""
+    """Run a scenario with the clock of the machine."""
     return asyncio.run(_run(loaded, SystemClock(), how))
 
 
@@ -156,7 +156,7 @@ async def _run(loaded: LoadedScenario, clock: Timekeeper, how: EmbeddedRun) -> O
 
 
 def _served(loaded: LoadedScenario) -> RuntimeConfig:
-    """A version that is off by default is on where the scenario has objects of it."""
+    """Return a configuration that serves the API versions of the scenario's objects."""
     scenario = loaded.scenario
     entries = (*scenario.objects, *(each for step in scenario.steps for each in step.apply))
     used = {(each["apiVersion"], each["kind"]) for each in loaded.objects_of(entries)}
@@ -168,7 +168,7 @@ def _served(loaded: LoadedScenario) -> RuntimeConfig:
 async def embedded_world(
     hardware: Hardware, *, clock: Timekeeper, how: EmbeddedRun
 ) -> AsyncIterator[EmbeddedWorld]:
-    """A fresh control plane with the engines that a fleet needs, for the length of a block."""
+    """Run a control plane with the engines that a fleet needs, for the length of a block."""
     journal = Journal(clock)
     if how.journal_line is not None:
         journal.listen(how.journal_line)
@@ -202,7 +202,7 @@ async def embedded_world(
 
 
 def drivers_of(hardware: Hardware) -> VirtualDrivers | None:
-    """What containers get with the devices that every node has."""
+    """Return the drivers of the devices that every node has."""
     if not hardware.devices:
         return None
     from dryrack.kubeletplugin import VirtualDrivers

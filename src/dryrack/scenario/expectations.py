@@ -1,7 +1,7 @@
 """
-Expectations, held against a cluster: what is lacking, in words.
+Check expectations against a cluster, and report what does not hold.
 
-A `Sight` is the cluster at one moment: what was read of it once is not read again.
+A `ClusterReader` shows the cluster at one moment: it reads each list once.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ async def _devices(expected: Mapping[str, Sequence[str]], sight: Sight) -> list[
 
 
 def devices_by_pod(claims: Iterable[Raw]) -> dict[str, list[str]]:
-    """By pod, as `Pod/namespace/name`: the devices that it has."""
+    """Return the devices of each pod, by `Pod/namespace/name`."""
     found: dict[str, list[str]] = {}
     for claim in claims:
         status = status_of(claim)
@@ -168,7 +168,7 @@ def devices_by_pod(claims: Iterable[Raw]) -> dict[str, list[str]]:
 
 
 def published_by_place(slices: Iterable[Raw]) -> dict[str, list[str]]:
-    """By node, or where else they are: every device."""
+    """Return the published devices by node, or by the other place of a pool."""
     found: dict[str, list[str]] = {}
     for each in slices:
         spec = each["spec"]

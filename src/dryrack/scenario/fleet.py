@@ -1,7 +1,7 @@
 """
-The fleet of a scenario as objects: nodes, and what the drivers of their devices install.
+The objects of a scenario's fleet: nodes, and the classes and kinds that their drivers install.
 
-They are written through the API like everybody's objects, so that they are the same on any cluster.
+They are written through the API, so that they are the same on any cluster.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What devices a fleet has: by the kinds that every node has, and by instance type."""
+    """The devices of a fleet: the kinds that every node has, and instance types."""
 
     devices: tuple[DeviceKind, ...]
     catalogue: Catalogue | None
@@ -50,7 +50,7 @@ class Hardware:
 
 
 def fleet_objects(fleet: Fleet, hardware: Hardware) -> Iterator[Raw]:
-    """All objects of a fleet, in the order in which they are brought."""
+    """Yield all objects of a fleet, in the order in which they are created."""
     if hardware.catalogue is not None:
         yield from map(to_builtins, hardware.catalogue.device_classes.values())
     if has_compute_domains(hardware.machines):

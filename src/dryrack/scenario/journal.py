@@ -1,8 +1,8 @@
 """
 The journal of a run: every write to the store, every step and every fault, in order, and its hash.
 
-A line has the scenario's time, what was done, to which object, and a digest of what it became. Only
-the hash and a count are kept, so that a long run needs no memory; who wants the lines listens.
+A line has the time of the scenario, the action, the object, and a digest of the result. Only the
+hash and a count are kept, so that a long run needs no memory; callers can listen to the lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DIGEST_BYTES = 8
 
 
 class Journal:
-    """Takes down what happens; a store's journal in a run that is in memory."""
+    """Records what happens; it is the journal of a store in memory."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -32,7 +32,7 @@ class Journal:
         self.writes = 0
 
     def append(self, record: Record) -> None:
-        """A write to the store."""
+        """Record a write to the store."""
         self.writes += 1
         if record.json is None:
             verb = "delete"
@@ -48,7 +48,7 @@ class Journal:
             watcher(record)
 
     def note(self, what: str) -> None:
-        """Anything else that happens."""
+        """Record another event."""
         line = f"{self._clock.now() - self._start:.6f} {what}"
         self._hash.update(line.encode())
         self._hash.update(b"\n")
@@ -56,11 +56,11 @@ class Journal:
             listener(line)
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """Tells every line from now on."""
+        """Call `listener` with every line from now on."""
         self._listeners.append(listener)
 
     def watch(self, watcher: Callable[[Record], None]) -> None:
-        """Tells every write from now on, after it was taken down; it must not write itself."""
+        """Call `watcher` with every write from now on; it must not write itself."""
         self._watchers.append(watcher)
 
     @property

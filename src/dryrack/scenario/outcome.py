@@ -1,4 +1,4 @@
-"""What came of a scenario: a verdict for every step and expectation, as values."""
+"""The outcome of a scenario: a verdict for every step and expectation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(StrEnum):
-    """What came of a step."""
+    """The verdict of a step."""
 
     HELD = "held"
     FAILED = "failed"
@@ -22,12 +22,12 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExpectationOutcome:
-    """What was expected, and what was lacking at the end."""
+    """An expectation, and what did not hold at the end."""
 
     expected: str
     lacking: tuple[str, ...]
     seconds: float
-    """How long it took, from the moment on at which its step was done."""
+    """How long it took after the action of its step."""
 
     @property
     def held(self) -> bool:
@@ -44,7 +44,7 @@ class ExpectationOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutcome:
-    """One step; times are the scenario's."""
+    """The outcome of one step; times are those of the scenario."""
 
     id: str
     title: str
@@ -53,7 +53,7 @@ class StepOutcome:
     ended: float = 0.0
     expectations: tuple[ExpectationOutcome, ...] = ()
     problem: str = ""
-    """Why it could not be done at all."""
+    """The error that prevented the step."""
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -74,24 +74,24 @@ class StepOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One run of a scenario."""
+    """The outcome of one run of a scenario."""
 
     name: str
     title: str
     seed: int
     steps: tuple[StepOutcome, ...]
     seconds: float
-    """How long it took, in the scenario's time."""
+    """The duration, in the scenario's time."""
     writes: int = 0
-    """How many writes its journal has."""
+    """The number of writes in the journal."""
     hash: str = ""
-    """Of the journal; empty where chance or time were not the scenario's own."""
+    """The hash of the journal; "" if the run was not reproducible."""
     problem: str = ""
-    """Why it came to no end, or why an invariant does not hold."""
+    """Why the run did not end, or which invariant does not hold."""
     placements: tuple[PodPlacement, ...] = ()
-    """Where its pods were at the end."""
+    """The nodes and devices of its pods at the end."""
     fidelity: Fidelity | None = None
-    """How the run compares with the recording; None for a scenario that people wrote."""
+    """The comparison with the recording; None for a scenario that is no recording."""
 
     @property
     def held(self) -> bool:
@@ -100,7 +100,7 @@ class Outcome:
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """The pods that had a node in the recording and have none now, with the reason."""
+        """Return the pods that had a node in the recording and have none now, with the reason."""
         return self.fidelity.lost if self.fidelity else ()
 
     @property
@@ -111,12 +111,12 @@ class Outcome:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """The pods that had no node at the end, and why; those of one gang say the same once."""
+        """Return the pods without a node at the end, and why; one line for each gang."""
         found = {each.message: each.pod for each in reversed(self.placements) if each.message}
         return tuple(f"pod {pod} is pending: {message}" for message, pod in reversed(found.items()))
 
     def document(self) -> dict[str, Any]:
-        """The outcome as programs read it."""
+        """Return the outcome as plain data."""
         found: dict[str, Any] = {
             "name": self.name,
             "title": self.title,

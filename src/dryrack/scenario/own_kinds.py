@@ -1,7 +1,7 @@
 """
-dryrack's own kinds in files, which no cluster stores: each judged by what reads it.
+Check documents of dryrack's own kinds, which no cluster stores.
 
-A Scenario is run, NodeDevices are what nodes have, a Catalogue is hardware of one's own.
+Scenario, NodeDevices and Catalogue are each checked by the code that reads them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KINDS = ("Catalogue", "NodeDevices", "Scenario")
 
 
 def own_problems(document: Document, content: bytes) -> Sequence[Problem]:
-    """All that is wrong with a document of our group; `content` is the file that it is in."""
+    """Return the problems of a document of our group; `content` is its file."""
     match document.kind:
         case "Catalogue":
             try:

@@ -33,13 +33,13 @@ DEMOS = (
 
 
 def packaged_names() -> tuple[str, ...]:
-    """All names, the demos first."""
+    """Return all names, the demos first."""
     found = {path.parent.name for path in LIBRARY.glob(f"*/{FILE_NAME}")}
     return (*DEMOS, *sorted(found - set(DEMOS)))
 
 
 def packaged_file(name: str) -> Path | None:
-    """Where the scenario of a name is; None if there is none."""
+    """Return the file of a scenario, or None."""
     path = LIBRARY / name / FILE_NAME
     return path if name in packaged_names() else None
 

@@ -1,7 +1,7 @@
 """
-What is wrong with a scenario beyond its types: times, names, cycles, limits.
+Find problems of a scenario that its types do not show: times, names, cycles, limits.
 
-Each is a problem with the line and the field that it is about.
+Each problem has the line and the field.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _REFERENCE = "write KIND/NAME or KIND/NAMESPACE/NAME, as in Pod/default/web-*"
 
 
 def is_file(entry: Any) -> bool:
-    """Whether an entry of `apply`, `delete` or `objects` is the name of a file."""
+    """Return whether an entry of `apply`, `delete` or `objects` is the name of a file."""
     return isinstance(entry, str) and (
         entry.endswith(_FILE_ENDINGS) or Reference.parse(entry) is None
     )
 
 
 def problems_of(document: Document, scenario: Scenario) -> Iterator[Problem]:
-    """All problems, each with its place."""
+    """Return all problems, each with its place."""
     for path, message, fix in _all(scenario):
         yield document.problem(path, f"{render(path)}: {message}", fix)
 
@@ -274,7 +274,7 @@ def _object(place: Path, each: Any) -> Iterator[tuple[Path, str, str]]:
 
 
 def is_object(each: Any) -> bool:
-    """Whether it says which object it is."""
+    """Return whether a mapping names the object that it is."""
     metadata = each.get("metadata") if isinstance(each, dict) else None
     if not isinstance(metadata, dict) or not isinstance(metadata.get("namespace", ""), str):
         return False
@@ -302,7 +302,7 @@ def _duration(place: Path, text: str) -> Iterator[tuple[Path, str, str]]:
 
 
 def _order(steps: tuple[Step, ...]) -> Iterator[tuple[Path, str, str]]:
-    """That every step has a beginning: names are known, and no two wait for each other."""
+    """Yield problems of `after`: unknown names, and steps that wait for each other."""
     places: dict[str, int] = {}
     for index, step in enumerate(steps):
         if step.id and step.id in places:
@@ -334,7 +334,7 @@ def _cycles(steps: tuple[Step, ...], places: dict[str, int]) -> Iterator[tuple[P
 
 
 def before(steps: tuple[Step, ...], places: dict[str, int], index: int) -> int | None:
-    """The step that another follows; None if it begins by itself."""
+    """Return the index of the step that another step follows; None if it begins by itself."""
     step = steps[index]
     if step.at or (index == 0 and not step.after):
         return None

@@ -1,10 +1,10 @@
 """
-A scenario file, read with the line of every mistake.
+Read a scenario file, and report each mistake with its line.
 
 All problems are reported at once, each with file, line and field. The files that a scenario names
 are read here, too: from its folder, or else from the manifests that come with dryrack. A scenario
-of somebody else cannot read other files of the machine, through `..`, an absolute path or a
-symbolic link, and no error quotes what is in a file that has no objects.
+from another author cannot read other files of the machine, through `..`, an absolute path or a
+symbolic link, and no error quotes the content of a file that has no objects.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LIBRARY = Path(__file__).parent / "library"
 
 
 class ScenarioError(ContentError):
-    """A scenario file that says something wrong: all of it, each with its line."""
+    """All mistakes in a scenario file, each with its line."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -47,14 +47,14 @@ class ScenarioError(ContentError):
 
 @dataclass(frozen=True, slots=True)
 class LoadedScenario:
-    """A scenario that is right, and the objects of the files that it names."""
+    """A valid scenario, and the objects of the files that it names."""
 
     name: str
     scenario: Scenario
     files: Mapping[str, tuple[Raw, ...]]
 
     def objects_of(self, entries: Iterable[Any]) -> list[Raw]:
-        """The objects that `apply`, `delete` or `objects` mean, in their order."""
+        """Return the objects of entries of `apply`, `delete` or `objects`, in order."""
         found: list[Raw] = []
         for each in entries:
             if isinstance(each, dict) and "repeat" in each:
@@ -67,7 +67,7 @@ class LoadedScenario:
 
 
 def numbered(value: Any, number: int) -> Any:
-    """An object that is repeated, with its number where `$n` stands."""
+    """Return a repeated object with its number in the place of `$n`."""
     if isinstance(value, str):
         return value.replace("$n", str(number))
     if isinstance(value, dict):
@@ -76,13 +76,13 @@ def numbered(value: Any, number: int) -> Any:
 
 
 def load_scenario(path: Path) -> LoadedScenario:
-    """The scenario of a file; raises with all that is wrong with it."""
+    """Read the scenario in a file; raise an error with all its mistakes."""
     name = path.parent.name if path.name == FILE_NAME else path.stem
     return read_scenario(_bytes(path), str(path), name=name, folder=path.parent)
 
 
 def read_scenario(data: bytes | str, file: str, *, name: str, folder: Path) -> LoadedScenario:
-    """The same of text; `folder` is where the files are that it names."""
+    """Read a scenario from text; `folder` has the files that it names."""
     document = _document(data, file)
     wrong = list(_shape_problems(document))
     if wrong:
@@ -104,7 +104,7 @@ def read_scenario(data: bytes | str, file: str, *, name: str, folder: Path) -> L
 
 
 def scenario_problems(data: bytes, file: str) -> tuple[Problem, ...]:
-    """All that is wrong with the scenario of a file that was read already."""
+    """Return all problems of the scenario in a file that was read already."""
     try:
         read_scenario(data, file, name=file, folder=Path(file).parent)
     except ScenarioError as error:

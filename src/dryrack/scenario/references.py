@@ -1,8 +1,8 @@
 """
 Objects and fields as a scenario names them: `Pod/default/web-*`, `status.conditions[type=Ready]`.
 
-A name without a namespace is in the namespace default, or in none if its kind has none. A kind that
-several groups have is written with its group, `PodGroup.scheduling.k8s.io`.
+A name without a namespace is in the namespace default, or in none if its kind is cluster-scoped. A
+kind that several groups have is written with its group, `PodGroup.scheduling.k8s.io`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Reference:
 
     @classmethod
     def parse(cls, text: str) -> Reference | None:
-        """None if the text names no object."""
+        """Return the reference in the text, or None."""
         parts = text.split("/")
         if len(parts) not in (2, 3) or not all(parts) or not parts[0][0].isupper():
             return None
@@ -46,7 +46,7 @@ class Reference:
         return endpoint.kind == self.kind and self.group in (None, endpoint.group)
 
     def fits(self, obj: Raw) -> bool:
-        """Whether an object of the kind is one of those that are meant."""
+        """Return whether an object of this kind matches."""
         metadata = obj["metadata"]
         own = metadata.get("namespace", "")
         namespace = self.namespace or (DEFAULT_NAMESPACE if own else "")
@@ -62,14 +62,14 @@ class Reference:
 
 
 def name_in(obj: Raw) -> str:
-    """What people call an object: its kind, and where it is."""
+    """Return the kind, namespace and name of an object, for messages."""
     metadata = obj["metadata"]
     parts = (obj.get("kind", ""), metadata.get("namespace", ""), metadata["name"])
     return "/".join(part for part in parts if part)
 
 
 def fit_all(found: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether each is what one of the patterns says, and every pattern has its own."""
+    """Return whether texts and patterns match one to one."""
     if len(found) != len(wanted):
         return False
     taken: dict[int, int] = {}
@@ -88,7 +88,7 @@ def fit_all(found: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def values_at(obj: Any, path: str) -> list[Any]:
-    """What a path leads to; `[key=value]` takes those of a list, `[*]` all of them."""
+    """Return the values at a path; `[key=value]` selects items of a list, `[*]` all items."""
     found = [obj]
     for step in parse_path(path):
         found = [inner for each in found for inner in _inner(each, step)]
@@ -115,7 +115,7 @@ def _inner(value: Any, step: str | int) -> Iterable[Any]:
 
 
 def holds(found: Sequence[Any], wanted: Any) -> bool:
-    """Whether one of the values is what is wanted; None: that there is none."""
+    """Return whether one of the values equals `wanted`; None means that there is no value."""
     if wanted is None:
         return all(each is None for each in found)
     if isinstance(wanted, str):
@@ -124,7 +124,7 @@ def holds(found: Sequence[Any], wanted: Any) -> bool:
 
 
 def as_text(value: Any) -> str:
-    """A value as a scenario would write it."""
+    """Return a value as a scenario would write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)

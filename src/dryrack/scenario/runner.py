@@ -1,8 +1,8 @@
 """
-Runs a scenario: steps in their order, and every expectation until it holds or its time is up.
+Run a scenario: its steps in their order, and every expectation until it holds or times out.
 
-Steps are tasks of their own: one begins at its time or when another has ended, so that two may be
-under way at once. The first that fails ends the run. All times are those of the world's clock.
+Each step is a task: it begins at its time or when another step has ended, so that two steps may run
+at once. The first failed step ends the run. All times are those of the world's clock.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _EVICTION_SECONDS_MAX = 30.0
 
 
 class Observer(Protocol):
-    """Who follows a run."""
+    """Follows a run."""
 
     def began(self, step: Step, at: float) -> None: ...
 
     def waits(self, at: float, lacking: Sequence[str]) -> None:
-        """Something that is expected is not so yet."""
+        """Called when an expectation does not hold yet."""
         ...
 
     def ended(self, outcome: StepOutcome) -> None: ...
@@ -65,7 +65,7 @@ class Observer(Protocol):
 
 
 class Nobody:
-    """Who does not look."""
+    """An observer that does nothing."""
 
     def began(self, step: Step, at: float) -> None: ...
 
@@ -78,23 +78,23 @@ class Nobody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a run has beside its scenario and its world."""
+    """Options of a run, beside its scenario and its world."""
 
     seed: int = 0
     setup: tuple[Raw, ...]
-    """Objects of the fleet, to be brought first."""
+    """Objects of the fleet, created first."""
     observer: Observer
     skips_missing: bool = False
-    """Whether what is not there is neither deleted, evicted nor scaled, and that is no mistake."""
+    """Ignore deletions, evictions and scaling of objects that do not exist."""
 
 
 async def run(loaded: LoadedScenario, world: World, setting: Setting) -> Outcome:
-    """Runs a scenario to its end; what is wrong in the world is an outcome, and not raised."""
+    """Run a scenario to its end; failures are part of the outcome and not raised."""
     return await _Run(loaded, world, setting).outcome()
 
 
 class _Run:
-    """One run."""
+    """One run of a scenario."""
 
     def __init__(self, loaded: LoadedScenario, world: World, setting: Setting) -> None:
         self._loaded = loaded
@@ -256,7 +256,7 @@ class _Run:
             await self._world.client.apply(endpoint, placed, manager=MANAGER, force=True)
 
     async def _bring(self, obj: Raw) -> None:
-        """Creates an object of the fleet; what is there already stays as it is."""
+        """Create an object of the fleet; keep an existing one."""
         endpoint, placed = await self._placed(obj)
         try:
             made = await self._world.client.create(endpoint, placed)
@@ -291,7 +291,11 @@ class _Run:
                 raise ContentError(f"{name_in(obj)}: cannot delete it: not found") from None
 
     async def _evict(self, entries: Iterable[str]) -> None:
-        """As `kubectl drain` does; in a random world a refusal is none."""
+        """
+        Evict pods as `kubectl drain` does.
+
+        With `skips_missing`, a pod that a budget protects stays.
+        """
         pods = await self._world.list(PODS)
         waiting: list[Raw] = []
         for reference in filter(None, map(Reference.parse, entries)):
@@ -308,7 +312,7 @@ class _Run:
             await sleep(self._world.clock, _EVICTION_SECONDS)
 
     async def _is_evicted(self, pod: Raw, latest: float) -> bool:
-        """Whether a pod goes, or is gone; a budget that still refuses at the latest is told of."""
+        """Return whether a pod is evicted or gone; raise if a budget still refuses too late."""
         name = {key: pod["metadata"][key] for key in ("name", "namespace")}
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": name}
         try:
@@ -340,7 +344,7 @@ class _Run:
                 raise
 
     async def _placed(self, obj: Raw) -> tuple[Endpoint, Raw]:
-        """Where an object goes; one that names no namespace goes into the namespace default."""
+        """Return the endpoint of an object, and the object with a namespace."""
         latest = self._now() + _KIND_SECONDS_MAX
         while (endpoint := await self._kinds.of(obj["apiVersion"], obj["kind"])) is None:
             if self._now() >= latest:
@@ -362,7 +366,11 @@ class _Run:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _judge(self, each: Expectation) -> ExpectationOutcome:
-        """Looks until it holds, and then for as long as it must; a revision is looked at once."""
+        """
+        Look until the expectation holds, and then for as long as it has to last.
+
+        Each revision of the store is looked at once.
+        """
         began = self._now()
         lasting = _seconds(each.lasting) if each.lasting else 0.0
         latest = began + _seconds(each.within)
@@ -399,7 +407,7 @@ class _Run:
 
 
 def title_of(step: Step) -> str:
-    """What people call a step."""
+    """Return the title of a step."""
     return step.title or step.id or "step"
 
 

@@ -1,8 +1,8 @@
 """
-Liveness: at rest no pod waits that would find a node if it were decided now.
+Liveness: at rest, no pod waits that could be scheduled now.
 
-The decision is made by the code of the scheduler, on the objects as they are. A scheduler that has
-lost a pod out of its queue, or still counts what is free as taken, is found out so.
+The code of the scheduler decides on the current objects. This finds a scheduler that has lost a pod
+from its queue, or that counts free devices as taken.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 
 def _is_ours(pod: Pod) -> bool:
-    """Whether it waits for the scheduler of a control plane, and for nothing else."""
+    """Return whether a pod waits only for the scheduler of a control plane."""
     is_named = (pod.spec.scheduler_name or DEFAULT_SCHEDULER) in SchedulerSettings().profiles
     return is_named and not pod.spec.scheduling_gates
 
 
 def unscheduled(objects: Iterable[KubernetesObject]) -> Iterator[Violation]:
-    """Pods, and gangs, that would be placed if everybody who waits were served now."""
+    """Return violations for pods and gangs that could be placed if all were tried now."""
     world = World.of(tuple(objects))
     waiting = [
         pod.full_name

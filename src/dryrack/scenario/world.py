@@ -1,8 +1,8 @@
 """
-The world that a scenario runs in: a cluster, its time, and faults.
+The world in which a scenario runs: a cluster, its clock, and faults.
 
-One runner knows three of them: a cluster in this process whose time is virtual, the same in real
-time, and a cluster of somebody else's.
+There are three: an embedded cluster in virtual time, the same in real time, and an existing
+cluster.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Faults(Protocol):
-    """What brings faults about, in the words of `dryrack.cluster.faults`, and ends them."""
+    """Begins and ends faults, in the words of `dryrack.cluster.faults`."""
 
     async def begin(self, words: str) -> None: ...
 
@@ -34,27 +34,27 @@ class Faults(Protocol):
 
 
 class Invariants(Protocol):
-    """What must be so in a world whatever happens."""
+    """The invariants of a world."""
 
     async def broken(self) -> str:
-        """Waits until one is broken, and tells which and how."""
+        """Wait until one is broken, and return which and how."""
         ...
 
     async def after_step(self) -> str:
-        """What is wrong when a step has ended, where writes are not followed; "" else."""
+        """Return the violations after a step, "" if there are none or writes are followed."""
         ...
 
     async def at_rest(self) -> str:
         """
-        Waits until nothing is under way, and tells what is wrong then; "" if nothing is.
+        Wait until nothing is under way, and return the violations, or "".
 
-        Where nothing was made to fail, or something still is, it does not wait.
+        If there were no faults, or one is still in force, it does not wait.
         """
         ...
 
 
 class World(Protocol):
-    """What a runner needs of a world."""
+    """The operations that a runner needs of a world."""
 
     @property
     def client(self) -> Client: ...
@@ -73,35 +73,35 @@ class World(Protocol):
 
     @property
     def is_reproducible(self) -> bool:
-        """Whether nothing but the file and the seed decide what happens."""
+        """Return whether the file and the seed alone decide what happens."""
         ...
 
     def revision(self) -> int | None:
-        """A number that is another after every change; None if only a look tells."""
+        """Return a number that changes with every write; None if the world has none."""
         ...
 
     async def list(self, endpoint: Endpoint) -> Sequence[Raw]:
-        """All objects of a kind, with their kind and version."""
+        """Return all objects of a kind, with their kind and version."""
         ...
 
     async def log(self, pod: Raw, container: str) -> str: ...
 
 
 class Kinds:
-    """The kinds that a cluster serves, found out again when one is missing."""
+    """The kinds that a cluster serves, discovered again when one is missing."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._served: tuple[Endpoint, ...] = ()
 
     async def of(self, api_version: str, kind: str) -> Endpoint | None:
-        """The kind of an object, in the version that the object is in."""
+        """Return the endpoint of an object, in the version of the object."""
         group, _, version = api_version.rpartition("/")
         found = await self.named(Reference(kind, group, "", ""))
         return None if found is None else replace(found, version=version)
 
     async def named(self, reference: Reference) -> Endpoint | None:
-        """The kind that a scenario names."""
+        """Return the endpoint of the kind that a scenario names, or None."""
         found = self._search(reference)
         if found is None:
             self._served = tuple(each.endpoint for each in await discover(self._client))
@@ -133,7 +133,7 @@ class Glance:
 
 
 async def planned_log(world: World, drivers: Drivers | None, pod: Raw, container: str) -> str:
-    """The log of a container of a virtual node, which nobody executes."""
+    """Return the log of a container on a virtual node, which no process writes."""
     from dryrack.controllers import log_of
 
     claims = {

@@ -88,7 +88,9 @@ class FaultInjector:
                     info = {"nodeInfo": {"bootID": self.chance.uuid()}}
                     await self._patch_node(name, {"status": info}, "status")
             case DeviceFailure():
-                parts = (self._with_expiry(part.strip(), seconds) for part in fault.value.split(";"))
+                parts = (
+                    self._with_expiry(part.strip(), seconds) for part in fault.value.split(";")
+                )
                 await self._fail_devices(fault, "; ".join(parts))
             case HalfGeneration():
                 await self._half_publish(fault)

@@ -1,8 +1,8 @@
 """
-PodDisruptionBudgets: at rest each allows as many evictions as the pods that there are say.
+PodDisruptionBudgets: at rest, each allows as many evictions as its pods justify.
 
-A budget that has lost count lets too many go at once, or nobody for ever. What its controller could
-not count, and says so, is passed over.
+A wrong count allows too many evictions at once, or none for ever. Budgets whose controller reports
+that it could not count are skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def miscounted(budgets: Iterable[Raw], pods: Iterable[Raw]) -> Iterator[Violation]:
-    """Budgets whose status is not that of the pods which they cover."""
+    """Return violations for the budgets whose status does not match their pods."""
     present = tuple(pods)
     for budget in budgets:
         metadata = budget["metadata"]
@@ -41,7 +41,7 @@ _COUNTS = ("observedGeneration", "currentHealthy", "disruptionsAllowed")
 
 
 def _counts(budget: Raw, pods: Iterable[Raw]) -> Mapping[str, int]:
-    """What can be told without knowing how many pods there should be."""
+    """Return the counts that do not depend on the expected number of pods."""
     status = status_of(budget)
     healthy = sum(_is_healthy(pod) for pod in pods if _covers(budget, pod))
     spare = max(0, healthy - status.get("desiredHealthy", 0))

@@ -1,9 +1,9 @@
 """
-Invariants of a cluster that is somebody's: what a scenario has brought is looked at, no more.
+Invariants on an existing cluster, for the objects of the scenario only.
 
-Nobody tells the writes of such a cluster in order, so it is read when a step has ended, and once
-more after the last one if something was made to fail. Kinds are read one after the other: what
-looks wrong because something was written in between is right a moment later, and not told of.
+The writes of such a cluster cannot be seen in order, so it is read after each step, and once more
+after the last one if there were faults. Kinds are read one after the other. A violation that comes
+from a write between two reads is gone a moment later, and not reported.
 """
 
 from __future__ import annotations
@@ -34,15 +34,19 @@ _REST_SECONDS_MAX = 120.0
 
 @dataclass(frozen=True, slots=True)
 class ScenarioScope:
-    """Which objects of a cluster are a scenario's."""
+    """The objects of a cluster that belong to a scenario."""
 
     namespaces: frozenset[str]
     nodes: frozenset[str]
     strangers: frozenset[str]
-    """UIDs of what was there before."""
+    """The UIDs of objects that existed before."""
 
     def has(self, endpoint: Endpoint, obj: Raw) -> bool:
-        """All nodes: pods of a scenario may be on nodes of others."""
+        """
+        Return whether an object belongs to the scenario.
+
+        All nodes do: pods of a scenario may run on existing nodes.
+        """
         if endpoint.resource == NODES.resource:
             return True
         if obj["metadata"]["uid"] in self.strangers:
@@ -53,7 +57,7 @@ class ScenarioScope:
 
 
 class ClusterInvariants:
-    """Reads a cluster, and holds what is a scenario's against the invariants."""
+    """Reads a cluster, and checks the objects of a scenario."""
 
     def __init__(
         self, client: Client, clock: Timekeeper, faults: InjectedFaults, scope: ScenarioScope
@@ -65,7 +69,7 @@ class ClusterInvariants:
         self._served: Sequence[Endpoint] = ()
 
     async def broken(self) -> str:
-        """Nobody tells of writes."""
+        """Wait for ever: the writes of this cluster cannot be followed."""
         await asyncio.Event().wait()
         return ""
 
@@ -78,7 +82,7 @@ class ClusterInvariants:
         return await self._lasting(_REST_SECONDS_MAX, at_rest=True)
 
     async def _lasting(self, seconds_max: float, *, at_rest: bool) -> str:
-        """What is wrong and stays so for that long."""
+        """Return the violations that last for so long."""
         latest = self._clock.now() + seconds_max
         while found := check([each async for each in self._objects()], at_rest=at_rest):
             if self._clock.now() >= latest:

@@ -1,10 +1,10 @@
 """
-ResourceSlices as offers: what a claim is given was on offer, and is what it asked for.
+ResourceSlices as offers: a claim gets devices that were published and match its requests.
 
-An allocation has as many devices as its requests want, each of which the selectors of its request
-fit. Its devices are of complete pools of the newest generation. A scheduler may be behind what the
-slices say, for as long as a watch can be late and a plan takes to be written: what has not been on
-offer for longer than that must not be given.
+An allocation has as many devices as its requests want, and each device matches the selectors of its
+request. The devices are in complete pools of the newest generation. A scheduler may use a slightly
+old state of the slices: as old as a watch can be late and a plan takes to be written. A device that
+has not been on offer for longer than that must not be allocated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Pool = tuple[str, str]
 
 
 class Offers:
-    """The pools that there are, and since when those that are not complete are not."""
+    """The current pools, and since when incomplete pools are incomplete."""
 
     def __init__(self) -> None:
         self._slices: dict[_Pool, dict[str, Raw]] = defaultdict(dict)
@@ -48,7 +48,7 @@ class Offers:
     def see(
         self, resource: str, old: Raw | None, new: Raw | None, at: float
     ) -> tuple[Violation, ...]:
-        """A write, with its time."""
+        """Take a write and its time, and return the violations that it causes."""
         if resource == SLICES.resource:
             each = new or old
             assert each is not None, "a write is of something"
@@ -67,7 +67,7 @@ class Offers:
         return ()
 
     def _claim(self, old: Raw | None, new: Raw, at: float) -> Iterator[Violation]:
-        """What is wrong with what a claim has been given just now."""
+        """Return what is wrong with the new allocation of a claim."""
         results = _results(new)
         if not results or (old is not None and _results(old)):
             return
@@ -110,7 +110,7 @@ class Offers:
                 yield expression
 
     def _device(self, result: Raw) -> Device | None:
-        """The device as selectors see it; None if it is not on offer any more."""
+        """Return the device as selectors see it; None if it is no longer on offer."""
         pool = (result["driver"], result["pool"])
         offered = self._offered.get(pool, {})
         if result["device"] not in offered:
@@ -138,7 +138,7 @@ def _program(expression: str) -> Program | None:
 
 
 def _on_offer(slices: list[Raw]) -> Iterator[str]:
-    """Names of the devices of a pool, if it is complete."""
+    """Return the names of the devices of a pool if it is complete."""
     pools = [each["spec"]["pool"] for each in slices]
     newest = max((pool.get("generation", 0) for pool in pools), default=0)
     current = [
@@ -156,7 +156,7 @@ def _results(claim: Raw) -> list[Raw]:
 
 
 def _requests(claim: Raw) -> Iterator[tuple[str, Raw]]:
-    """By the name that results have: a request, or one of its alternatives."""
+    """Return requests and their alternatives, by the name that results use."""
     for request in get(claim["spec"].get("devices", {}), "requests", ()):
         if request.get("exactly"):
             yield request["name"], request["exactly"]

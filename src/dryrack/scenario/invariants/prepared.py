@@ -1,7 +1,7 @@
 """
-Prepared claims: at rest what runs on a virtual node is prepared there, and nothing else is.
+Prepared claims: at rest, a claim is prepared on a virtual node if and only if its pod runs there.
 
-Drivers of virtual nodes say what they hold; the API does not show all of it.
+The drivers of virtual nodes report what they hold; the API does not show all of it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def unprepared(
     drivers: VirtualDrivers, pods: Mapping[str, Raw], claims: Iterable[Raw]
 ) -> Iterator[Violation]:
-    """What is prepared and should not be, and the other way round; pods are by UID."""
+    """Return violations for claims that are prepared without need, or needed and not prepared."""
     held = {driver: {each.uid for each in drivers.records(driver)} for driver in drivers.names}
     used = [claim for claim in claims if _allocation(claim)]
     for claim in used:

@@ -1,8 +1,8 @@
 """
-PersistentVolumes: at rest claims and volumes name each other, and nothing is left of who is gone.
+PersistentVolumes: at rest claims and volumes name each other, and nothing is left over.
 
-A claim has a volume if one was to be made for it: its class says how, and has no need to wait for a
-pod, or a pod with it is on a node. A volume that goes with its claim is gone with it.
+A claim has a volume if one had to be created for it: its class has a provisioner, and does not wait
+for a pod, or a pod with the claim has a node. A volume that is deleted with its claim is gone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TERMINAL = ("Succeeded", "Failed")
 
 
 class StoredVolumes:
-    """The claims, volumes and classes of storage of a cluster, and the pods that may use them."""
+    """The claims, volumes and storage classes of a cluster, and the pods that may use them."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class StoredVolumes:
         *,
         pods: Mapping[str, Raw],
     ) -> None:
-        """Pods are by UID."""
+        """`pods` are by UID."""
         self._claims = {each["metadata"]["uid"]: each for each in claims}
         self._volumes = {each["metadata"]["name"]: each for each in volumes}
         self._classes = {each["metadata"]["name"]: each for each in classes}
@@ -46,7 +46,7 @@ class StoredVolumes:
         self._protected = {name for pod in bound for name in _claims_of(pod)}
 
     def held_pods(self) -> frozenset[str]:
-        """UIDs of the pods that no node can take before their claims have changed."""
+        """Return the UIDs of pods that no node can take before their claims change."""
         usable = {
             (each["metadata"]["namespace"], each["metadata"]["name"])
             for each in self._claims.values()
@@ -55,14 +55,14 @@ class StoredVolumes:
         return frozenset(uid for uid, pod in self._pods.items() if not {*_claims_of(pod)} <= usable)
 
     def _is_usable(self, claim: Raw) -> bool:
-        """Whether it has a volume, or gets one when a node is chosen."""
+        """Return whether a claim has a volume, or gets one when a node is chosen."""
         if get(claim, "status.phase") == "Bound":
             return True
         found = self._provisioning(claim)
         return found is not None and found.get("volumeBindingMode") == _ON_FIRST_USE
 
     def violations(self) -> Iterator[Violation]:
-        """What is wrong when nothing is under way."""
+        """Return the violations when nothing is under way."""
         for claim in self._claims.values():
             metadata = claim["metadata"]
             name = f"volume claim {metadata['namespace']}/{metadata['name']}"
@@ -100,7 +100,7 @@ class StoredVolumes:
                 yield "is pending, although its class provisions volumes"
 
     def _provisioning(self, claim: Raw) -> Raw | None:
-        """The class by which a volume is made for it; None if none is to be."""
+        """Return the class that creates a volume for the claim, or None."""
         found = self._classes.get(claim["spec"].get("storageClassName", ""))
         if found is None or claim["spec"].get("selector"):
             return None

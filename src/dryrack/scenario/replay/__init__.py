@@ -1,1 +1,1 @@
-"""Clusters recorded as scenarios, run again with changes, and the outcomes compared."""
+"""Record clusters as scenarios, replay them with changes, and compare the outcomes."""

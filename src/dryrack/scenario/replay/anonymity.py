@@ -1,9 +1,9 @@
 """
-A recorded scenario without the names that people gave.
+Anonymize a recorded scenario.
 
-Each name, and each value of a label, becomes another, the same wherever it stands: what belonged
-together still does, and selectors select what they selected. Kept are Kubernetes' own keys, what
-says what kind of machine a node is, numbers, and the names of drivers and their attributes.
+Each name, and each value of a label, gets another name, the same in every place: references and
+selectors keep their meaning. The keys of Kubernetes, the labels that describe the machine of a
+node, numbers, and the names of drivers and their attributes stay.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ _KINDS = {
 
 
 def anonymous(scenario: Raw, *, keeps: frozenset[str] = frozenset()) -> Raw:
-    """The same scenario with other names; `keeps` are those that everybody knows."""
+    """Return the scenario with other names; `keeps` are names that stay."""
     return _Renaming(keeps).scenario(scenario)
 
 
 class _Renaming:
-    """Which name stands for which; each is given when it is first met."""
+    """The new name of each name, chosen when the name is first met."""
 
     def __init__(self, keeps: frozenset[str]) -> None:
         self._keeps = keeps | _KEPT_NAMES
@@ -81,7 +81,11 @@ class _Renaming:
         self._published: set[str] = set()
 
     def scenario(self, scenario: Raw) -> Raw:
-        """Nodes first: their names are those of pools and of labels."""
+        """
+        Return the scenario with other names.
+
+        Nodes come first, because pools and labels have their names.
+        """
         self._meet_devices(scenario["objects"])
         nodes = [self._node(each) for each in scenario["fleet"]["nodes"]]
         objects = [
@@ -114,7 +118,7 @@ class _Renaming:
         return renamed | ({"node": self._name(entry["node"], "node")} if "node" in entry else {})
 
     def _meet_devices(self, objects: list[Any]) -> None:
-        """What is published of devices, before any expression that asks for it."""
+        """Collect the published names of devices, before any expression that uses them."""
         for each in objects:
             if isinstance(each, Mapping) and each["kind"] == "ResourceSlice":
                 self._published.add(each["spec"].get("driver", ""))
@@ -191,11 +195,11 @@ class _Renaming:
         return value
 
     def _named(self, parts: Any, kind: str) -> Any:
-        """Parts of an object that have names of their own."""
+        """Return the parts of an object that have names, with other names."""
         return [{**self._value("", each), "name": self._name(each["name"], kind)} for each in parts]
 
     def _requests(self, requests: Any) -> Any:
-        """Of a claim; those of a container are amounts."""
+        """Return the requests of a claim; the requests of a container are amounts."""
         if isinstance(requests, Mapping):
             return requests
         if requests and isinstance(requests[0], str):
@@ -203,11 +207,11 @@ class _Renaming:
         return self._named(requests, "request")
 
     def _request(self, name: str) -> str:
-        """A request, or one of its ways after a slash."""
+        """Return the name of a request, or of a subrequest after a slash."""
         return "/".join(self._name(each, "request") for each in name.split("/"))
 
     def _node_selector(self, value: Any) -> Any:
-        """Of a pod, labels; of a slice or volume, terms."""
+        """Return the labels of a pod's selector, or the terms of a slice or volume."""
         return self._selector(value) if "nodeSelectorTerms" in value else self._labels(value)
 
     def _selector(self, value: Any) -> Any:
@@ -225,7 +229,7 @@ class _Renaming:
         return self._name(value, "value")
 
     def _keyed(self, each: Raw) -> Raw:
-        """A taint, or what tolerates one."""
+        """Return a taint or a toleration with other names."""
         made = dict(each)
         if "key" in made:
             made["key"] = self._key(made["key"])
@@ -243,7 +247,7 @@ class _Renaming:
         return {**each, "values": [self._name(one, "node") for one in each.get("values", ())]}
 
     def _pool(self, pool: Any) -> Any:
-        """Mostly it is called like its node."""
+        """Return the new name of a pool, which often is that of its node."""
         if isinstance(pool, str):
             return self._name(pool, "pool")
         return {**pool, "name": self._name(pool["name"], "pool")}
@@ -258,9 +262,9 @@ class _Renaming:
 
     def _expression(self, text: str) -> str:
         """
-        Names in quotes are those that stand elsewhere.
+        Return the expression with other names in its quotes.
 
-        What slices say stays, also where somebody called a class or labelled a node alike.
+        Attributes in slices stay, also if a class or a label has the same name.
         """
 
         def literal(found: re.Match[str]) -> str:
@@ -275,7 +279,7 @@ class _Renaming:
 
 
 def _strings(attribute: Any) -> list[str]:
-    """The text of an attribute, which may be a list."""
+    """Return the texts of an attribute, which may be a list."""
     values = attribute.values() if isinstance(attribute, Mapping) else ()
     every = [one for each in values for one in (each if isinstance(each, list) else [each])]
     return [each for each in every if isinstance(each, str)]

@@ -1,4 +1,4 @@
-"""Two runs side by side: which pods went elsewhere, later or not at all."""
+"""Compare two runs: pods on other nodes, pods that waited longer, pods without a node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECONDS_ALIKE = 1.0
 
 
 class Difference(StrEnum):
-    """What is different about a pod in the second run."""
+    """The kind of a difference between two runs."""
 
     NOT_AT_ALL = "not at all"
     """It had a node in the first run alone."""
@@ -35,7 +35,7 @@ class Difference(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PodDifference:
-    """One pod that fared otherwise."""
+    """One pod with another result in the second run."""
 
     pod: str
     what: tuple[Difference, ...]
@@ -43,7 +43,7 @@ class PodDifference:
     after: PodPlacement | None
 
     def document(self) -> dict[str, Any]:
-        """The difference as programs read it."""
+        """Return the difference as plain data."""
         return {
             "pod": self.pod,
             "what": [str(each) for each in self.what],
@@ -54,19 +54,19 @@ class PodDifference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All pods that fared otherwise, of how many."""
+    """The pods with another result, and the number of all pods."""
 
     differences: tuple[PodDifference, ...]
     pods: int
 
     @property
     def counts(self) -> Mapping[Difference, int]:
-        """How many of each, the gravest first."""
+        """Return the number of differences of each kind, the most serious first."""
         found = Counter(what for each in self.differences for what in each.what)
         return {what: found[what] for what in Difference if found[what]}
 
     def document(self) -> dict[str, Any]:
-        """The comparison as programs read it."""
+        """Return the comparison as plain data."""
         return {
             "pods": self.pods,
             "counts": {str(what): count for what, count in self.counts.items()},
@@ -75,7 +75,7 @@ class Comparison:
 
 
 def compare(before: Iterable[PodPlacement], after: Iterable[PodPlacement]) -> Comparison:
-    """The second run against the first; the gravest differences come first."""
+    """Compare the second run with the first; the most serious differences come first."""
     first = {each.pod: each for each in before}
     second = {each.pod: each for each in after}
     found = []

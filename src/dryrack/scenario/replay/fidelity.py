@@ -1,4 +1,4 @@
-"""Where pods were when a cluster was recorded, and where they are at the end of a replay."""
+"""Compare the nodes of pods in a recording with those at the end of a replay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """How a replay compares with its recording; pods are named by namespace and name."""
+    """The result of comparing a replay with its recording; pods are named by namespace and name."""
 
     placed_then: int
     placed_now: int
@@ -32,7 +32,7 @@ class Fidelity:
         return f"pods placed: {self.placed_then} in the recording, {self.placed_now} now{moved}"
 
     def document(self) -> dict[str, Any]:
-        """Return the comparison as programs read it."""
+        """Return the comparison as plain data."""
         return {
             "placedThen": self.placed_then,
             "placedNow": self.placed_now,
@@ -45,7 +45,7 @@ class Fidelity:
 def fidelity_of(
     recorded: Iterable[RecordedPod], placements: Iterable[PodPlacement]
 ) -> Fidelity | None:
-    """Compare the pods of a recording with a run of it; None for a scenario that is none."""
+    """Compare the pods of a recording with a run; None if the scenario is no recording."""
     then = {each.pod: each for each in recorded}
     if not then:
         return None

@@ -1,4 +1,4 @@
-"""Where pods were at the end of a run, since when, and with which devices."""
+"""The nodes and devices of pods at the end of a run."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodPlacement:
-    """One pod, by namespace and name; one that a controller made, by its owner and a number."""
+    """One pod, by namespace and name; a controller's pod, by its owner and a number."""
 
     pod: str
     node: str = ""
     waited: float = 0.0
-    """From its creation until it had a node, in whole seconds."""
+    """The time from its creation until it had a node, in whole seconds."""
     devices: tuple[str, ...] = ()
     message: str = ""
-    """Why it has no node."""
+    """The reason if it has no node."""
 
     def document(self) -> dict[str, Any]:
-        """The placement as programs read it."""
+        """Return the placement as plain data."""
         found: dict[str, Any] = {"pod": self.pod, "node": self.node}
         if self.node:
             return found | {"waited": self.waited, "devices": list(self.devices)}
@@ -46,7 +46,7 @@ class PodPlacement:
 
 
 def placements_of(pods: Iterable[Raw], claims: Iterable[Raw]) -> tuple[PodPlacement, ...]:
-    """All pods that are there, in the order of their names."""
+    """Return the placements of all pods, ordered by name."""
     held = devices_by_claim(claims)
     numbers: Counter[str] = Counter()
     ordered = sorted(pods, key=_order)
@@ -57,7 +57,7 @@ def placements_of(pods: Iterable[Raw], claims: Iterable[Raw]) -> tuple[PodPlacem
 def placement_of(
     pod: Raw, name: str, held: Mapping[tuple[str, str], Sequence[str]]
 ) -> PodPlacement:
-    """Return where a pod is, under a name; `held` are devices by claim."""
+    """Return the placement of a pod, with this name; `held` are devices by claim."""
     meta = pod["metadata"]
     conditions = get(pod, "status.conditions", ())
     told: Raw = next((each for each in conditions if each["type"] == "PodScheduled"), {})
@@ -97,7 +97,7 @@ def devices_by_claim(claims: Iterable[Raw]) -> dict[tuple[str, str], list[str]]:
 
 
 def _called(pod: Raw, numbers: Counter[str]) -> str:
-    """The names of a controller's pods are chance; their number is not."""
+    """Return names for pods of controllers, whose own names are random, by number."""
     meta = pod["metadata"]
     owner = next((o for o in get(meta, "ownerReferences", ()) if o.get("controller")), None)
     if owner is None or owner["kind"] == "StatefulSet":

@@ -1,10 +1,10 @@
 """
-A cluster as a scenario: its nodes are the fleet, and its pods come again in their order.
+Record a cluster as a scenario: its nodes are the fleet, and its pods are created in their order.
 
-Only what a scheduler looks at is recorded, field by field from a list: no Secrets, no environment,
-commands, images, volumes, annotations or parameters of drivers, and nothing that the cluster wrote
-itself. Pods come without their nodes and devices: the replay decides where they go. The scenario
-lists where they were, so that a run can tell what differs.
+Only fields that a scheduler reads are recorded: no Secrets, no environment, commands, images,
+volumes, annotations or parameters of drivers, and nothing that the cluster wrote itself. Pods are
+recorded without their nodes and devices: the replay chooses them. The scenario lists the nodes and
+devices of the recording, so that a run can report differences.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _USUAL = {"schedulerName": "default-scheduler", "preemptionPolicy": "PreemptLowe
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The scenario file as plain data, and what could not be recorded as it is."""
+    """The scenario file as plain data, and notes about what could not be recorded."""
 
     scenario: Raw
     notes: tuple[str, ...] = ()
@@ -81,12 +81,12 @@ class _Objects:
         self.by_kind.setdefault(str(obj.get("kind", "")), {}).setdefault(key, obj)
 
     def all(self, kind: str) -> list[Raw]:
-        """By namespace and name."""
+        """Return the objects of a kind, by namespace and name."""
         return [obj for _, obj in sorted(self.by_kind.get(kind, {}).items())]
 
 
 def record(objects: Iterable[Raw], title: str = "A recorded cluster") -> Recording:
-    """What a cluster's objects come to; `ContentError` if there is nothing to run."""
+    """Return the scenario of a cluster's objects; raise `ContentError` if nothing can run."""
     found = _Objects()
     for obj in objects:
         found.add(obj)
@@ -242,7 +242,7 @@ def _runtime_class(pod: Raw) -> str:
 
 
 class _Claims:
-    """Claims as pods ask for them: by template, or one that is recorded."""
+    """The claims of pods: from a template, or recorded themselves."""
 
     def __init__(self, found: _Objects, unready: frozenset[str], minimums: GangMinimums) -> None:
         self._found = found
@@ -288,7 +288,7 @@ class _Claims:
         return {**_object("v1", "Pod", meta, labels), "spec": spec}
 
     def objects(self) -> Iterator[Raw]:
-        """Claims that people made, and those whose template is not known."""
+        """Return the claims that users created, and those whose template is not known."""
         for each in self._found.all("ResourceClaim"):
             key = (_namespace(each), each["metadata"]["name"])
             if key not in self._made or key in self._kept:
@@ -327,7 +327,7 @@ def _node(node: Raw, closed_late: frozenset[str]) -> Raw:
 
 
 def _container(container: Raw) -> Raw:
-    """What of it a scheduler counts."""
+    """Return the fields of a container that a scheduler reads."""
     found: Raw = {"name": container["name"], "image": "recorded"}
     resources = get(container, "resources", {})
     if resources:
@@ -349,14 +349,14 @@ def _own_tolerations(pod: Raw) -> list[Raw]:
 
 
 def _without_config(value: Any) -> Any:
-    """Parameters are for drivers, and may be anything."""
+    """Return the spec of a claim without the parameters of drivers."""
     if not isinstance(value, dict):
         return value
     return {key: _without_config(each) for key, each in value.items() if key != "config"}
 
 
 def _plain(obj: Raw, fields: Sequence[str]) -> Raw:
-    """An object as somebody would write it."""
+    """Return an object as its author would write it."""
     meta = {key: obj["metadata"][key] for key in ("name", "namespace") if obj["metadata"].get(key)}
     made = _object(obj["apiVersion"], obj["kind"], meta, _labels(obj))
     return made | {name: _without_config(obj[name]) for name in fields if obj.get(name) is not None}

@@ -1,4 +1,4 @@
-"""A scenario with other objects or another fleet, and else as it is."""
+"""Replace objects or the fleet of a scenario."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _Key = tuple[str, str, str, str]
 
 def with_objects(loaded: LoadedScenario, objects: Iterable[Raw]) -> LoadedScenario:
     """
-    These objects stand in the place of those that have their kind and name.
+    Return the scenario with these objects in the place of those with their kind and name.
 
-    One that has no such place is there from the start.
+    An object that replaces none exists from the start.
     """
     new = {_key(each): each for each in objects}
 
@@ -40,7 +40,7 @@ def with_objects(loaded: LoadedScenario, objects: Iterable[Raw]) -> LoadedScenar
 
 
 def without_place(loaded: LoadedScenario, objects: Iterable[Raw]) -> tuple[Raw, ...]:
-    """Those of which the scenario has none of their kind and name."""
+    """Return the objects that replace none in the scenario."""
     scenario = loaded.scenario
     places = (scenario.objects, *(step.apply for step in scenario.steps if step.apply))
     there = {_key(each) for entries in places for each in loaded.objects_of(entries)}
@@ -49,9 +49,10 @@ def without_place(loaded: LoadedScenario, objects: Iterable[Raw]) -> tuple[Raw, 
 
 def with_fleet(loaded: LoadedScenario, fleet: Fleet) -> LoadedScenario:
     """
-    On these nodes; what belongs to nodes that are no longer there goes with them.
+    Return the scenario on these nodes, without what belongs to other nodes.
 
-    That is their slices, their faults, and the pods that can be nowhere else, as a DaemonSet's.
+    These are the slices and the faults of such nodes, and pods that can run nowhere else, such as
+    those of a DaemonSet.
     """
     names = {name for group in fleet.nodes for name in group.names}
     has_devices = fleet.devices or fleet.catalogue or any(group.profile for group in fleet.nodes)
@@ -85,7 +86,7 @@ def with_fleet(loaded: LoadedScenario, fleet: Fleet) -> LoadedScenario:
 
 
 def _only_nodes(obj: Raw) -> set[str]:
-    """The nodes that an object is about, or a slice or a pod for; empty if it names none."""
+    """Return the nodes to which an object is tied: a slice or a pod; empty if it is not."""
     spec = spec_of(obj)
     if obj.get("kind") == "Node":
         return {obj["metadata"]["name"]}
@@ -105,7 +106,7 @@ def _names_in(term: Raw) -> set[str]:
 
 
 def _node_of(fault: str) -> str:
-    """The node that a fault is about; empty for one of something else."""
+    """Return the node of a fault; "" if it affects something else."""
     kind, _, rest = fault.partition(" ")
     return rest.partition(" ")[0] if kind == "node" else ""
 

@@ -1,1 +1,1 @@
-"""Simulation testing: random worlds with faults, and the smallest scenario of what they find."""
+"""Simulation testing: random worlds with faults, and minimal scenarios of their failures."""

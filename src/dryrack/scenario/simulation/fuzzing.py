@@ -1,8 +1,8 @@
 """
 Fuzzing: random worlds, one for each seed, run with every invariant checked.
 
-What breaks is told with its seed and the smallest scenario that breaks in the same way, which a
-file can hold and `dryrack scenario run` runs again.
+A failure is reported with its seed and the smallest scenario that fails in the same way, as a file
+for `dryrack scenario run`.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _RESTLESS = "the cluster does not become idle"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedOutcome:
-    """What came of one seed."""
+    """The outcome of one seed."""
 
     seed: int
     faults: int
     writes: int = 0
     seconds: float = 0.0
-    """How long it took, in its own time."""
+    """The duration, in virtual time."""
     hash: str = ""
     problem: str = ""
     step: str = ""
-    """What had been done last when it broke."""
+    """The last step before the failure."""
     scenario: str = ""
-    """The smallest scenario that shows it, as a file has it."""
+    """The smallest failing scenario, as a file."""
 
 
 def fuzz(seeds: Sequence[int], faults: int, *, jobs: int = 1) -> Iterator[SeedOutcome]:
-    """Every seed in turn, with so many faults each; several at a time in processes of their own."""
+    """Run every seed in turn, with so many faults each, in several processes."""
     if jobs <= 1:
         yield from (try_seed(seed, faults) for seed in seeds)
         return
@@ -64,18 +64,18 @@ def fuzz(seeds: Sequence[int], faults: int, *, jobs: int = 1) -> Iterator[SeedOu
 
 
 def _begin() -> None:
-    """Engines tell an administrator what goes wrong; here the outcome does."""
+    """Silence the log of the engines: the outcome reports what goes wrong."""
     logging.getLogger("dryrack").addHandler(logging.NullHandler())
     gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 def run_seed(seed: int, faults: int) -> SeedOutcome:
-    """Runs a random world; what breaks is told as it is."""
+    """Run a random world, and report a failure with the whole scenario."""
     return _run(random_scenario(seed, faults), seed, faults)
 
 
 def try_seed(seed: int, faults: int) -> SeedOutcome:
-    """Runs a random world; what breaks is made as small as it can be."""
+    """Run a random world, and shrink the scenario of a failure."""
     document = random_scenario(seed, faults)
     found = _run(document, seed, faults)
     if not found.problem:
@@ -99,14 +99,14 @@ def try_seed(seed: int, faults: int) -> SeedOutcome:
 
 
 def scenario_text(document: Raw, seed: int, problem: str) -> str:
-    """A scenario as a file has it, with what it shows."""
+    """Return the file of a scenario, with the failure as a comment."""
     heading = "\n".join(f"# {line}" for line in problem.splitlines())
     text = yaml.dump(document, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True)
     return f"{heading}\n# dryrack scenario run --seed {seed} FILE\n{text}"
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Writes what is there twice twice."""
+    """Writes YAML without anchors."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

@@ -1,9 +1,9 @@
 """
-Fleets of random worlds: what their nodes have, and the claims by which pods ask for it.
+Random fleets: the devices of nodes, and the claims with which pods ask for them.
 
-Whole devices, partitions that share counters and devices that share capacity, of the plugin; and
-those of machines of the catalogue, published by the plugin or by the publisher, with MIG partitions
-and with a second driver.
+Fleets have whole devices, partitions that share counters and devices that share capacity, of the
+plugin; and devices of catalog machines, published by the plugin or by the publisher, with MIG
+partitions and with a second driver.
 """
 
 from __future__ import annotations
@@ -22,59 +22,59 @@ _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomFleet:
-    """What all nodes of a world have."""
+    """The devices that all nodes of a random world have."""
 
     device_class: str
     places: int
-    """How many pods that ask for one device a node has devices for, whichever each gets."""
+    """How many pods that ask for one device a node can run, whichever device each gets."""
     devices: tuple[str, ...] = ()
-    """Of the plugin."""
+    """The simulated devices of the plugin."""
     profile: str = ""
-    """The instance type, by which the publisher knows what a node has."""
+    """The instance type, by which the publisher finds the devices of a node."""
     one: str = ""
-    """An expression for what a pod asks for if it asks for one device; "" for any."""
+    """The expression of pods that ask for one device; "" for any device."""
     large: str = ""
-    """An expression for something larger than that; "" for two of them."""
+    """An expression for a larger device; "" for two devices."""
     special: str = ""
-    """An expression that few devices fit."""
+    """An expression that matches few devices."""
     specials: int = 0
-    """How many of those a node has beside another one; 0: of a whole fleet there is one."""
+    """How many of those a node has beside another one; 0: the whole fleet has one."""
     capacity: Mapping[str, str] | None = None
-    """What is asked for of a device that is shared."""
+    """The requested capacity of a shared device."""
     second_class: str = ""
-    """Devices of another driver that pods want beside."""
+    """Devices of another driver that pods also request."""
     has_counters: bool = False
-    """Whether devices draw on common counters."""
+    """True if devices draw on common counters."""
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Those that can die."""
+        """Return the engines that can crash."""
         return ("scheduler", "controllers", *(("plugin",) if self.devices else ()))
 
     @property
     def daemon_template(self) -> str:
         """
-        What a pod on every node can ask for, whatever others have; "" for nothing.
+        Return what a pod on every node can always request; "" for nothing.
 
-        In Kubernetes who only looks draws on counters and on shared capacity as others do.
+        In Kubernetes, admin access draws on counters and on shared capacity like other access.
         """
         return "" if self.has_counters or self.capacity else "admin"
 
     def description(self, nodes: int) -> Raw:
-        """As `fleet` of a scenario has it."""
+        """Return the `fleet` of the scenario."""
         group = {"name": "worker", "count": nodes}
         group |= {"profile": self.profile} if self.profile else {}
         return {"devices": list(self.devices), "nodes": [group]}
 
     def node(self, name: str) -> Raw:
-        """A node that comes later."""
+        """Return a node that is added later."""
         labels = {_INSTANCE_TYPE: self.profile} if self.profile else {}
         annotations = {"kwok.x-k8s.io/node": "fake"}
         metadata = {"name": name, "labels": labels, "annotations": annotations}
         return {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
 
     def claim_specs(self) -> dict[str, Raw]:
-        """Specs of claims, by the name of their template."""
+        """Return the specs of claims, by the name of their template."""
         two = self._exactly(self.large) if self.large else self._exactly(self.one, count=2)
         everything = self._exactly(self.special, allocationMode="All")
         admin: Raw = {"deviceClassName": self.device_class, "adminAccess": True}

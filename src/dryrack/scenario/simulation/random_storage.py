@@ -1,8 +1,8 @@
 """
-Storage of random worlds: classes, volumes that are there, and claims of them.
+Storage of random worlds: classes, existing volumes, and claims.
 
-Volumes are made at once or for the first consumer, go with their claims or stay; some are there
-from the start, and fewer than are wanted.
+Volumes are created at once or for the first consumer, and are deleted with their claims or kept;
+some exist from the start, but fewer than claims need.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PRESENT = 3
 
 
 def storage() -> tuple[Raw, ...]:
-    """The classes, and the volumes that are there."""
+    """Return the classes and the existing volumes."""
     classes = [
         {
             "apiVersion": "storage.k8s.io/v1",

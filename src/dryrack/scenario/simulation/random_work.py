@@ -1,5 +1,5 @@
 """
-What people run in a random world, and what they change: few pods each, so that worlds are small.
+The work of a random world: small workloads, and changes to them.
 
 Pods, gangs of four dialects, Jobs, Deployments with budgets, StatefulSets, DaemonSets and claims
 that several pods share, of devices and of storage; they are scaled, updated, evicted and deleted.
@@ -66,11 +66,11 @@ class RandomWork:
 
     @property
     def daemon_sets(self) -> tuple[str, ...]:
-        """Those that have a pod on every node when all is well, whatever others have."""
+        """Return the DaemonSets that have a pod on every node when no fault is in force."""
         return tuple(sorted(self._everywhere))
 
     def draw(self, at: float) -> Changes:
-        """One thing that somebody does from then on."""
+        """Draw one action at a time."""
         kinds: Sequence[tuple[int, Callable[[float], Changes]]] = (
             (4, self._pod),
             (1, self._pinned),
@@ -107,7 +107,7 @@ class RandomWork:
         return self._apply(at, self._one_pod(self._name("pod"), self._chance.choice(_TEMPLATES)))
 
     def _pinned(self, at: float) -> Changes:
-        """A pod that somebody puts on a node and deletes; the claim that it names never comes."""
+        """Draw a pod that is bound by hand and deleted; its claim is never created."""
         pod = self._one_pod(self._name("pinned"), "", claim="never")
         pod["spec"]["nodeName"] = self._chance.choice(self._nodes)
         deleted = at + self._chance.choice((1.0, 10.0, 30.0))
@@ -121,7 +121,7 @@ class RandomWork:
         return self._apply(at, *self._members(name, size, labels=labels))
 
     def _pod_group(self, at: float) -> Changes:
-        """Pods of a PodGroup of Kubernetes; a claim may be the whole group's, a pod come later."""
+        """Draw pods of a native PodGroup; they may share its claim, and one may come later."""
         size = self._chance.randint(2, 3)
         name = self._name("group")
         spec: Raw = {"schedulingPolicy": {"gang": {"minCount": size}}}
@@ -139,7 +139,7 @@ class RandomWork:
         return [*made, *(self._apply(at + _LATE_SECONDS, *pods[size:]) if late else ())]
 
     def _coscheduled(self, at: float) -> Changes:
-        """Pods of a PodGroup of the coscheduling plugin, which may come after them."""
+        """Draw pods of a coscheduling PodGroup, which may be created after them."""
         size = self._chance.randint(2, 3)
         name = self._name("coscheduled")
         group: Raw = {"apiVersion": CoschedulingPodGroup.API_VERSION, "kind": "PodGroup"}
@@ -165,7 +165,7 @@ class RandomWork:
         ]
 
     def _sharers(self, at: float) -> Changes:
-        """Two pods that use one claim, alone or as a gang; one may have a device of its own."""
+        """Draw two pods that share a claim, alone or as a gang."""
         name = self._name("shared")
         claim: Raw = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
         claim |= {"metadata": {"name": name}, "spec": self._claim_specs["one"]}
@@ -184,7 +184,7 @@ class RandomWork:
         return self._apply(at, claim, *pods)
 
     def _stored(self, at: float) -> Changes:
-        """Two pods with devices of their own and one claim of storage, which may come later."""
+        """Draw two pods with devices of their own and one volume claim, which may come later."""
         name = self._name("stored")
         pods = [self._one_pod(f"{name}-{number}", "one") for number in range(2)]
         for pod in pods:
@@ -214,7 +214,7 @@ class RandomWork:
         return self._apply(at, made)
 
     def _workload(self, at: float) -> Changes:
-        """A Deployment or a StatefulSet, which some protect by a budget."""
+        """Draw a Deployment or a StatefulSet, some with a budget."""
         kind = self._chance.choice(("Deployment", "Deployment", "StatefulSet"))
         name = self._name(kind.lower())
         pod = self._one_pod(name, "one", labels={"app": name}, seconds=None)
@@ -275,7 +275,7 @@ class RandomWork:
         return [(max(at, soonest), {"scale": scale})]
 
     def _update(self, at: float) -> Changes:
-        """Another template: its pods are replaced step by step."""
+        """Change a template, so that pods are replaced step by step."""
         if not self._workloads:
             return self._workload(at)
         name = self._chance.choice(list(self._workloads))
@@ -290,7 +290,7 @@ class RandomWork:
         return [(max(at, soonest), {"apply": [changed]})]
 
     def _remove(self, at: float) -> Changes:
-        """What is gone already by then is passed over."""
+        """Delete an object, unless it is gone by then."""
         if not self._removable:
             return self._pod(at)
         found = self._chance.choice(list(self._removable))
@@ -302,7 +302,7 @@ class RandomWork:
         return [(max(at, soonest), {"delete": [found]})]
 
     def _evict(self, at: float) -> Changes:
-        """The pods of one workload, a pod, or sometimes all there are."""
+        """Evict the pods of a workload, one pod, or sometimes all."""
         names = [*self._workloads, *(each for each in self._removable if each.startswith("Pod/"))]
         found = self._chance.choice(("*", *names, *self._workloads))
         pods = f"Pod/{found}-*" if found in self._workloads else f"Pod/{found.removeprefix('Pod/')}"

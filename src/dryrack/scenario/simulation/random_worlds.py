@@ -1,8 +1,8 @@
 """
-Random scenarios for simulation testing: a fleet, what people run on it, and faults, from a seed.
+Random scenarios for simulation testing: a fleet, workloads and faults, from a seed.
 
-Whatever happens in one, invariants hold at every write, and at rest once all is well again. The
-scenario is a plain document: what it shows can be run again from a file.
+Invariants hold at every write, and at rest once no fault is in force. The scenario is plain data,
+so a failing one can be written to a file and run again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NAMESPACE = {
 
 
 def random_scenario(seed: int, faults: int) -> Raw:
-    """The document of a scenario with so many faults."""
+    """Return the document of a scenario with so many faults."""
     return _Generator(random.Random(seed), faults).document(seed)
 
 
@@ -176,7 +176,7 @@ class _Generator:
             self._step(when, **action)
 
     def _bounce(self, at: float) -> None:
-        """A node leaves and comes back under its name."""
+        """Delete a node, and create it again under its name."""
         name = self._node()
         back = self._absence(name, at)
         if back:
@@ -184,7 +184,7 @@ class _Generator:
             self._step(back, apply=[self.fleet.node(name)])
 
     def _drain(self, at: float) -> None:
-        """A node takes no pods for a while, and pods are evicted."""
+        """Cordon a node for a while, and evict pods."""
         name = self._node()
         back = self._absence(name, at)
         if back:
@@ -193,7 +193,7 @@ class _Generator:
             self._step(back, apply=[self.fleet.node(name)])
 
     def _absence(self, name: str, at: float) -> float:
-        """Until when a node is out of use from then on; 0 if it is so already."""
+        """Return until when a node is out of use from then on; 0 if it is already."""
         if self.back_at.get(name, 0.0) > at:
             return 0.0
         self.back_at[name] = at + self.chance.uniform(0.1, 20)

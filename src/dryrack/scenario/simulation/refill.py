@@ -1,10 +1,10 @@
 """
-The end of a random world: what is there is deleted, and a healthy fleet is filled anew.
+The end of a random world: delete everything, and fill the healthy fleet again.
 
-What is expected then follows from the fleet alone, and not from the code that places pods: gangs
+The expected result then follows from the fleet alone, and not from the code that places pods: gangs
 that need the right choice of devices, that share a claim or are a PodGroup run on an empty fleet, a
 DaemonSet on every node, a StatefulSet with its volume, as many pods as there are devices, and one
-more when another goes. A device that has been lost out of some memory is found out so.
+more when another is deleted. So a device that a component has lost from memory is noticed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _RUN_WITHIN = "60s"
 
 
 def fabric() -> tuple[Raw, ...]:
-    """A device that every node reaches, and its class."""
+    """Return a device that every node reaches, and its class."""
     selector = {"cel": {"expression": f"device.driver == '{FABRIC}'"}}
     device_class = {
         "apiVersion": "resource.k8s.io/v1",
@@ -73,19 +73,19 @@ class Emptied:
 
     nodes: int
     places: int
-    """How many devices there are."""
+    """The number of devices."""
     specials: int
-    """How many of them are special: a gang of these and any other must choose well."""
+    """The number of special devices: a gang of these and other devices must choose well."""
     daemon_template: str
-    """What a pod on every node asks for beside others."""
+    """The template of the claims of a DaemonSet."""
     spec: Raw
-    """A claim of one device."""
+    """A claim for one device."""
     has_counters: bool
-    """Whether slices have counters, and are there without devices as well."""
+    """True if slices have counters, and exist without devices as well."""
 
 
 def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
-    """Steps from then on."""
+    """Return the steps from then on."""
     yield at + WELL_SECONDS, _deletion()
     at += WELL_SECONDS + _EMPTY_SECONDS
     for batch in (
@@ -124,7 +124,7 @@ def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
 
 
 def _filled(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
-    """Every device is given, one of them to two pods; then pods go, and a node reboots."""
+    """Allocate every device, one of them to two pods; then delete pods, and reboot a node."""
     claims = [
         _claim(
             "channel",
@@ -156,7 +156,7 @@ def _filled(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
 
 
 def everywhere(name: str, nodes: int) -> Raw:
-    """That a DaemonSet has a pod on every node."""
+    """Return the expectation that a DaemonSet has a pod on every node."""
     fields = {"status.desiredNumberScheduled": nodes, "status.numberReady": nodes}
     return _fields(f"DaemonSet/{name}", fields)
 

@@ -1,8 +1,8 @@
 """
-Delta debugging: the smallest part of a scenario that still fails in the same way.
+Delta debugging: find the smallest part of a scenario that still fails in the same way.
 
-Steps are left out, large parts first and single ones last, for as long as what is left still fails.
-Steps of a random world begin at times of their own, so that those which stay are not moved.
+Steps are left out, large parts first and single ones last, as long as the rest still fails. Steps
+of a random world have times of their own, so the remaining steps do not move.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def shrunk(document: Raw, fails: Callable[[Raw], bool], *, trials_max: int = 400) -> Raw:
-    """The scenario with as few steps as `fails` needs; it fails as it is."""
+    """Return the scenario with as few steps as `fails` needs; the given one fails."""
     steps: list[Raw] = list(document["steps"])
     size = max(1, len(steps) // 2)
     trials = 0
@@ -38,7 +38,7 @@ def shrunk(document: Raw, fails: Callable[[Raw], bool], *, trials_max: int = 400
 
 
 def _simplest(document: Raw, steps: Sequence[Raw], fails: Callable[[Raw], bool]) -> list[Raw]:
-    """Steps that apply several objects, with as few of them as needed."""
+    """Return the steps that apply several objects, with as few of them as needed."""
     found = list(steps)
     for place, step in enumerate(found):
         for obj in step.get("apply", ()):
