@@ -131,7 +131,7 @@ def _problems(event: Raw, controller_field: str) -> Iterator[FieldProblem]:
     controller = event.get("reportingComponent") or ""
     if not controller:
         yield required(controller_field)
-    yield from checks.qualified(controller_field, controller)
+    yield from checks.qualified_name(controller_field, controller)
     for key in ("reportingInstance", "action", "reason"):
         value = event.get(key) or ""
         if not value:

@@ -21,7 +21,7 @@ from dryrack.extension.policies.policy_environment import (
     with_patch_types,
 )
 from dryrack.kinds.paths import get
-from dryrack.kinds.rules.checks import qualified
+from dryrack.kinds.rules.checks import qualified_name
 from dryrack.kinds.validation.names import repeated
 from dryrack.kinds.validation.problems import duplicate, invalid, not_supported, required
 
@@ -102,7 +102,7 @@ class PolicyCompiler:
         for index, each in enumerate(given):
             path = f"spec.auditAnnotations[{index}]"
             text = each.get("valueExpression") or ""
-            self.problems.extend(qualified(f"{path}.key", f"{self.name}/{each.get('key')}"))
+            self.problems.extend(qualified_name(f"{path}.key", f"{self.name}/{each.get('key')}"))
             if not text.strip():
                 detail = "valueExpression is not specified"
                 self.problems.append(required(f"{path}.valueExpression", detail))
@@ -142,7 +142,7 @@ class PolicyCompiler:
             if not name:
                 self.problems.append(required(f"{path}.name"))
             else:
-                self.problems.extend(qualified(f"{path}.name", name))
+                self.problems.extend(qualified_name(f"{path}.name", name))
             if name and index in again:
                 self.problems.append(duplicate(f"{path}.name", name))
         return found

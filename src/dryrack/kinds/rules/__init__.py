@@ -1,7 +1,7 @@
 """
-Rules of kinds: what an object of a kind says by saying nothing, and what is wrong with it.
+Defaults and validation of objects, by kind.
 
-Here is what can be said of an object by itself, for all kinds but those of devices, which
-`kinds.validation` judges. The API server asks these rules and adds what is about requests:
-changes, admission, subresources. `lint` asks them alone.
+The rules need only the object itself. They cover all kinds but those of devices, which
+`kinds.validation` covers. The API server applies them and adds what depends on requests: changes,
+admission, subresources. `lint` applies only them.
 """

@@ -1,4 +1,4 @@
-"""Who may do what: roles and their bindings."""
+"""Roles and role bindings."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _aggregation(rule: Raw | None) -> Iterator[FieldProblem]:
 
 
 class RoleBindingRules(KindRules):
-    """Roles given to people, groups and accounts; which role is fixed."""
+    """Bindings of roles to users, groups and service accounts."""
 
     def __init__(self, *, namespaced: bool) -> None:
         super().__init__(namespaced=namespaced, naming=_NAMING)

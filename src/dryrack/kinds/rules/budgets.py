@@ -22,10 +22,10 @@ _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 
 class BudgetRules(KindRules):
-    """Nobody writes over a budget blindly."""
+    """PodDisruptionBudget."""
 
     def __init__(self) -> None:
-        # Nothing is called after a budget, so that any name will do that fits into a path.
+        # No other object is named after a budget, so any path segment is a valid name.
         naming = Naming(path_segment, path_segment_prefix)
         super().__init__(namespaced=True, has_status=True, naming=naming)
 

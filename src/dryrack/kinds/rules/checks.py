@@ -1,5 +1,5 @@
 """
-Small checks that several kinds share, in the server's words.
+Checks that several kinds share, with the messages of the API server.
 
 They complete those of `kinds.validation`, which are about devices. Each yields problems of a field.
 """
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
 
+
 PORT_MAX = 65535
 INT32_MAX = 2**31 - 1
 NON_NEGATIVE = "must be greater than or equal to 0"
@@ -58,7 +59,7 @@ _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def one_of(field: str, value: str, known: Sequence[str]) -> Iterator[FieldProblem]:
-    """A value of a closed set, which has to be there."""
+    """Check a required value of a closed set."""
     if not value:
         yield required(field)
     elif value not in known:
@@ -80,7 +81,7 @@ def port_number(field: str, value: int) -> Iterator[FieldProblem]:
 
 
 def port_name(name: str) -> tuple[str, ...]:
-    """Complaints about the name of a port."""
+    """Return the complaints about the name of a port."""
     return tuple(_port_name(name))
 
 
@@ -98,7 +99,7 @@ def _port_name(name: str) -> Iterator[str]:
 
 
 def port(field: str, value: int | str) -> Iterator[FieldProblem]:
-    """A number or a name."""
+    """Check a port number or a port name."""
     if isinstance(value, int):
         yield from port_number(field, value)
     else:
@@ -106,7 +107,7 @@ def port(field: str, value: int | str) -> Iterator[FieldProblem]:
 
 
 def config_key(name: str) -> tuple[str, ...]:
-    """Complaints about a key of a configmap or a secret."""
+    """Return the complaints about a key of a ConfigMap or a Secret."""
     return tuple(_config_key(name))
 
 
@@ -122,7 +123,7 @@ def _config_key(name: str) -> Iterator[str]:
 
 
 def changed_paths(at: str, now: Any, before: Any) -> Iterator[str]:
-    """The paths below `at` in which two values differ."""
+    """Yield the paths below `at` at which two values differ."""
     if isinstance(now, dict) and isinstance(before, dict):
         for key in sorted(now.keys() | before.keys()):
             yield from changed_paths(f"{at}.{key}", now.get(key), before.get(key))
@@ -139,12 +140,12 @@ def labels_of(field: str, values: Raw | None) -> Iterator[FieldProblem]:
         yield from checked(field, (values or {})[key], label_value)
 
 
-def qualified(field: str, name: str) -> Iterator[FieldProblem]:
+def qualified_name(field: str, name: str) -> Iterator[FieldProblem]:
     return checked(field, name, label_key)
 
 
 def driver_name(at: str, driver: str) -> Iterator[FieldProblem]:
-    """The name of a CSI driver."""
+    """Check the name of a CSI driver."""
     if not driver:
         yield required(at)
         return
@@ -161,7 +162,7 @@ def taint_effect(field: str, effect: str, *, may_be_empty: bool) -> Iterator[Fie
 
 
 def quantity_problems(field: str, name: str, amount: Quantity) -> Iterator[FieldProblem]:
-    """An amount of a resource: not negative, and whole where only whole ones make sense."""
+    """Check an amount of a resource: not negative, and an integer if it must be one."""
     if amount.sign < 0:
         yield invalid(field, str(amount), NON_NEGATIVE)
     if is_whole(name) and amount.milli_value() % 1000:
@@ -169,17 +170,17 @@ def quantity_problems(field: str, name: str, amount: Quantity) -> Iterator[Field
 
 
 def is_native(name: str) -> bool:
-    """Whether the cluster itself gives the resource its meaning."""
+    """Return whether Kubernetes itself defines the resource."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def is_whole(name: str) -> bool:
-    """Whether a resource comes in pieces that cannot be shared."""
+    """Return whether amounts of the resource must be integers."""
     return name in _COUNTED or not is_native(name)
 
 
 def selector_problems(field: str, selector: Raw | None) -> Iterator[FieldProblem]:
-    """A label selector."""
+    """Check a label selector."""
     for key, value in sorted(get(selector or {}, "matchLabels", {}).items()):
         yield from checked(f"{field}.matchLabels", key, label_key)
         yield from checked(f"{field}.matchLabels", value, label_value)
@@ -204,3 +205,23 @@ def _requirement(field: str, given: Raw) -> Iterator[FieldProblem]:
     yield from checked(f"{field}.key", given.get("key") or "", label_key)
     for position, value in enumerate(values):
         yield from checked(f"{field}.values[{position}]", value, label_value)
+
+
+def steps_back(path: str) -> bool:
+    """Return whether a path contains `..`."""
+    return ".." in path.split("/")
+
+
+def relative_path(at: str, path: str) -> Iterator[FieldProblem]:
+    """Check a relative path without `..`."""
+    if path.startswith("/"):
+        yield invalid(at, path, "must be a relative path")
+    if steps_back(path):
+        yield invalid(at, path, "must not contain '..'")
+
+
+def not_reserved(at: str, path: str) -> Iterator[FieldProblem]:
+    """Check a relative path of a file; names with two dots are reserved for the kubelet."""
+    yield from relative_path(at, path)
+    if path.startswith("..") and not path.startswith("../"):
+        yield invalid(at, path, "must not start with '..'")

@@ -57,11 +57,11 @@ class FieldSchedule:
     weekdays: frozenset[int]
     """0 is Sunday."""
     is_any_day: bool
-    """Whether the days of the month or those of the week are not restricted."""
+    """True if the days of the month or those of the week are not restricted."""
     zone: tzinfo
 
     def next_after(self, when: float) -> float | None:
-        """The first time after that; None if there is none in years."""
+        """Return the first time after `when`; None if there is no such time in years."""
         seconds = (int(when) // _MINUTE + 1) * _MINUTE
         year_max = datetime.fromtimestamp(seconds, self.zone).year + _YEARS_MAX
         while True:
@@ -81,7 +81,7 @@ class FieldSchedule:
                 return float(seconds)
 
     def _has_day(self, wall: datetime) -> bool:
-        """If both kinds of days are restricted, either will do."""
+        """Return whether the day matches; if both kinds of days are restricted, one is enough."""
         is_day = wall.day in self.days
         is_weekday = wall.isoweekday() % 7 in self.weekdays
         return (is_day and is_weekday) if self.is_any_day else (is_day or is_weekday)
@@ -91,14 +91,14 @@ Schedule = FieldSchedule | Interval
 
 
 def _midnight(wall: datetime, day: int | None = None) -> int:
-    """When a day begins: at one o'clock, if its midnight is skipped."""
+    """Return the begin of a day: one o'clock if a time change skips midnight."""
     began = wall.replace(day=day or wall.day, hour=0, minute=0, second=0, fold=0)
     return int(began.timestamp())
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """What a field can be, in numbers and names."""
+    """The numbers and names that a field can have."""
 
     low: int
     high: int
@@ -127,7 +127,7 @@ _EVERY = "@every "
 
 
 def parse_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
-    """Raises `ScheduleError`; a `TZ=` or `CRON_TZ=` in front takes the place of the zone."""
+    """Return the schedule, or raise `ScheduleError`; `TZ=` or `CRON_TZ=` replaces the zone."""
     if text.startswith(("TZ=", "CRON_TZ=")):
         name, _, text = text.partition("=")[2].partition(" ")
         try:
@@ -154,7 +154,7 @@ def parse_schedule(text: str, zone: tzinfo = UTC) -> Schedule:
 
 
 def time_zone(name: str) -> tzinfo:
-    """A zone by its name in the IANA database; raises `ScheduleError`."""
+    """Return a zone by its name in the IANA database, or raise `ScheduleError`."""
     if name in ("", "UTC"):
         return UTC
     try:
@@ -173,7 +173,7 @@ def _no_duration(text: str) -> str:
 
 
 def _field(text: str, bounds: _Bounds) -> tuple[frozenset[int], bool]:
-    """The values of a list of ranges, and whether it is not restricted at all."""
+    """Return the values of a list of ranges, and whether it is unrestricted."""
     ranges = [_range(each, bounds) for each in text.split(",") if each]
     return frozenset().union(*(values for values, _ in ranges)), any(star for _, star in ranges)
 

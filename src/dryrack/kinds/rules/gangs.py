@@ -1,7 +1,7 @@
 """
-Groups of pods that are scheduled together, and the workloads that they belong to.
+PodGroups, and the Workloads to which they belong.
 
-Both are alpha. They are judged as a real server does it whose gates are on.
+Both are alpha. The rules are those of a real server with their feature gates on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TEMPLATES_MAX = 8
 
 
 class PodGroupRules(KindRules):
-    """Pods that are scheduled together."""
+    """PodGroup."""
 
     def __init__(self) -> None:
         super().__init__(namespaced=True, has_status=True)
@@ -37,7 +37,7 @@ class PodGroupRules(KindRules):
 
 
 class WorkloadObjectRules(KindRules):
-    """Templates of groups."""
+    """Workload."""
 
     def __init__(self) -> None:
         super().__init__(namespaced=True)

@@ -1,4 +1,4 @@
-"""Numbers that may be given as a share: `3`, or `25%`."""
+"""Values that are a number or a percentage: `3`, or `25%`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WHOLE = 100
 
 
 def count_or_percentage(field: str, value: Count) -> Iterator[FieldProblem]:
-    """Problems of a number or a share."""
+    """Check a number or a percentage."""
     if isinstance(value, int):
         yield from non_negative(field, value)
     elif not _PERCENTAGE(value):
@@ -33,7 +33,7 @@ def count_or_percentage(field: str, value: Count) -> Iterator[FieldProblem]:
 
 
 def at_most_all(field: str, value: Count) -> Iterator[FieldProblem]:
-    """A share of no more than everything."""
+    """Check that a percentage is at most 100%."""
     share = percentage(value)
     if share is not None and share > _WHOLE:
         yield invalid(field, value, "must not be greater than 100%")
@@ -44,8 +44,8 @@ def percentage(value: Count) -> int | None:
     return read_int64(value[:-1]) if isinstance(value, str) and _PERCENTAGE(value) else None
 
 
-def is_nothing(value: Count | None) -> bool:
-    """Whether it comes to nothing; text that is neither a share nor a number does."""
+def is_zero(value: Count | None) -> bool:
+    """Return whether the value is 0; an invalid text counts as 0."""
     if not isinstance(value, str):
         return not value
     share = percentage(value)

@@ -1,8 +1,8 @@
 """
 Defaults and validation of one kind.
 
-Objects are raw JSON, and are never changed in place: a method answers with the object that it was
-given, or with a copy of the parts that it changes.
+Objects are raw JSON and are never changed in place: a method returns the given object, or a copy
+with the changed parts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GENERATE_NAME_BYTES_KEPT = 58
 
 
 class KindRules:
-    """A kind with metadata and nothing else to say about it; others derive from it."""
+    """Rules of a kind with only metadata; the base of all other rules."""
 
     def __init__(
         self, *, namespaced: bool, naming: Naming = SUBDOMAIN, has_status: bool = False
@@ -43,19 +43,19 @@ class KindRules:
         return obj
 
     def as_new(self, obj: Raw) -> Raw:
-        """A new object as it is judged, with stand-ins for what only a cluster could add."""
+        """Return a new object for validation, with stand-ins for fields that a cluster sets."""
         return without(obj, "status") if self.has_status else obj
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        """What is wrong with the kind's own fields."""
+        """Return the problems of the fields of the kind."""
         return ()
 
     def new_problems(self, obj: Raw, meta: ObjectMeta) -> Sequence[FieldProblem]:
-        """All that is wrong with a new object, whose metadata is given as a model besides."""
-        found = [*metadata(meta, self.naming, namespaced=self.namespaced), *self.problems(obj)]
-        if found or self.naming is SUBDOMAIN:
-            # A subdomain is more than what is asked of any name.
-            return found
+        """Return all problems of a new object; `meta` is its metadata as a model."""
+        problems = [*metadata(meta, self.naming, namespaced=self.namespaced), *self.problems(obj)]
+        if problems or self.naming is SUBDOMAIN:
+            # A subdomain meets all requirements of other names.
+            return problems
         return tuple(common_metadata(meta, namespaced=self.namespaced))
 
     def creation_problems(self, obj: Raw, namespace: str) -> Sequence[FieldProblem]:

@@ -23,19 +23,19 @@ _TYPES = ("Container", "PersistentVolumeClaim", "Pod")
 
 
 class LimitRangeRules(KindRules):
-    """Limits complete one another: a default follows from a maximum, a request from a default."""
+    """LimitRange: a maximum is the default limit, and a default limit the default request."""
 
     def __init__(self) -> None:
         super().__init__(namespaced=True)
 
     def default(self, obj: Raw) -> Raw:
-        return update_at(obj, "spec", lambda spec: map_items(spec, "limits", _completed))
+        return update_at(obj, "spec", lambda spec: map_items(spec, "limits", _set_limit_defaults))
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         return list(_limits(get(obj, "spec.limits", ())))
 
 
-def _completed(limit: Raw) -> Raw:
+def _set_limit_defaults(limit: Raw) -> Raw:
     if limit.get("type") != "Container":
         return limit
     default = {**get(limit, "max", {}), **get(limit, "default", {})}
@@ -57,17 +57,19 @@ def _limits(given: Sequence[Raw]) -> Iterator[FieldProblem]:
             yield duplicate(f"{at}.type", Token(kind))
         seen.add(kind)
         for part in ("max", "min"):
-            yield from _named(f"{at}.{part}", kind, limit.get(part))
+            yield from _resource_names(f"{at}.{part}", kind, limit.get(part))
         for part in ("default", "defaultRequest"):
             if kind != "Pod":
-                yield from _named(f"{at}.{part}", kind, limit.get(part))
+                yield from _resource_names(f"{at}.{part}", kind, limit.get(part))
             elif limit.get(part):
                 yield forbidden(f"{at}.{part}", "may not be specified when `type` is 'Pod'")
         bounds = [limit.get(part) or {} for part in ("max", "min")]
         if kind == "PersistentVolumeClaim" and not any("storage" in each for each in bounds):
             detail = "either minimum or maximum storage value is required, but neither was provided"
             yield required(f"{at}.limits", detail)
-        yield from _named(f"{at}.maxLimitRequestRatio", kind, limit.get("maxLimitRequestRatio"))
+        yield from _resource_names(
+            f"{at}.maxLimitRequestRatio", kind, limit.get("maxLimitRequestRatio")
+        )
         yield from _relations(at, limit)
 
 
@@ -78,7 +80,7 @@ def _type(at: str, kind: str) -> Iterator[FieldProblem]:
         yield invalid(at, Token(kind), "must be a standard limit type or fully qualified")
 
 
-def _named(at: str, kind: str, given: Raw | None) -> Iterator[FieldProblem]:
+def _resource_names(at: str, kind: str, given: Raw | None) -> Iterator[FieldProblem]:
     checker = (
         amounts.container_resource_name if kind in ("Container", "Pod") else amounts.resource_name
     )
@@ -93,7 +95,7 @@ def _relations(at: str, limit: Raw) -> Iterator[FieldProblem]:
         part: read(limit.get(part) if plain else None) for part in ("default", "defaultRequest")
     }
     for name in sorted({name for amounts_of in parts.values() for name in amounts_of}):
-        yield from _ordered(at, name, parts)
+        yield from _order_problems(at, name, parts)
         yield from _ratio(at, name, parts)
         default = parts["default"].get(name)
         request = parts["defaultRequest"].get(name)
@@ -103,7 +105,7 @@ def _relations(at: str, limit: Raw) -> Iterator[FieldProblem]:
             yield invalid(f"{at}.defaultRequest[{name}]", request, f"{detail} in {name}")
 
 
-# The smaller and what it is called, the larger, then the field and the value that is shown.
+# The smaller value and its name, the larger value and its name, the field, the shown value.
 _ORDER = (
     ("min", "min value", "max", "max value", "min", "min"),
     (
@@ -135,7 +137,7 @@ _ORDER = (
 )
 
 
-def _ordered(at: str, name: str, parts: dict[str, Amounts]) -> Iterator[FieldProblem]:
+def _order_problems(at: str, name: str, parts: dict[str, Amounts]) -> Iterator[FieldProblem]:
     for low, called, high, than, field, shown in _ORDER:
         smaller = parts[low].get(name)
         larger = parts[high].get(name)

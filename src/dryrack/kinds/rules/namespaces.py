@@ -23,7 +23,7 @@ _UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualif
 
 
 def _label_prefix(text: str) -> tuple[str, ...]:
-    """A dash at the end is fine where more will follow."""
+    """Allow a dash at the end, because the server appends characters."""
     return label(f"{text[:-1]}a" if text.endswith("-") else text)
 
 
@@ -47,7 +47,7 @@ class NamespaceRules(KindRules):
 
 
 def with_name_label(obj: Raw) -> Raw:
-    """With the label by which selectors find it."""
+    """Return the namespace with its name as a label, which selectors use."""
     meta = obj["metadata"]
     name = meta.get("name")
     labels = get(meta, "labels", {})
@@ -57,7 +57,7 @@ def with_name_label(obj: Raw) -> Raw:
 
 
 def finalizer_problems(field: str, name: str) -> Iterator[FieldProblem]:
-    """A finalizer of the namespace itself, not of its metadata."""
+    """Check a finalizer of the spec, not of the metadata."""
     yield from checked(field, name, label_key)
     if "/" not in name and name not in _STANDARD:
         yield invalid(field, name, _UNQUALIFIED)

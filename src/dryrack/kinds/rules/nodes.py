@@ -22,7 +22,7 @@ _UNIQUE = "taints must be unique by key and effect pair"
 
 
 class NodeRules(KindRules):
-    """A node comes with its status: the kubelet has always done so."""
+    """Node; the kubelet creates it with a status."""
 
     def __init__(self) -> None:
         super().__init__(namespaced=False, has_status=True)
@@ -38,13 +38,13 @@ class NodeRules(KindRules):
 
 
 def _ranges(spec: Raw) -> Raw:
-    """The range has an old name for the first and a new one for all."""
+    """Return the spec with equal podCIDR and podCIDRs; the old field has only the first range."""
     first = spec.get("podCIDR")
     ranges = get(spec, "podCIDRs", [])
     if first and not ranges:
         return {**spec, "podCIDRs": [first]}
     if ranges and ranges[0] != first:
-        # The old name wins: who knows only that one changes only that one.
+        # The old field wins: old clients change only that one.
         return {**spec, "podCIDRs": [first]} if first else {**spec, "podCIDR": ranges[0]}
     return spec
 
@@ -56,14 +56,14 @@ def _allocatable(status: Raw) -> Raw:
 
 
 def taint_problems(node: Raw) -> Iterator[FieldProblem]:
-    """Keys, values, effects; none twice."""
+    """Check the taints of a node."""
     seen: set[tuple[str, str]] = set()
     for position, taint in enumerate(get(node, "spec.taints", ())):
         at = f"metadata.taints[{position}]"
         key = taint.get("key") or ""
         effect = taint.get("effect") or ""
         value = taint.get("value") or ""
-        yield from checks.qualified(f"{at}.key", key)
+        yield from checks.qualified_name(f"{at}.key", key)
         complaints = label_value(value)
         if complaints:
             yield invalid(f"{at}.value", value, ";".join(complaints))
@@ -74,7 +74,7 @@ def taint_problems(node: Raw) -> Iterator[FieldProblem]:
 
 
 def resource_problems(node: Raw) -> Iterator[FieldProblem]:
-    """Amounts that cannot be."""
+    """Check the amounts of resources in the status."""
     status = status_of(node)
     for part in ("capacity", "allocatable"):
         for name, amount in sorted((status.get(part) or {}).items()):
@@ -92,8 +92,8 @@ def _range_problems(node: Raw) -> Iterator[FieldProblem]:
         return
     wrong = [position for position, text in enumerate(ranges) if not _is_range(text)]
     for position in wrong[:1]:
-        told = f"invalid CIDR[{position}]: <nil> (invalid CIDR address: {ranges[position]})"
-        detail = f"invalid PodCIDRs. failed to check with dual stack with error:{told}"
+        error = f"invalid CIDR[{position}]: <nil> (invalid CIDR address: {ranges[position]})"
+        detail = f"invalid PodCIDRs. failed to check with dual stack with error:{error}"
         yield FieldProblem(Reason.INTERNAL, "spec.podCIDRs", ranges, detail)
     families = [":" in text for text in ranges]
     if wrong or len(families) > len(set(families)):

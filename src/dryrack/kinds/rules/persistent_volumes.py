@@ -9,10 +9,9 @@ from dryrack.kinds.core import VolumeNodeAffinity
 from dryrack.kinds.decode import decode
 from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.quantity import Quantity
-from dryrack.kinds.rules.checks import driver_name
+from dryrack.kinds.rules.checks import driver_name, steps_back
 from dryrack.kinds.rules.json_edit import set_defaults, update_at
 from dryrack.kinds.rules.kind_rules import KindRules
-from dryrack.kinds.rules.pods.paths import steps_back
 from dryrack.kinds.rules.pods.volumes import source_problems
 from dryrack.kinds.rules.volume_claims import (
     VOLUME_DEFAULTS,
@@ -37,8 +36,7 @@ if TYPE_CHECKING:
 
 _DEFAULTS = {"persistentVolumeReclaimPolicy": "Retain", **VOLUME_DEFAULTS}
 _RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
-# In the order in which the server looks at them, with what each cannot be without; those that are
-# looked at in more ways have a function below.
+# In the order of the server, with the required fields; some sources have a function below.
 _SOURCES: Mapping[str, tuple[str, ...]] = {
     "hostPath": (),
     "gcePersistentDisk": (),
@@ -82,11 +80,11 @@ class VolumeRules(KindRules):
         super().__init__(namespaced=False, has_status=True)
 
     def default(self, obj: Raw) -> Raw:
-        return update_at(obj, "spec", _completed)
+        return update_at(obj, "spec", _set_volume_defaults)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         spec = spec_of(obj)
-        found = [*_offer("spec", spec), *_kept_on("spec", spec), *_names("spec", spec)]
+        found = [*_offer("spec", spec), *_source_problems("spec", spec), *_names("spec", spec)]
         annotations = get(obj["metadata"], "annotations", {})
         if _MOUNT_OPTIONS in annotations and source_of(spec).keys() <= _WITHOUT_MOUNT_OPTIONS:
             detail = "may not specify mount options for this volume type"
@@ -95,18 +93,18 @@ class VolumeRules(KindRules):
 
 
 def source_of(spec: Raw) -> Raw:
-    """What a volume is stored on: the kind of source and its fields; one, if it is valid."""
+    """Return the sources of a volume by kind; a valid volume has one."""
     return {kind: spec[kind] for kind in _SOURCES if spec.get(kind) is not None}
 
 
-def _completed(spec: Raw) -> Raw:
+def _set_volume_defaults(spec: Raw) -> Raw:
     return update_at(
         set_defaults(spec, _DEFAULTS), "hostPath", lambda given: set_defaults(given, {"type": ""})
     )
 
 
 def _offer(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    """How much, for how many, and what becomes of it."""
+    """Check the access modes, the capacity and the reclaim policy."""
     modes = get(spec, "accessModes", ())
     if not modes:
         yield required(f"{at}.accessModes")
@@ -129,8 +127,8 @@ def _offer(at: str, spec: Raw) -> Iterator[FieldProblem]:
         yield not_supported(f"{at}.persistentVolumeReclaimPolicy", policy, _RECLAIM_POLICIES)
 
 
-def _kept_on(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    """Which nodes reach it, and the one source that it has."""
+def _source_problems(at: str, spec: Raw) -> Iterator[FieldProblem]:
+    """Check the node affinity and the source."""
     affinity = spec.get("nodeAffinity")
     if affinity is not None:
         needed = decode(affinity, VolumeNodeAffinity).required
@@ -185,7 +183,7 @@ def _driver(at: str, given: Raw) -> Iterator[FieldProblem]:
 
 
 def _names(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    """Of classes, and the mode."""
+    """Check the names of classes, and the volume mode."""
     if spec.get("storageClassName"):
         yield from checked(f"{at}.storageClassName", spec["storageClassName"], subdomain)
     mode = spec.get("volumeMode")

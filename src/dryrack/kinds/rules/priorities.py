@@ -1,4 +1,4 @@
-"""Priority classes: a number by a name, fixed once given."""
+"""Priority classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SYSTEM_PRIORITIES = {
 
 
 class PriorityClassRules(KindRules):
-    """Who may be how important."""
+    """PriorityClass."""
 
     def __init__(self) -> None:
         super().__init__(namespaced=False)

@@ -30,7 +30,7 @@ _OF_PODS = {
     *(f"{part}{name}" for part in ("", "limits.", "requests.") for name in ("cpu", "memory")),
 }
 _OF_VOLUMES = {"persistentvolumeclaims", "requests.storage"}
-# What each scope can be about.
+# The resources to which each scope applies.
 _SCOPES = {
     "BestEffort": {"pods"},
     "CrossNamespacePodAffinity": _OF_PODS,
@@ -50,7 +50,7 @@ _ONLY_EXISTS = (
 
 
 class QuotaRules(KindRules):
-    """How much of what a namespace may have, and of which pods it is."""
+    """ResourceQuota."""
 
     def __init__(self) -> None:
         super().__init__(namespaced=True, has_status=True)
@@ -60,14 +60,14 @@ class QuotaRules(KindRules):
 
 
 def quota_problems(spec: Raw) -> Iterator[FieldProblem]:
-    """Those of the spec."""
+    """Yield the problems of the spec of a quota."""
     yield from _amounts("spec.hard", spec.get("hard"))
     names = sorted(get(spec, "hard", ()))
     scopes = get(spec, "scopes", [])
     for scope in scopes:
         if scope not in _SCOPES:
             yield invalid("spec.scopes", scopes, "unsupported scope")
-        for _ in _strangers(scope, names):
+        for _ in _out_of_scope(scope, names):
             yield invalid("spec.scopes", scopes, "unsupported scope applied to resource")
     if any(pair <= set(scopes) for pair in _CONTRADICTIONS):
         yield invalid("spec.scopes", scopes, "conflicting scopes")
@@ -75,8 +75,8 @@ def quota_problems(spec: Raw) -> Iterator[FieldProblem]:
         yield from _selector(spec, names)
 
 
-def _strangers(scope: str, names: Sequence[str]) -> Iterator[str]:
-    """Resources that a scope cannot be about."""
+def _out_of_scope(scope: str, names: Sequence[str]) -> Iterator[str]:
+    """Yield the resources to which a scope does not apply."""
     known = _SCOPES.get(scope)
     for name in names:
         if known is not None and _is_standard(name) and name not in known:
@@ -104,7 +104,7 @@ def _selector(spec: Raw, names: Sequence[str]) -> Iterator[FieldProblem]:
         scope = each.get("scopeName") or ""
         if scope not in _SCOPES:
             yield invalid(f"{at}.scopeName", Token(scope), "unsupported scope")
-        for _ in _strangers(scope, names):
+        for _ in _out_of_scope(scope, names):
             yield invalid(at, selector, "unsupported scope applied to resource")
         operator = each.get("operator") or ""
         values = get(each, "values", [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
-from dryrack.kinds.rules.checks import qualified
+from dryrack.kinds.rules.checks import qualified_name
 from dryrack.kinds.rules.json_edit import set_missing
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.problems import (
@@ -40,16 +40,16 @@ class StorageClassRules(KindRules):
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         provisioner = obj.get("provisioner") or ""
-        found = list(qualified("provisioner", provisioner.lower()))
+        problems = list(qualified_name("provisioner", provisioner.lower()))
         if not provisioner:
-            found = [required("provisioner")]
-        found += _parameters("parameters", get(obj, "parameters", {}))
+            problems = [required("provisioner")]
+        problems += _parameters("parameters", get(obj, "parameters", {}))
         if obj.get("reclaimPolicy") not in (None, "", *_RECLAIM_POLICIES):
-            found.append(not_supported("reclaimPolicy", obj["reclaimPolicy"], _RECLAIM_POLICIES))
+            problems.append(not_supported("reclaimPolicy", obj["reclaimPolicy"], _RECLAIM_POLICIES))
         mode = obj.get("volumeBindingMode")
         if mode is not None and mode not in _BINDING_MODES:
-            found.append(not_supported("volumeBindingMode", mode, _BINDING_MODES))
-        return [*found, *_topologies("allowedTopologies", get(obj, "allowedTopologies", ()))]
+            problems.append(not_supported("volumeBindingMode", mode, _BINDING_MODES))
+        return [*problems, *_topologies("allowedTopologies", get(obj, "allowedTopologies", ()))]
 
 
 def _parameters(at: str, given: Raw) -> Iterator[FieldProblem]:
@@ -84,4 +84,4 @@ def _requirement(at: str, key: str, values: Sequence[str]) -> Iterator[FieldProb
     for position, value in enumerate(values):
         if value in values[:position]:
             yield duplicate(f"{at}.values[{position}]", value)
-    yield from qualified(f"{at}.key", key)
+    yield from qualified_name(f"{at}.key", key)

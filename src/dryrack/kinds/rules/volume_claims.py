@@ -1,4 +1,4 @@
-"""Claims of storage, by themselves and in templates of stateful sets and pods."""
+"""PersistentVolumeClaims, also in templates of StatefulSets and pods."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class VolumeClaimRules(KindRules):
 
 
 def claim_problems(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    """Of the spec of a PersistentVolumeClaim."""
+    """Yield the problems of the spec of a PersistentVolumeClaim."""
     modes = get(spec, "accessModes", ())
     if not modes:
         yield required(f"{at}.accessModes", "at least 1 access mode is required")
@@ -56,7 +56,7 @@ def claim_problems(at: str, spec: Raw) -> Iterator[FieldProblem]:
 
 
 def access_mode_problems(at: str, modes: Sequence[str]) -> Iterator[FieldProblem]:
-    """Of a claim or a volume."""
+    """Check the access modes of a claim or a volume."""
     for mode in modes:
         if mode not in _ACCESS_MODES:
             yield not_supported(at, mode, _ACCESS_MODES)
@@ -66,7 +66,7 @@ def access_mode_problems(at: str, modes: Sequence[str]) -> Iterator[FieldProblem
 
 
 def _sources(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    """What a volume is filled from has an old name and a new one."""
+    """Check the data source, which has an old field and a new one."""
     source, reference = (spec.get(key) for key in ("dataSource", "dataSourceRef"))
     for key, given in (("dataSource", source), ("dataSourceRef", reference)):
         if given is not None:
@@ -76,7 +76,7 @@ def _sources(at: str, spec: Raw) -> Iterator[FieldProblem]:
     if reference.get("namespace"):
         yield invalid(at, {}, "may not be specified when dataSourceRef.namespace is specified")
     elif any(source.get(key) != reference.get(key) for key in ("apiGroup", "kind", "name")):
-        # The server means to show a path here, and shows this.
+        # The real server shows {} instead of a path.
         yield invalid(at, {}, "must match dataSourceRef")
 
 

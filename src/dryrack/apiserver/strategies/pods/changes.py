@@ -138,7 +138,7 @@ def status_changes(pod: Raw, old: Raw) -> Iterator[FieldProblem]:
     for position, condition in enumerate(get(status, "conditions", ())):
         if condition.get("type") not in _SYSTEM_CONDITIONS:
             at = f"status.conditions[{position}].Type"
-            yield from checks.qualified(at, condition.get("type") or "")
+            yield from checks.qualified_name(at, condition.get("type") or "")
     nominated = status.get("nominatedNodeName") or ""
     if nominated and nominated != before.get("nominatedNodeName"):
         yield from checked("status.nominatedNodeName", nominated, subdomain)

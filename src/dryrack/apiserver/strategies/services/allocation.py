@@ -57,7 +57,7 @@ class Allocation:
 
     def with_addresses(self, spec: Raw) -> Raw:
         """Return the spec with a cluster IP."""
-        if not needs.address(spec) or needs.is_headless(spec):
+        if not needs.has_cluster_ip(spec) or needs.is_headless(spec):
             return spec
         given = get(spec, "clusterIPs", [])
         if given:
@@ -136,7 +136,7 @@ class Allocation:
         for position, port in enumerate(get(spec, "ports", ())):
             number = port.get("port", 0)
             wanted = port.get("nodePort") or 0
-            if wanted or needs.node_ports(spec):
+            if wanted or needs.has_node_ports(spec):
                 wanted = wanted or by_number.get(number, 0)
                 if not wanted or wanted not in kept | set(by_number.values()):
                     wanted = self._port(position, wanted)

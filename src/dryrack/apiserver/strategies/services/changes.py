@@ -26,13 +26,17 @@ _ONCE = "may not change once set"
 def restore_allocations(spec: Raw, old: Raw) -> Raw:
     """Return the spec with the stored allocations where the update leaves them out."""
     made = spec
-    if needs.address(old) and needs.address(spec):
+    if needs.has_cluster_ip(old) and needs.has_cluster_ip(spec):
         for key in ("clusterIP", "clusterIPs"):
             if not made.get(key) and old.get(key):
                 made = {**made, key: old[key]}
-    if needs.node_ports(old) and needs.node_ports(spec):
+    if needs.has_node_ports(old) and needs.has_node_ports(spec):
         made = _with_known_ports(made, old)
-    if needs.health_check(old) and needs.health_check(spec) and not spec.get("healthCheckNodePort"):
+    if (
+        needs.has_health_check_port(old)
+        and needs.has_health_check_port(spec)
+        and not spec.get("healthCheckNodePort")
+    ):
         made = with_value(made, "healthCheckNodePort", old.get("healthCheckNodePort"))
     return made
 
@@ -57,18 +61,18 @@ def _node_ports(spec: Raw) -> set[int]:
 def release_allocations(spec: Raw, old: Raw) -> Raw:
     """Return the spec without allocations that its type does not use."""
     made = spec
-    if needs.address(old) and not needs.address(spec):
+    if needs.has_cluster_ip(old) and not needs.has_cluster_ip(spec):
         made = _without_addresses(made, old)
     if _opens_ports(old) and not _opens_ports(spec) and _node_ports(spec) <= _node_ports(old):
         made = map_items(made, "ports", lambda port: without(port, "nodePort"))
-    if needs.health_check(old) and not needs.health_check(spec):
+    if needs.has_health_check_port(old) and not needs.has_health_check_port(spec):
         made = _unless_changed(made, old, "healthCheckNodePort")
     if old.get("type") == "LoadBalancer" and spec.get("type") != "LoadBalancer":
         made = _unless_changed(made, old, "allocateLoadBalancerNodePorts")
         made = _unless_changed(made, old, "loadBalancerClass")
     if needs.is_external(old) and not needs.is_external(spec):
         made = _unless_changed(made, old, "externalTrafficPolicy")
-    if not needs.address(spec):
+    if not needs.has_cluster_ip(spec):
         made = without(made, "internalTrafficPolicy")
     return made
 
@@ -92,14 +96,14 @@ def _unless_changed(spec: Raw, old: Raw, key: str) -> Raw:
 
 def changes(spec: Raw, old: Raw) -> Iterator[FieldProblem]:
     """Changes of what is fixed."""
-    if needs.address(spec) and needs.address(old):
+    if needs.has_cluster_ip(spec) and needs.has_cluster_ip(old):
         yield from _addresses(spec, old)
     balanced = all(each.get("type") == "LoadBalancer" for each in (spec, old))
     if balanced and spec.get("loadBalancerClass") != old.get("loadBalancerClass"):
         yield invalid("spec.loadBalancerClass", spec.get("loadBalancerClass"), _ONCE)
     port = spec.get("healthCheckNodePort")
     before = old.get("healthCheckNodePort")
-    if needs.health_check(spec) and needs.health_check(old) and port != before:
+    if needs.has_health_check_port(spec) and needs.has_health_check_port(old) and port != before:
         yield forbidden("spec.healthCheckNodePort", "field is immutable")
 
 

@@ -41,7 +41,7 @@ class ServiceStrategy(Strategy):
         spec = with_families(in_step(made["spec"]))
         allocation = self._allocation(name, write)
         spec = allocation.with_ports(allocation.with_addresses(spec))
-        if needs.health_check(spec):
+        if needs.has_health_check_port(spec):
             spec = allocation.with_health_port(spec)
         return {**made, "spec": spec}
 
@@ -64,10 +64,10 @@ class ServiceStrategy(Strategy):
     def _reallocate(self, spec: Raw, old: Raw, write: Write) -> Raw:
         before = old["spec"]
         allocation = self._allocation(old["metadata"]["name"], write)
-        if needs.address(spec) and not needs.address(before):
+        if needs.has_cluster_ip(spec) and not needs.has_cluster_ip(before):
             spec = allocation.with_addresses(spec)
         spec = allocation.with_ports(spec, before)
-        if needs.health_check(spec) and not needs.health_check(before):
+        if needs.has_health_check_port(spec) and not needs.has_health_check_port(before):
             spec = allocation.with_health_port(spec)
         return spec
 

@@ -10,7 +10,7 @@ from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.rules.checks import changed_paths
 from dryrack.kinds.rules.json_edit import null_if_empty, update_at, with_value
 from dryrack.kinds.rules.workloads.cron_jobs import CronJobRules, cron_spec_problems
-from dryrack.kinds.rules.workloads.jobs import JobRules, labelled, with_own_pods
+from dryrack.kinds.rules.workloads.jobs import JobRules, set_default_labels, with_own_pods
 from dryrack.kinds.validation.meta import metadata, metadata_change
 from dryrack.kinds.validation.problems import OMITTED, Token, invalid
 
@@ -41,7 +41,9 @@ class JobStrategy(WorkloadStrategy):
     def to_storage(self, obj: Raw) -> Raw:
         """Labels that the server itself gives to pods count for the job, but are not judged."""
         rules = "spec.podFailurePolicy"
-        return update_at(labelled(obj), rules, lambda policy: null_if_empty(policy, "rules"))
+        return update_at(
+            set_default_labels(obj), rules, lambda policy: null_if_empty(policy, "rules")
+        )
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         if write.subresource == "status":

@@ -1,4 +1,4 @@
-"""What is wrong with a container."""
+"""Validation of containers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 
 @dataclass(frozen=True, slots=True)
 class PodContext:
-    """What the containers of a pod refer to."""
+    """The parts of a pod to which its containers refer."""
 
     spec: Raw
     volumes: Mapping[str, Raw]
@@ -63,59 +63,59 @@ class PodContext:
         return self.spec.get("terminationGracePeriodSeconds")
 
 
-def containers(at: str, around: PodContext) -> Iterator[FieldProblem]:
-    """The containers that run together."""
-    given = get(around.spec, "containers", ())
+def containers(at: str, context: PodContext) -> Iterator[FieldProblem]:
+    """Check the containers of a pod."""
+    given = get(context.spec, "containers", ())
     if not given:
         yield required(at)
     seen: set[str] = set()
     for position, container in enumerate(given):
         path = f"{at}[{position}]"
         name = container.get("name") or ""
-        yield from _common(path, container, around)
+        yield from _common(path, container, context)
         if name in seen:
             yield duplicate(f"{path}.name", name)
         seen.add(name)
-        yield from hooks(path, container, around.grace_seconds)
+        yield from hooks(path, container, context.grace_seconds)
         yield from probes(path, container)
         yield from _restarts(path, container)
     yield from _host_ports(at, given)
 
 
-def init_containers(at: str, around: PodContext) -> Iterator[FieldProblem]:
-    """The containers that come first."""
-    seen = {container.get("name") or "" for container in get(around.spec, "containers", ())}
-    for position, container in enumerate(get(around.spec, "initContainers", ())):
+def init_containers(at: str, context: PodContext) -> Iterator[FieldProblem]:
+    """Check the init containers of a pod."""
+    seen = {container.get("name") or "" for container in get(context.spec, "containers", ())}
+    for position, container in enumerate(get(context.spec, "initContainers", ())):
         path = f"{at}[{position}]"
         name = container.get("name") or ""
-        yield from _common(path, container, around)
+        yield from _common(path, container, context)
         yield from _restarts(path, container)
         if name in seen:
             yield duplicate(f"{path}.name", name)
-        # Of two without a name the second is none too many.
+        # Missing names are not duplicates.
         seen.update([name] if name else [])
         yield from _host_ports(at, [container])
         if container.get("restartPolicy") == "Always":
-            yield from hooks(path, container, around.grace_seconds)
+            yield from hooks(path, container, context.grace_seconds)
             yield from probes(path, container)
         else:
             yield from _not_for_init(path, container)
 
 
-def ephemeral_containers(at: str, around: PodContext) -> Iterator[FieldProblem]:
-    """The containers that are put into a pod later."""
-    if not around.spec.get("ephemeralContainers"):
+def ephemeral_containers(at: str, context: PodContext) -> Iterator[FieldProblem]:
+    """Check the ephemeral containers of a pod."""
+    if not context.spec.get("ephemeralContainers"):
         return
     others = {
         container.get("name") or ""
         for key in ("containers", "initContainers")
-        for container in around.spec.get(key) or ()
+        for container in context.spec.get(key) or ()
     }
     seen = set(others)
-    for position, container in enumerate(get(around.spec, "ephemeralContainers", ())):
+    for position, container in enumerate(get(context.spec, "ephemeralContainers", ())):
         path = f"{at}[{position}]"
         name = container.get("name") or ""
-        yield from _common(path, container, around)
+        yield from _common(path, container, context)
         yield from image_spaces(path, container)
         if name in seen:
             yield duplicate(f"{path}.name", name)
@@ -138,7 +138,7 @@ def _not_for_ephemeral(at: str, container: Raw) -> Iterator[FieldProblem]:
 
 
 def image_spaces(at: str, container: Raw) -> Iterator[FieldProblem]:
-    """What templates are forgiven."""
+    """Check the image for white space, which templates may have."""
     image = container.get("image") or ""
     if image.strip() != image:
         yield invalid(f"{at}.image", image, "must not have leading or trailing whitespace")
@@ -156,7 +156,7 @@ def _not_for_init(at: str, container: Raw) -> Iterator[FieldProblem]:
             yield invalid(path, "RestartContainer", detail)
 
 
-def _common(at: str, given: Raw, around: PodContext) -> Iterator[FieldProblem]:
+def _common(at: str, given: Raw, context: PodContext) -> Iterator[FieldProblem]:
     name = given.get("name") or ""
     yield from checked(f"{at}.name", name, label) if name else (required(f"{at}.name"),)
     if not given.get("image"):
@@ -166,19 +166,19 @@ def _common(at: str, given: Raw, around: PodContext) -> Iterator[FieldProblem]:
     yield from _ports(f"{at}.ports", get(given, "ports", ()))
     yield from environment.variables(f"{at}.env", get(given, "env", ()))
     yield from environment.sources(f"{at}.envFrom", get(given, "envFrom", ()))
-    yield from mounts.mounts(f"{at}.volumeMounts", given, around.volumes)
-    yield from mounts.devices(f"{at}.volumeDevices", given, around.volumes)
+    yield from mounts.mounts(f"{at}.volumeMounts", given, context.volumes)
+    yield from mounts.devices(f"{at}.volumeDevices", given, context.volumes)
     yield from checks.one_of(
         f"{at}.imagePullPolicy", given.get("imagePullPolicy") or "", _PULL_POLICIES
     )
     yield from amounts.of_container(f"{at}.resources", get(given, "resources", {}))
-    yield from around.claims.get(at, ())
-    never = around.spec.get("restartPolicy") == "Never"
-    yield from _resizing(f"{at}.resizePolicy", get(given, "resizePolicy", ()), never=never)
+    yield from context.claims.get(at, ())
+    never = context.spec.get("restartPolicy") == "Never"
+    yield from _resize_policies(f"{at}.resizePolicy", get(given, "resizePolicy", ()), never=never)
     yield from security.of_container(
         f"{at}.securityContext",
         get(given, "securityContext", {}),
-        shares_users=around.spec.get("hostUsers") is not False,
+        shares_users=context.spec.get("hostUsers") is not False,
     )
 
 
@@ -214,8 +214,8 @@ def _host_ports(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
             seen.add(known)
 
 
-def _resizing(at: str, given: Sequence[Raw], *, never: bool) -> Iterator[FieldProblem]:
-    """What happens to a container whose resources change; `never`: nothing starts again."""
+def _resize_policies(at: str, given: Sequence[Raw], *, never: bool) -> Iterator[FieldProblem]:
+    """Check the resize policies; with `never`, no container may restart."""
     seen: set[str] = set()
     for position, policy in enumerate(given):
         name = policy.get("resourceName") or ""

@@ -1,4 +1,4 @@
-"""What is wrong with the variables of a container, and with fields that others take from a pod."""
+"""Validation of environment variables, and of references to fields of a pod."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _BYTE_DIVISORS_SHOWN = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei"
 
 
 def variables(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
-    """Those that are named one by one."""
+    """Check the variables in `env`."""
     for position, variable in enumerate(given):
         path = f"{at}[{position}]"
         name = variable.get("name") or ""
@@ -82,14 +82,14 @@ def _source(at: str, variable: Raw) -> Iterator[FieldProblem]:
 
 
 def field_source(at: str, given: Raw, known: Sequence[str] = _ENV_FIELDS) -> Iterator[FieldProblem]:
-    """A field of the pod itself."""
+    """Check a reference to a field of the pod."""
     path = given.get("fieldPath") or ""
     if not path:
         yield required(f"{at}.fieldPath")
         return
     if given.get("apiVersion") != "v1":
-        told = f"unsupported pod version: {given.get('apiVersion')}"
-        yield invalid(f"{at}.fieldPath", path, f"error converting fieldPath: {told}")
+        error = f"unsupported pod version: {given.get('apiVersion')}"
+        yield invalid(f"{at}.fieldPath", path, f"error converting fieldPath: {error}")
         return
     name, bracket, key = path.partition("['")
     if bracket and name in ("metadata.annotations", "metadata.labels") and key.endswith("']"):
@@ -104,7 +104,7 @@ def field_source(at: str, given: Raw, known: Sequence[str] = _ENV_FIELDS) -> Ite
 
 
 def amount_source(at: str, given: Raw) -> Iterator[FieldProblem]:
-    """What a container requests, or its limit."""
+    """Check a reference to a request or limit of a container."""
     name = given.get("resource") or ""
     if not name:
         yield required(f"{at}.resource")
@@ -114,7 +114,7 @@ def amount_source(at: str, given: Raw) -> Iterator[FieldProblem]:
 
 
 def amount_of_other(at: str, given: Raw) -> Iterator[FieldProblem]:
-    """The same in a file, which is no container's own: it has to say whose."""
+    """Check a reference in a volume, which must name the container."""
     if not given.get("containerName"):
         yield required(f"{at}.containerName")
     else:

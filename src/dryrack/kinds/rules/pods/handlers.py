@@ -1,4 +1,4 @@
-"""What is wrong with what is asked of a container, or told to it, while it runs."""
+"""Validation of lifecycle hooks and probes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HEADER_SYNTAX = (
 
 
 def hooks(at: str, container: Raw, grace_seconds: int | None) -> Iterator[FieldProblem]:
-    """What is done after the start and before the end, which has its time."""
+    """Check the lifecycle hooks of a container."""
     for key in ("postStart", "preStop"):
         hook = get(container, "lifecycle", {}).get(key)
         if hook is not None:
@@ -40,7 +40,7 @@ def hooks(at: str, container: Raw, grace_seconds: int | None) -> Iterator[FieldP
 
 
 def probes(at: str, container: Raw) -> Iterator[FieldProblem]:
-    """How a container is asked whether it is alive, ready and up."""
+    """Check the probes of a container."""
     for key in PROBES:
         probe = container.get(key)
         if probe is not None:

@@ -1,11 +1,11 @@
-"""What is wrong with where a container sees its volumes."""
+"""Validation of volume mounts and block devices of containers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
-from dryrack.kinds.rules.pods.paths import descending, steps_back
+from dryrack.kinds.rules.checks import relative_path, steps_back
 from dryrack.kinds.validation.problems import (
     FieldProblem,
     Reason,
@@ -25,7 +25,7 @@ _READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 
 
 def mounts(at: str, container: Raw, volumes: Mapping[str, Raw]) -> Iterator[FieldProblem]:
-    """Volumes as folders."""
+    """Check the volume mounts."""
     devices = _by_name(container, "volumeDevices", "devicePath")
     seen: set[str] = set()
     for position, mount in enumerate(get(container, "volumeMounts", ())):
@@ -47,7 +47,7 @@ def mounts(at: str, container: Raw, volumes: Mapping[str, Raw]) -> Iterator[Fiel
             detail = "must not already exist as a path in volumeDevices"
             yield invalid(f"{path}.mountPath", where, detail)
         yield from _part(at, path, mount)
-        yield from _sharing(at, mount, get(container, "securityContext", {}))
+        yield from _propagation(at, mount, get(container, "securityContext", {}))
 
 
 def _by_name(container: Raw, key: str, path: str) -> dict[str, str]:
@@ -55,18 +55,18 @@ def _by_name(container: Raw, key: str, path: str) -> dict[str, str]:
 
 
 def _part(all_of_them: str, at: str, mount: Raw) -> Iterator[FieldProblem]:
-    """A mount of a part of a volume; the server names the list, not the mount."""
+    """Check the subpath of a mount; the real server names the list, not the mount."""
     path = mount.get("subPath") or ""
     pattern = mount.get("subPathExpr") or ""
-    yield from descending(f"{all_of_them}.subPath", path)
+    yield from relative_path(f"{all_of_them}.subPath", path)
     if path and pattern:
         detail = "subPathExpr and subPath are mutually exclusive"
         yield invalid(f"{at}.subPathExpr", pattern, detail)
-    yield from descending(f"{all_of_them}.subPathExpr", pattern)
+    yield from relative_path(f"{all_of_them}.subPathExpr", pattern)
 
 
-def _sharing(at: str, mount: Raw, security: Raw) -> Iterator[FieldProblem]:
-    """Who sees what others mount below, and who may write there."""
+def _propagation(at: str, mount: Raw, security: Raw) -> Iterator[FieldProblem]:
+    """Check the mount propagation and recursive read-only mounts."""
     spread = mount.get("mountPropagation")
     if spread is not None and spread not in _PROPAGATIONS:
         yield not_supported(f"{at}.mountPropagation", spread, _PROPAGATIONS)
@@ -86,7 +86,7 @@ def _sharing(at: str, mount: Raw, security: Raw) -> Iterator[FieldProblem]:
 
 
 def devices(at: str, container: Raw, volumes: Mapping[str, Raw]) -> Iterator[FieldProblem]:
-    """Volumes as blocks."""
+    """Check the block devices."""
     mounted = _by_name(container, "volumeMounts", "mountPath")
     names: set[str] = set()
     places: set[str] = set()

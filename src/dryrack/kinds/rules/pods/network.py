@@ -1,4 +1,4 @@
-"""What is wrong with how a pod finds others, and with what of its host it uses."""
+"""Validation of the network of pods: host namespaces, DNS, host aliases."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _IPV4_NUMBER = re.compile(r"(?:^|(?<=[.:]))[0-9]++(?=\.)|(?<=\.)[0-9]++")
 
 
 def host_network(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    """Who has no network of its own, has no ports of its own."""
+    """Check that ports are host ports if the pod uses the host network."""
     if not spec.get("hostNetwork"):
         return
     for index, container in enumerate(get(spec, "containers", ())):
@@ -43,10 +43,10 @@ def host_network(at: str, spec: Raw) -> Iterator[FieldProblem]:
 
 
 def host_users(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    """Who has users of its own, shares nothing else with the host."""
+    """Check that a pod with a user namespace shares nothing with the host."""
     if spec.get("hostUsers") is not False:
         return
-    # The paths are as the server says them.
+    # The real server spells the paths in this way.
     for key, path in (
         ("hostNetwork", "hostNetwork"),
         ("hostPID", "HostPID"),
@@ -62,7 +62,7 @@ def host_users(at: str, spec: Raw) -> Iterator[FieldProblem]:
 
 
 def dns(at: str, given: Raw | None, policy: str) -> Iterator[FieldProblem]:
-    """Whom it asks for names."""
+    """Check the DNS configuration."""
     servers = get(given or {}, "nameservers", [])
     if policy == "None" and given is None:
         yield required(at, "must provide `dnsConfig` when `dnsPolicy` is None")
@@ -103,7 +103,7 @@ def _search(text: str) -> tuple[str, ...]:
 
 
 def aliases(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
-    """Names that it knows without asking."""
+    """Check the host aliases."""
     for position, alias in enumerate(given):
         yield from address(f"{at}[{position}].ip", alias.get("ip") or "")
         for index, name in enumerate(get(alias, "hostnames", ())):
@@ -111,10 +111,10 @@ def aliases(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
 
 
 def address(at: str, text: str) -> Iterator[FieldProblem]:
-    """An IP address, in a way of writing that everybody reads alike."""
+    """Check an IP address in an unambiguous notation."""
     plain = _IPV4_NUMBER.sub(lambda found: found[0].lstrip("0") or "0", text)
     try:
-        # The text of a zone, which is allowed there, is not allowed here.
+        # Python would accept a zone.
         found = ipaddress.ip_address(plain.replace("%", " "))
     except ValueError:
         yield invalid(at, text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")

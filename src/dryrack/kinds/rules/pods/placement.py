@@ -1,4 +1,4 @@
-"""What is wrong with what a pod says about where it goes."""
+"""Validation of affinity, topology spread constraints and scheduling gates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _POSITIVE = "must be greater than zero"
 
 
 def affinity(at: str, given: Raw) -> Iterator[FieldProblem]:
-    """Nodes, pods to be with, pods to be away from."""
+    """Check node affinity, pod affinity and pod anti-affinity."""
     yield from _nodes(f"{at}.nodeAffinity", get(given, "nodeAffinity", {}))
     for key in ("podAffinity", "podAntiAffinity"):
         yield from _pods(f"{at}.{key}", given.get(key) or {})
@@ -56,7 +56,7 @@ def _weight(at: str, term: Raw) -> Iterator[FieldProblem]:
 
 
 def _preference(at: str, term: Raw) -> Iterator[FieldProblem]:
-    """A term as in a selector, but for values: a wish for an impossible label harms nobody."""
+    """Check a preferred term; its values may be invalid labels."""
     for problem in node_selector("", decode({"nodeSelectorTerms": [term]}, NodeSelector)):
         path = problem.field.removeprefix(".nodeSelectorTerms[0]")
         if not (path.startswith(".matchExpressions") and ".values[" in path):
@@ -81,11 +81,11 @@ def _term(at: str, term: Raw) -> Iterator[FieldProblem]:
     key = term.get("topologyKey") or ""
     if not key:
         yield required(f"{at}.topologyKey", "can not be empty")
-    yield from checks.qualified(f"{at}.topologyKey", key)
+    yield from checks.qualified_name(f"{at}.topologyKey", key)
 
 
 def spread(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
-    """Constraints on how pods are spread over topologies."""
+    """Check topology spread constraints."""
     kinds = [(each.get("topologyKey") or "", each.get("whenUnsatisfiable") or "") for each in given]
     for position, constraint in enumerate(given):
         path, (key, action) = f"{at}[{position}]", kinds[position]
@@ -110,10 +110,10 @@ def spread(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
 
 def _label_keys(at: str, term: Raw) -> Iterator[FieldProblem]:
     """
-    Labels whose values are to be the pod's own, or not.
+    Check `matchLabelKeys` and `mismatchLabelKeys`.
 
-    The selector has them already when it is judged, so a key that it names twice is one that it
-    names by itself, too.
+    They are already merged into the selector, so a key that occurs twice there was in the selector
+    before.
     """
     selector = term.get("labelSelector")
     alike = get(term, "matchLabelKeys", [])
@@ -124,7 +124,7 @@ def _label_keys(at: str, term: Raw) -> Iterator[FieldProblem]:
             yield forbidden(f"{at}.{name}", detail)
             continue
         for position, key in enumerate(keys):
-            yield from checks.qualified(f"{at}.{name}[{position}]", key)
+            yield from checks.qualified_name(f"{at}.{name}[{position}]", key)
     last = {key: position for position, key in enumerate(alike)}
     seen = set(get(selector or {}, "matchLabels", ()))
     for expression in get(selector or {}, "matchExpressions", ()):
@@ -151,12 +151,12 @@ def _domains(at: str, given: int | None, action: str) -> Iterator[FieldProblem]:
 
 
 def gates(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
-    """What a pod waits for before it is scheduled."""
+    """Check the scheduling gates."""
     seen: set[str] = set()
     for position, gate in enumerate(given):
         path = f"{at}[{position}]"
         name = gate.get("name") or ""
-        yield from checks.qualified(path, name)
+        yield from checks.qualified_name(path, name)
         if name in seen:
             yield duplicate(path, name)
         seen.add(name)

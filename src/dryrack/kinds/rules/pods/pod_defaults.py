@@ -1,7 +1,7 @@
 """
-What a pod says by saying nothing.
+Defaults of pods.
 
-`spec` completes the spec of a pod or of a template; `pod` what only pods have besides.
+`spec` sets the defaults of pods and of templates; `pod` adds those that only pods have.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MODE = {"defaultMode": 0o644}
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS = ("lifecycle.postStart.httpGet", "lifecycle.preStop.httpGet")
-# How the names of images are read, as far as the server reads them.
+# The syntax of image names, as far as the API server parses them.
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _IMAGE = re.compile(
@@ -37,18 +37,18 @@ _IMAGE = re.compile(
     r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][\w+.-]*:[0-9a-fA-F]{32,})?",
     re.ASCII,
 )
-# Of a name without a host a folder is meant that is not said.
+# A name without a host is in the implicit folder library.
 _PATH_CHARS_MAX = 255 - len("library/")
 
 
 def pod(obj: Raw) -> Raw:
-    """A pod with its spec completed, and its addresses under both their names."""
+    """Return a pod with its defaults, and with its addresses in both fields."""
     made = update_at(obj, "spec", lambda inner: _only_of_pods(spec(inner)))
-    return update_at(made, "status", _addressed)
+    return update_at(made, "status", _sync_pod_ips)
 
 
-def _addressed(status: Raw) -> Raw:
-    """The addresses have an old name for the first and a new one for all; the old one wins."""
+def _sync_pod_ips(status: Raw) -> Raw:
+    """Return the status with equal podIP and podIPs; the old field wins and has one address."""
     first = status.get("podIP") or ""
     every = get(status, "podIPs", [])
     known = every[0].get("ip") or "" if every else ""
@@ -58,16 +58,16 @@ def _addressed(status: Raw) -> Raw:
 
 
 def spec(given: Raw) -> Raw:
-    """The spec of a pod or of a template."""
-    made = _accounted(set_defaults(given, _SPEC))
+    """Return the spec of a pod or of a template with its defaults."""
+    made = _sync_service_account(set_defaults(given, _SPEC))
     made = map_items(made, "volumes", _volume)
     for key in _CONTAINERS:
         made = map_items(made, key, _container)
     return made
 
 
-def _accounted(given: Raw) -> Raw:
-    """The account has an old name and a new one; whichever is said, both are kept."""
+def _sync_service_account(given: Raw) -> Raw:
+    """Return the spec with the service account in its old field and its new one."""
     name = given.get("serviceAccountName") or given.get("serviceAccount")
     if not name:
         return given
@@ -86,7 +86,7 @@ def with_requests(given: Raw) -> Raw:
     """Return the spec of a pod with a request wherever it has a limit and no request."""
     made = given
     for key in ("containers", "initContainers"):
-        made = map_items(made, key, _requesting)
+        made = map_items(made, key, _set_requests)
     resources = get(made, "resources", {})
     limits = resources.get("limits")
     if not limits:
@@ -102,8 +102,8 @@ def with_requests(given: Raw) -> Raw:
     return {**made, "resources": {**resources, "requests": dict(sorted(requests.items()))}}
 
 
-def _requesting(container: Raw) -> Raw:
-    """Who has a limit and no request, requests the limit."""
+def _set_requests(container: Raw) -> Raw:
+    """Return the container with a request equal to each limit without a request."""
     resources = get(container, "resources", {})
     limits = resources.get("limits")
     if not limits or limits.keys() <= get(resources, "requests", {}).keys():
@@ -161,12 +161,12 @@ def _volume(given: Raw) -> Raw:
     for key in ("secret", "configMap"):
         made = update_at(made, key, _with_mode)
     made = update_at(made, "downwardAPI", lambda inner: _fields(_with_mode(inner)))
-    made = update_at(made, "projected", _projected)
+    made = update_at(made, "projected", _projected_volume)
     made = update_at(made, "image", _image)
     return update_at(made, "ephemeral.volumeClaimTemplate.spec", _claim)
 
 
-def _projected(given: Raw) -> Raw:
+def _projected_volume(given: Raw) -> Raw:
     return null_if_empty(map_items(_with_mode(given), "sources", _source), "sources")
 
 
@@ -190,7 +190,7 @@ def _claim(given: Raw) -> Raw:
 
 
 def pull_policy(image: str) -> str:
-    """Always for what may have moved on: the tag latest, said or meant."""
+    """Return Always for the tag latest, which is also the default, else IfNotPresent."""
     found = _IMAGE.fullmatch(image)
     if found is None or len(found["path"]) > _PATH_CHARS_MAX:
         return "IfNotPresent"

@@ -1,15 +1,14 @@
-"""Pods by themselves: their defaults, and what is wrong with a new one."""
+"""Defaults and validation of pods."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get, spec_of
-from dryrack.kinds.rules.json_edit import update_at
+from dryrack.kinds.rules.json_edit import map_items, update_at
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.rules.pods import pod_defaults, resource_amounts
 from dryrack.kinds.rules.pods.containers import image_spaces
-from dryrack.kinds.rules.pods.match_label_keys import following
 from dryrack.kinds.rules.pods.spec_problems import spec_problems
 from dryrack.kinds.validation.problems import forbidden
 
@@ -20,8 +19,13 @@ if TYPE_CHECKING:
     from dryrack.kinds.validation import FieldProblem
 
 
+_TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
+_WISHES = "preferredDuringSchedulingIgnoredDuringExecution"
+_KEYS = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
+
+
 class PodRules(KindRules):
-    """A pod that is not there yet."""
+    """Pod."""
 
     def __init__(self) -> None:
         super().__init__(namespaced=True, has_status=True)
@@ -55,7 +59,7 @@ def resource_problems(spec: Raw) -> Iterator[FieldProblem]:
 def with_own_labels(pod: Raw) -> Raw:
     """Return a new pod with `matchLabelKeys` merged into its selectors."""
     labels = get(pod, "metadata.labels", {})
-    return {**pod, "spec": following(spec_of(pod), labels)}
+    return {**pod, "spec": merge_label_keys(spec_of(pod), labels)}
 
 
 def pod_problems(pod: Raw) -> Iterator[FieldProblem]:
@@ -65,7 +69,7 @@ def pod_problems(pod: Raw) -> Iterator[FieldProblem]:
 
 
 def only_of_pods(spec: Raw) -> Iterator[FieldProblem]:
-    """What templates are forgiven."""
+    """Check the rules that templates may break."""
     for key in ("containers", "initContainers"):
         for position, container in enumerate(spec.get(key) or ()):
             yield from image_spaces(f"spec.{key}[{position}]", container)
@@ -77,3 +81,37 @@ def _only_new(spec: Raw) -> Iterator[FieldProblem]:
     if spec.get("nodeName") and spec.get("schedulingGates"):
         detail = "cannot be set until all schedulingGates have been cleared"
         yield forbidden("spec.nodeName", detail)
+
+
+def merge_label_keys(spec: Raw, labels: Raw) -> Raw:
+    """
+    Return the spec of a new pod with match label keys merged into its selectors.
+
+    The values of these labels of the pod become requirements of the label selectors beside them.
+    """
+
+    def term(given: Raw) -> Raw:
+        return update_at(
+            given, "labelSelector", lambda selector: _add_requirements(selector, given, labels)
+        )
+
+    def terms(affinity: Raw) -> Raw:
+        affinity = map_items(affinity, _TERMS, term)
+        return map_items(affinity, _WISHES, lambda wish: update_at(wish, "podAffinityTerm", term))
+
+    def affinity(given: Raw) -> Raw:
+        return update_at(update_at(given, "podAffinity", terms), "podAntiAffinity", terms)
+
+    return update_at(map_items(spec, "topologySpreadConstraints", term), "affinity", affinity)
+
+
+def _add_requirements(selector: Raw, term: Raw, labels: Raw) -> Raw:
+    added = [
+        {"key": key, "operator": operator, "values": [labels[key]]}
+        for name, operator in _KEYS
+        for key in term.get(name) or ()
+        if key in labels
+    ]
+    if not added:
+        return selector
+    return {**selector, "matchExpressions": [*get(selector, "matchExpressions", ()), *added]}

@@ -1,4 +1,4 @@
-"""What is wrong with the resources of a container, or of a pod as a whole."""
+"""Validation of the resources of containers and pods."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _PAGES = "hugepages-"
 
 
 def of_container(at: str, given: Raw) -> Iterator[FieldProblem]:
-    """Requests and limits, in the order of their names."""
+    """Check requests and limits, in the order of their names."""
     return _amounts(at, given, container_resource_name)
 
 
 def of_pod(at: str, spec: Raw) -> Iterator[FieldProblem]:
-    """What all containers share: enough for all of them, and for each."""
+    """Check the resources of a pod: enough for all containers together and for each."""
     given = spec.get("resources")
     if given is None:
         return
@@ -93,7 +93,7 @@ def _amount(at: str, name: str, amount: Quantity, naming: Naming) -> Iterator[Fi
 
 
 def resource_name(at: str, name: str) -> Iterator[FieldProblem]:
-    """A name that any resource may have."""
+    """Check the name of a resource."""
     complaints = [invalid(at, Token(name), each) for each in label_key(name)]
     yield from complaints
     is_known = name in _KNOWN or name.startswith((_PAGES, f"requests.{_PAGES}"))
@@ -102,7 +102,7 @@ def resource_name(at: str, name: str) -> Iterator[FieldProblem]:
 
 
 def container_resource_name(at: str, name: str) -> Iterator[FieldProblem]:
-    """A name that what a container asks for may have."""
+    """Check the name of a resource of a container."""
     yield from resource_name(at, name)
     if "/" not in name:
         if name not in _OF_CONTAINERS and not name.startswith(_PAGES):
@@ -119,14 +119,14 @@ def _name_for_pod(at: str, name: str) -> Iterator[FieldProblem]:
 
 
 def _is_extended(name: str) -> bool:
-    """Whether quota could name it: what everybody's own resources have to allow for."""
+    """Return whether a quota could name the resource with its prefix."""
     if checks.is_native(name) or name.startswith("requests."):
         return False
     return not label_key(f"requests.{name}")
 
 
 def _pages(at: str, name: str, amount: Quantity) -> Iterator[FieldProblem]:
-    """Large pages are whole."""
+    """Check that huge pages are whole pages."""
     if name.startswith(_PAGES) and not _is_multiple(amount, name.removeprefix(_PAGES)):
         yield invalid(at, str(amount), f"{amount} is not positive integer multiple of {name}")
 

@@ -1,4 +1,4 @@
-"""What is wrong with who a pod runs as, and with what it is kept from."""
+"""Validation of security contexts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
 from dryrack.kinds.rules import checks
-from dryrack.kinds.rules.pods.paths import descending
+from dryrack.kinds.rules.checks import relative_path
 from dryrack.kinds.validation.problems import duplicate, invalid, not_supported, required
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _SYSCTL = rf"^({_SYSCTL_PART}[\./])*{_SYSCTL_PART}$"
 
 
 def of_pod(at: str, given: Raw, spec: Raw) -> Iterator[FieldProblem]:
-    """What holds for all containers."""
+    """Check the security context of a pod."""
     yield from _identities(at, given, ("fsGroup", "runAsUser", "runAsGroup"))
     for position, group in enumerate(get(given, "supplementalGroups", ())):
         path = f"{at}.supplementalGroups[{position}]"
@@ -44,7 +44,7 @@ def of_pod(at: str, given: Raw, spec: Raw) -> Iterator[FieldProblem]:
 
 
 def of_container(at: str, given: Raw, *, shares_users: bool) -> Iterator[FieldProblem]:
-    """What holds for one of them."""
+    """Check the security context of a container."""
     yield from _identities(at, given, ("runAsUser", "runAsGroup"))
     yield from _one_of(at, given, "procMount", ("Default", "Unmasked"))
     if shares_users and given.get("procMount") == "Unmasked":
@@ -105,7 +105,7 @@ def _seccomp(at: str, given: Raw | None) -> Iterator[FieldProblem]:
         detail = "must be set when seccomp type is Localhost"
         yield required(f"{at}.localhostProfile", detail)
     elif kind == "Localhost":
-        yield from descending(f"{at}.localhostProfile", str(profile))
+        yield from relative_path(f"{at}.localhostProfile", str(profile))
 
 
 def _profile_type(at: str, kind: str, field: str) -> Iterator[FieldProblem]:

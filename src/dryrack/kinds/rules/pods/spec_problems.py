@@ -1,5 +1,5 @@
 """
-What is wrong with the spec of a pod, or of a template.
+Validation of the spec of pods and templates.
 
 The checks are those that people run into, in the server's order and words. What only few pods use
 (windows, volumes of single vendors) is taken as it comes.
@@ -49,17 +49,17 @@ _OTHER_NAMES = (("hostname", label), ("subdomain", label))
 
 
 def spec_problems(at: str, spec: Raw, annotations: Raw | None = None) -> Iterator[FieldProblem]:
-    """Everything about a spec under a path."""
+    """Yield all problems of a spec at a path."""
     # Only the spec of a pod is at the top; all others are templates.
-    found, known = volumes(f"{at}.volumes", get(spec, "volumes", ()), of_pod=at == "spec")
-    yield from found
+    volume_problems, known = volumes(f"{at}.volumes", get(spec, "volumes", ()), of_pod=at == "spec")
+    yield from volume_problems
     claims = _claims(at, spec, annotations or {})
     prefix = f"{at}.resourceClaims"
     yield from (each for each in claims if not each.field or each.field.startswith(prefix))
-    around = PodContext(spec, known, _by_container(claims))
-    yield from containers(f"{at}.containers", around)
-    yield from init_containers(f"{at}.initContainers", around)
-    yield from ephemeral_containers(f"{at}.ephemeralContainers", around)
+    context = PodContext(spec, known, _by_container(claims))
+    yield from containers(f"{at}.containers", context)
+    yield from init_containers(f"{at}.initContainers", context)
+    yield from ephemeral_containers(f"{at}.ephemeralContainers", context)
     yield from amounts.of_pod(f"{at}.resources", spec)
     yield from (each for each in claims if each.field.startswith(f"{at}.resources."))
     yield from network.host_network(at, spec)
@@ -72,7 +72,7 @@ def spec_problems(at: str, spec: Raw, annotations: Raw | None = None) -> Iterato
     yield from network.dns(f"{at}.dnsConfig", spec.get("dnsConfig"), spec.get("dnsPolicy") or "")
     for position, gate in enumerate(get(spec, "readinessGates", ())):
         path = f"{at}.readinessGates[{position}].conditionType"
-        yield from checks.qualified(path, gate.get("conditionType") or "")
+        yield from checks.qualified_name(path, gate.get("conditionType") or "")
     yield from placement.gates(f"{at}.schedulingGates", get(spec, "schedulingGates", ()))
     constraints = get(spec, "topologySpreadConstraints", ())
     yield from placement.spread(f"{at}.topologySpreadConstraints", constraints)
@@ -81,17 +81,17 @@ def spec_problems(at: str, spec: Raw, annotations: Raw | None = None) -> Iterato
 
 
 def _claims(at: str, spec: Raw, annotations: Raw) -> list[FieldProblem]:
-    """What the spec says about claims, judged as everywhere, under the path it has here."""
+    """Return the problems of the claims of a pod, with paths below `at`."""
     users = [spec, *(each for key in _LISTS for each in spec.get(key) or ())]
     used = any("claims" in get(each, "resources", {}) for each in users)
     if not spec.get("resourceClaims") and not used:
         return []
     wanted = {key: spec[key] for key in ("resourceClaims", "resources", *_LISTS) if key in spec}
     pod = decode({"metadata": {"annotations": annotations}, "spec": wanted}, Pod)
-    return [_moved(each, at) for each in pod_claims(pod)]
+    return [_move_problem(each, at) for each in pod_claims(pod)]
 
 
-def _moved(problem: FieldProblem, at: str) -> FieldProblem:
+def _move_problem(problem: FieldProblem, at: str) -> FieldProblem:
     path = problem.field
     return replace(problem, field=f"{at}{path.removeprefix('spec')}" if path else "")
 
@@ -145,7 +145,7 @@ def _toleration(at: str, given: Raw) -> Iterator[FieldProblem]:
     operator = given.get("operator") or ""
     effect = given.get("effect") or ""
     if key:
-        yield from checks.qualified(f"{at}.key", key)
+        yield from checks.qualified_name(f"{at}.key", key)
     elif operator != "Exists":
         detail = 'operator must be Exists when `key` is empty, which means "match all values and '
         yield invalid(f"{at}.operator", Token(operator), f'{detail}all keys"')

@@ -1,4 +1,4 @@
-"""What is wrong with the volumes of a pod."""
+"""Validation of the volumes of a pod."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.quantity import Quantity
-from dryrack.kinds.rules.checks import driver_name
+from dryrack.kinds.rules.checks import driver_name, not_reserved, steps_back
 from dryrack.kinds.rules.pods.environment import (
     FILE_FIELDS,
     amount_of_other,
     field_source,
 )
-from dryrack.kinds.rules.pods.paths import not_reserved, steps_back
 from dryrack.kinds.rules.volume_claims import claim_problems
 from dryrack.kinds.validation.names import checked, label, subdomain
 from dryrack.kinds.validation.problems import (
@@ -92,7 +91,7 @@ def _volume(at: str, given: Raw, known: Mapping[str, Raw]) -> Iterator[FieldProb
 
 
 def source_problems(at: str, kind: str, given: Raw) -> Iterator[FieldProblem]:
-    """Of one source, by its kind."""
+    """Check one volume source, by its kind."""
     missing = [key for key in _NEEDED.get(kind, ()) if not given.get(key)]
     yield from (required(f"{at}.{key}") for key in missing)
     yield from _mode(f"{at}.defaultMode", given.get("defaultMode"))
@@ -186,8 +185,8 @@ def _field(at: str, item: Raw) -> Iterator[FieldProblem]:
     yield from _mode(f"{at}.mode", item.get("mode"))
 
 
-def _projected(at: str, given: Raw) -> Iterator[FieldProblem]:
-    """Files from several places in one folder."""
+def _projected_volume(at: str, given: Raw) -> Iterator[FieldProblem]:
+    """Check a projected volume."""
     paths: set[str] = set()
     for position, source in enumerate(get(given, "sources", ())):
         path = f"{at}.sources[{position}]"
@@ -240,6 +239,6 @@ _CHECKS: Mapping[str, Callable[[str, Raw], Iterator[FieldProblem]]] = {
     "hostPath": _host_path,
     "image": _image,
     "nfs": _nfs,
-    "projected": _projected,
+    "projected": _projected_volume,
     "secret": _items,
 }

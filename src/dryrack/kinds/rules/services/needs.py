@@ -1,4 +1,4 @@
-"""What follows from the type of a service."""
+"""Properties of a service that follow from its type."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ if TYPE_CHECKING:
 NONE = "None"
 
 
-def address(spec: Raw) -> bool:
-    """Whether it has an address in the cluster; none at all counts as one."""
+def has_cluster_ip(spec: Raw) -> bool:
+    """Return whether the service has a cluster IP; "None" counts as one."""
     return spec.get("type") != "ExternalName"
 
 
-def node_ports(spec: Raw) -> bool:
-    """Whether every node opens a port for each of its own."""
+def has_node_ports(spec: Raw) -> bool:
+    """Return whether every node opens a port for each port of the service."""
     if spec.get("type") == "LoadBalancer":
         return spec.get("allocateLoadBalancerNodePorts") is not False
     return spec.get("type") == "NodePort"
 
 
-def health_check(spec: Raw) -> bool:
-    """Whether a balancer asks nodes if they have an endpoint of it."""
+def has_health_check_port(spec: Raw) -> bool:
+    """Return whether a load balancer checks which nodes have an endpoint."""
     is_local = spec.get("externalTrafficPolicy") == "Local"
     return spec.get("type") == "LoadBalancer" and is_local
 
 
 def is_external(spec: Raw) -> bool:
-    """Whether it can be reached from elsewhere."""
+    """Return whether the service can be reached from outside the cluster."""
     if spec.get("type") in ("LoadBalancer", "NodePort"):
         return True
     return spec.get("type") == "ClusterIP" and bool(spec.get("externalIPs"))

@@ -1,14 +1,14 @@
-"""What is wrong with a service, in the server's order and words."""
+"""Validation of services, in the order of the API server."""
 
 from __future__ import annotations
 
+import ipaddress
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.pods.network import address
 from dryrack.kinds.rules.services import needs
-from dryrack.kinds.rules.services.addresses import related_problems, source_range
 from dryrack.kinds.validation.names import checked, label, subdomain
 from dryrack.kinds.validation.problems import (
     Token,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
 
+
 _RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
@@ -35,8 +36,13 @@ _DAY_SECONDS = 86_400
 _ONLY_BALANCED = "may only be used when `type` is 'LoadBalancer'"
 
 
+FAMILIES = ("IPv4", "IPv6")
+_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
+_IPS = "spec.clusterIPs"
+
+
 def problems(service: Raw) -> Iterator[FieldProblem]:
-    """Everything about a service as it would be stored."""
+    """Yield the problems of a service with all defaults set."""
     spec = service["spec"]
     annotations = get(service["metadata"], "annotations", {})
     yield from _by_type(spec)
@@ -48,7 +54,7 @@ def problems(service: Raw) -> Iterator[FieldProblem]:
         yield from address(f"spec.externalIPs[{position}]", text)
     yield from checks.one_of("spec.type", spec.get("type") or "", _TYPES)
     yield from _node_ports(spec)
-    yield from _twins(get(spec, "ports", ()))
+    yield from _repeated_ports(get(spec, "ports", ()))
     yield from _sources(spec, annotations)
     kind = spec.get("loadBalancerClass")
     if spec.get("type") != "LoadBalancer":
@@ -56,7 +62,7 @@ def problems(service: Raw) -> Iterator[FieldProblem]:
             if spec.get(key) is not None:
                 yield forbidden(f"spec.{key}", _ONLY_BALANCED)
     elif kind is not None:
-        yield from checks.qualified("spec.loadBalancerClass", kind)
+        yield from checks.qualified_name("spec.loadBalancerClass", kind)
     policy = spec.get("externalTrafficPolicy") or ""
     if needs.is_external(spec):
         yield from checks.one_of("spec.externalTrafficPolicy", policy, _TRAFFIC)
@@ -105,7 +111,7 @@ def _ports(given: Sequence[Raw]) -> Iterator[FieldProblem]:
         yield from checks.one_of(f"{at}.protocol", port.get("protocol") or "", _PROTOCOLS)
         yield from checks.port(f"{at}.targetPort", port.get("targetPort", 0))
         if port.get("appProtocol") is not None:
-            yield from checks.qualified(f"{at}.appProtocol", port["appProtocol"])
+            yield from checks.qualified_name(f"{at}.appProtocol", port["appProtocol"])
 
 
 def _affinity(spec: Raw) -> Iterator[FieldProblem]:
@@ -137,7 +143,7 @@ def _node_ports(spec: Raw) -> Iterator[FieldProblem]:
     yield from repeated
 
 
-def _twins(ports: Sequence[Raw]) -> Iterator[FieldProblem]:
+def _repeated_ports(ports: Sequence[Raw]) -> Iterator[FieldProblem]:
     seen: set[tuple[str, int]] = set()
     for position, port in enumerate(ports):
         protocol = port.get("protocol") or ""
@@ -167,8 +173,57 @@ def _sources(spec: Raw, annotations: Raw) -> Iterator[FieldProblem]:
 def _health(spec: Raw) -> Iterator[FieldProblem]:
     path = "spec.healthCheckNodePort"
     port = spec.get("healthCheckNodePort") or 0
-    if needs.health_check(spec):
+    if needs.has_health_check_port(spec):
         yield from checks.port_number(path, port) if port else (required(path),)
     elif port:
         detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is"
         yield invalid(path, port, f"{detail} 'Local'")
+
+
+def related_problems(spec: Raw) -> Iterator[FieldProblem]:
+    """Yield the problems of clusterIP, clusterIPs and the IP families."""
+    if not needs.has_cluster_ip(spec):
+        return
+    addresses = get(spec, "clusterIPs", [])
+    first = spec.get("clusterIP") or ""
+    if first and not addresses:
+        yield required(_IPS)
+    elif first and addresses[0] != first:
+        yield invalid(_IPS, addresses, "first value must match `clusterIP`")
+    elif not first and addresses:
+        yield invalid(_IPS, addresses, "must be empty when `clusterIP` is not specified")
+    yield from _families(spec)
+    for position, text in enumerate(addresses):
+        if position == 0 and text == needs.NONE:
+            if len(addresses) > 1:
+                yield invalid(_IPS, addresses, "'None' must be the first and only value")
+        else:
+            yield from address(f"{_IPS}[{position}]", text)
+    if len(addresses) > len(FAMILIES):
+        yield invalid(_IPS, addresses, "may only hold up to 2 values")
+
+
+def _families(spec: Raw) -> Iterator[FieldProblem]:
+    seen: set[str] = set()
+    for position, family in enumerate(get(spec, "ipFamilies", ())):
+        path = f"spec.ipFamilies[{position}]"
+        if family not in FAMILIES:
+            yield not_supported(path, family, FAMILIES)
+        if family in seen:
+            yield duplicate(path, Token(family))
+        seen.add(family)
+    policy = spec.get("ipFamilyPolicy")
+    if policy is not None and policy not in _POLICIES:
+        yield not_supported("spec.ipFamilyPolicy", policy, _POLICIES)
+
+
+def source_range(at: str, text: str) -> Iterator[FieldProblem]:
+    """Check a CIDR."""
+    try:
+        ipaddress.ip_network(text)
+        is_range = "/" in text
+    except ValueError:
+        is_range = False
+    if not is_range:
+        detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+        yield invalid(at, text, detail)

@@ -1,4 +1,4 @@
-"""Services by themselves: their defaults, and what is wrong with them."""
+"""Defaults and validation of services."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from dryrack.kinds.rules.json_edit import (
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.rules.namespaces import LABEL
 from dryrack.kinds.rules.services import needs
-from dryrack.kinds.rules.services.addresses import FAMILIES
-from dryrack.kinds.rules.services.service_problems import problems
+from dryrack.kinds.rules.services.service_problems import FAMILIES, problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,21 +24,21 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
 
-# Any port will do for one that a cluster would give.
+# A stand-in for a port that a cluster would allocate.
 _GIVEN_PORT = 30000
 _TYPES_INSIDE = ("ClusterIP", "LoadBalancer", "NodePort")
 _AFFINITY_SECONDS = 10_800
 
 
 class ServiceRules(KindRules):
-    """Which addresses and ports are free only a cluster knows; all else is judged here."""
+    """Service, without the allocation of addresses and ports, which needs a cluster."""
 
     def __init__(self) -> None:
         super().__init__(namespaced=True, has_status=True, naming=LABEL)
 
     def default(self, obj: Raw) -> Raw:
         spec = set_defaults(spec_of(obj), {"sessionAffinity": "None", "type": "ClusterIP"})
-        spec = map_items(_affine(spec), "ports", _port)
+        spec = map_items(_set_affinity_defaults(spec), "ports", _port)
         if needs.is_external(spec):
             spec = set_defaults(spec, {"externalTrafficPolicy": "Cluster"})
         if spec["type"] in _TYPES_INSIDE:
@@ -54,7 +53,7 @@ class ServiceRules(KindRules):
 
     def as_new(self, obj: Raw) -> Raw:
         spec = in_step(obj["spec"])
-        if needs.health_check(spec) and not spec.get("healthCheckNodePort"):
+        if needs.has_health_check_port(spec) and not spec.get("healthCheckNodePort"):
             spec = {**spec, "healthCheckNodePort": _GIVEN_PORT}
         return {**super().as_new(obj), "spec": spec}
 
@@ -62,7 +61,7 @@ class ServiceRules(KindRules):
         return list(problems(obj))
 
 
-def _affine(spec: Raw) -> Raw:
+def _set_affinity_defaults(spec: Raw) -> Raw:
     if spec["sessionAffinity"] == "None":
         return without(spec, "sessionAffinityConfig")
     client = get(spec, "sessionAffinityConfig.clientIP", {})
@@ -84,7 +83,7 @@ def _ingress(point: Raw) -> Raw:
 
 
 def in_step(spec: Raw, old: Raw | None = None) -> Raw:
-    """The list of addresses follows the first of them, for those who do not know the list."""
+    """Return the spec with clusterIPs in step with clusterIP, which old clients change alone."""
     first = spec.get("clusterIP") or ""
     given = get(spec, "clusterIPs", [])
     if old is None:
@@ -99,12 +98,12 @@ def in_step(spec: Raw, old: Raw | None = None) -> Raw:
 
 
 def with_families(spec: Raw) -> Raw:
-    """With the one family that a cluster here has, where nothing else is said."""
-    if not needs.address(spec):
+    """Return the spec with the default IP family, the only one of a dryrack cluster."""
+    if not needs.has_cluster_ip(spec):
         return spec
-    is_anybodys = spec.get("clusterIP") == needs.NONE and not spec.get("selector")
-    policy = "RequireDualStack" if is_anybodys else "SingleStack"
-    families = list(FAMILIES) if is_anybodys else [FAMILIES[0]]
+    is_selectorless = spec.get("clusterIP") == needs.NONE and not spec.get("selector")
+    policy = "RequireDualStack" if is_selectorless else "SingleStack"
+    families = list(FAMILIES) if is_selectorless else [FAMILIES[0]]
     return set_defaults(
         {**spec, "ipFamilies": spec.get("ipFamilies") or families}, {"ipFamilyPolicy": policy}
     )

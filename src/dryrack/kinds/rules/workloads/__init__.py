@@ -1,1 +1,1 @@
-"""What makes pods: deployments, sets, jobs."""
+"""Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs."""

@@ -1,4 +1,4 @@
-"""Cron jobs: a template of jobs, and the times at which one is made."""
+"""Cron jobs: a template of jobs, and a schedule."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from dryrack.kinds.rules.cron_schedules import ScheduleError, parse_schedule, ti
 from dryrack.kinds.rules.json_edit import set_defaults
 from dryrack.kinds.rules.workloads import job_policies
 from dryrack.kinds.rules.workloads.jobs import own_spec_problems
-from dryrack.kinds.rules.workloads.templates import completed, in_spec
-from dryrack.kinds.rules.workloads.workload_rules import WorkloadRules
+from dryrack.kinds.rules.workloads.templates import WorkloadRules, in_spec, set_template_defaults
 from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid, required
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ _DEFAULTS = {
     "successfulJobsHistoryLimit": 3,
     "failedJobsHistoryLimit": 1,
 }
-# A job is called as its cron job and the minutes since 1970, and 63 characters are the most.
+# The name of a job is that of its cron job and the minutes since 1970, with 63 characters at most.
 _NAME_CHARS_MAX = 52
 _ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}").fullmatch
 _NO_ZONE_IN_SCHEDULE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
@@ -48,24 +47,24 @@ class CronJobRules(WorkloadRules):
 
     def defaults(self, spec: Raw) -> Raw:
         template = get(spec, "jobTemplate", {})
-        job = completed(job_policies.completed(spec_of(template)))
+        job = set_template_defaults(job_policies.set_defaults_of_failure_policy(spec_of(template)))
         return {**set_defaults(spec, _DEFAULTS), "jobTemplate": {**template, "spec": job}}
 
     def new_problems(self, obj: Raw, meta: ObjectMeta) -> Sequence[FieldProblem]:
-        """The length of a name is judged once: it cannot change."""
-        found = list(super().new_problems(obj, meta))
+        """Also check the length of the name, which cannot change later."""
+        problems = list(super().new_problems(obj, meta))
         name = meta.name or ""
         if len(name) > _NAME_CHARS_MAX:
             detail = f"must be no more than {_NAME_CHARS_MAX} characters"
-            found.append(invalid("metadata.name", name, detail))
-        return found
+            problems.append(invalid("metadata.name", name, detail))
+        return problems
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         return cron_spec_problems(spec, None)
 
 
 def cron_spec_problems(spec: Raw, old: Raw | None) -> Iterator[FieldProblem]:
-    """`old` is the spec that is stored: what it said of zones may stay."""
+    """Yield the problems of a spec; `old` is the stored spec, whose time zones may stay."""
     if not spec.get("schedule"):
         yield required("spec.schedule")
     else:
@@ -116,7 +115,7 @@ def _zone(name: str) -> Iterator[FieldProblem]:
 
 
 def _template(job: Raw) -> Iterator[FieldProblem]:
-    """The spec of the jobs, which is completed when they are made, and their pods' selector."""
+    """Check the spec of the jobs, with the defaults that a new job would get."""
     replacement = "TerminatingOrFailed" if job.get("podFailurePolicy") is None else "Failed"
     usual = {"completionMode": "NonIndexed", "podReplacementPolicy": replacement}
     missing = {key: value for key, value in usual.items() if job.get(key) is None}

@@ -1,4 +1,4 @@
-"""What jobs say of pods that fail, and of when enough of them have succeeded."""
+"""The failure policy and the success policy of jobs."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _STATUSES = ("False", "True", "Unknown")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}").fullmatch
 
 
-def completed(spec: Raw) -> Raw:
-    """With what a rule means that does not say it: a condition that is true."""
+def set_defaults_of_failure_policy(spec: Raw) -> Raw:
+    """Return the spec with the default status of conditions in the failure policy."""
 
     def rule(given: Raw) -> Raw:
         return map_items(
@@ -50,7 +50,7 @@ def completed(spec: Raw) -> Raw:
 
 
 def failure_problems(spec: Raw) -> Iterator[FieldProblem]:
-    """Of `podFailurePolicy`, if there is one."""
+    """Yield the problems of `podFailurePolicy`."""
     policy = spec.get("podFailurePolicy")
     if policy is None:
         return
@@ -87,28 +87,28 @@ def _failure_rule(
 
 def _action(at: str, action: str, spec: Raw) -> Iterator[FieldProblem]:
     if not action:
-        yield required(at, f"valid values: {_listed(_ACTIONS)}")
+        yield required(at, f"valid values: {_format_list(_ACTIONS)}")
     elif action == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
         yield invalid(at, Token(action), "requires the backoffLimitPerIndex to be set")
     elif action not in _ACTIONS:
         yield not_supported(at, action, _ACTIONS)
 
 
-def _listed(words: Sequence[str]) -> str:
-    """A list of words as Go prints one in a text."""
+def _format_list(words: Sequence[str]) -> str:
+    """Format a list of words as Go does."""
     return "[" + " ".join(quoted(word) for word in words) + "]"
 
 
-def _chosen(at: str, value: str, known: Sequence[str]) -> Iterator[FieldProblem]:
+def _choice(at: str, value: str, known: Sequence[str]) -> Iterator[FieldProblem]:
     if not value:
-        yield required(at, f"valid values: {_listed(known)}")
+        yield required(at, f"valid values: {_format_list(known)}")
     elif value not in known:
         yield not_supported(at, value, known)
 
 
 def _exit_codes(at: str, given: Raw, containers: Collection[str]) -> Iterator[FieldProblem]:
     operator = given.get("operator") or ""
-    yield from _chosen(f"{at}.operator", operator, _OPERATORS)
+    yield from _choice(f"{at}.operator", operator, _OPERATORS)
     name = given.get("containerName")
     if name is not None and name not in containers:
         detail = "must be one of the container or initContainer names in the pod template"
@@ -135,11 +135,11 @@ def _conditions(at: str, given: Sequence[Raw]) -> Iterator[FieldProblem]:
     for position, pattern in enumerate(given):
         here = f"{at}[{position}]"
         yield from checked(f"{here}.type", pattern.get("type") or "", label_key)
-        yield from _chosen(f"{here}.status", pattern.get("status") or "", _STATUSES)
+        yield from _choice(f"{here}.status", pattern.get("status") or "", _STATUSES)
 
 
 def success_problems(spec: Raw) -> Iterator[FieldProblem]:
-    """Of `successPolicy`, if there is one."""
+    """Yield the problems of `successPolicy`."""
     policy = spec.get("successPolicy")
     if policy is None:
         return
@@ -153,7 +153,7 @@ def success_problems(spec: Raw) -> Iterator[FieldProblem]:
         yield required(f"{at}.rules", detail)
     if len(rules) > _RULES_MAX:
         yield too_many(f"{at}.rules", len(rules), _RULES_MAX)
-    # Without the number of completions the real server would fail here; that is told before.
+    # Without completions the real server would panic here; validation refused the job before.
     if spec.get("completions") is not None:
         for position, rule in enumerate(rules):
             yield from _success_rule(f"{at}.rules[{position}]", rule, spec["completions"])
@@ -170,7 +170,7 @@ def _success_rule(at: str, rule: Raw, completions: int) -> Iterator[FieldProblem
         if byte_length(indexes) > _INDEXES_BYTES_MAX:
             yield too_long(f"{at}.succeededIndexes", _INDEXES_BYTES_MAX)
         try:
-            total = counted(indexes, completions)
+            total = count_indexes(indexes, completions)
         except IndexesError as error:
             detail = f"error parsing succeededIndexes: {error}"
             yield invalid(f"{at}.succeededIndexes", indexes, detail)
@@ -190,11 +190,11 @@ def _at_most(at: str, value: int, limits: dict[int, str]) -> Iterator[FieldProbl
 
 
 class IndexesError(ValueError):
-    """Text that is no list of indexes, in the server's words."""
+    """The text is not a list of indexes; the message is that of the server."""
 
 
-def counted(indexes: str, completions: int) -> int:
-    """How many indexes a list such as `1,3-5` has; raises an `IndexesError`."""
+def count_indexes(indexes: str, completions: int) -> int:
+    """Return the number of indexes in a list such as `1,3-5`, or raise an `IndexesError`."""
     total = 0
     last = -1
     for interval in indexes.split(",") if indexes else ():

@@ -1,4 +1,4 @@
-"""Jobs: pods that come to an end. Which pods are theirs the server makes up from their uid."""
+"""Jobs; the server generates the selector from the uid of the job."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dryrack.kinds.rules.json_edit import set_defaults
 from dryrack.kinds.rules.workloads import job_policies
 from dryrack.kinds.rules.workloads.templates import (
     TEMPLATE,
+    WorkloadRules,
     is_selector,
     labels_of,
     mismatch,
     selects,
     template_problems,
 )
-from dryrack.kinds.rules.workloads.workload_rules import WorkloadRules
 from dryrack.kinds.validation.names import checked, label, subdomain
 from dryrack.kinds.validation.problems import (
     Token,
@@ -64,15 +64,15 @@ _PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+").fullmatch
 
 
 class JobRules(WorkloadRules):
-    """Pods that come to an end."""
+    """Job."""
 
     def defaults(self, spec: Raw) -> Raw:
-        made = job_policies.completed(spec)
+        made = job_policies.set_defaults_of_failure_policy(spec)
         if spec.get("completions") is None and spec.get("parallelism") is None:
             made = {**made, "completions": 1}
         backoff = _BACKOFF_LIMIT if spec.get("backoffLimitPerIndex") is None else INT32_MAX
         replacement = "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed"
-        # An empty choice is a bad one, not none.
+        # An empty choice is invalid, and gets no default.
         chosen = {key: spec[key] for key in _CHOICES if spec.get(key) is not None}
         completed = set_defaults(
             made,
@@ -88,7 +88,7 @@ class JobRules(WorkloadRules):
         return {**completed, **chosen}
 
     def default(self, obj: Raw) -> Raw:
-        return labelled(super().default(obj))
+        return set_default_labels(super().default(obj))
 
     def as_new(self, obj: Raw) -> Raw:
         return with_own_pods(super().as_new(obj))
@@ -107,7 +107,7 @@ class JobRules(WorkloadRules):
 
 
 def own_spec_problems(spec: Raw) -> Iterator[FieldProblem]:
-    """Of all but the selector, which the template of a cron job does not have."""
+    """Yield all problems but those of the selector, which the template of a cron job lacks."""
     yield from _numbers(spec)
     yield from job_policies.failure_problems(spec)
     yield from job_policies.success_problems(spec)
@@ -120,26 +120,26 @@ def own_spec_problems(spec: Raw) -> Iterator[FieldProblem]:
 
 
 def with_own_pods(job: Raw) -> Raw:
-    """A new job with labels and a selector by which it knows its pods."""
+    """Return a new job with generated labels and selector."""
     if job["spec"].get("manualSelector"):
         return job
     labels = job["metadata"].get("labels")
-    made = {**job, "spec": _selecting(job)}
+    made = {**job, "spec": _with_selector(job)}
     if not labels or labels != labels_of(job["spec"]):
         return made
     return {**made, "metadata": {**job["metadata"], "labels": labels_of(made["spec"])}}
 
 
-def labelled(obj: Raw) -> Raw:
-    """A job without labels is labelled as its pods."""
+def set_default_labels(obj: Raw) -> Raw:
+    """Return the job; without labels, it gets those of its pod template."""
     labels = labels_of(obj["spec"])
     if not labels or obj["metadata"].get("labels"):
         return obj
     return {**obj, "metadata": {**obj["metadata"], "labels": labels}}
 
 
-def _selecting(job: Raw) -> Raw:
-    """The spec with labels and a selector that no other job has."""
+def _with_selector(job: Raw) -> Raw:
+    """Return the spec with generated labels and a selector, which no other job has."""
     spec = job["spec"]
     meta = job["metadata"]
     name = meta.get("name") or ""
@@ -158,7 +158,7 @@ def _selecting(job: Raw) -> Raw:
 
 
 def _own_pods(job: Raw) -> Iterator[FieldProblem]:
-    """That the made-up labels are there and as they were made."""
+    """Check that the generated labels are present and unchanged."""
     spec = spec_of(job)
     meta = job["metadata"]
     selector = spec.get("selector")
@@ -179,7 +179,7 @@ def _own_pods(job: Raw) -> Iterator[FieldProblem]:
 
 
 def _host_names(job: Raw, spec: Raw) -> Iterator[FieldProblem]:
-    """Pods with an index are called after it, to the last."""
+    """Check that the name of the last indexed pod is a valid host name."""
     name = job["metadata"].get("name") or ""
     completions = spec.get("completions") or 0
     last = f"{name}-{completions - 1}"
@@ -212,12 +212,12 @@ def _numbers(spec: Raw) -> Iterator[FieldProblem]:
     if mode not in _MODES:
         yield not_supported("spec.completionMode", mode, _MODES)
     if mode == "Indexed":
-        yield from _indexed(spec)
+        yield from _indexed_problems(spec)
     elif mode == "NonIndexed":
-        yield from _not_indexed(spec)
+        yield from _not_indexed_problems(spec)
 
 
-def _indexed(spec: Raw) -> Iterator[FieldProblem]:
+def _indexed_problems(spec: Raw) -> Iterator[FieldProblem]:
     completions = spec.get("completions")
     parallelism = spec.get("parallelism")
     if completions is None:
@@ -238,7 +238,7 @@ def _indexed(spec: Raw) -> Iterator[FieldProblem]:
 
 
 def _of_many(spec: Raw) -> Iterator[FieldProblem]:
-    """What keeps the lists of indexes in a status short."""
+    """Check the limits that keep the lists of indexes in a status short."""
     if spec.get("maxFailedIndexes") is None:
         detail = f"must be specified when completions is above {_MANY}"
         yield required("spec.maxFailedIndexes", detail)
@@ -252,7 +252,7 @@ def _of_many(spec: Raw) -> Iterator[FieldProblem]:
             yield invalid(f"spec.{key}", value, detail)
 
 
-def _not_indexed(spec: Raw) -> Iterator[FieldProblem]:
+def _not_indexed_problems(spec: Raw) -> Iterator[FieldProblem]:
     for key in ("backoffLimitPerIndex", "maxFailedIndexes"):
         if spec.get(key) is not None:
             yield invalid(f"spec.{key}", spec[key], "requires indexed completion mode")

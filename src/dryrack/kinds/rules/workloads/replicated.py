@@ -1,4 +1,4 @@
-"""Deployments and replica sets: so many pods, one like the other."""
+"""Deployments and ReplicaSets."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
 from dryrack.kinds.rules.checks import non_negative
-from dryrack.kinds.rules.int_or_percent import at_most_all, count_or_percentage, is_nothing
+from dryrack.kinds.rules.int_or_percent import at_most_all, count_or_percentage, is_zero
 from dryrack.kinds.rules.json_edit import set_defaults, set_missing
 from dryrack.kinds.rules.workloads.templates import (
+    WorkloadRules,
     endless,
     is_selector,
     mismatch,
     selector_needed,
     template_problems,
 )
-from dryrack.kinds.rules.workloads.workload_rules import WorkloadRules
 from dryrack.kinds.validation.problems import FieldProblem, Reason, forbidden, invalid
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _ROLLING = "RollingUpdate"
 
 
 class ReplicaSetRules(WorkloadRules):
-    """So many pods."""
+    """ReplicaSet."""
 
     def defaults(self, spec: Raw) -> Raw:
         return set_defaults(spec, {"replicas": 1})
@@ -35,11 +35,11 @@ class ReplicaSetRules(WorkloadRules):
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         yield from non_negative("spec.replicas", spec.get("replicas"))
         yield from non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-        yield from _selected(spec)
+        yield from _selector_and_template(spec)
 
 
-def _selected(spec: Raw) -> Iterator[FieldProblem]:
-    """The selector and, if that makes sense, the template."""
+def _selector_and_template(spec: Raw) -> Iterator[FieldProblem]:
+    """Check the selector and, if it is valid, the template."""
     yield from selector_needed(spec, "deployment")
     selector = spec.get("selector")
     if not is_selector(selector):
@@ -51,7 +51,7 @@ def _selected(spec: Raw) -> Iterator[FieldProblem]:
 
 
 class DeploymentRules(WorkloadRules):
-    """So many pods, replaced by and by when their template changes."""
+    """Deployment."""
 
     def defaults(self, spec: Raw) -> Raw:
         made = set_defaults(
@@ -61,7 +61,7 @@ class DeploymentRules(WorkloadRules):
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         yield from non_negative("spec.replicas", spec.get("replicas"))
-        yield from _selected(spec)
+        yield from _selector_and_template(spec)
         yield from _strategy_problems(get(spec, "strategy", {}))
         for key in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
             yield from non_negative(f"spec.{key}", spec.get(key))
@@ -89,17 +89,17 @@ def _strategy_problems(given: Raw) -> Iterator[FieldProblem]:
             detail = "may not be specified when strategy `type` is 'Recreate'"
             yield forbidden(f"{at}.rollingUpdate", detail)
     elif kind == _ROLLING:
-        yield from _rolling(f"{at}.rollingUpdate", rolling or {})
+        yield from _rolling_update(f"{at}.rollingUpdate", rolling or {})
     else:
         known = 'supported values: "Recreate", "RollingUpdate"'
         yield FieldProblem(Reason.NOT_SUPPORTED, at, given, known)
 
 
-def _rolling(at: str, given: Raw) -> Iterator[FieldProblem]:
+def _rolling_update(at: str, given: Raw) -> Iterator[FieldProblem]:
     missing = given.get("maxUnavailable", 0)
     surge = given.get("maxSurge", 0)
     yield from count_or_percentage(f"{at}.maxUnavailable", missing)
     yield from count_or_percentage(f"{at}.maxSurge", surge)
-    if is_nothing(missing) and is_nothing(surge):
+    if is_zero(missing) and is_zero(surge):
         yield invalid(f"{at}.maxUnavailable", missing, "may not be 0 when `maxSurge` is 0")
     yield from at_most_all(f"{at}.maxUnavailable", missing)

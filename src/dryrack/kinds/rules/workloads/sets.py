@@ -1,4 +1,4 @@
-"""Stateful sets and daemon sets: pods that have a number, or a node."""
+"""StatefulSets and DaemonSets."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.rules.checks import non_negative, one_of, selector_problems
-from dryrack.kinds.rules.int_or_percent import at_most_all, count_or_percentage, is_nothing
+from dryrack.kinds.rules.int_or_percent import at_most_all, count_or_percentage, is_zero
 from dryrack.kinds.rules.json_edit import map_items, set_defaults, set_missing, with_value
 from dryrack.kinds.rules.namespaces import LABEL
 from dryrack.kinds.rules.volume_claims import claim_problems
 from dryrack.kinds.rules.workloads.templates import (
+    WorkloadRules,
     endless,
     is_selector,
     metadata_problems,
@@ -18,7 +19,6 @@ from dryrack.kinds.rules.workloads.templates import (
     selector_needed,
     template_problems,
 )
-from dryrack.kinds.rules.workloads.workload_rules import WorkloadRules
 from dryrack.kinds.validation.names import checked, label
 from dryrack.kinds.validation.problems import (
     FieldProblem,
@@ -38,7 +38,7 @@ _ROLLING = "RollingUpdate"
 
 
 class StatefulSetRules(WorkloadRules):
-    """Pods in a row, each with its own volumes."""
+    """StatefulSet."""
 
     def __init__(self) -> None:
         super().__init__(LABEL)
@@ -78,7 +78,7 @@ class StatefulSetRules(WorkloadRules):
         if is_selector(spec.get("selector")):
             yield from mismatch(spec)
             yield from template_problems(_with_claims(spec))
-            # The server says these twice.
+            # The real server reports these problems twice.
             yield from metadata_problems(spec)
         else:
             yield invalid("spec.selector", spec.get("selector"), "")
@@ -94,7 +94,7 @@ def _stateful_strategy(given: Raw) -> Raw:
 
 
 def _claim(given: Raw) -> Raw:
-    """A template of a claim is written as a whole object."""
+    """Return a claim template as a complete object, with its kind and phase."""
     made = {**given, "kind": "PersistentVolumeClaim", "apiVersion": "v1"}
     made["spec"] = set_defaults(spec_of(given), {"volumeMode": "Filesystem"})
     made["status"] = set_defaults(status_of(given), {"phase": "Pending"})
@@ -102,14 +102,14 @@ def _claim(given: Raw) -> Raw:
 
 
 def _with_claims(spec: Raw) -> Raw:
-    """With the volumes that the controller will add, and the names that it will set."""
+    """Return the spec with the volumes that the controller adds, without the names that it sets."""
     template = get(spec, "template", {})
     pod = with_value(with_value(spec_of(template), "subdomain", None), "hostname", None)
     templates = get(spec, "volumeClaimTemplates", ())
     claims = dict.fromkeys(get(each, "metadata.name") for each in templates)
     added = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
-    kept = [volume for volume in get(pod, "volumes", ()) if volume.get("name") not in claims]
-    pod = with_value(pod, "volumes", [*added, *kept] or None)
+    others = [volume for volume in get(pod, "volumes", ()) if volume.get("name") not in claims]
+    pod = with_value(pod, "volumes", [*added, *others] or None)
     return {**spec, "template": {**template, "spec": pod}}
 
 
@@ -132,13 +132,16 @@ def _stateful_policies(spec: Raw) -> Iterator[FieldProblem]:
 
 
 class DaemonSetRules(WorkloadRules):
-    """A pod on every node."""
+    """DaemonSet."""
 
     def default(self, obj: Raw) -> Raw:
-        # An old counter of templates lives on as an annotation that everybody seems to send.
+        # The real server also sets the deprecated counter of templates, an annotation.
         annotations = get(obj["metadata"], "annotations", {})
-        kept = {**annotations, TEMPLATE_GENERATION: annotations.get(TEMPLATE_GENERATION) or "0"}
-        counted = {**obj, "metadata": {**obj["metadata"], "annotations": kept}}
+        annotations = {
+            **annotations,
+            TEMPLATE_GENERATION: annotations.get(TEMPLATE_GENERATION) or "0",
+        }
+        counted = {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
         return super().default(counted)
 
     def defaults(self, spec: Raw) -> Raw:
@@ -183,8 +186,8 @@ def _daemon_problems(given: Raw) -> Iterator[FieldProblem]:
         yield from count_or_percentage(f"{at}.{name}", value)
     for name, value in (("maxUnavailable", missing), ("maxSurge", surge)):
         yield from at_most_all(f"{at}.{name}", value)
-    if not is_nothing(missing) and not is_nothing(surge):
+    if not is_zero(missing) and not is_zero(surge):
         detail = "may not be set when maxUnavailable is non-zero"
         yield invalid(f"{at}.maxSurge", surge, detail)
-    if is_nothing(missing) and is_nothing(surge):
+    if is_zero(missing) and is_zero(surge):
         yield required(f"{at}.maxUnavailable", "cannot be 0 when maxSurge is 0")

@@ -1,4 +1,4 @@
-"""Templates of pods, and the selectors by which a workload knows its pods."""
+"""Pod templates and selectors of workloads, and the base of their rules."""
 
 from __future__ import annotations
 
@@ -9,37 +9,41 @@ from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.paths import get, metadata_of, spec_of
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.json_edit import update_at
+from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.rules.pods import pod_defaults as defaults
 from dryrack.kinds.rules.pods.spec_problems import spec_problems
 from dryrack.kinds.selectors import SelectorError, matches_labels
+from dryrack.kinds.validation.meta import SUBDOMAIN
 from dryrack.kinds.validation.meta import annotations as annotation_problems
 from dryrack.kinds.validation.problems import forbidden, invalid, not_supported, required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
+    from dryrack.kinds.validation.meta import Naming
+
 
 TEMPLATE = "spec.template"
 _NO_MATCH = "`selector` does not match template `labels`"
 
 
-def completed(spec: Raw) -> Raw:
-    """The spec of a workload with its template completed."""
+def set_template_defaults(spec: Raw) -> Raw:
+    """Return the spec of a workload with the defaults of its pod template."""
     given = get(spec, "template", {})
     template = {**given, "spec": defaults.spec(spec_of(given))}
     return {**spec, "template": template}
 
 
 def labels_of(spec: Raw) -> Raw | None:
-    """Those of the template; None if there are none."""
+    """Return the labels of the template, or None."""
     template = get(spec, "template", {})
     return get(template, "metadata.labels") or None
 
 
 def is_selector(selector: Raw | None) -> bool:
-    """Whether a selector makes sense; none does."""
+    """Return whether a selector is valid; None is."""
     try:
         selects(selector, {})
     except SelectorError:
@@ -48,19 +52,19 @@ def is_selector(selector: Raw | None) -> bool:
 
 
 def selects(selector: Raw | None, labels: Raw) -> bool:
-    """No selector selects nothing; raises `SelectorError`."""
+    """Return whether a selector matches; None matches nothing; may raise `SelectorError`."""
     return selector is not None and matches_labels(decode(selector, LabelSelector), labels)
 
 
 def mismatch(spec: Raw) -> Iterator[FieldProblem]:
-    """A workload has to know its own pods."""
+    """Check that the selector matches the labels of the template."""
     labels = labels_of(spec)
     if is_selector(spec.get("selector")) and not selects(spec.get("selector"), labels or {}):
         yield invalid(f"{TEMPLATE}.metadata.labels", labels, _NO_MATCH)
 
 
 def selector_needed(spec: Raw, owner: str) -> Iterator[FieldProblem]:
-    """A selector that is there and selects something in particular."""
+    """Check a required selector that is not empty."""
     selector = spec.get("selector")
     if selector is None:
         yield required("spec.selector")
@@ -71,7 +75,7 @@ def selector_needed(spec: Raw, owner: str) -> Iterator[FieldProblem]:
 
 
 def template_problems(spec: Raw) -> Iterator[FieldProblem]:
-    """What is wrong with a template of any workload."""
+    """Yield the problems of a pod template that hold for every workload."""
     template = get(spec, "template", {})
     yield from metadata_problems(spec)
     pod = spec_of(template)
@@ -83,14 +87,14 @@ def template_problems(spec: Raw) -> Iterator[FieldProblem]:
 
 
 def metadata_problems(spec: Raw) -> Iterator[FieldProblem]:
-    """Labels and annotations that the pods of a template cannot have."""
+    """Check the labels and annotations of a template."""
     meta = get(spec, "template.metadata", {})
     yield from checks.labels_of(f"{TEMPLATE}.labels", meta.get("labels"))
     yield from annotation_problems(f"{TEMPLATE}.annotations", get(meta, "annotations", {}))
 
 
 def endless(spec: Raw, kind: str) -> Iterator[FieldProblem]:
-    """Pods that are meant to run on and on."""
+    """Check that the pods of a template restart and have no deadline."""
     pod = get(spec, "template.spec", {})
     policy = pod.get("restartPolicy") or ""
     if policy != "Always":
@@ -101,5 +105,24 @@ def endless(spec: Raw, kind: str) -> Iterator[FieldProblem]:
 
 
 def in_spec(obj: Raw, change: Any) -> Raw:
-    """With the spec changed, also if there is none to begin with."""
+    """Return the object with a changed spec; a missing spec counts as empty."""
     return update_at({**obj, "spec": spec_of(obj)}, "spec", change)
+
+
+class WorkloadRules(KindRules):
+    """The base of workload rules: `defaults` and `spec_problems` are those of a spec."""
+
+    def __init__(self, naming: Naming = SUBDOMAIN) -> None:
+        super().__init__(namespaced=True, naming=naming, has_status=True)
+
+    def default(self, obj: Raw) -> Raw:
+        return in_spec(obj, lambda spec: self.defaults(set_template_defaults(spec)))
+
+    def defaults(self, spec: Raw) -> Raw:
+        return spec
+
+    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+        return list(self.spec_problems(spec_of(obj)))
+
+    def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
+        yield from ()
