@@ -37,7 +37,7 @@ from dryrack.apiserver.ownership.server_side_apply.entries import (
 )
 from dryrack.apiserver.ownership.server_side_apply.typed import TypeViolationError
 from dryrack.kinds.schemas import custom, schema_of
-from dryrack.kinds.schemas.shape import filled_to_atoms
+from dryrack.kinds.schemas.shape import fill_unset_to_atoms
 
 LATER = "2026-01-01T00:00:09Z"
 ELEMENTS = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"s"', "v:1"])
@@ -366,7 +366,7 @@ def test_objects_differ_in_their_differing_parts_alone(seed: int) -> None:
     new["metadata"] = {**old["metadata"], **other["metadata"]}
 
     def differences(left: Any, right: Any) -> Any:
-        given = (filled_to_atoms(kind.schema, each) for each in (left, right))
+        given = (fill_unset_to_atoms(kind.schema, each) for each in (left, right))
         try:
             return compare(atom_of(kind.schema), *given)
         except TypeViolationError as error:

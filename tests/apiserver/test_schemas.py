@@ -12,10 +12,10 @@ import pytest
 from tests.apiserver.generate_objects import KINDS, Maker, kind_of, spoiled
 
 from dryrack.kinds.schemas import builtin, custom, raw_definitions, schema_of
-from dryrack.kinds.schemas.shape import filled, skeleton
+from dryrack.kinds.schemas.shape import fill_unset, skeleton
 from dryrack.kinds.schemas.strict_decode import (
     conform,
-    explained,
+    decode_strictly,
 )
 from dryrack.kinds.schemas.structs import structs
 
@@ -185,7 +185,7 @@ def test_nothing_that_is_given_is_changed() -> None:
     value = {"metadata": {"name": "a", "labels": None}, "data": {"b": None, "a": "x"}}
     before = json.dumps(value)
     conform(CONFIG_MAP, value)
-    filled(CONFIG_MAP, value)
+    fill_unset(CONFIG_MAP, value)
 
     assert json.dumps(value) == before
 
@@ -228,4 +228,4 @@ def test_the_swift_reader_reads_what_the_careful_one_reads(seed: int) -> None:
     made = Maker(kind, random).object()
     value = {name: spoiled(random, each) for name, each in made.items()}
 
-    assert conform(kind.schema, value) == explained(kind.schema, value)
+    assert conform(kind.schema, value) == decode_strictly(kind.schema, value)

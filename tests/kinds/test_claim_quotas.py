@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from dryrack.kinds.quota_usage.amounts import written
+from dryrack.kinds.quota_usage.amounts import amounts_to_json
 from dryrack.kinds.quota_usage.claims import ClaimContext, claim_names, claim_usage
 from dryrack.kinds.quota_usage.pods import is_over
-from dryrack.kinds.quota_usage.quotas import counted
+from dryrack.kinds.quota_usage.quotas import count_usage
 
 Raw = dict[str, Any]
 
@@ -99,7 +99,7 @@ def test_a_claim_is_charged_for_what_its_pod_is_not(
     owner: str, requests: int, implicit: str | None, explicit: str | None
 ) -> None:
     """Extended resources that the pod requests are charged to the pod, and only once."""
-    found = written(claim_usage(claim(*[exactly()] * requests, owner=owner), context()))
+    found = amounts_to_json(claim_usage(claim(*[exactly()] * requests, owner=owner), context()))
     wanted = {COUNT: "1", DEVICES: str(requests), IMPLICIT: implicit, EXPLICIT: explicit}
     assert found == {name: amount for name, amount in wanted.items() if amount is not None}
 
@@ -143,7 +143,7 @@ def test_a_claim_is_charged_for_the_most_it_can_get(
     requests: list[Raw], devices: str | None
 ) -> None:
     """Each class counts by its own name and by the extended resource that every class has."""
-    found = written(claim_usage(claim(*requests), context(extended="")))
+    found = amounts_to_json(claim_usage(claim(*requests), context(extended="")))
     assert found.get(DEVICES) == devices
     assert found.get(IMPLICIT) == (devices if devices != "0" else None)
     assert EXPLICIT not in found
@@ -181,5 +181,5 @@ def test_a_quota_counts_pods_and_claims_together() -> None:
         ],
     }
     quota = {"spec": {"hard": names}}
-    used = counted(quota, lambda resource: objects.get(resource, []), context())
-    assert written(used) == {DEVICES: "5", EXPLICIT: "5", IMPLICIT: "5"}
+    used = count_usage(quota, lambda resource: objects.get(resource, []), context())
+    assert amounts_to_json(used) == {DEVICES: "5", EXPLICIT: "5", IMPLICIT: "5"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dryrack.kinds.documents import read
-from dryrack.kinds.expansion.workload_pods import PODS_MAX, Made, WorkloadPods, named
+from dryrack.kinds.expansion.workload_pods import PODS_MAX, Made, WorkloadPods, with_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,7 +161,7 @@ def test_a_pod_with_the_beginning_of_a_name_gets_one() -> None:
     """As a server does, but always the same."""
     [pod] = documents("apiVersion: v1\nkind: Pod\nmetadata: {generateName: p-}\n")
 
-    assert named(pod).name == "p-0"
+    assert with_name(pod).name == "p-0"
 
 
 def test_why_there_are_so_many_pods_is_told() -> None:

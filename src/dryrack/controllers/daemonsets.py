@@ -40,7 +40,7 @@ from dryrack.controllers.writes import (
     Plan,
     Write,
 )
-from dryrack.kinds.expansion.workloads import daemon_tolerations, is_daemon_node, pinned
+from dryrack.kinds.expansion.workloads import daemon_tolerations, is_daemon_node, pin_to_node
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.rules.int_or_percent import scaled_value
@@ -155,7 +155,7 @@ def _creation(daemon_set: Raw, node: str, digest: str) -> Write:
     if TEMPLATE_GENERATION in annotations_of(daemon_set):
         labels["pod-template-generation"] = annotations_of(daemon_set)[TEMPLATE_GENERATION]
     spec = pod["spec"] | {
-        "affinity": pinned(get(pod["spec"], "affinity", {}), node),
+        "affinity": pin_to_node(get(pod["spec"], "affinity", {}), node),
         "tolerations": daemon_tolerations(pod["spec"]),
     }
     return creation_of({"metadata": pod["metadata"] | {"labels": labels}, "spec": spec}, daemon_set)

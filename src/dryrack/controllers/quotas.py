@@ -15,10 +15,10 @@ from dryrack.controllers.objects import is_deleted, is_terminal, namespaces, spe
 from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, EngineContext, Plan, Update
 from dryrack.kinds.paths import get
-from dryrack.kinds.quota_usage.amounts import Amounts, read, written
+from dryrack.kinds.quota_usage.amounts import Amounts, amounts_to_json, parse_amounts
 from dryrack.kinds.quota_usage.claims import CLAIMS, ClaimContext, extended_resources
 from dryrack.kinds.quota_usage.pods import is_over
-from dryrack.kinds.quota_usage.quotas import counted, resources_of
+from dryrack.kinds.quota_usage.quotas import count_usage, resources_of
 from dryrack.kinds.raw import Raw
 
 # What comes is counted by the server. It is looked at once more when the caches have surely seen
@@ -31,8 +31,8 @@ def plan(quota: Raw, used: Amounts) -> Plan:
     hard = get(quota, "spec.hard", {})
     status = status_of(quota)
     kept = {name: amount for name, amount in get(status, "used", {}).items() if name in hard}
-    wanted = {"hard": hard, "used": kept | written(used)}
-    known = all(read(status.get(part)) == read(wanted[part]) for part in wanted)
+    wanted = {"hard": hard, "used": kept | amounts_to_json(used)}
+    known = all(parse_amounts(status.get(part)) == parse_amounts(wanted[part]) for part in wanted)
     if known and all(part in status for part in wanted):
         return NOTHING
     return Plan((Update(QUOTAS, quota | {"status": wanted}, "status"),))
@@ -54,7 +54,7 @@ class QuotaController(Reconciler[Name]):
             return
         hard = get(new, "spec.hard", {})
         is_new = old is None or spec_of(old) != spec_of(new)
-        if is_new or read(status_of(new).get("hard")) != read(hard):
+        if is_new or parse_amounts(status_of(new).get("hard")) != parse_amounts(hard):
             self.queue.add(name_of(new))
 
     def _on_class(self, old: Raw | None, new: Raw | None) -> None:
@@ -85,7 +85,7 @@ class QuotaController(Reconciler[Name]):
         # It may have changed while a kind that is new to us was listed.
         quota = self._quotas.objects.get(name, quota)
         return plan(
-            quota, counted(quota, partial(self._objects, name.namespace), self._claim_context())
+            quota, count_usage(quota, partial(self._objects, name.namespace), self._claim_context())
         )
 
     def _claim_context(self) -> ClaimContext:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from dryrack.kinds.quota_usage.pods import needed
+from dryrack.kinds.quota_usage.pods import sum_needs
 
 if TYPE_CHECKING:
     from dryrack.kinds.core import Pod
@@ -108,7 +108,7 @@ def _sum_requests(pod: Pod, defaults: Amounts) -> Totals:
         ]
         for name in {**total, **{name: 0 for each, _ in init for name in each}}:
             starting = [(each.get(name, 0), stays) for each, stays in init]
-            total[name] = needed(starting, [total.get(name, 0)], nothing=0)
+            total[name] = sum_needs(starting, [total.get(name, 0)], nothing=0)
     if pod.spec.resources is not None:
         # Requests of the pod as a whole replace those of its containers.
         total.update(_amounts(pod.spec.resources.requests))

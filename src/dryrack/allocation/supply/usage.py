@@ -15,7 +15,7 @@ from typing import Protocol
 from dryrack.allocation.model.features import Features
 from dryrack.allocation.model.identity import DeviceId, PoolId, SharedDeviceId
 from dryrack.kinds.quantity import Quantity
-from dryrack.kinds.quota_usage.amounts import added
+from dryrack.kinds.quota_usage.amounts import add_amounts
 from dryrack.kinds.resource import AllocationResult, DeviceRequestAllocationResult
 
 Capacity = Mapping[str, Quantity]
@@ -131,7 +131,7 @@ class UsageTable:
             self._shares.setdefault(device, set()).add(share.share_id)
             if result.consumed_capacity:
                 consumed = self.capacity.get(device, {})
-                self.capacity[device] = added(consumed, result.consumed_capacity)
+                self.capacity[device] = add_amounts(consumed, result.consumed_capacity)
 
     def release(self, allocation: AllocationResult, claim: str = "") -> None:
         """Remove an allocation."""

@@ -1,1 +1,1 @@
-"""Objects that others stand for: pods of workloads, claims of templates."""
+"""Expand objects into those that controllers create: pods of workloads, claims of templates."""

@@ -1,5 +1,5 @@
 """
-ComputeDomains of NVIDIA's driver: the ResourceClaimTemplate that each of them stands for.
+ComputeDomains of NVIDIA's driver, and the ResourceClaimTemplate that the driver creates for each.
 
 A ComputeDomain names the template from which the pods of a multi-node workload get their IMEX
 channel. NVIDIA's controller creates the template; a what-if on files and the control plane create
@@ -30,7 +30,7 @@ def is_compute_domain(document: Document) -> bool:
 
 
 class DomainFault(NamedTuple):
-    """Why an API server refuses a ComputeDomain: the field, what is wrong, and the fix."""
+    """A reason for the API server to refuse a ComputeDomain: field, message and fix."""
 
     path: Path
     what: str

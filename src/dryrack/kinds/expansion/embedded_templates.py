@@ -2,10 +2,10 @@
 Pod templates inside kinds that dryrack does not know.
 
 Operators keep pod templates in objects of their own: a JobSet in `replicatedJobs[].template.spec`,
-an MPIJob in `mpiReplicaSpecs`, a LeaderWorkerSet in `leaderWorkerTemplate`. Nobody can list all of
-them, so a template is recognised by its form: an object with `containers` that have a name and an
-image, or with `resourceClaims` that name claims or templates. The number of pods is the product of
-the counts that stand next to the template and around it.
+an MPIJob in `mpiReplicaSpecs`, a LeaderWorkerSet in `leaderWorkerTemplate`. There are too many of
+them to list, so a template is recognized by its form: an object with `containers` that have a name
+and an image, or with `resourceClaims` that name claims or templates. The number of pods is the
+product of the counts that stand next to the template and around it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,11 +17,11 @@ from dryrack.kinds.other_kinds import Standing, standing
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.shape import Path
 
-# Scenarios have manifests within them, which are tried when the scenario is run.
+# Scenarios contain manifests, which are created when the scenario runs.
 _OWN_GROUP = "dryrack.dev/"
-# Deeper than any manifest; a cycle of aliases in YAML must not keep the search going.
+# Deeper than any manifest; a cycle of YAML aliases must not make the search endless.
 _DEPTH_MAX = 24
-# What a pod spec has that decides about its place, for specs that are not pod specs in full.
+# The fields of a pod spec that affect scheduling, for incomplete pod specs.
 _PLACING = (
     *("affinity", "hostNetwork", "nodeName", "nodeSelector", "overhead", "preemptionPolicy"),
     *("priority", "priorityClassName", "resourceClaims", "resources", "runtimeClassName"),
@@ -49,9 +49,9 @@ class EmbeddedTemplate:
     path: Path
     template: Raw
     count: int
-    # What the names of its pods have after the name of the object; unique in the object.
+    # The suffix of the names of its pods, after the name of the object; unique in the object.
     label: str
-    # Where the pod spec stands.
+    # The path of the pod spec.
     spec_path: Path
 
 
@@ -229,7 +229,7 @@ def _integer(value: Any) -> int | None:
 
 
 def _label(path: Path, around: Sequence[Any]) -> str:
-    """Return what tells a template from others of its object, as a part of a name."""
+    """Return a part of a name that is unique among the templates of an object."""
     for at in range(len(path) - 1, -1, -1):
         step = path[at]
         value = around[at + 1]

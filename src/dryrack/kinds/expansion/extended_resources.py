@@ -1,5 +1,5 @@
 """
-Extended resources that device classes stand for.
+Extended resources that DeviceClasses provide.
 
 A pod that asks for `nvidia.com/gpu: 2` in a container gets devices of the DeviceClass that says
 `extendedResourceName: nvidia.com/gpu`; every class also stands for
@@ -29,35 +29,35 @@ _ONE = 10**9
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:
-    """The class that stands for a resource; of several the newest, then the first by name."""
+    """Return the class of each resource: the newest one, then the first by name."""
     found: dict[str, DeviceClass] = {}
     for each in sorted(classes, key=lambda each: each.metadata.name, reverse=True):
         found[f"{CLASS_RESOURCE}{each.metadata.name}"] = each
         name = each.spec.extended_resource_name
-        if name and (name not in found or _created(each) >= _created(found[name])):
+        if name and (name not in found or _creation_key(each) >= _creation_key(found[name])):
             found[name] = each
     return found
 
 
-def _created(each: DeviceClass) -> str:
+def _creation_key(each: DeviceClass) -> str:
     return each.metadata.creation_timestamp or ""
 
 
 def asked_for(pod: Pod) -> tuple[str, ...]:
-    """The extended resources that the pod's containers ask for, by name."""
+    """Return the names of the extended resources that the containers request."""
     found = {
         name
         for each in (*pod.spec.init_containers, *pod.spec.containers)
         for said in (each.resources.requests, each.resources.limits)
         for name in said
-        # Most pods ask for nothing of the kind, and are asked all the time.
+        # A shortcut: most pods request none, and this function is called often.
         if is_extended(name) and _amounts(each)[name]
     }
     return tuple(sorted(found))
 
 
 def claim_name_of(pod: Pod) -> str:
-    """What the claim is called, as the cluster says or would say."""
+    """Return the name of the claim, which the pod has or would get."""
     status = pod.status.extended_resource_claim_status
     if status is not None and status.resource_claim_name:
         return status.resource_claim_name
@@ -65,7 +65,7 @@ def claim_name_of(pod: Pod) -> str:
 
 
 def claim_of(pod: Pod, classes: Mapping[str, DeviceClass], name: str = "") -> ResourceClaim | None:
-    """The claim for all that device classes give the pod; none if they give it nothing."""
+    """Return the claim for the extended resources of the pod; None if it needs none."""
     requests = [each for part in _shares(pod, classes) for each in part.requests]
     if not requests:
         return None
@@ -82,7 +82,7 @@ def claim_of(pod: Pod, classes: Mapping[str, DeviceClass], name: str = "") -> Re
 def request_mappings(
     pod: Pod, classes: Mapping[str, DeviceClass]
 ) -> tuple[ContainerExtendedResourceRequest, ...]:
-    """Which container has its devices from which requests of that claim."""
+    """Return the requests of the claim for each container and resource."""
     return tuple(
         ContainerExtendedResourceRequest(
             container_name=container, resource_name=part.resource, request_name=request
@@ -94,7 +94,7 @@ def request_mappings(
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What the claim has for one resource: its requests, and the containers that use them."""
+    """The requests of a claim for one resource, and the containers that use them."""
 
     resource: str
     requests: tuple[DeviceRequest, ...]
@@ -124,7 +124,7 @@ def _share(pod: Pod, resource: str, class_name: str) -> _Share:
     }
     uses = [(containers[index].name, each.name) for index, each in staying.items()]
     reused = {
-        index: _reused([each for at, each in staying.items() if at >= index], amounts[index])
+        index: _reuse([each for at, each in staying.items() if at >= index], amounts[index])
         for index, ends_early in enumerate(ends)
         if ends_early and amounts[index]
     }
@@ -140,8 +140,8 @@ def _share(pod: Pod, resource: str, class_name: str) -> _Share:
     return _Share(resource, (*extra, *staying.values()), tuple(uses))
 
 
-def _reused(requests: Sequence[DeviceRequest], amount: int) -> list[DeviceRequest]:
-    """As many of the requests of later containers as are needed, if that is enough."""
+def _reuse(requests: Sequence[DeviceRequest], amount: int) -> list[DeviceRequest]:
+    """Return the requests of later containers that an init container can reuse."""
     found: list[DeviceRequest] = []
     for each in requests:
         if sum(map(_count, found)) >= amount:
@@ -166,6 +166,6 @@ def _count(request: DeviceRequest) -> int:
 
 
 def _amounts(container: Container) -> dict[str, int]:
-    """What a container requests; its limit is its request where it says no other."""
+    """Return the requests of a container; a limit without a request is a request."""
     said = {**container.resources.limits, **container.resources.requests}
     return {name: amount.nanos // _ONE for name, amount in said.items()}

@@ -1,5 +1,5 @@
 """
-Which ResourceClaims a pod means: by name, or made for it, or for its PodGroup, from a template.
+The ResourceClaims of a pod: by name, or created from a template for it or for its PodGroup.
 
 A claim that is made from a template is named after its owner and the entry, with a random ending.
 An entry of a pod that the pod's group has as well, under the same name and from the same source, is
@@ -24,17 +24,17 @@ POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 # The API group and the resource by which a claim names a PodGroup that it is reserved for.
 GROUPS = ("scheduling.k8s.io", "podgroups")
-# What decides where pods with devices go; `kubectl get all` leaves most of it out.
+# The kinds that affect the scheduling of devices; `kubectl get all` omits most of them.
 DUMP = (
     "kubectl get nodes,resourceslices,deviceclasses,resourceclaims,resourceclaimtemplates,pods"
     " -A -o yaml"
 )
-# Leaves room for a hyphen and five random characters in a name of 63.
+# Short enough for a hyphen and five random characters in a name of 63 characters.
 _BASE_LENGTH_MAX = 57
 
 
 def named_claim(pod: Pod, entry: PodResourceClaim) -> str | None:
-    """The name of the claim; None if it is yet to be made, empty if none is needed."""
+    """Return the name of the claim; None if it is not created yet, empty if none is needed."""
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name
     for status in pod.status.resource_claim_statuses:
@@ -44,7 +44,7 @@ def named_claim(pod: Pod, entry: PodResourceClaim) -> str | None:
 
 
 def dump_problem(documents: Iterable[Document]) -> str:
-    """What a dump leaves out without which its pods cannot be judged; empty if nothing."""
+    """Return the error about objects that are missing in a dump, or ""."""
     first = ""
     for each in documents:
         if each.kind in ("ResourceClaim", "ResourceClaimTemplate"):
@@ -64,7 +64,7 @@ def _has_claims(pod: Raw) -> bool:
 
 
 def generate_name(pod: str, entry: str) -> str:
-    """What the claim's name begins with: both names, cut in proportion if they are too long."""
+    """Return the prefix of the claim's name: both names, truncated in proportion."""
     whole = f"{pod}-{entry}-"
     if len(whole) <= _BASE_LENGTH_MAX:
         return whole
@@ -74,7 +74,7 @@ def generate_name(pod: str, entry: str) -> str:
 def claim_from_template(
     owner: Raw, entry: str, template: Raw, kind: tuple[str, str] = ("v1", "Pod")
 ) -> Raw:
-    """The claim for an entry, as the template has it; of the owner its metadata is read."""
+    """Return the claim of an entry from its template; only the metadata of the owner is read."""
     spec = spec_of(template)
     given = metadata_of(spec)
     reference = {"apiVersion": kind[0], "kind": kind[1], "name": owner["metadata"]["name"]}
@@ -91,13 +91,13 @@ def claim_from_template(
 
 
 def group_of(pod: Raw) -> str:
-    """The name of the pod's group, or ""."""
+    """Return the name of the group of the pod, or ""."""
     group = get(pod, "spec.schedulingGroup", {})
     return str(group.get("podGroupName") or "")
 
 
 def entries_of_group(pod: Raw, group: Raw) -> frozenset[str]:
-    """The names of the pod's entries that are its group's."""
+    """Return the names of the entries that the pod shares with its group."""
     entries = get(group, "spec.resourceClaims", ())
     sources = {each["name"]: _source(each) for each in entries}
     asked = get(pod, "spec.resourceClaims", ())
@@ -111,18 +111,18 @@ def _source(entry: Raw) -> tuple[str | None, str | None]:
 
 
 def consumer_of_pod(pod: Raw) -> Raw:
-    """How a claim says that a pod uses it."""
+    """Return the entry in `reservedFor` for a pod."""
     metadata = pod["metadata"]
     return {"resource": "pods", "name": metadata["name"], "uid": metadata["uid"]}
 
 
 def consumer_of_group(group: Raw) -> Raw:
-    """How a claim says that it is reserved for a whole group."""
+    """Return the entry in `reservedFor` for a PodGroup."""
     metadata = group["metadata"]
     named = {"name": metadata["name"], "uid": metadata["uid"]}
     return {"apiGroup": GROUPS[0], "resource": GROUPS[1], **named}
 
 
 def is_group(consumer: Raw) -> bool:
-    """Whether a claim is reserved for a whole group by this."""
+    """Return whether an entry in `reservedFor` is a PodGroup."""
     return (consumer.get("apiGroup"), consumer.get("resource")) == GROUPS

@@ -1,5 +1,5 @@
 """
-The size of a virtual node: what a Node offers that does not say so itself.
+The default size of a virtual node.
 
 What a node says is kept; what is missing is that of a machine of ordinary size, so that no pod that
 people try fails for lack of it.
@@ -24,13 +24,13 @@ _QUANTITIES = {name: Quantity.parse(amount) for name, amount in CAPACITY.items()
 
 
 def sizes(status: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Capacity and allocatable of a node with this status."""
+    """Return capacity and allocatable of a node with this status."""
     capacity = CAPACITY | get(status, "capacity", {})
     return capacity, capacity | get(status, "allocatable", {})
 
 
-def sized(node: Node) -> Node:
-    """The node with all of its allocatable."""
+def with_default_size(node: Node) -> Node:
+    """Return the node with defaults in its allocatable."""
     status = node.status
     if _QUANTITIES.keys() <= status.allocatable.keys():
         return node

@@ -1,10 +1,10 @@
 """
-The pods that the workloads in files will make.
+Create the pods of the workloads in files.
 
-They have names that a person can tell and say: a number instead of random characters, for a
-DaemonSet the node. Of a Job they are those that run at once. Where files have pods of a workload
-already, as those of a dump have, only the others are made; what belongs to another workload in the
-files, as the ReplicaSet of a Deployment does, makes none of its own.
+Their names are readable: they end with a number instead of random characters, or with the node for
+a DaemonSet. A Job gets the pods that run at once. If the files already have pods of a workload, as
+a dump does, only the missing ones are created. An object that belongs to another workload in the
+files, such as the ReplicaSet of a Deployment, gets no pods of its own.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ from dryrack.kinds.expansion.workloads import (
     TEMPLATES,
     daemon_tolerations,
     is_daemon_node,
-    pinned,
+    pin_to_node,
     pod_of,
 )
 from dryrack.kinds.paths import get
@@ -31,13 +31,13 @@ from dryrack.kinds.shape import Path, described, render
 
 _Key = tuple[str, str, str]
 
-# A cluster has no more; who writes a larger number has slipped.
+# The limit of Kubernetes; a larger number is probably a mistake.
 PODS_MAX = 150_000
 _DEFAULT_NAMESPACE = "default"
 _OVER = ("Complete", "Failed")
 _ENDED = ("Succeeded", "Failed")
 
-# What controls the pods of a workload that the scheduler spreads by its selector.
+# The controllers whose pods the scheduler spreads by their selector.
 CONTROLLING = {
     "Deployment": "ReplicaSet",
     "ReplicaSet": "ReplicaSet",
@@ -54,16 +54,16 @@ _CRON_JOB: Path = ("spec", "jobTemplate", "spec")
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The pods of a workload, each in the place of its template, and a word about them."""
+    """The pods of a workload, with the places of its template, and a note about them."""
 
     pods: tuple[Document, ...]
     note: str
-    # Whether there are none because they are in the files already.
+    # True if the files already have all the pods.
     are_present: bool = False
 
 
 class WorkloadPods:
-    """Makes the pods of the workloads among some documents, for a fleet of nodes."""
+    """Creates the pods of the workloads among some documents, for a fleet of nodes."""
 
     def __init__(self, documents: Iterable[Document], nodes: Sequence[Raw]) -> None:
         self._nodes = nodes
@@ -75,7 +75,7 @@ class WorkloadPods:
                 self._present[_key(self._head(each))].append(each)
 
     def of(self, workload: Document) -> Made | tuple[Problem, ...]:
-        """The pods that are not in the files yet, or what is wrong with the workload."""
+        """Return the pods that are not in the files yet, or the problems of the workload."""
         problems = tuple(_problems(workload))
         if problems:
             return problems
@@ -107,7 +107,7 @@ class WorkloadPods:
             return (Made((), note, are_present=True),)
         present = len(self._present[_key(workload)])
         if present:
-            # Which template a pod is from is known to its controller alone.
+            # Only the controller knows the template of a pod.
             note = f"{title}: {present} of {total} pods are in the files; no others are tried"
             return (Made((), note, are_present=True),)
         return tuple(self._of_template(workload, each, title) for each in templates)
@@ -131,13 +131,13 @@ class WorkloadPods:
         try:
             decode(spec, PodSpec)
         except DecodeError:
-            # Whoever reads the pod will say what is wrong with it.
+            # Reading the pod will report the problem.
             yield _pod(workload, _base(workload))
             return
         for node in self._nodes:
             name = node["metadata"]["name"]
             if name not in there and _is_for(spec, node):
-                affinity = pinned(get(spec, "affinity", {}), name)
+                affinity = pin_to_node(get(spec, "affinity", {}), name)
                 placed = {"affinity": affinity, "tolerations": daemon_tolerations(spec)}
                 yield _pod(workload, f"{_base(workload)}-{name}", placed)
 
@@ -152,7 +152,7 @@ class WorkloadPods:
                 yield name
 
     def _head(self, document: Document) -> Document:
-        """The workload in the files that an object is of in the end; itself if there is none."""
+        """Return the workload in the files at the top of the owners of an object, or the object."""
         found = document
         seen = {id(document)}
         while (above := self._owner(found)) is not None and id(above) not in seen:
@@ -169,8 +169,8 @@ class WorkloadPods:
         return None
 
 
-def named(pod: Document) -> Document:
-    """The pod, with a name if it has only the beginning of one, as a server gives it."""
+def with_name(pod: Document) -> Document:
+    """Return the pod with a name generated from `generateName`, as a server does."""
     metadata = _part(pod.raw, ("metadata",))
     begun = metadata.get("generateName")
     if pod.name or not isinstance(begun, str) or not begun:
@@ -179,7 +179,7 @@ def named(pod: Document) -> Document:
 
 
 def _problems(workload: Document) -> Iterator[Problem]:
-    """What keeps anybody from making pods of it."""
+    """Yield the problems that prevent creating pods of the workload."""
     path = TEMPLATES[workload.kind]
     for place in (path, (*path, "metadata"), (*path, "spec")):
         value = _at(workload.raw, place)
@@ -202,7 +202,7 @@ def _mismatch(workload: Document, path: Path, expected: str, value: Any) -> Prob
 
 
 def _at_once(workload: Document) -> int:
-    """How many pods it has, those of a Job while none of them has ended."""
+    """Return the number of pods; for a Job, before one of them has ended."""
     if workload.kind == "PodTemplate":
         return 1
     if workload.kind in ("Job", "CronJob"):
@@ -213,7 +213,7 @@ def _at_once(workload: Document) -> int:
 
 
 def _job(workload: Document) -> tuple[int, int | None]:
-    """How many pods run at once, and how many are to succeed, less those that have."""
+    """Return how many pods run at once, and how many still have to succeed."""
     spec = _part(workload.raw, _CRON_JOB if workload.kind == "CronJob" else _JOB)
     parallelism = spec.get("parallelism")
     completions = spec.get("completions")
@@ -235,7 +235,7 @@ def _is_for(spec: Raw, node: Raw) -> bool:
     try:
         return is_daemon_node(spec, node)
     except SelectorError:
-        # The pod will be told so when it is tried.
+        # Scheduling the pod will report the problem.
         return True
 
 
@@ -277,7 +277,7 @@ def _embedded_pod(workload: Document, each: EmbeddedTemplate, name: str) -> Docu
 
 
 def _pod(workload: Document, name: str, placed: Raw | None = None) -> Document:
-    """A pod whose parts stand where those of the template stand."""
+    """Return a pod whose parts have the places of the template."""
     path = TEMPLATES[workload.kind]
     metadata: Raw = {"name": name}
     if workload.namespace:
@@ -293,7 +293,7 @@ def _pod(workload: Document, name: str, placed: Raw | None = None) -> Document:
 
 
 def _base(workload: Document) -> str:
-    """What the names of its pods begin with."""
+    """Return the prefix of the names of the pods."""
     begun = _at(workload.raw, ("metadata", "generateName"))
     return workload.name or str(begun or workload.kind.lower()).rstrip("-")
 

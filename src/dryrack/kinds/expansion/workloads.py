@@ -1,5 +1,5 @@
 """
-Workloads: where a Deployment, Job or the like keeps its pod template, and how its pods look.
+Pod templates of Deployments, Jobs and other workloads, and the pods that they define.
 
 Controllers make pods from templates in a cluster, and a what-if on files makes the same ones
 without a cluster (`workload_pods`). What both need is here, on raw objects.
@@ -21,7 +21,7 @@ TEMPLATES: Mapping[str, Path] = {
 }
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-# What every pod of a daemon set tolerates: it is there to serve nodes in trouble, too.
+# Every pod of a DaemonSet has these tolerations, so that it also runs on failing nodes.
 _TOLERATED = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -34,7 +34,7 @@ _TOLERATED_ON_HOST = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
 def pod_of(template: Raw, metadata: Raw) -> Raw:
-    """A pod with metadata of its own, and all else as the template has it."""
+    """Return a pod with this metadata, and the rest of the template."""
     given = metadata_of(template)
     kept = {key: given[key] for key in ("labels", "annotations", "finalizers") if given.get(key)}
     return {"metadata": {**metadata, **kept}, "spec": spec_of(template)}
@@ -44,22 +44,22 @@ def pod_of(template: Raw, metadata: Raw) -> Raw:
 
 
 def daemon_tolerations(spec: Raw) -> list[Raw]:
-    """What a pod of a daemon set tolerates: what its template says, and what all of them do."""
+    """Return the tolerations of a pod of a DaemonSet: those of its template and of all."""
     added = [*_TOLERATED, *((_TOLERATED_ON_HOST,) if spec.get("hostNetwork") else ())]
     every = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in added]
     given = get(spec, "tolerations", [])
     return [*given, *(each for each in every if each not in given)]
 
 
-def pinned(affinity: Raw, node: str) -> Raw:
-    """The affinity with one node left, which the template's own terms have admitted."""
+def pin_to_node(affinity: Raw, node: str) -> Raw:
+    """Return the affinity for one node, which already matches the terms of the template."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     return affinity | {"nodeAffinity": get(affinity, "nodeAffinity", {}) | {_REQUIRED: terms}}
 
 
 def is_daemon_node(spec: Raw, node: Raw) -> bool:
-    """Whether a daemon set with this pod spec has a pod on the node."""
+    """Return whether a DaemonSet with this pod spec has a pod on the node."""
     if spec.get("nodeName") and spec["nodeName"] != node["metadata"]["name"]:
         return False
     labels = get(node["metadata"], "labels", {})
@@ -79,7 +79,7 @@ def is_daemon_node(spec: Raw, node: Raw) -> bool:
 
 
 def tolerates(toleration: Raw, taint: Raw) -> bool:
-    """Whether one toleration covers one taint, of a node or of a device."""
+    """Return whether a toleration tolerates a taint of a node or of a device."""
     if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
         return False
     if toleration.get("key") and toleration["key"] != taint.get("key"):

@@ -1,5 +1,5 @@
 """
-What objects use of a quota.
+Usage of quotas by objects.
 
 Objects are raw JSON, in the version in which they are stored. Who admits and who counts go by the
 same numbers, so they are here, below both.

@@ -33,7 +33,7 @@ class ResourceQuotaStatus(Model, frozen=True, kw_only=True):
 
 
 class ResourceQuota(KubernetesObject, frozen=True, kw_only=True):
-    """How much the objects of a namespace may use, and how much they use."""
+    """Limits for the objects of a namespace, and their usage."""
 
     API_VERSION: ClassVar[str] = "v1"
 
@@ -84,7 +84,7 @@ class PodDisruptionBudgetStatus(Model, frozen=True, kw_only=True):
 
 
 class PodDisruptionBudget(KubernetesObject, frozen=True, kw_only=True):
-    """How many of the pods that it selects may be disrupted at once."""
+    """The number of selected pods that may be disrupted at once."""
 
     API_VERSION: ClassVar[str] = "policy/v1"
 

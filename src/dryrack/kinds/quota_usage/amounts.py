@@ -15,34 +15,39 @@ NOTHING = Quantity.parse("0")
 ONE = Quantity.parse("1")
 
 
-def read(raw: Mapping[str, Any] | None) -> Amounts:
+def parse_amounts(raw: Mapping[str, Any] | None) -> Amounts:
+    """Return the amounts of a JSON object."""
     return {name: Quantity.from_json(value) for name, value in (raw or {}).items()}
 
 
-def written(amounts: Amounts) -> dict[str, str]:
+def amounts_to_json(amounts: Amounts) -> dict[str, str]:
+    """Return a JSON object, sorted by name."""
     return {name: str(amounts[name]) for name in sorted(amounts)}
 
 
-def added(left: Mapping[str, Quantity], right: Mapping[str, Quantity]) -> Amounts:
-    made = dict(left)
+def add_amounts(left: Mapping[str, Quantity], right: Mapping[str, Quantity]) -> Amounts:
+    """Return the sums of amounts of the same name."""
+    result = dict(left)
     for name, amount in right.items():
-        made[name] = made[name] + amount if name in made else amount
-    return made
+        result[name] = result[name] + amount if name in result else amount
+    return result
 
 
-def masked(amounts: Amounts, names: Iterable[str]) -> Amounts:
+def select_amounts(amounts: Amounts, names: Iterable[str]) -> Amounts:
+    """Return only the amounts with these names."""
     wanted = set(names)
     return {name: amount for name, amount in amounts.items() if name in wanted}
 
 
-def risen(now: Amounts, before: Amounts) -> Amounts:
-    """How much more it is; what is less counts as nothing."""
-    made: Amounts = {}
+def compute_increase(now: Amounts, before: Amounts) -> Amounts:
+    """Return the increase of each amount; a decrease counts as nothing."""
+    result: Amounts = {}
     for name, amount in now.items():
         more = amount - before[name] if name in before else amount
-        made[name] = max(more, NOTHING)
-    return made
+        result[name] = max(more, NOTHING)
+    return result
 
 
-def shown(amounts: Amounts) -> str:
+def format_amounts(amounts: Amounts) -> str:
+    """Return the amounts as text for a message."""
     return ",".join(f"{name}={amount}" for name, amount in sorted(amounts.items()))

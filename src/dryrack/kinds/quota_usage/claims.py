@@ -1,5 +1,5 @@
 """
-What a ResourceClaim uses of a quota.
+Usage of quotas by ResourceClaims.
 
 A quota limits devices by class (`gpu.example.com.deviceclass.resource.k8s.io/devices`), and by the
 extended resources that classes stand for: `requests.example.com/gpu` for a class with that
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
 from dryrack.kinds.quantity import Format, Quantity
-from dryrack.kinds.quota_usage.amounts import NOTHING, ONE, Amounts, added
+from dryrack.kinds.quota_usage.amounts import NOTHING, ONE, Amounts, add_amounts
 from dryrack.kinds.quota_usage.pods import CLASS_RESOURCE, is_extended, pod_usage
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ClaimContext:
     claims: Callable[[str], Iterable[Raw]] = lambda _namespace: ()
     """The claims of a namespace."""
     is_over: Callable[[Raw], bool] = lambda _pod: False
-    """Whether a pod has ended, or should have."""
+    """Returns True if a pod has ended, or should have."""
 
 
 NO_CONTEXT = ClaimContext()
@@ -70,7 +70,7 @@ def claim_names(names: Iterable[str], classes: Mapping[str, str]) -> list[str]:
 
 
 def may_count_claims(names: Iterable[str]) -> bool:
-    """Return whether claims can be counted by one of the names, whatever classes there are."""
+    """Return whether one of the names can count claims, with any classes."""
     return any(
         name == COUNT
         or name.endswith(BY_CLASS)
@@ -116,7 +116,7 @@ def _devices_by_class(claim: Raw) -> Amounts:
             if each:
                 name = each.get("deviceClassName") or ""
                 most[name] = max(most.get(name, NOTHING), _count(each))
-        devices = added(devices, most)
+        devices = add_amounts(devices, most)
     return devices
 
 
@@ -127,7 +127,7 @@ def _count(request: Raw) -> Quantity:
 
 
 def _charged_to_pod(claim: Raw, context: ClaimContext) -> Amounts:
-    """Return what the pod is charged for whose extended resources the claim provides."""
+    """Return the amounts that are charged to the pod for which the claim was created."""
     owner = _pod_reference(claim)
     if owner is None:
         return {}
@@ -145,7 +145,7 @@ def _charged_to_pod(claim: Raw, context: ClaimContext) -> Amounts:
             for other in context.claims(namespace)
             if (_pod_reference(other) or {}).get("uid") == owner.get("uid")
         )
-    # A second claim of the same pod would otherwise be free.
+    # Otherwise a second claim of the same pod would be free.
     return pod_usage(pod, is_over=context.is_over(pod)) if is_claim else {}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get, spec_of
-from dryrack.kinds.quota_usage.amounts import Amounts, read
+from dryrack.kinds.quota_usage.amounts import Amounts, parse_amounts
 from dryrack.kinds.quota_usage.pods import totals
 from dryrack.kinds.rules.json_edit import with_metadata
 
@@ -76,7 +76,7 @@ def broken_by_pod(limit_range: Raw, spec: Raw) -> tuple[str, ...]:
 def broken_by_volume(limit_range: Raw, claim: Raw) -> tuple[str, ...]:
     """Return which limits of a range a PersistentVolumeClaim does not keep, each once."""
     resources = get(claim, "spec.resources", {})
-    requests = read(resources.get("requests"))
+    requests = parse_amounts(resources.get("requests"))
     broken: list[str] = []
     for limit in _limits(limit_range, "PersistentVolumeClaim"):
         broken += _below("PersistentVolumeClaim", limit, requests, {})
@@ -101,8 +101,8 @@ def _broken_by_pod(limit_range: Raw, spec: Raw) -> Iterator[str]:
             for key, _ in _LISTS:
                 for container in spec.get(key) or ():
                     resources = get(container, "resources", {})
-                    asked = read(resources.get("requests"))
-                    capped = read(resources.get("limits"))
+                    asked = parse_amounts(resources.get("requests"))
+                    capped = parse_amounts(resources.get("limits"))
                     yield from _broken("Container", limit, asked, capped)
         elif limit.get("type") == "Pod":
             yield from _broken("Pod", limit, totals(spec, "requests"), totals(spec, "limits"))
@@ -111,7 +111,7 @@ def _broken_by_pod(limit_range: Raw, spec: Raw) -> Iterator[str]:
 def _broken(kind: str, limit: Raw, requests: Amounts, limits: Amounts) -> Iterator[str]:
     yield from _below(kind, limit, requests, limits)
     yield from _above(kind, limit, requests, limits)
-    for name, ratio in sorted(read(limit.get("maxLimitRequestRatio")).items()):
+    for name, ratio in sorted(parse_amounts(limit.get("maxLimitRequestRatio")).items()):
         yield from _ratio(
             f"{name} max limit to request ratio per {kind} is {ratio}",
             ratio,
@@ -121,7 +121,7 @@ def _broken(kind: str, limit: Raw, requests: Amounts, limits: Amounts) -> Iterat
 
 
 def _below(kind: str, limit: Raw, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    for name, least in sorted(read(limit.get("min")).items()):
+    for name, least in sorted(parse_amounts(limit.get("min")).items()):
         told = f"minimum {name} usage per {kind} is {least}"
         request = requests.get(name)
         capped = limits.get(name)
@@ -134,7 +134,7 @@ def _below(kind: str, limit: Raw, requests: Amounts, limits: Amounts) -> Iterato
 
 
 def _above(kind: str, limit: Raw, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    for name, most in sorted(read(limit.get("max")).items()):
+    for name, most in sorted(parse_amounts(limit.get("max")).items()):
         told = f"maximum {name} usage per {kind} is {most}"
         request = requests.get(name)
         capped = limits.get(name)
@@ -147,7 +147,7 @@ def _above(kind: str, limit: Raw, requests: Amounts, limits: Amounts) -> Iterato
 
 
 def _volume_above(limit: Raw, requests: Amounts) -> Iterator[str]:
-    for name, most in sorted(read(limit.get("max")).items()):
+    for name, most in sorted(parse_amounts(limit.get("max")).items()):
         told = f"maximum {name} usage per PersistentVolumeClaim is {most}"
         request = requests.get(name)
         if request is None:

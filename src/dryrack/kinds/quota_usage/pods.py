@@ -1,4 +1,4 @@
-"""What pods request and are limited to, all in all; and what that is to a quota."""
+"""Requests and limits of pods, and their usage of quotas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.raw import Raw
 
-# Billionths are quicker to add up.
+# Integers (billionths) are faster to add.
 _Amount = TypeVar("_Amount", int, Quantity)
 
 SHARED = ("cpu", "memory")
@@ -23,25 +23,25 @@ CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 
 
-def requested(spec: Raw, name: str) -> Quantity | None:
-    """What containers request together; None if none does."""
+def sum_requests(spec: Raw, name: str) -> Quantity | None:
+    """Return the request of all containers together; None if no container has one."""
     return _together(spec, name, "requests")
 
 
 def totals(spec: Raw, part: str) -> Amounts:
-    """What a pod requests (or is limited to) in all: its own word, or else its containers'."""
+    """Return the requests or limits of a pod: its own, or else those of its containers."""
     containers = [*get(spec, "containers", ()), *get(spec, "initContainers", ())]
     given = [get(each, "resources", {}).get(part) or {} for each in containers]
-    found = {name: _together(spec, name, part) or NOTHING for each in given for name in each}
+    amounts = {name: _together(spec, name, part) or NOTHING for each in given for name in each}
     whole = get(spec, "resources", {}).get(part) or {}
     for name, amount in whole.items():
         if name in SHARED or name.startswith(PAGES):
-            found[name] = Quantity.from_json(amount)
-    return dict(sorted(found.items()))
+            amounts[name] = Quantity.from_json(amount)
+    return dict(sorted(amounts.items()))
 
 
 def with_overhead(spec: Raw, amounts: Amounts, part: str) -> Amounts:
-    """With what running it takes besides; a limit is raised by it, not made."""
+    """Return the amounts with the overhead of the pod, which raises only existing limits."""
     made = dict(amounts)
     for name, amount in get(spec, "overhead", {}).items():
         if name in made or part == "requests":
@@ -50,7 +50,7 @@ def with_overhead(spec: Raw, amounts: Amounts, part: str) -> Amounts:
 
 
 def _together(spec: Raw, name: str, part: str) -> Quantity | None:
-    """What containers need together; None if none says anything."""
+    """Return the need of all containers together; None if no container has an amount."""
     regular = [_amount(each, name, part) for each in get(spec, "containers", ())]
     first = [
         (_amount(each, name, part), each.get("restartPolicy") == "Always")
@@ -59,17 +59,17 @@ def _together(spec: Raw, name: str, part: str) -> Quantity | None:
     if not any(each is not None for each in (*regular, *(amount for amount, _ in first))):
         return None
     starting = [(amount or NOTHING, stays) for amount, stays in first]
-    return needed(starting, [amount or NOTHING for amount in regular], nothing=NOTHING)
+    return sum_needs(starting, [amount or NOTHING for amount in regular], nothing=NOTHING)
 
 
-def needed(
+def sum_needs(
     first: Iterable[tuple[_Amount, bool]], regular: Iterable[_Amount], *, nothing: _Amount
 ) -> _Amount:
     """
-    What a pod needs of a resource by what its containers say: those that run together add up.
+    Return the need of a pod: containers that run together add up.
 
-    Those that come first run one by one, beside the ones before them that stay: the larger of
-    what starting and what running takes is needed.
+    Init containers run one by one, beside earlier sidecars. The result is the larger of the needs
+    of starting and of running.
     """
     staying = starting = nothing
     for amount, stays in first:
@@ -100,7 +100,7 @@ def is_over(pod: Raw, now: float) -> bool:
 
 
 def pod_usage(pod: Raw, *, is_over: bool) -> Amounts:
-    """What a pod uses; one that is over is counted, and uses nothing else."""
+    """Return the usage of a pod; a pod that has ended only counts as an object."""
     if is_over:
         return {"count/pods": ONE}
     spec = spec_of(pod)
@@ -109,7 +109,7 @@ def pod_usage(pod: Raw, *, is_over: bool) -> Amounts:
 
 
 def compute_usage(requests: Amounts, limits: Amounts) -> Amounts:
-    """Requests and limits by the names that quotas have for them."""
+    """Return requests and limits by their names in quotas."""
     used: Amounts = {"pods": ONE}
     for name, amount in requests.items():
         if name in _COMPUTE or name.startswith(PAGES):
@@ -121,14 +121,14 @@ def compute_usage(requests: Amounts, limits: Amounts) -> Amounts:
 
 
 def is_extended(name: str) -> bool:
-    """Whether somebody else than the cluster gives the resource its meaning, or a class does."""
+    """Return whether Kubernetes does not define the resource itself."""
     if name.startswith(CLASS_RESOURCE):
         return True
     return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
 
 
 def pod_names(names: list[str]) -> list[str]:
-    """Those of the names in a quota that pods are counted by."""
+    """Return the names in a quota that count pods."""
     counted = {"count/pods", "pods", *_COMPUTE}
     counted |= {f"{part}.{name}" for part in ("limits", "requests") for name in _COMPUTE}
     return [
@@ -142,8 +142,8 @@ def _is_requested(name: str) -> bool:
     return name.startswith("requests.") and is_extended(name.removeprefix("requests."))
 
 
-def missing(names: list[str], spec: Raw) -> str:
-    """What every container has to say if a quota is about it; "" if all do."""
+def missing_resources(names: list[str], spec: Raw) -> str:
+    """Return the message about resources that containers must specify, or ""."""
     if any(get(spec, "resources", {}).get(part) for part in ("limits", "requests")):
         return ""
     wanted = [name for name in sorted(names) if name.removeprefix("requests.") in SHARED]
@@ -151,9 +151,9 @@ def missing(names: list[str], spec: Raw) -> str:
     silent: dict[str, list[str]] = {}
     for container in (*get(spec, "containers", ()), *get(spec, "initContainers", ())):
         resources = get(container, "resources", {})
-        said = compute_usage(get(resources, "requests", {}), get(resources, "limits", {}))
+        usage = compute_usage(get(resources, "requests", {}), get(resources, "limits", {}))
         for name in wanted:
-            if name not in said:
+            if name not in usage:
                 silent.setdefault(name, []).append(container.get("name") or "")
     shown = (f"{name} for: {','.join(sorted(set(silent[name])))}" for name in sorted(silent))
     return f"must specify {'; '.join(shown)}" if silent else ""

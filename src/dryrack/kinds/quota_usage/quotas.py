@@ -1,8 +1,8 @@
 """
-Who is counted by which quota, and for how much.
+Which quotas count an object, and its usage.
 
-A quota names resources; each kind of object answers to some of the names. `usage_of` is what one
-object uses; `matches` whether a quota with its scopes is about it.
+A quota names resources; each kind of object is counted by some of the names. `usage_of` returns the
+usage of one object; `matches` checks the scopes of a quota.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dryrack.kinds.quota_usage.amounts import (
     NOTHING,
     ONE,
     Amounts,
-    added,
-    masked,
-    read,
-    shown,
+    add_amounts,
+    format_amounts,
+    parse_amounts,
+    select_amounts,
 )
 from dryrack.kinds.quota_usage.claims import (
     CLAIMS,
@@ -28,7 +28,7 @@ from dryrack.kinds.quota_usage.claims import (
     claim_usage,
     may_count_claims,
 )
-from dryrack.kinds.quota_usage.pods import missing, pod_names, pod_usage
+from dryrack.kinds.quota_usage.pods import missing_resources, pod_names, pod_usage
 from dryrack.kinds.quota_usage.scopes import matches_scopes
 
 if TYPE_CHECKING:
@@ -47,13 +47,13 @@ _SPECIAL = (PODS, SERVICES, VOLUME_CLAIMS, CLAIMS)
 
 
 def resources_of(names: Iterable[str]) -> list[str]:
-    """Return the kinds that a quota of these names counts, whatever DeviceClasses there are."""
+    """Return the kinds that a quota of these names counts, with any DeviceClasses."""
     every = list(names)
-    found = [kind for kind in _SPECIAL if kind != CLAIMS and names_of(kind, every)]
-    found += [CLAIMS] if may_count_claims(every) else []
-    found += [name for name in every if name in _ALIASED]
-    found += [name.removeprefix("count/") for name in every if name.startswith("count/")]
-    return sorted({each for each in found if each not in IGNORED})
+    kinds = [kind for kind in _SPECIAL if kind != CLAIMS and names_of(kind, every)]
+    kinds += [CLAIMS] if may_count_claims(every) else []
+    kinds += [name for name in every if name in _ALIASED]
+    kinds += [name.removeprefix("count/") for name in every if name.startswith("count/")]
+    return sorted({each for each in kinds if each not in IGNORED})
 
 
 def names_of(resource: str, names: list[str], context: ClaimContext = NO_CONTEXT) -> list[str]:
@@ -79,9 +79,9 @@ def _is_of_volumes(name: str) -> bool:
 
 
 def hard_of(quota: Raw) -> dict[str, Any]:
-    """What counts: the limits that somebody has counted against already."""
-    found: dict[str, Any] = get(quota, "status.hard", {})
-    return found
+    """Return the limits in the status, for which the usage is known."""
+    hard: dict[str, Any] = get(quota, "status.hard", {})
+    return hard
 
 
 def matches(quota: Raw, resource: str, obj: Raw, context: ClaimContext = NO_CONTEXT) -> bool:
@@ -91,14 +91,14 @@ def matches(quota: Raw, resource: str, obj: Raw, context: ClaimContext = NO_CONT
 
 
 def complaint(resource: str, names: list[str], obj: Raw) -> str:
-    """What an object has to say to be counted; "" if it says it."""
-    return missing(names, spec_of(obj)) if resource == PODS else ""
+    """Return the message about fields that an object needs to be counted, or ""."""
+    return missing_resources(names, spec_of(obj)) if resource == PODS else ""
 
 
 def usage_of(
     resource: str, obj: Raw, *, is_over: bool = False, context: ClaimContext = NO_CONTEXT
 ) -> Amounts:
-    """Return what an object uses; `is_over` tells that a pod has ended, or should have."""
+    """Return the usage of an object; `is_over`: a pod has ended, or should have."""
     match resource:
         case "pods":
             return pod_usage(obj, is_over=is_over)
@@ -145,15 +145,19 @@ def _whole(count: int) -> Quantity:
     return Quantity.of(count * 10**9, Format.DECIMAL_SI)
 
 
-def counted(quota: Raw, objects: Callable[[str], Iterable[Raw]], context: ClaimContext) -> Amounts:
+def count_usage(
+    quota: Raw, objects: Callable[[str], Iterable[Raw]], context: ClaimContext
+) -> Amounts:
     """Return what the objects of a namespace use of a quota; `objects` are those of a kind."""
     hard: Mapping[str, Any] = get(quota, "spec.hard", {})
     names = list(hard)
-    mine = {resource: names_of(resource, names, context) for resource in resources_of(names)}
+    names_by_resource = {
+        resource: names_of(resource, names, context) for resource in resources_of(names)
+    }
     # Claims are charged for the implicit resource of a class that does not exist, too.
-    every = {name for each in mine.values() for name in each}
+    every = {name for each in names_by_resource.values() for name in each}
     used: Amounts = {}
-    for resource, own in mine.items():
+    for resource, own in names_by_resource.items():
         if not own:
             continue
         total: Amounts = dict.fromkeys(own, NOTHING)
@@ -161,22 +165,24 @@ def counted(quota: Raw, objects: Callable[[str], Iterable[Raw]], context: ClaimC
             if matches_scopes(quota, resource, obj):
                 over = resource == PODS and context.is_over(obj)
                 use = usage_of(resource, obj, is_over=over, context=context)
-                total = added(total, masked(use, every))
-        used = added(used, total)
+                total = add_amounts(total, select_amounts(use, every))
+        used = add_amounts(used, total)
     return used
 
 
 def charge(quota: Raw, more: Amounts) -> Amounts | str | None:
     """Return the usage of a quota with these amounts added, or the error if it exceeds a limit."""
-    hard = read(hard_of(quota))
-    used = read(get(quota, "status.used"))
-    asked = masked({name: amount for name, amount in more.items() if amount.sign}, hard)
+    hard = parse_amounts(hard_of(quota))
+    used = parse_amounts(get(quota, "status.used"))
+    asked = select_amounts({name: amount for name, amount in more.items() if amount.sign}, hard)
     if not asked:
         return None
-    after = added(used, asked)
+    after = add_amounts(used, asked)
     over = [name for name in asked if after[name] > hard[name]]
     if not over:
         return after
     parts = (("requested", asked), ("used", used), ("limited", hard))
-    amounts = ", ".join(f"{what}: {shown(masked(each, over))}" for what, each in parts)
+    amounts = ", ".join(
+        f"{what}: {format_amounts(select_amounts(each, over))}" for what, each in parts
+    )
     return f"exceeded quota: {quota['metadata']['name']}, {amounts}"

@@ -1,4 +1,4 @@
-"""Scopes: which of the objects that a quota counts it is about."""
+"""The scopes of quotas, which restrict the objects that a quota counts."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _TERMS = (
 
 
 def selectors_of(quota: Raw) -> list[Raw]:
-    """The scopes of a quota, in the one form that both ways of writing them have."""
+    """Return the scopes of a quota from both of its fields, as selector requirements."""
     spec = spec_of(quota)
     plain = [{"scopeName": scope, "operator": "Exists"} for scope in get(spec, "scopes", ())]
     return [*plain, *get(spec, "scopeSelector.matchExpressions", ())]
 
 
 def matches_scopes(quota: Raw, resource: str, obj: Raw) -> bool:
-    """Whether an object is in all scopes of a quota."""
+    """Return whether an object is in all scopes of a quota."""
     return all(_matches(each, resource, obj) for each in selectors_of(quota))
 
 
 def _matches(selector: Raw, resource: str, obj: Raw) -> bool:
     scope = selector.get("scopeName")
     if resource == _VOLUMES and scope == "VolumeAttributesClass":
-        return _chosen(selector, get(obj, "spec.volumeAttributesClassName") or "")
+        return _matches_value(selector, get(obj, "spec.volumeAttributesClassName") or "")
     return resource == _PODS and _matches_pod(selector, obj)
 
 
@@ -50,10 +50,10 @@ def _matches_pod(selector: Raw, pod: Raw) -> bool:
         case "NotBestEffort":
             return not _is_best_effort(pod)
         case "PriorityClass":
-            return _chosen(selector, spec.get("priorityClassName") or "")
+            return _matches_value(selector, spec.get("priorityClassName") or "")
         case "CrossNamespacePodAffinity":
             return any(
-                (bool(term.get("namespaces")) or term.get("namespaceSelector") is not None)
+                term.get("namespaces") or term.get("namespaceSelector") is not None
                 for term in _affinity_terms(spec)
             )
         case _:
@@ -66,11 +66,10 @@ def is_terminating(pod: Raw) -> bool:
 
 
 def _is_best_effort(pod: Raw) -> bool:
-    found: bool = get(pod, "status.qosClass") == "BestEffort"
-    return found
+    return bool(get(pod, "status.qosClass") == "BestEffort")
 
 
-def _chosen(selector: Raw, value: str) -> bool:
+def _matches_value(selector: Raw, value: str) -> bool:
     values = get(selector, "values", ())
     match selector.get("operator"):
         case "In":

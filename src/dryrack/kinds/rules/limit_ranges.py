@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
-from dryrack.kinds.quota_usage.amounts import ONE, Amounts, read
+from dryrack.kinds.quota_usage.amounts import ONE, Amounts, parse_amounts
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.json_edit import map_items, update_at
 from dryrack.kinds.rules.kind_rules import KindRules
@@ -89,10 +89,13 @@ def _resource_names(at: str, kind: str, given: Raw | None) -> Iterator[FieldProb
 
 
 def _relations(at: str, limit: Raw) -> Iterator[FieldProblem]:
-    parts = {part: read(limit.get(part)) for part in ("min", "max", "maxLimitRequestRatio")}
+    parts = {
+        part: parse_amounts(limit.get(part)) for part in ("min", "max", "maxLimitRequestRatio")
+    }
     plain = limit.get("type") != "Pod"
     parts |= {
-        part: read(limit.get(part) if plain else None) for part in ("default", "defaultRequest")
+        part: parse_amounts(limit.get(part) if plain else None)
+        for part in ("default", "defaultRequest")
     }
     for name in sorted({name for amounts_of in parts.values() for name in amounts_of}):
         yield from _order_problems(at, name, parts)

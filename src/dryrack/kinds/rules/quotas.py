@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get, spec_of
-from dryrack.kinds.quota_usage.amounts import read
+from dryrack.kinds.quota_usage.amounts import parse_amounts
 from dryrack.kinds.rules import checks
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.rules.pods import resource_amounts as amounts
@@ -88,7 +88,7 @@ def _is_standard(name: str) -> bool:
 
 
 def _amounts(at: str, given: Raw | None) -> Iterator[FieldProblem]:
-    for name, amount in sorted(read(given).items()):
+    for name, amount in sorted(parse_amounts(given).items()):
         path = f"{at}[{name}]"
         yield from amounts.resource_name(path, name)
         if "/" not in name and not _is_standard(name):

@@ -1,8 +1,8 @@
 """
-The structure of every kind that the server has built in.
+The OpenAPI schemas of all built-in kinds.
 
-The data is what a real API server publishes, without its prose. It is read when a schema is
-first asked for, and once.
+The data is what a real API server publishes, without descriptions. It is loaded once, on the first
+use.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 @cache
 def raw_definitions() -> dict[str, Any]:
-    """Name of the definition → OpenAPI v3 schema without descriptions. Not to be changed."""
+    """Return the OpenAPI v3 schemas by name of the definition; do not change them."""
     data = resources.files(__name__).joinpath("definitions.json.gz").read_bytes()
-    found: dict[str, Any] = msgspec.json.decode(gzip.decompress(data))
-    return found
+    definitions: dict[str, Any] = msgspec.json.decode(gzip.decompress(data))
+    return definitions
 
 
 @cache
 def builtin() -> Definitions:
-    """All built-in definitions."""
+    """Return all built-in definitions."""
     return Definitions(raw_definitions())
 
 
 @cache
 def names_by_kind() -> dict[tuple[str, str, str], str]:
-    """(group, version, kind) → name of the definition. Not to be changed."""
+    """Return the names of definitions by (group, version, kind); do not change them."""
     names: dict[tuple[str, str, str], str] = {}
     for name, raw in raw_definitions().items():
         for kind in raw.get("x-kubernetes-group-version-kind", ()):
@@ -46,13 +46,13 @@ def names_by_kind() -> dict[tuple[str, str, str], str]:
 
 
 def schema_of(group: str, version: str, kind: str) -> Schema | None:
-    """The schema of a built-in kind; None if there is no such kind."""
+    """Return the schema of a built-in kind, or None."""
     name = names_by_kind().get((group, version, kind))
     return None if name is None else builtin()[name]
 
 
 def custom(open_api_v3_schema: dict[str, Any]) -> Schema:
-    """The schema of a custom resource: what its definition says, and every object's metadata."""
+    """Return the schema of a custom resource, with the metadata of every object."""
     described = open_api_v3_schema.get("properties", {})
     properties = {
         **described,

@@ -1,10 +1,9 @@
 """
-Reads objects that are as they should be, swiftly.
+Decode valid objects fast.
 
-`strictness` reads any object and tells what is wrong with it, which costs more than the reading
-itself. Here each struct is turned once into a table of its fields; whatever is not as it should
-be raises `UnusualError`, and the object is read again by those who can tell why. Both give the
-same object where this one gives any.
+`strict_decode` reads any object and reports its errors, which takes longer than reading. Here, each
+struct becomes a table of its fields once. An unusual value raises `UnusualError`, and then
+`strict_decode` reads the object again. For all other objects, both return the same result.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ _special = lru_cache(maxsize=4096)(scalars.special)
 
 
 class UnusualError(Exception):
-    """Somebody else has to look at it."""
+    """The object is unusual; `strict_decode` must read it."""
 
 
 def reader(schema: Schema, unset: Unset) -> Read:
-    """What reads a struct; `unset` says what is written of a field that nobody set, if anything."""
+    """Return the reader of a struct; `unset` returns the JSON of an unset field, if any."""
     known = schema.derived.get("reader")
     if known is None:
         known = schema.derived["reader"] = _StructReader(schema, unset).read
@@ -44,7 +43,7 @@ def reader(schema: Schema, unset: Unset) -> Read:
 
 
 class _StructReader:
-    """The table of a struct; filled when it is first used, because structs may hold themselves."""
+    """The table of a struct; filled on the first use, because structs may be recursive."""
 
     def __init__(self, schema: Schema, unset: Unset) -> None:
         self._schema = schema
@@ -79,15 +78,15 @@ class _StructReader:
             if read is None:
                 raise UnusualError
             if inner is not None:
-                kept = read(inner)
-                if kept is not _LEFT_OUT:
-                    made[name] = kept
+                written = read(inner)
+                if written is not _LEFT_OUT:
+                    made[name] = written
         place = self._place
         return {name: made[name] for name in sorted(made, key=place.__getitem__)}
 
 
 def not_written() -> Any:
-    """What `unset` answers of a field that is not written."""
+    """Return the value of `unset` for a field that Go does not write."""
     return _LEFT_OUT
 
 
@@ -95,12 +94,12 @@ def _leaving_out(known: GoField, read: Read) -> Read:
     if not known.omits_empty or known.is_pointer or known.kind == "struct":
         return read
 
-    def kept(value: Any) -> Any:
+    def read_unless_empty(value: Any) -> Any:
         found = read(value)
-        # Empty is whatever Go calls so: no text, nothing, false, and what has no items.
+        # Go calls these empty: "", 0, false, and lists and maps without items.
         return found or _LEFT_OUT
 
-    return kept
+    return read_unless_empty
 
 
 def _read(schema: Schema, go_type: str, unset: Unset) -> Read:
@@ -120,15 +119,15 @@ def _read(schema: Schema, go_type: str, unset: Unset) -> Read:
         case "number":
             return _number
         case _:
-            return _anything
+            return _any_value
 
 
 def _special_reader(go_type: str) -> Read:
     if go_type == "runtime.RawExtension":
-        return _anything
+        return _any_value
 
     def read(value: Any) -> Any:
-        # Texts repeat; numbers and what is no scalar are read one by one.
+        # Texts repeat and are cached; other values are read one by one.
         if type(value) is not str and go_type != "intstr.IntOrString":
             raise UnusualError
         try:
@@ -141,7 +140,7 @@ def _special_reader(go_type: str) -> Read:
 
 def _list_reader(schema: Schema, go_type: str, unset: Unset) -> Read:
     items = schema.items
-    item = _anything if items is None else _read(items, element_type(go_type, items), unset)
+    item = _any_value if items is None else _read(items, element_type(go_type, items), unset)
 
     def read(value: Any) -> Any:
         if type(value) is not list or None in value:
@@ -155,7 +154,7 @@ def _object_reader(schema: Schema, go_type: str, unset: Unset) -> Read:
     if schema.struct is not None:
         return reader(schema, unset)
     values = schema.values
-    each = _anything if values is None else _read(values, element_type(go_type, values), unset)
+    each = _any_value if values is None else _read(values, element_type(go_type, values), unset)
     is_sorted = values is not None
 
     def read(value: Any) -> Any:
@@ -169,7 +168,7 @@ def _object_reader(schema: Schema, go_type: str, unset: Unset) -> Read:
 
 
 def element_type(go_type: str, items: Schema) -> str:
-    """The Go type of the items of a list or the values of a map."""
+    """Return the Go type of the items of a list or the values of a map."""
     if go_type.startswith("[]"):
         return go_type[2:]
     if go_type.startswith("map["):
@@ -183,7 +182,7 @@ def _present(value: Any) -> Any:
     return value
 
 
-def _anything(value: Any) -> Any:
+def _any_value(value: Any) -> Any:
     return value
 
 

@@ -1,7 +1,7 @@
 """
-Values that are no structs: read as Go reads them, written as Go writes them.
+Read and write values that are not structs as Go does.
 
-Quantities, times and binary data have more than one spelling; what is stored has one.
+Quantities, times and binary data have several spellings; stored objects have one.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _INT64 = range(-(2**63), 2**63)
 
 
 class MismatchError(ValueError):
-    """A value of the wrong type; the text is the decoder's."""
+    """A value has the wrong type; the message is that of Go's decoder."""
 
 
 class ForeignTypeError(MismatchError):
-    """A value that a type which reads itself cannot be made of; it does not know its place."""
+    """A type with its own decoder cannot read the value; the message has no path."""
 
     def __init__(self, shown: str, wanted: str) -> None:
         super().__init__(f"json: cannot unmarshal {shown} into Go value of type {wanted}")
@@ -35,7 +35,7 @@ class ForeignTypeError(MismatchError):
 
 
 def fits(value: Any, kind: str, number_format: str) -> bool:
-    """Whether a value is of a simple type of OpenAPI."""
+    """Return whether a value has a simple type of OpenAPI."""
     match kind:
         case "string":
             return isinstance(value, str)
@@ -49,7 +49,7 @@ def fits(value: Any, kind: str, number_format: str) -> bool:
 
 
 def special(go_type: str, value: Any) -> Any:
-    """A value of a type that reads itself."""
+    """Return a value of a type with its own decoder."""
     match go_type:
         case "v1.Time":
             return time_text(value)
@@ -97,7 +97,7 @@ def _is_canonical(text: str, *, micro: bool) -> bool:
 
 
 def binary(value: Any, place: str) -> str:
-    """Bytes, as they are written in JSON."""
+    """Return base64 data in its canonical form."""
     if not isinstance(value, str):
         raise MismatchError(f"json: cannot unmarshal {type_name(value)} into {place}")
     text = value.replace("\r", "").replace("\n", "")

@@ -1,10 +1,9 @@
 """
-One place in the structure of a kind, as Kubernetes' OpenAPI tells it.
+The schema of one place in an object, from the OpenAPI of Kubernetes.
 
-A `Schema` answers what the rest of the server asks about a place: which fields may be there, how
-a list or a map is merged and owned, which values are present even when nobody wrote them. Nodes
-are made when they are first asked for, because a pod's schema is deep and most of it is never
-visited; the definitions of custom resources use the same nodes.
+A `Schema` has all facts about a place: its fields, how a list or a map is merged and owned, and its
+default values. Schemas are created on the first use, because the schema of a pod is deep and most
+of it is never visited. Custom resources use the same class.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _NAMED_PREFIX = "#/components/schemas/"
 
 @dataclass(eq=False, slots=True, repr=False)
 class Definitions:
-    """Definitions by name, and the nodes made of them so far."""
+    """Definitions by name, with the schemas created so far."""
 
     raw: Mapping[str, Any]
     _nodes: dict[str, Schema] = field(default_factory=dict)
@@ -41,7 +40,7 @@ class Definitions:
         return iter(self.raw)
 
     def at(self, place: Mapping[str, Any]) -> Schema:
-        """The node of a place that may refer to a named definition."""
+        """Return the schema of a place, which may refer to a named definition."""
         reference = referred(place)
         if reference is None:
             return Schema(place, definitions=self)
@@ -53,7 +52,7 @@ class Definitions:
 @dataclass(eq=False, slots=True, repr=False)
 class Schema:
     """
-    What may be at one place.
+    The schema of one place.
 
     `raw` is the definition of the type; `place` what the field that refers to it adds, such as
     a default or how it is merged.
@@ -65,12 +64,12 @@ class Schema:
     place: Mapping[str, Any] = field(default_factory=dict)
     # Custom resources may keep unknown fields at and below a place.
     preserves: bool = False
-    # What others work out about this place, once, by the name of what it is.
+    # Values that other modules derive from this schema, by name.
     derived: dict[str, object] = field(default_factory=dict)
     _fields: dict[str, Schema] = field(default_factory=dict)
 
     def extension(self, key: str) -> Any:
-        """An `x-kubernetes-…` value; what the place says goes before what its type says."""
+        """Return an `x-kubernetes-…` value of the place, or else of its type."""
         found = self.place.get(key)
         return self.raw.get(key) if found is None else found
 
@@ -85,7 +84,7 @@ class Schema:
 
     @property
     def struct(self) -> Struct | None:
-        """How Go writes the object; None if it is no struct of Go's, but a map or a custom one."""
+        """The Go struct of the object; None for a map or a custom object."""
         return structs().get(self.name) if self.name else None
 
     @property
@@ -98,7 +97,7 @@ class Schema:
 
     @property
     def default(self) -> Any:
-        """What the schema says is there if nothing is written; None if it does not say."""
+        """The default value in the schema, or None."""
         return self.extension("default")
 
     @property
@@ -107,11 +106,11 @@ class Schema:
 
     @property
     def keeps_unknown(self) -> bool:
-        """Whether fields that the schema does not name are kept here."""
+        """True if unknown fields are preserved here."""
         return self.preserves or bool(self.raw.get("x-kubernetes-preserve-unknown-fields"))
 
     def named(self, name: str) -> Schema | None:
-        """The named field of an object, if the schema names it."""
+        """Return the schema of a field, if the object has this field."""
         node = self._fields.get(name)
         if node is None:
             place = self.raw.get("properties", {}).get(name)
@@ -122,34 +121,34 @@ class Schema:
 
     @property
     def values(self) -> Schema | None:
-        """The values of a map."""
+        """The schema of the values of a map."""
         place = self.raw.get("additionalProperties")
         return self._cached("{}", place) if isinstance(place, dict) else None
 
     @property
     def items(self) -> Schema | None:
-        """The items of a list."""
+        """The schema of the items of a list."""
         place = self.raw.get("items")
         return self._cached("[]", place) if isinstance(place, dict) else None
 
     def child(self, name: str) -> Schema | None:
-        """The named field, or else the values of the map."""
+        """Return the schema of a field, or else of the values of the map."""
         return self.named(name) or self.values
 
     @property
     def list_type(self) -> str:
-        """`map`, `set` or `atomic`: how items are told apart by those who own them."""
+        """`map`, `set` or `atomic`: how owners identify items."""
         declared = self.extension("x-kubernetes-list-type")
         if declared is not None:
             return str(declared)
-        # Lists that are older than list types say it by how they are patched.
+        # Lists from before list types have only a patch strategy.
         if not self.patch_strategies & {"merge"}:
             return "atomic"
         return "map" if self.merge_key else "set"
 
     @property
     def list_keys(self) -> tuple[str, ...]:
-        """The fields that tell the items of a `map` list apart."""
+        """The fields that identify the items of a `map` list."""
         if self.extension("x-kubernetes-list-type") is not None:
             return tuple(self.extension("x-kubernetes-list-map-keys") or ())
         return (self.merge_key,) if self.merge_key else ()
@@ -168,7 +167,7 @@ class Schema:
 
     @property
     def merge_key(self) -> str:
-        """The field by which strategic merge patches find the items of a list."""
+        """The field by which strategic merge patches identify items of a list."""
         return str(self.extension("x-kubernetes-patch-merge-key") or "")
 
     @property
@@ -193,7 +192,7 @@ class Schema:
 
 
 def referred(place: Mapping[str, Any]) -> str | None:
-    """The name of the definition that a place refers to."""
+    """Return the name of the definition to which a place refers, or None."""
     reference = place.get("$ref")
     if reference is None and len(place.get("allOf", ())) == 1:
         reference = place["allOf"][0].get("$ref")

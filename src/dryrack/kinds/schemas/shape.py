@@ -1,9 +1,9 @@
 """
-Which fields an object has though nobody wrote them.
+Add the fields that Go writes even when they are unset.
 
-The real server's objects are Go structs: a struct inside a struct is there, empty, and so is a
-list that is always written. Owners are worked out against such objects, so an object is given
-these fields before it is compared.
+Objects of the real server are Go structs: an embedded struct is present even if it is empty, and so
+are some lists. The owners of fields are computed from such objects, so these fields are added to
+an object before it is compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def skeleton(schema: Schema | None) -> dict[str, Any]:
-    """An object of the kind that nobody has written anything to; not to be changed."""
+    """Return an empty object of the kind; do not change it."""
     if schema is None:
         return {}
     known = schema.derived.get("skeleton")
@@ -32,31 +32,31 @@ def skeleton(schema: Schema | None) -> dict[str, Any]:
 
 
 def unset(schema: Schema, field: GoField) -> Any:
-    """What is written of a field that nobody set."""
+    """Return the JSON of an unset field."""
     return skeleton(schema.named(field.name)) if field.is_struct else field.unset
 
 
-def filled(schema: Schema | None, value: Any) -> Any:
-    """The value with all that Go writes of it, whether somebody set it or not."""
-    return _filled(schema, value, whole=True)
+def fill_unset(schema: Schema | None, value: Any) -> Any:
+    """Return the value with all unset fields that Go writes."""
+    return _fill(schema, value, whole=True)
 
 
-def filled_to_atoms(schema: Schema | None, value: Any) -> Any:
+def fill_unset_to_atoms(schema: Schema | None, value: Any) -> Any:
     """
-    The same, but not inside of what has one owner.
+    Return the value with these unset fields, but not inside atomic lists and maps.
 
-    Enough to compare two objects that were both read and defaulted: inside, either both have
-    what is always written or neither has.
+    This is enough to compare two objects that were both decoded and defaulted: inside atomic parts,
+    either both have these fields or neither has.
     """
-    return _filled(schema, value, whole=False)
+    return _fill(schema, value, whole=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What filling has to know about a place, worked out once."""
+    """The facts about a schema that filling needs, computed once."""
 
     skeleton: dict[str, Any] | None
-    # By name, the fields that have something inside.
+    # The fields with objects or lists, by name.
     containers: Mapping[str, Schema]
     items: Schema | None
     values: Schema | None
@@ -64,7 +64,7 @@ class _Plan:
     is_atomic_map: bool
 
 
-def _planned(schema: Schema) -> _Plan:
+def _make_plan(schema: Schema) -> _Plan:
     fields = ((name, schema.named(name)) for name in schema.property_names)
     values = schema.values
     return _Plan(
@@ -77,34 +77,33 @@ def _planned(schema: Schema) -> _Plan:
     )
 
 
-def _filled(schema: Schema | None, value: Any, *, whole: bool) -> Any:
+def _fill(schema: Schema | None, value: Any, *, whole: bool) -> Any:
     if schema is None or not isinstance(value, dict | list):
         return value
-    known = schema.derived.get("plan")
-    if known is None:
-        known = schema.derived["plan"] = _planned(schema)
-    assert isinstance(known, _Plan)
-    plan = known
+    plan = schema.derived.get("plan")
+    if plan is None:
+        plan = schema.derived["plan"] = _make_plan(schema)
+    assert isinstance(plan, _Plan)
     if isinstance(value, list):
         if plan.items is None or (plan.is_atomic_list and not whole):
             return value
-        return [_filled(plan.items, item, whole=whole) for item in value]
+        return [_fill(plan.items, item, whole=whole) for item in value]
     if plan.is_atomic_map and not whole:
         return value
-    return _filled_object(plan, value, whole=whole)
+    return _fill_object(plan, value, whole=whole)
 
 
-def _filled_object(plan: _Plan, value: dict[str, Any], *, whole: bool) -> dict[str, Any]:
+def _fill_object(plan: _Plan, value: dict[str, Any], *, whole: bool) -> dict[str, Any]:
     if plan.values is not None:
-        return {name: _filled(plan.values, inner, whole=whole) for name, inner in value.items()}
+        return {name: _fill(plan.values, inner, whole=whole) for name, inner in value.items()}
     if plan.skeleton is None and not plan.containers:
         return value
     made = dict(value)
     if plan.skeleton is not None:
-        # In a struct null is the same as nothing, whoever wrote it; in a free map it is a value.
+        # In a struct, null is the same as no value; in a free map it is a value.
         made = {name: inner for name, inner in value.items() if inner is not None}
         made = {**plan.skeleton, **made}
     for name, inner in value.items():
         if isinstance(inner, dict | list) and name in plan.containers:
-            made[name] = _filled(plan.containers[name], inner, whole=whole)
+            made[name] = _fill(plan.containers[name], inner, whole=whole)
     return made

@@ -49,22 +49,22 @@ class Conformed(msgspec.Struct, frozen=True):
 
     @property
     def strict(self) -> tuple[str, ...]:
-        """The complaints of strict decoding, in the server's words and order."""
-        return tuple(f"unknown field {quoted(_shown(path))}" for path in self.unknown)
+        """The complaints of strict decoding, with the messages and in the order of the server."""
+        return tuple(f"unknown field {quoted(_format_path(path))}" for path in self.unknown)
 
 
-def _shown(path: Path) -> str:
-    """A path as the server writes it."""
+def _format_path(path: Path) -> str:
+    """Return a path in the notation of the server."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return "".join(steps).removeprefix(".")
 
 
 def conform(schema: Schema, obj: Raw) -> Conformed:
-    """The object as Go would read it and write it again."""
+    """Return the object as Go would decode and encode it."""
     try:
         return Conformed(fast_decode.reader(schema, _written_unset)(obj))
     except fast_decode.UnusualError:
-        return explained(schema, obj)
+        return decode_strictly(schema, obj)
 
 
 def _written_unset(schema: Schema, known: GoField) -> Any:
@@ -72,8 +72,8 @@ def _written_unset(schema: Schema, known: GoField) -> Any:
     return _unset(schema, known) if is_written else fast_decode.not_written()
 
 
-def explained(schema: Schema, obj: Raw) -> Conformed:
-    """The same, with what is wrong."""
+def decode_strictly(schema: Schema, obj: Raw) -> Conformed:
+    """Decode the object with all complaints."""
     reading = _Reading()
     try:
         made = reading.struct(schema, obj)
@@ -175,7 +175,7 @@ class _Reading:
 
 
 def _in_order(schema: Schema, struct: Struct, made: Raw) -> Raw:
-    """All fields that are written, those that nobody set too, in the order of the struct."""
+    """Return the fields that Go writes, also unset ones, in the order of the struct."""
     ordered: Raw = {}
     for name, known in struct.items():
         if name in made:
@@ -194,7 +194,7 @@ def _unset(schema: Schema, known: GoField) -> Any:
 
 def _is_shown(schema: Schema, known: GoField) -> bool:
     """
-    Whether a field that nobody set is shown.
+    Return whether an unset field is shown.
 
     A null where something has to be would be refused anyway; those who look for it before that
     are spared the null.
@@ -203,7 +203,7 @@ def _is_shown(schema: Schema, known: GoField) -> bool:
 
 
 def _zero(schema: Schema, go_type: str) -> Any:
-    """What null is as an item of a list or a value of a map."""
+    """Return the value of null as an item of a list or a value of a map."""
     if go_type in UNSET:
         return UNSET[go_type]
     match schema.type:
@@ -220,7 +220,7 @@ def _zero(schema: Schema, go_type: str) -> Any:
 
 
 def conform_custom(schema: Schema, obj: Raw) -> Conformed:
-    """A custom object: its metadata is everybody's, the rest is pruned by its schema."""
+    """Return a custom object: decode its metadata, and prune the rest by its schema."""
     metadata = obj.get("metadata")
     unknown = []
     if isinstance(metadata, dict):
@@ -229,14 +229,14 @@ def conform_custom(schema: Schema, obj: Raw) -> Conformed:
             return Conformed(obj, (), read.mismatch, ("metadata", *read.mismatch_path))
         obj = {**obj, "metadata": read.object}
         unknown = [("metadata", *path) for path in read.unknown]
-    pruned = _pruned(schema, obj, (), unknown)
-    return Conformed(pruned, tuple(sorted(unknown, key=_shown)))
+    pruned = _prune(schema, obj, (), unknown)
+    return Conformed(pruned, tuple(sorted(unknown, key=_format_path)))
 
 
-def _pruned(schema: Schema, value: Any, path: Path, unknown: list[Path]) -> Any:
+def _prune(schema: Schema, value: Any, path: Path, unknown: list[Path]) -> Any:
     if isinstance(value, list) and schema.items is not None:
         items = schema.items
-        return [_pruned(items, each, (*path, at), unknown) for at, each in enumerate(value)]
+        return [_prune(items, each, (*path, at), unknown) for at, each in enumerate(value)]
     if not isinstance(value, dict) or schema.name:
         return value
     is_object = bool(schema.raw.get("x-kubernetes-embedded-resource"))
@@ -249,7 +249,7 @@ def _pruned(schema: Schema, value: Any, path: Path, unknown: list[Path]) -> Any:
         elif is_object and name in ("apiVersion", "kind"):
             made[name] = each
         elif below is not None:
-            made[name] = _pruned(below, each, at, unknown)
+            made[name] = _prune(below, each, at, unknown)
         elif schema.keeps_unknown or schema.raw.get("additionalProperties") is True:
             made[name] = each
         else:
@@ -258,7 +258,7 @@ def _pruned(schema: Schema, value: Any, path: Path, unknown: list[Path]) -> Any:
 
 
 def _embedded_metadata(value: Any, path: Path, unknown: list[Path]) -> Any:
-    """Metadata of an object inside an object; of the wrong types, it is left to validation."""
+    """Return metadata of an embedded object; validation reports wrong types."""
     if not isinstance(value, dict):
         return value
     read = conform(schemas.builtin()[schemas.OBJECT_META], value)

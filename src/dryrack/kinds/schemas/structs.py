@@ -1,8 +1,8 @@
 """
-How Go writes the structs of the built-in kinds.
+The Go structs of the built-in kinds.
 
-A field has a Go type, which refusals name, and is left out, or not, when it is empty. OpenAPI
-tells neither.
+A field has a Go type, which error messages contain, and Go omits it or not when it is empty.
+OpenAPI has neither.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-# By value these are structs to Go, but not to anybody else: an unset one is written so.
+# Types that are structs only in Go, with the JSON of an unset value.
 UNSET: dict[str, Any] = {
     "v1.Time": None,
     "v1.MicroTime": None,
@@ -44,29 +44,29 @@ class GoField:
     omits_empty: bool
     omits_zero: bool
     inside: str
-    """The embedded structs that lead to it, each with a dot."""
+    """The path of embedded structs, each with a dot."""
 
     @property
     def is_struct(self) -> bool:
-        """Whether it is a struct by value, made of fields of its own."""
+        """True for a struct by value that has fields."""
         return not self.is_pointer and self.kind == "struct" and self.type not in UNSET
 
     @property
     def is_written_unset(self) -> bool:
-        """Whether it is there even if nobody set it. Go does not call a struct empty."""
+        """True if Go writes the field even when it is unset; a struct is never empty."""
         if self.omits_zero:
             return False
         return not self.omits_empty or (self.kind == "struct" and not self.is_pointer)
 
     def is_left_out(self, value: Any) -> bool:
-        """Whether a value that was set is not written because it is empty."""
+        """Return whether Go omits a set value because it is empty."""
         if not self.omits_empty or self.is_pointer or self.kind == "struct":
             return False
         return value in ("", 0, False) if self.kind in _SCALARS else not value
 
     @property
     def unset(self) -> Any:
-        """What is written if nobody set it; a struct's own fields are not included."""
+        """The JSON of an unset field, without the fields of a struct."""
         if self.is_pointer:
             return None
         if self.kind == "struct":
@@ -79,7 +79,7 @@ Struct = dict[str, GoField]
 
 @cache
 def structs() -> dict[str, Struct]:
-    """Name of the definition → its fields, in the order in which Go writes them."""
+    """Return the fields of each definition, in the order in which Go writes them."""
     data = resources.files("dryrack.kinds.schemas").joinpath("structs.json.gz").read_bytes()
     raw: dict[str, list[list[str]]] = msgspec.json.decode(gzip.decompress(data))
     return {name: {each[0]: _field(*each) for each in fields} for name, fields in raw.items()}

@@ -1,4 +1,4 @@
-"""JSON as Go takes it: what is none, and what Go calls the types of its values."""
+"""JSON as Go reads it: its syntax errors, and its names of types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any, NoReturn
 
-# A number with more digits than this is beyond what Go's float64 holds, 1.8e308.
+# A number with more digits is larger than the maximum of Go's float64, 1.8e308.
 _INTEGER_DIGITS_MAX = 309
 _SHOWN_DIGITS = 30
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
@@ -14,19 +14,19 @@ _LONG = b"0" * _INTEGER_DIGITS_MAX
 
 
 class GoSyntaxError(ValueError):
-    """Text that is no JSON."""
+    """The text is not JSON."""
 
 
 class YamlError(GoSyntaxError):
-    """YAML that is none; said without looking for JSON in it."""
+    """The text is not YAML; it was not parsed as JSON."""
 
 
 def read_text(data: bytes) -> Any:
     """
-    Return the value of a JSON text; raise `GoSyntaxError` if it is none.
+    Return the value of a JSON text; raise `GoSyntaxError` if it is invalid.
 
-    As Go does it, bytes that are no UTF-8 are replaced, and a number that no float64 holds is
-    refused. JSON that is nested too deep raises a `RecursionError`.
+    As in Go, bytes that are not UTF-8 are replaced, and a number that exceeds float64 is refused.
+    JSON that is nested too deeply raises a `RecursionError`.
     """
     try:
         return json.loads(
@@ -41,12 +41,12 @@ def read_text(data: bytes) -> Any:
 
 
 def may_have_long_number(data: bytes) -> bool:
-    """Whether a JSON text has so many digits in a row that Go may refuse the number."""
+    """Return whether a JSON text has so many digits in a row that Go may refuse the number."""
     return len(data) >= _INTEGER_DIGITS_MAX and _LONG in data.translate(_ZEROS)
 
 
 def _integer(text: str) -> int:
-    # Python, too, refuses to convert some thousand digits, with an error of its own.
+    # Python refuses to convert thousands of digits, with another error.
     if len(text) > _INTEGER_DIGITS_MAX + 1 or math.isinf(float(text)):
         raise _too_large(text)
     return int(text)
@@ -69,7 +69,7 @@ def _refuse(word: str) -> NoReturn:
 
 
 def type_name(value: Any) -> str:
-    """What Go's decoder calls the type of a JSON value."""
+    """Return the name that Go's decoder has for the type of a JSON value."""
     match value:
         case None:
             return "null"
@@ -86,7 +86,7 @@ def type_name(value: Any) -> str:
 
 
 def compact(value: Any) -> str:
-    """A value in one line, as refusals show it; text stands for itself."""
+    """Return a value as one line for an error; a text is returned as it is."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():

@@ -1,5 +1,5 @@
 """
-JSON text to builtins, and the place of a value in it when somebody asks.
+Parse JSON text, and find the place of a value in it on request.
 
 A file may hold several JSON documents one after the other, as kubectl allows. Values are read
 by the compiled decoder, which knows no lines; a place is found afterwards by walking to it.
@@ -26,7 +26,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class NotJson(Fault):
-    """A document that is no JSON, and where the one before it ends."""
+    """A document that is not JSON, and the end of the previous one."""
 
     after: int = 0
 
@@ -36,12 +36,12 @@ class _RepeatedKeyError(ValueError):
 
 
 def looks_like_json(text: str) -> bool:
-    """Whether the text begins as JSON does; a YAML flow mapping does too."""
+    """Return whether the text begins like JSON, which a YAML flow mapping also does."""
     return text.lstrip(_SPACE).startswith("{")
 
 
 def documents(text: str) -> Iterator[Parsed | Fault]:
-    """Every document up to the first fault."""
+    """Yield every document up to the first fault."""
     after = 0
     lines = _Lines(text)
     while (offset := _skip(text, after)) < len(text):
@@ -56,7 +56,7 @@ def documents(text: str) -> Iterator[Parsed | Fault]:
         if isinstance(value, dict | list) and _is_too_deep(value):
             yield _fault(text, offset, RecursionError(), after=after)
             return
-        yield Parsed(_mended(value, text), LazyTree(text, offset, lines))
+        yield Parsed(_replace_surrogates(value, text), LazyTree(text, offset, lines))
         after = end
 
 
@@ -74,7 +74,7 @@ class LazyTree:
         self._walked: dict[int, dict[str, tuple[int, int]]] = {}
 
     def locate(self, path: Path) -> Place:
-        """The place of the value at the path, or of its nearest parent that exists."""
+        """Return the place of the value at the path, or of its nearest existing parent."""
         offset = at = self._start
         for step in path:
             found = self._children_at(offset).get(str(step))
@@ -84,7 +84,7 @@ class LazyTree:
         return self._lines.place_at(at)
 
     def _children_at(self, offset: int) -> dict[str, tuple[int, int]]:
-        """Where each child stands and where its value begins, by key or index."""
+        """Return the place and the begin of the value of each child, by key or index."""
         if offset not in self._walked:
             self._walked[offset] = {
                 str(index) if key is None else key: (at, value)
@@ -94,7 +94,7 @@ class LazyTree:
 
 
 class _Lines:
-    """Lines of a text, shared by all documents in it and counted when first asked for."""
+    """The lines of a text, shared by its documents and counted on the first use."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -109,12 +109,12 @@ class _Lines:
 
 
 def place_at(text: str, offset: int) -> Place:
-    """The line and column of an offset."""
+    """Return the line and column of an offset."""
     return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
 def _children(text: str, offset: int) -> Iterator[tuple[str | None, int, int]]:
-    """Key (for an object), place and value offset of each child of the value at the offset."""
+    """Yield key (for an object), place and value offset of each child of the value."""
     opening = text[offset : offset + 1]
     if opening not in ("{", "["):
         return
@@ -132,7 +132,7 @@ def _children(text: str, offset: int) -> Iterator[tuple[str | None, int, int]]:
 
 
 def _repeated_key(text: str, offset: int) -> Fault:
-    """The first key that is there twice, in the order of the text."""
+    """Return the fault of the first repeated key."""
     seen: dict[str, int] = {}
     for key, at, value in _children(text, offset):
         if key is not None and key in seen:
@@ -160,7 +160,7 @@ def _fault(text: str, offset: int, error: Exception, *, after: int) -> Fault:
 
 
 def _meaningless(text: str, offset: int) -> int:
-    """Where the first number stands that JSON has no value for."""
+    """Return the offset of the first number that JSON does not allow."""
     for _, _, value in _children(text, offset):
         try:
             _DECODER.raw_decode(text, value)
@@ -179,8 +179,8 @@ def _is_too_deep(value: Any) -> bool:
     return True
 
 
-def _mended(value: Any, text: str) -> Any:
-    """The value without half characters; they can only have been written as escapes."""
+def _replace_surrogates(value: Any, text: str) -> Any:
+    """Return the value without lone surrogates, which only escapes can write."""
     return _whole(value) if "\\ud" in text or "\\uD" in text else value
 
 
@@ -212,7 +212,7 @@ def _float(text: str) -> Any:
 
 
 def _integer(text: str) -> Any:
-    # Longer than any number of Kubernetes, and than Python likes to read.
+    # Longer than any number of Kubernetes; Python refuses to convert it.
     return int(text) if len(text) < 1000 else _float(text)
 
 
@@ -220,7 +220,7 @@ def _constant(text: str) -> Any:
     raise ScalarError(f"{text} is not JSON", "write it in quotes")
 
 
-# Knows where values end, and no more: it is asked about text that was read already.
+# Only finds the ends of values, in text that was parsed before.
 _PLAIN_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_float=_float, parse_int=_integer, parse_constant=_constant

@@ -1,12 +1,12 @@
 """
-The text of a file of manifests, divided into documents as kubectl divides it.
+Split the text of a manifest file into documents, as kubectl does.
 
-kubectl does not leave that to YAML. Each line that begins with `---` divides, and nothing but a
-comment may follow on it; what stands between two such lines is read by itself, and of that the
-first document alone. A file may also begin with JSON: then documents of JSON follow each other
-without a word, and if there is only one, YAML may come after it.
+kubectl splits before it parses YAML. Each line that begins with `---` is a divider, which only a
+comment may follow; the text between two dividers is parsed by itself, and only its first document
+counts. A file may also begin with JSON: then JSON documents follow each other without a divider,
+and YAML may follow a single one.
 
-What kubectl reads is read here, too. What it would pass over without a word is a fault.
+This module reads everything that kubectl reads. Text that kubectl would silently skip is a fault.
 """
 
 import re
@@ -24,7 +24,7 @@ _JSON_BEFORE_YAML_MAX = 1
 
 
 class _Part(NamedTuple):
-    """What stands between two dividers; not to be read after one with a fault."""
+    """The text between two dividers; it is not parsed after a divider with a fault."""
 
     text: str
     line: int
@@ -32,31 +32,31 @@ class _Part(NamedTuple):
 
 
 def documents(text: str, name: str) -> Iterator[Parsed | Fault]:
-    """Every document of a file of this name, and every fault, in order."""
+    """Return the documents and faults of a file of this name, in order."""
     if not json_text.looks_like_json(text):
-        return _divided(text, 0)
-    found = list(json_text.documents(text))
-    last = found[-1]
+        return _split(text, 0)
+    results = list(json_text.documents(text))
+    last = results[-1]
     if not isinstance(last, json_text.NotJson) or name.endswith(".json"):
-        return iter(found)
-    return iter([*found[:-1], *_after_json(text, last, len(found) - 1)])
+        return iter(results)
+    return iter([*results[:-1], *_after_json(text, last, len(results) - 1)])
 
 
 def _after_json(text: str, fault: json_text.NotJson, before: int) -> Iterator[Parsed | Fault]:
-    """The documents from where the text is no JSON any more."""
+    """Return the documents after the end of the JSON."""
     if before > _JSON_BEFORE_YAML_MAX:
         return iter([fault])
     blank = _BLANK.match(text, fault.after)
     start = blank.end() if blank else fault.after
-    return _divided(text[start:], text.count("\n", 0, start))
+    return _split(text[start:], text.count("\n", 0, start))
 
 
-def _divided(text: str, lines_before: int) -> Iterator[Parsed | Fault]:
+def _split(text: str, lines_before: int) -> Iterator[Parsed | Fault]:
     broken = 0
     for part in _parts(text, lines_before + 1):
-        found = [part.fault] if part.fault else _documents(part)
+        results = [part.fault] if part.fault else _documents(part)
         broken_before = broken
-        for each in found:
+        for each in results:
             broken += isinstance(each, Fault) and not isinstance(each, RepeatedKey)
             yield each
         if broken != broken_before and broken >= yaml_text.ERRORS_MAX:
@@ -76,12 +76,12 @@ def _parts(text: str, line: int) -> Iterator[_Part]:
         if at > start or fault:
             yield _Part(text[start:at], line, fault)
         wrong = _divider_fault(divider[1].strip(), line + text.count("\n", start, at))
-        # A divider with nothing before it is left to YAML, which may see none in it.
+        # A divider at the start of a part stays in the text, because YAML may read it otherwise.
         next_start = end if at > start or fault or wrong else at
         line += text.count("\n", start, next_start)
         start = next_start
         fault = wrong
-    # Of a block without the end of its last line kubectl makes one with it.
+    # kubectl adds a missing line end to the last line.
     last = text[start:]
     yield _Part(last if last.endswith("\n") else f"{last}\n", line, fault)
 

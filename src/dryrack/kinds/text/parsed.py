@@ -1,7 +1,7 @@
 """
-What reading a text comes to: documents with their places, and faults with theirs.
+The result of parsing a text: documents and faults, with their places.
 
-The same for YAML and JSON, so that whoever reads a file need not ask which of them it was.
+It is the same for YAML and JSON, so that readers of files need not distinguish them.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from typing import Any
 from dryrack.kinds import scalars
 from dryrack.kinds.text.source_positions import Place, Places
 
-# Deeper than any Kubernetes object, and shallow enough for everybody's recursion.
+# Deeper than any Kubernetes object, and shallow enough for recursive functions.
 DEPTH_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with the text, where, and what would put it right."""
+    """An error in the text, with its place and a fix."""
 
     place: Place
     message: str
@@ -26,7 +26,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class SyntaxFault(Fault):
-    """Text that is no YAML, in the words of the parser; `began` is where that began to be so."""
+    """Text that is not YAML: the message of the parser, and where the wrong part begins."""
 
     problem: str = ""
     began: Place | None = None
@@ -35,27 +35,27 @@ class SyntaxFault(Fault):
 
 @dataclass(frozen=True, slots=True)
 class RepeatedKey(Fault):
-    """A key that is there twice: all else can be read."""
+    """A key that an object has twice; the rest of the document can be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownAnchor(Fault):
-    """An alias of what is not there."""
+    """An alias of an anchor that does not exist."""
 
     anchor: str = ""
 
 
 class Repeats(Enum):
-    """What becomes of a document that says a key of an object twice."""
+    """The treatment of a document in which an object has a key twice."""
 
     FAULTY = "faulty"
     LAST_COUNTS = "last counts"
-    """As Kubernetes reads it; the document tells of it."""
+    """As in Kubernetes; `Parsed.repeated` has the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A key that its object has already, and where the value is that counts."""
+    """A key that its object has twice, and the place of the value that counts."""
 
     key: scalars.Plain
     place: Place
@@ -71,7 +71,7 @@ class Parsed:
 
 
 class FaultError(Exception):
-    """Ends the document that is being read; whoever reads it delivers the fault."""
+    """Raised to end the present document; its reader yields the fault."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.message)

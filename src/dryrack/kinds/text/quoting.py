@@ -1,4 +1,4 @@
-"""Strings as Go's `%q` prints them, which many of Kubernetes' messages show."""
+"""Quote strings as Go's `%q` does, for messages of Kubernetes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ESCAPES = {
 
 
 def quoted(text: str) -> str:
-    """A string in double quotes, with what cannot be printed as escapes."""
+    """Return a string in double quotes; characters that cannot be printed are escaped."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return f'"{"".join(map(_quoted_char, text))}"'

@@ -1,5 +1,5 @@
 """
-Where things are in a file.
+Positions in files.
 
 A path names a value inside a document (`spec.devices[2].attributes["a/b"].string`); a place is
 a line and a column. A `Tree` remembers the place of every value of a YAML document.
@@ -20,38 +20,38 @@ class Place(NamedTuple):
 
 
 class Places(Protocol):
-    """Whoever can tell the place of a path."""
+    """The places of the values of a document."""
 
     def locate(self, path: Path) -> Place:
-        """The place of the value at the path, or of its nearest parent that exists."""
+        """Return the place of the value at the path, or of its nearest existing parent."""
         ...
 
 
 # A place as one number: a file has many, and plain numbers cost the garbage collector nothing.
 Spot = NewType("Spot", int)
 _COLUMNS = 2**32
-# More digits than the index of any list has.
+# The index of a list never has more digits.
 _INDEX_DIGITS_MAX = 10
 
 
 def spot(line: int, column: int) -> Spot:
-    """The place in short."""
+    """Return a place as one number."""
     return Spot(line * _COLUMNS + column)
 
 
 def place_of(spot: Spot) -> Place:
-    """The place at length."""
+    """Return the place of such a number."""
     return Place(*divmod(spot, _COLUMNS))
 
 
 @dataclass(slots=True)
 class Tree:
     """
-    The places of one value and of all that is in it.
+    The places of one value and of its children.
 
-    Built up while the file is read and not changed afterwards. `spots` has each child by its key
-    or index; the field of an object is where its key stands. `inner` has the trees of those
-    children that have children themselves.
+    It is built while the file is read and does not change later. `spots` has each child by its key
+    or index; the place of a field is that of its key. `inner` has the trees of the children that
+    have children.
     """
 
     spot: Spot
@@ -59,7 +59,7 @@ class Tree:
     inner: dict[str | int, "Tree"] = field(default_factory=dict)
 
     def locate(self, path: Path) -> Place:
-        """The place of the value at the path, or of its nearest parent that exists."""
+        """Return the place of the value at the path, or of its nearest existing parent."""
         tree: Tree | None = self
         at = self.spot
         for step in path:
@@ -79,28 +79,28 @@ class Tree:
 
 def parse_path(text: str) -> Path:
     """
-    The steps of a path as validation or a person writes it.
+    Return the steps of a path as validation or a person writes it.
 
-    Keys in brackets may be quoted (`["a/b"]`) or not (`[a/b]`). What cannot be read ends the
-    path: the place of the parent is then the best answer.
+    Keys in brackets may be quoted (`["a/b"]`) or not (`[a/b]`). An invalid part ends the path: then
+    the place of the parent is the best answer.
     """
     steps: list[str | int] = []
     rest = text
     while rest:
-        step, rest = _bracketed(rest) if rest[0] == "[" else _dotted(rest.removeprefix("."))
+        step, rest = _take_bracket(rest) if rest[0] == "[" else _take_name(rest.removeprefix("."))
         if step == "":
             break
         steps.append(step)
     return tuple(steps)
 
 
-def _dotted(text: str) -> tuple[str, str]:
+def _take_name(text: str) -> tuple[str, str]:
     ends = [index for index in (text.find("."), text.find("[")) if index >= 0]
     end = min(ends, default=len(text))
     return text[:end], text[end:]
 
 
-def _bracketed(text: str) -> tuple[str | int, str]:
+def _take_bracket(text: str) -> tuple[str | int, str]:
     if text[1:2] == '"':
         try:
             key, end = json.JSONDecoder().raw_decode(text, 1)

@@ -38,7 +38,7 @@ from dryrack.kinds.text.source_positions import Spot, Tree, place_of, spot
 
 # Values that aliases may add to a document. Manifests share a few dozen; a bomb, billions.
 ALIASED_MAX = 100_000
-# Where nobody counts.
+# The limit for trusted text.
 ALL = 2**63
 
 _MERGE = "<<"
@@ -51,7 +51,7 @@ _NO_WORD = "a key must be a word, not a list or an object"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is asked of a document besides its syntax."""
+    """The requirements for a document besides its syntax."""
 
     repeats: Repeats
     values_max: int | None
@@ -74,11 +74,11 @@ class _Open:
     key: str | None = None
     key_spot: Spot | None = None
     key_again: scalars.Plain = None
-    """What the key means, if it is there already."""
+    """The meaning of the key, if the object has it already."""
     merges: bool = False
-    """Whether the key is `<<`."""
+    """True if the key is `<<`."""
     merged: set[str] = field(default_factory=set)
-    """The keys that were not written here, and came with `<<`."""
+    """The keys that came from another object by `<<`."""
     meanings: Meanings = field(default_factory=dict)
 
     @property
@@ -96,7 +96,7 @@ class _Done(NamedTuple):
 
 
 class Builder:
-    """Puts one document together."""
+    """Builds one document from events."""
 
     def __init__(self, line: int, rules: Rules) -> None:
         self.faults: list[Fault] = []
@@ -107,12 +107,12 @@ class Builder:
         self._open: list[_Open] = []
         self._anchors: dict[str, _Done | None] = {}
         self._aliased = 0
-        # After the first key of a second object whatever it repeats says nothing new.
+        # After the first key of a second object, further repeated keys are expected.
         self._runs_on = False
         self._result: Parsed | None = None
 
-    def finished(self) -> Iterator[Parsed | Fault]:
-        """The document, or why there is none."""
+    def finish(self) -> Iterator[Parsed | Fault]:
+        """Yield the document or its faults."""
         faults = self.faults
         self.faults = []
         if faults:
@@ -134,7 +134,7 @@ class Builder:
                 self._values_left -= 1
                 if self._values_left < 0:
                     raise FaultError(Fault(place_of(at), "too many values"))
-                meaning = _meaning(event)
+                meaning = _value_of(event)
                 if event.anchor:
                     self._anchors[event.anchor] = _Done(meaning, at)
                 if self._open and self._open[-1].wants_key:
@@ -179,7 +179,7 @@ class Builder:
                 parent.key_again = meaning if is_known else None
             elif key not in parent.merged and not self._runs_on:
                 self._runs_on = key in _OBJECT_KEYS and len(self._open) == 1
-                fault = _repeated(parent, key, None if is_known else meaning)
+                fault = _repeated_key_fault(parent, key, None if is_known else meaning)
                 self.faults.append(replace(fault, fix=_DIVIDE) if self._runs_on else fault)
             parent.merged.discard(key)
         elif not isinstance(meaning, str):
@@ -223,7 +223,7 @@ class Builder:
         if target.tree is None:
             self._attach(target._replace(value=scalars.json_value(target.value)))
         else:
-            # A copy, so that changing one place of the document never changes another.
+            # A copy, so that a change in one place of the document changes no other place.
             self._attach(target._replace(value=copy.deepcopy(target.value)))
 
     def _attach(self, done: _Done) -> None:
@@ -255,7 +255,7 @@ class Builder:
             self._merge(parent, source, tree)
 
     def _merge(self, parent: _Open, source: dict[str, Any], tree: Tree) -> None:
-        """Take the fields of another object, also for those that stand above the `<<`."""
+        """Add the fields of another object that this object does not have, even above the `<<`."""
         assert isinstance(parent.value, dict), "a list has no key to merge under"
         for key in source:
             if key not in parent.value:
@@ -266,15 +266,15 @@ class Builder:
             _put(parent.tree, key, tree.spots[key], tree.inner.get(key))
 
 
-def _repeated(parent: _Open, key: str, other: scalars.Plain) -> Fault:
-    """The fault of a key that is there twice, or that becomes one with another."""
+def _repeated_key_fault(parent: _Open, key: str, other: scalars.Plain) -> Fault:
+    """Return the fault of a key that the object has twice, perhaps in two spellings."""
     assert parent.key_spot is not None, "a key without its place"
     place = place_of(parent.key_spot)
     line = place_of(parent.tree.spots[key]).line
     message = f"the key {key!r} appears twice; the first is in line {line}"
     if other is not None:
         first = parent.meanings[key][0]
-        # Which of the two Go takes is left to chance.
+        # Go takes a random one of the two.
         message = (
             f"the keys {json.dumps(first)} and {json.dumps(other)} are one key in JSON; "
             f"the first is in line {line}"
@@ -291,7 +291,7 @@ def _put(tree: Tree, key: str | int, at: Spot, inner: Tree | None) -> None:
 
 
 def _sources(done: _Done, at: Spot) -> list[tuple[dict[str, Any], Tree]]:
-    """The objects that `<<` names, each with its places; of a list the first comes last."""
+    """Return the objects that `<<` names, with their places; the first of a list comes last."""
     tree = done.tree
     if tree is not None and isinstance(done.value, dict):
         return [(done.value, tree)]
@@ -302,13 +302,13 @@ def _sources(done: _Done, at: Spot) -> list[tuple[dict[str, Any], Tree]]:
 
 
 def mark_of(event: yaml.Event) -> Mark:
-    """Where the event begins."""
+    """Return the begin of the event."""
     mark = event.start_mark
     assert isinstance(mark, Mark), "an event without its place"
     return mark
 
 
-def _meaning(event: ScalarEvent) -> scalars.Plain:
+def _value_of(event: ScalarEvent) -> scalars.Plain:
     text: str = event.value
     if event.tag is not None and event.tag != "!":
         return scalars.tagged(text, event.tag)

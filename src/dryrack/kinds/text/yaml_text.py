@@ -18,13 +18,13 @@ from dryrack.kinds.text.parsed import Fault, FaultError, Parsed, Repeats, Syntax
 from dryrack.kinds.text.source_positions import Place
 from dryrack.kinds.text.yaml_objects import Builder, Rules, mark_of
 
-# A file with more syntax errors than this is not YAML; the rest would be noise.
+# A file with more syntax errors is not YAML; further faults would not help.
 ERRORS_MAX = 20
 
 _DOCUMENT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-# What libyaml says where a document should begin with `---`, and does not.
+# The message of libyaml for a document that does not begin with `---`.
 _NO_START = "did not find expected <document start>"
-# Whoever divides the text at each `---` finds none behind the directives.
+# The text is split at each `---`, so none follows the directives.
 _DIRECTIVES = "directives such as %YAML are not for Kubernetes, which finds no document after them"
 _CONTROL = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -56,12 +56,12 @@ def documents(
 
 
 def too_many_faults(line: int) -> Fault:
-    """That nothing was read from the line on."""
+    """Return the fault that nothing was read from a line on."""
     return Fault(Place(line, 1), f"more than {ERRORS_MAX} faults; the rest was not read")
 
 
 class _Reader:
-    """Reads from one point of the text to its end, or to the first fault that ends a document."""
+    """Read from one point of the text to its end, or to a fault that ends a document."""
 
     def __init__(self, text: str, start: int, rules: Rules) -> None:
         self.resume_at: int | None = None
@@ -78,13 +78,13 @@ class _Reader:
         try:
             while (event := parser.get_event()) is not None:
                 if isinstance(event, DocumentEndEvent):
-                    yield from self._builder.finished()
+                    yield from self._builder.finish()
                     self._has_ended = True
                 else:
                     self._take(event)
         except yaml.YAMLError as error:
             fault = _syntax_fault(error, self._text, self._line)
-            yield from self._stop(_trailing(fault) if self._has_ended else fault)
+            yield from self._stop(_trailing_fault(fault) if self._has_ended else fault)
         except FaultError as error:
             yield from self._stop(error.fault)
         finally:
@@ -105,7 +105,7 @@ class _Reader:
         offset = 0
         for _ in range(line):
             offset = self._text.find("\n", offset) + 1
-        # The fault may be on the very line where the next document begins.
+        # The fault may be on the line where the next document begins.
         found = _DOCUMENT.search(self._text, max(offset, self._document_start + 1))
         self.resume_at = self._start + found.start() if found else None
 
@@ -130,8 +130,8 @@ def _syntax_fault(error: yaml.YAMLError, text: str, line: int) -> Fault:
     )
 
 
-def _trailing(fault: Fault) -> Fault:
-    """The fault of text that nobody would read, because the document is over."""
+def _trailing_fault(fault: Fault) -> Fault:
+    """Return the fault of text after the end of a document, which kubectl would skip."""
     message = "text after the end of the document, which Kubernetes would not read"
     return replace(fault, message=message, fix="put a line with --- before it, or remove it")
 

@@ -22,7 +22,7 @@ from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.quota_usage import limits, quotas
 from dryrack.kinds.quota_usage.admission_kinds import PriorityClass
-from dryrack.kinds.quota_usage.amounts import written
+from dryrack.kinds.quota_usage.amounts import amounts_to_json
 from dryrack.kinds.quota_usage.claims import CLAIMS, ClaimContext, extended_resources
 from dryrack.kinds.rules.limit_ranges import LimitRangeRules
 from dryrack.kinds.rules.pods.pod_rules import resource_problems
@@ -212,7 +212,7 @@ class Admission:
             if used is not None:
                 after.append((quota, used))
         for quota, used in after:
-            quota["status"]["used"] = written(used)
+            quota["status"]["used"] = amounts_to_json(used)
         return None
 
     def _count_usage(self, quota: ResourceQuota, stored: Sequence[Pod | ResourceClaim]) -> Raw:
@@ -225,8 +225,8 @@ class Admission:
                 quotas.PODS: [_raw_pod(each) for each in stored if isinstance(each, Pod)],
                 CLAIMS: [to_builtins(each) for each in stored if not isinstance(each, Pod)],
             }
-            used = quotas.counted(raw, lambda kind: of_kind.get(kind, ()), self._claim_context)
-            status["used"] = written(used)
+            used = quotas.count_usage(raw, lambda kind: of_kind.get(kind, ()), self._claim_context)
+            status["used"] = amounts_to_json(used)
         return {**raw, "status": status}
 
 

@@ -23,7 +23,7 @@ from dryrack.kinds.expansion.compute_domains import (
     workload_template,
 )
 from dryrack.kinds.expansion.embedded_templates import is_custom_workload
-from dryrack.kinds.expansion.workload_pods import Made, WorkloadPods, named
+from dryrack.kinds.expansion.workload_pods import Made, WorkloadPods, with_name
 from dryrack.kinds.expansion.workloads import TEMPLATES
 from dryrack.kinds.other_kinds import Standing, standing
 from dryrack.kinds.rules.pods.pod_rules import as_stored
@@ -141,7 +141,7 @@ def _typed(document: Document, found: Manifests) -> Typed | None:
     if standing(document) is Standing.BYSTANDER:
         answer = decode_context_object(document)
     else:
-        answer = typed(named(document) if document.kind == "Pod" else document)
+        answer = typed(with_name(document) if document.kind == "Pod" else document)
     if isinstance(answer, Typed) and isinstance(answer.object, Pod):
         # As a server stores it: with the values of selectors that follow labels, and with requests
         # that default to limits.

@@ -35,7 +35,7 @@ from dryrack.allocation import (
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import listed
 from dryrack.kinds.core import Node, NodeStatus, Pod, PodSpec, Toleration
-from dryrack.kinds.expansion.virtual_nodes import CAPACITY, sized
+from dryrack.kinds.expansion.virtual_nodes import CAPACITY, with_default_size
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.quantity import Quantity
 from dryrack.placement.demand import PODS, demand
@@ -685,7 +685,7 @@ def _nodes(world: World, settings: Settings) -> tuple[tuple[Node, ...], tuple[st
     only = settings.node
     nodes, notes = nodes_of(world) if settings.assumes_nodes else (world.nodes, ())
     if world.nodes:
-        nodes = tuple(map(sized, world.nodes))
+        nodes = tuple(map(with_default_size, world.nodes))
         silent = [
             n.metadata.name for n, was in zip(nodes, world.nodes, strict=True) if n is not was
         ]

@@ -34,7 +34,7 @@ from dryrack.apiserver.ownership.server_side_apply.managed_fields import (
 )
 from dryrack.apiserver.ownership.server_side_apply.owning import ConflictError
 from dryrack.kinds.paths import get, metadata_of
-from dryrack.kinds.schemas.shape import filled
+from dryrack.kinds.schemas.shape import fill_unset
 
 if TYPE_CHECKING:
     from dryrack.apiserver.ownership.server_side_apply.atoms import Atom
@@ -142,7 +142,7 @@ class _Apply:
         live = {} if self.live is None else without_managed(self.live)
         if not managed and self.live is not None:
             managed = self._own_before_first_apply(live)
-        live = filled(self.schema, live)
+        live = fill_unset(self.schema, live)
         try:
             typed.check(self.atom, self.wanted, allow_duplicates=False)
         except typed.TypeViolationError as error:

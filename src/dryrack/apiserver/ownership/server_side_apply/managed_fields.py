@@ -22,7 +22,7 @@ from dryrack.apiserver.ownership.server_side_apply.entries import (
 from dryrack.apiserver.ownership.server_side_apply.owning import Ownership
 from dryrack.base.limits import LARGE_OBJECT_BYTES
 from dryrack.kinds.paths import get, metadata_of
-from dryrack.kinds.schemas.shape import filled_to_atoms, skeleton
+from dryrack.kinds.schemas.shape import fill_unset_to_atoms, skeleton
 
 if TYPE_CHECKING:
     from dryrack.apiserver.ownership.server_side_apply.owning import Object, Tracked
@@ -149,8 +149,8 @@ def _compare_with_live(
         if all(each.api_version == tracked.api_version for each in managed.values()):
             # Most of an object is unchanged, and need not be filled and compared.
             old, new = differing_parts(old, new)
-        old = filled_to_atoms(schema, old)
-    new = filled_to_atoms(schema, new)
+        old = fill_unset_to_atoms(schema, old)
+    new = fill_unset_to_atoms(schema, new)
     managed, fields = ownership_of(tracked).after_update(old, new, managed)
     return managed, fieldsets.difference(fields, NEVER_OWNED)
 

@@ -16,7 +16,7 @@ from dryrack.client.timekeeping import seconds_of
 from dryrack.client.transport import User
 from dryrack.kinds.paths import get
 from dryrack.kinds.quota_usage import quotas
-from dryrack.kinds.quota_usage.amounts import Amounts, risen, written
+from dryrack.kinds.quota_usage.amounts import Amounts, amounts_to_json, compute_increase
 from dryrack.kinds.quota_usage.claims import (
     CLAIMS,
     NO_CONTEXT,
@@ -131,7 +131,7 @@ class _Request:
             if isinstance(after, str):
                 raise self._refusal(after)
             if after is not None:
-                made.append((quota, written(after)))
+                made.append((quota, amounts_to_json(after)))
         return made
 
     def _concerns(self, quota: Raw) -> bool:
@@ -155,7 +155,7 @@ class _Request:
         storage = self.resource.storage
         context = self.context
         if self.old is not None and quotas.matches(quota, storage, self.old, context):
-            used = risen(used, quotas.usage_of(storage, self.old, context=context))
+            used = compute_increase(used, quotas.usage_of(storage, self.old, context=context))
         return used
 
     def _refusal(self, detail: str) -> StatusError:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategy import Strategy
 from dryrack.kinds.paths import get, spec_of
-from dryrack.kinds.quota_usage.amounts import read
+from dryrack.kinds.quota_usage.amounts import parse_amounts
 from dryrack.kinds.rules.quotas import QuotaRules, quota_problems
 from dryrack.kinds.validation.problems import invalid
 
@@ -42,7 +42,7 @@ class QuotaStrategy(Strategy):
 
 
 def _warnings(spec: Raw) -> Iterator[str]:
-    hard = read(spec.get("hard"))
+    hard = parse_amounts(spec.get("hard"))
     for name in _COMPARED:
         asked = f"requests.{name}"
         if asked not in hard and name in ("cpu", "memory"):

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
-from dryrack.kinds.quota_usage.pods import PAGES, SHARED, requested
+from dryrack.kinds.quota_usage.pods import PAGES, SHARED, sum_requests
 from dryrack.kinds.rules.json_edit import map_items, null_if_empty, set_defaults, update_at
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def with_requests(given: Raw) -> Raw:
         return made
     requests = dict(get(resources, "requests", {}))
     for name in SHARED:
-        total = requested(made, name)
+        total = sum_requests(made, name)
         if name not in requests and total is not None:
             requests[name] = str(total)
     for name, amount in limits.items():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.kinds.paths import get
 from dryrack.kinds.quantity import Quantity, QuantityError
-from dryrack.kinds.quota_usage.pods import requested
+from dryrack.kinds.quota_usage.pods import sum_requests
 from dryrack.kinds.rules import checks
 from dryrack.kinds.validation.names import label_key
 from dryrack.kinds.validation.problems import Token, forbidden, invalid, not_supported, required
@@ -45,7 +45,7 @@ def of_pod(at: str, spec: Raw) -> Iterator[FieldProblem]:
         yield forbidden(f"{at}.claims", "claims may not be set for Resources at pod-level")
     yield from _amounts(at, given, _name_for_pod)
     for name, amount in sorted(_quantities(given, "requests").items()):
-        total = requested(spec, name)
+        total = sum_requests(spec, name)
         if total is not None and total > amount:
             detail = f"must be greater than or equal to aggregate container requests of {total}"
             yield invalid(f"{at}.requests[{name}]", str(amount), detail)
