@@ -163,8 +163,8 @@ async def test_an_index_that_raises_ends_only_the_components_that_read_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """They build it anew when they start again."""
-    original = configuration.referred
-    monkeypatch.setattr(running, "referred", _fails_for("poison", original))
+    original = configuration.reference_keys
+    monkeypatch.setattr(running, "reference_keys", _fails_for("poison", original))
 
     async with _supervised() as (cluster, clock):
         await clock.advance(5)

@@ -46,7 +46,6 @@ Scale = tuple[str, int]
 
 # An eviction that was granted but not carried out by then will not be.
 DELETION_SECONDS_MAX = 120.0
-
 _UNMANAGED = (
     "Pods selected by this budget have no controller, so that a percentage or maxUnavailable "
     "does not count them; set minAvailable to a number"

@@ -32,7 +32,6 @@ from dryrack.kinds.rules.cron_schedules import Schedule, ScheduleError, parse_sc
 from dryrack.kinds.text.quoting import quoted
 
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-
 _TOO_MANY = (
     "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
 )

@@ -71,7 +71,12 @@ def plan(scene: Scene) -> Plan:
     history = chronicle(
         daemon_set, DAEMON_SETS, scene.revisions, in_use=_used(daemon_set, family.members)
     )
-    by_node = _by_node(family.members)
+    found: dict[str, list[Raw]] = {}
+    for pod in sorted(
+        family.members, key=lambda each: (each["metadata"]["creationTimestamp"], name_of(each))
+    ):
+        found.setdefault(target_of(pod), []).append(pod)
+    by_node = found
     wanted = [node for node in scene.nodes if is_wanted(daemon_set, node)]
     writes = [
         *history.writes,
@@ -98,15 +103,6 @@ def target_of(pod: Raw) -> str:
             if field["key"] == "metadata.name" and len(get(field, "values", ())) == 1:
                 return str(field["values"][0])
     return ""
-
-
-def _by_node(pods: Sequence[Raw]) -> Mapping[str, list[Raw]]:
-    found: dict[str, list[Raw]] = {}
-    for pod in sorted(
-        pods, key=lambda each: (each["metadata"]["creationTimestamp"], name_of(each))
-    ):
-        found.setdefault(target_of(pod), []).append(pod)
-    return found
 
 
 def is_wanted(daemon_set: Raw, node: Raw) -> bool:

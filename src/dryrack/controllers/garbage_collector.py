@@ -59,7 +59,6 @@ class Fate(Enum):
 
 
 FOREGROUND = "foregroundDeletion"
-
 ORPHAN = "orphan"
 
 
@@ -281,9 +280,6 @@ class Collection(Reconciler[str]):
             return Fate.WAITING if known.waits_for_dependents else Fate.SOLID
         if owner["uid"] in self._absent:
             return Fate.GONE
-        return await self._ask(item, owner)
-
-    async def _ask(self, item: Item, owner: Raw) -> Fate:
         group = owner["apiVersion"].rpartition("/")[0]
         endpoint = self._kinds.get((group, owner["kind"]))
         if endpoint is None or (endpoint.is_namespaced and not item.name.namespace):

@@ -25,10 +25,7 @@ from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
-
 VOLUME_FINALIZER = "kubernetes.io/pv-protection"
-
-
 GROUP_FINALIZER = "scheduling.k8s.io/podgroup-protection"
 
 

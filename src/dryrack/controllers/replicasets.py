@@ -38,10 +38,7 @@ from dryrack.kinds.raw import Raw
 
 # The most pods that one look at a replica set makes or deletes.
 BURST = 500
-
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-
-
 FAILURE = "ReplicaFailure"
 
 
@@ -90,7 +87,7 @@ def least_wanted(pods: Sequence[Raw]) -> list[Raw]:
             bool(spec_of(pod).get("nodeName")),
             ("Pending", "Unknown", "Running").index(status_of(pod).get("phase") or "Pending"),
             is_ready(pod),
-            _cost(pod),
+            (read_int64(annotations_of(pod).get(DELETION_COST, "")) or 0),
             -crowd[spec_of(pod).get("nodeName", "")],
             -_ready_since(pod),
             -_restarts(pod),
@@ -99,10 +96,6 @@ def least_wanted(pods: Sequence[Raw]) -> list[Raw]:
         )
 
     return sorted(pods, key=rank)
-
-
-def _cost(pod: Raw) -> int:
-    return read_int64(annotations_of(pod).get(DELETION_COST, "")) or 0
 
 
 def _ready_since(pod: Raw) -> float:

@@ -45,32 +45,14 @@ from dryrack.kinds.rules.checks import driver_name
 from dryrack.kinds.selectors import matches_labels
 
 _COMPLETED = "pv.kubernetes.io/bind-completed"
-
-
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-
-
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-
-
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
-
-
 _PROVISIONER = "volumes.dryrack.dev"
-
-
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
-
-
 _ON_FIRST_USE = "WaitForFirstConsumer"
-
-
 _WAITS = "waiting for first consumer to be created before binding"
-
-
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
-
-
 _NONE = Quantity.parse("0")
 
 

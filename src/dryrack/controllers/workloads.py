@@ -53,9 +53,7 @@ _canonical = msgspec.json.Encoder(order="deterministic").encode
 # Some 5 µs are spent on each member in a look: below the first number that is nothing, and above
 # it looks take a hundredth of the time.
 FAMILY_SMALL = 50
-
 FAMILY_LOOKS_PER_SECOND = 2000.0
-
 PACE_SECONDS_MAX = 1.0
 
 

@@ -223,7 +223,13 @@ class WriteExecutor:
         client = self._context.client
         match write:
             case Create():
-                return await self._create(write)
+                try:
+                    created = await self._context.client.create(write.endpoint, write.object)
+                except ApiError as error:
+                    await self._report_on(write.refused, str(error))
+                    raise
+                await self._report_on(write.accepted, created["metadata"]["name"])
+                return created
             case Update(endpoint, obj, subresource):
                 obj = _at(obj, revisions.get((endpoint, name_of(obj))))
                 return await client.update(endpoint, obj, subresource=subresource)
@@ -242,15 +248,6 @@ class WriteExecutor:
                 )
             case _:
                 assert_never(write)
-
-    async def _create(self, write: Create) -> Raw:
-        try:
-            created = await self._context.client.create(write.endpoint, write.object)
-        except ApiError as error:
-            await self._report_on(write.refused, str(error))
-            raise
-        await self._report_on(write.accepted, created["metadata"]["name"])
-        return created
 
     async def _report_on(self, report: Report | None, what: str) -> None:
         if report is not None:

@@ -224,20 +224,17 @@ class AllocationStates:
         )
         there = self._caches.states.get(terms.namespace, name)
         try:
-            await self._replace(wanted, there)
+            if there is None:
+                await self._client.create(STATES, wanted)
+            elif _content(wanted) != _content(there):
+                revision = there["metadata"]["resourceVersion"]
+                metadata = {**wanted["metadata"], "resourceVersion": revision}
+                await self._client.update(STATES, {**wanted, "metadata": metadata})
         except (ApiError, TransportError) as error:
             # Mostly the cache is behind what was just written; a look later all is well.
             _logger.debug("allocation state of %s not written: %s", name, error)
             self.mark(name)
             await sleep(self._clock, _RETRY_SECONDS)
-
-    async def _replace(self, wanted: Raw, there: Raw | None) -> None:
-        if there is None:
-            await self._client.create(STATES, wanted)
-        elif _content(wanted) != _content(there):
-            revision = there["metadata"]["resourceVersion"]
-            metadata = {**wanted["metadata"], "resourceVersion": revision}
-            await self._client.update(STATES, {**wanted, "metadata": metadata})
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         if new is None:

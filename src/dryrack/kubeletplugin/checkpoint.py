@@ -95,7 +95,8 @@ class Checkpoint:
     def save(self, record: ClaimRecord) -> None:
         """Afterwards the claim is on disk, and it was not there before or is there as before."""
         path = self._path(record.uid)
-        data = _encode(record)
+        text = msgspec.json.encode(record)
+        data = msgspec.json.encode(_File(VERSION, zlib.crc32(text), msgspec.Raw(text))) + _END
         if self.files.read(path) is None:
             # A name that changes after the content is on disk would be waited for once more.
             create_file(self.files, path, data)
@@ -107,11 +108,6 @@ class Checkpoint:
 
     def _path(self, uid: str) -> Path:
         return self.directory / f"{checked_uid(uid)}{_SUFFIX}"
-
-
-def _encode(record: ClaimRecord) -> bytes:
-    text = msgspec.json.encode(record)
-    return msgspec.json.encode(_File(VERSION, zlib.crc32(text), msgspec.Raw(text))) + _END
 
 
 def _decode(data: bytes, uid: str) -> ClaimRecord:

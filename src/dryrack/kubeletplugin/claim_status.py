@@ -86,7 +86,12 @@ class ClaimStatuses:
         told = ""
         while True:
             await self._changed.wait()
-            await self._calm()
+            # ~ Until nothing changes for a moment: calls come first, and many are one change.
+            latest = self._clock.now() + _CALM_SECONDS_MAX
+            while self._changed.is_set() and self._clock.now() < latest:
+                self._changed.clear()
+                await sleep(self._clock, _CALM_SECONDS)
+            self._changed.clear()
             try:
                 await self._write()
             except (ApiError, TransportError) as error:
@@ -95,14 +100,6 @@ class ClaimStatuses:
                     told = str(error)
                 self._changed.set()
                 await sleep(self._clock, _RETRY_SECONDS)
-
-    async def _calm(self) -> None:
-        """Until nothing changes for a moment: calls come first, and many are one change."""
-        latest = self._clock.now() + _CALM_SECONDS_MAX
-        while self._changed.is_set() and self._clock.now() < latest:
-            self._changed.clear()
-            await sleep(self._clock, _CALM_SECONDS)
-        self._changed.clear()
 
     async def _write(self) -> None:
         prepared = {each.uid: each for each in self._plugin.records if each.state is State.PREPARED}

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.hardware import NodeFaults, PrepareFault
-    from dryrack.kinds.raw import Raw
 
 _logger = logging.getLogger(__name__)
 
@@ -128,7 +127,13 @@ class NodeFaultWatch:
             changed = self._changed
             self._changed = asyncio.Event()
             changed.set()
-        await self._tell(node, faults.problems)
+        new = [each for each in faults.problems if each not in self._told]
+        self._told = faults.problems
+        for each in new:
+            _logger.warning("node %s: %s", self._node, each)
+            if node is not None:
+                about = {"kind": "Node", "apiVersion": "v1"} | node
+                await self._recorder.record(about, "InvalidFault", each, type="Warning", once=each)
 
     async def _wait(self) -> None:
         """Until the annotations or the file change, or a fault is over."""
@@ -139,15 +144,6 @@ class NodeFaultWatch:
         finally:
             if timer is not None:
                 timer.cancel()
-
-    async def _tell(self, node: Raw | None, problems: tuple[str, ...]) -> None:
-        new = [each for each in problems if each not in self._told]
-        self._told = problems
-        for each in new:
-            _logger.warning("node %s: %s", self._node, each)
-            if node is not None:
-                about = {"kind": "Node", "apiVersion": "v1"} | node
-                await self._recorder.record(about, "InvalidFault", each, type="Warning", once=each)
 
     async def _follow(self, file: Path) -> None:
         seen: tuple[int, int] | None = None

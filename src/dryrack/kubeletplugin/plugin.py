@@ -180,7 +180,13 @@ class NodePlugin:
                 "checkpoint set aside",
                 extra={"uid": damage.uid, "reason": damage.why, "file": str(damage.set_aside)},
             )
-        self._remove_unknown_specs()
+        driver = self.kind.driver
+        for name in self._files.names(self._directories.cdi):
+            uid = cdi.uid_of(driver, name) or device_metadata.spec_uid(driver, name)
+            is_unknown = uid is not None and uid not in self._records
+            own = (f"{driver}-", f"{driver}_metadata_")
+            if is_unknown or any(is_temporary(name, each) for each in own):
+                self._files.remove(self._directories.cdi / name)
         self._remove_unknown_metadata()
         for path in self.kind.host_files():
             self._write_host_file(path)
@@ -196,7 +202,14 @@ class NodePlugin:
         Claims whose checkpoint was set aside are prepared again, if they still have some.
         """
         if self._damages:
-            await self._rebuild()
+            lost = {damage.uid for damage in self._damages} - set(self._records)
+            for raw in (await self._client.list(CLAIMS)).items:
+                claim = decode(raw, ResourceClaim)
+                if claim.metadata.uid in lost and self._has_devices_here(claim):
+                    meta = claim.metadata
+                    reference = ClaimReference(meta.namespace, meta.name, meta.uid)
+                    await self.prepare([reference])
+            self._damages = ()
         for record in self.records:
             async with self._turn(), self._locked(record.uid):
                 if record.uid in self._records and not await self._is_in_use(record):
@@ -213,16 +226,6 @@ class NodePlugin:
             has_failed = False
         finally:
             self._metrics.observe(verb, loop.time() - started, has_failed=has_failed)
-
-    async def _rebuild(self) -> None:
-        lost = {damage.uid for damage in self._damages} - set(self._records)
-        for raw in (await self._client.list(CLAIMS)).items:
-            claim = decode(raw, ResourceClaim)
-            if claim.metadata.uid in lost and self._has_devices_here(claim):
-                meta = claim.metadata
-                reference = ClaimReference(meta.namespace, meta.name, meta.uid)
-                await self.prepare([reference])
-        self._damages = ()
 
     async def _is_in_use(self, record: ClaimRecord) -> bool:
         try:
@@ -244,7 +247,17 @@ class NodePlugin:
         async with self._turn(), self._locked(claim.uid):
             record = self._records.get(claim.uid)
             if record is None:
-                fetched = await self._fetch(claim)
+                if not claim.namespace or not claim.name:
+                    raise PrepareError(
+                        f"claim {claim.uid}: the request has no namespace or no name"
+                    )
+                raw = await self._client.get(CLAIMS, claim.name, claim.namespace)
+                fetched = decode(raw, ResourceClaim)
+                if fetched.metadata.uid != claim.uid:
+                    raise PrepareError(
+                        f"claim {_name(claim)}: the claim was replaced; "
+                        f"its UID is {fetched.metadata.uid}, not {claim.uid}"
+                    )
                 # From here to the next await nobody else gets a device or a number.
                 record = self._planned(fetched)
                 self._index.put(record)
@@ -268,18 +281,6 @@ class NodePlugin:
             record = self._records.get(uid)
             if record is not None:
                 await self._take_back(record)
-
-    async def _fetch(self, claim: ClaimReference) -> ResourceClaim:
-        if not claim.namespace or not claim.name:
-            raise PrepareError(f"claim {claim.uid}: the request has no namespace or no name")
-        raw = await self._client.get(CLAIMS, claim.name, claim.namespace)
-        fetched = decode(raw, ResourceClaim)
-        if fetched.metadata.uid != claim.uid:
-            raise PrepareError(
-                f"claim {_name(claim)}: the claim was replaced; "
-                f"its UID is {fetched.metadata.uid}, not {claim.uid}"
-            )
-        return fetched
 
     def _set(self, record: ClaimRecord, state: State) -> ClaimRecord:
         changed = msgspec.structs.replace(record, state=state)
@@ -369,15 +370,6 @@ class NodePlugin:
 
     def _spec_path(self, uid: str) -> Path:
         return self._directories.cdi / cdi.file_name(self.kind.driver, uid)
-
-    def _remove_unknown_specs(self) -> None:
-        driver = self.kind.driver
-        for name in self._files.names(self._directories.cdi):
-            uid = cdi.uid_of(driver, name) or device_metadata.spec_uid(driver, name)
-            is_unknown = uid is not None and uid not in self._records
-            own = (f"{driver}-", f"{driver}_metadata_")
-            if is_unknown or any(is_temporary(name, each) for each in own):
-                self._files.remove(self._directories.cdi / name)
 
     def _remove_unknown_metadata(self) -> None:
         below = self._directories.plugin / device_metadata.DIRECTORY

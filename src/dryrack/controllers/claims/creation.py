@@ -46,7 +46,6 @@ from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 MANAGER = "ResourceClaimController"
-
 CONSUMERS_MAX = 256
 
 

@@ -23,11 +23,8 @@ from dryrack.kinds.raw import Raw
 from dryrack.kinds.resource import DeviceTaintRule
 
 PERIOD_SECONDS = 10.0
-
 MANAGER = "device-taint-eviction-controller"
-
 CONDITION = "EvictionInProgress"
-
 _WITHOUT_EFFECT = (
     "if the effect was NoExecute. This information will not be updated again. "
     "Recreate the DeviceTaintRule to trigger an update."

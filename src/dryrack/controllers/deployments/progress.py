@@ -99,7 +99,8 @@ def _progressing(
         return ("True", "ReplicaSetUpdated", message), _deadline(deployment)
     if old is None or old["reason"] == "NewReplicaSetAvailable":
         return None, None
-    left = _left(deployment, old, now)
+    since = old.get("lastUpdateTime") or old.get("lastTransitionTime")
+    left = seconds_of(since) + _deadline(deployment) - now if since else _deadline(deployment)
     if left > 0:
         return None, left
     return ("False", "ProgressDeadlineExceeded", f"{subject} has timed out progressing."), None
@@ -108,11 +109,6 @@ def _progressing(
 def _deadline(deployment: Raw) -> float:
     found = spec_of(deployment).get("progressDeadlineSeconds")
     return float(DEADLINE_SECONDS_DEFAULT if found is None else found)
-
-
-def _left(deployment: Raw, condition: Raw, now: float) -> float:
-    since = condition.get("lastUpdateTime") or condition.get("lastTransitionTime")
-    return seconds_of(since) + _deadline(deployment) - now if since else _deadline(deployment)
 
 
 def _has_moved(deployment: Raw, counts: Raw) -> bool:

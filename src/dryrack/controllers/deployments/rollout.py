@@ -56,7 +56,6 @@ from dryrack.kinds.raw import Raw
 REVISION = "deployment.kubernetes.io/revision"
 HASH_LABEL = "pod-template-hash"
 HISTORY_DEFAULT = 10
-
 _NOT_COPIED = frozenset(
     {
         "kubectl.kubernetes.io/last-applied-configuration",

@@ -183,20 +183,16 @@ def _after(job: Raw, pods: Sequence[Raw], now: float) -> Plan:
         without_finalizer(pod) for pod in pods if FINALIZER in finalizers_of(pod)
     ]
     ttl = spec_of(job).get("ttlSecondsAfterFinished")
-    finished_at = _finished_at(job)
+    # ~ None if whoever runs the job did not say when.
+    condition = condition_of(job, "Complete" if has_condition(job, "Complete") else "Failed")
+    when = (condition or {}).get("lastTransitionTime")
+    finished_at = seconds_of(when) if when else None
     if ttl is None or finished_at is None or is_deleted(job):
         return Plan(tuple(writes))
     left = finished_at + ttl - now
     if left > 0:
         return Plan(tuple(writes), left)
     return Plan((*writes, Delete(JOBS, name_of(job), uid_of(job), propagation="Foreground")))
-
-
-def _finished_at(job: Raw) -> float | None:
-    """None if whoever runs the job did not say when."""
-    condition = condition_of(job, "Complete" if has_condition(job, "Complete") else "Failed")
-    when = (condition or {}).get("lastTransitionTime")
-    return seconds_of(when) if when else None
 
 
 _Ending = tuple[str, str, str]

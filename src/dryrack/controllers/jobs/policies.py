@@ -7,7 +7,7 @@ limit per index each index has its own count of failures, which its pods carry o
 replaces a failed one is told how many there were, so the failed one is kept until then.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from dryrack.base.numbers import read_int64
@@ -70,7 +70,12 @@ def _fact(rule: Raw, pod: Raw) -> str:
         code = status["state"]["terminated"]["exitCode"]
         where = f"for pod {name.namespace}/{name.name}"
         return f"Container {status['name']} {where} failed with exit code {code}"
-    kind = _matching_condition(get(rule, "onPodConditions", ()), pod)
+    patterns = get(rule, "onPodConditions", ())
+    wanted = {(each["type"], each["status"]) for each in patterns}
+    conditions = get(pod, "status.conditions", ())
+    kind = next(
+        (each["type"] for each in conditions if (each["type"], each["status"]) in wanted), ""
+    )
     return f"Pod {name.namespace}/{name.name} has condition {kind}" if kind else ""
 
 
@@ -84,14 +89,6 @@ def _matching_container(wanted: Raw, pod: Raw) -> Raw | None:
                 found: Raw = status
                 return found
     return None
-
-
-def _matching_condition(patterns: Sequence[Raw], pod: Raw) -> str:
-    wanted = {(each["type"], each["status"]) for each in patterns}
-    conditions = get(pod, "status.conditions", ())
-    return next(
-        (each["type"] for each in conditions if (each["type"], each["status"]) in wanted), ""
-    )
 
 
 def has_failed(job: Raw, pod: Raw) -> bool:

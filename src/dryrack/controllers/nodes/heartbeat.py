@@ -45,11 +45,9 @@ LEASE_SECONDS = 40
 RENEW_SECONDS_MIN = 10.0
 RENEW_SECONDS_MAX = 35.0
 RENEWALS_PER_SECOND = 20.0
-
 VERSION = "v1.36.4"
 # What a kubelet must say it can do before a real server resizes a whole pod, or what comes first.
 _FEATURES = ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"]
-
 _HEALTHY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "has no disk pressure"),
@@ -161,17 +159,17 @@ def _conditions(node: Raw, now: float, faults: NodeFaults) -> list[Raw]:
         kind, status, reason, message = wanted
         old = known.get(kind, {"status": "Unknown"})
         # Another status than ours is somebody's wish; only "Unknown" means that nobody has spoken.
-        is_ours = wanted is _FAULTY or old["status"] == "Unknown" or _is_fault(old)
+        is_ours = (
+            wanted is _FAULTY
+            or old["status"] == "Unknown"
+            or (old.get("message") == f"kubelet {_FAULTY[3]}")
+        )
         if not is_ours or old["status"] == status:
             continue
         new = {"type": kind, "status": status, "lastHeartbeatTime": when}
         new |= {"lastTransitionTime": when, "reason": reason, "message": f"kubelet {message}"}
         conditions = with_condition(conditions, new)
     return conditions
-
-
-def _is_fault(condition: Raw) -> bool:
-    return condition.get("message") == f"kubelet {_FAULTY[3]}"
 
 
 def _renewal(lease: Raw | None) -> float:

@@ -20,11 +20,9 @@ from dryrack.kinds.raw import Raw
 GRACE_SECONDS = 50.0
 # A node that has never spoken may still be coming up.
 STARTUP_SECONDS = 60.0
-
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
-
 _PRESSURES = {
     "MemoryPressure": "node.kubernetes.io/memory-pressure",
     "DiskPressure": "node.kubernetes.io/disk-pressure",

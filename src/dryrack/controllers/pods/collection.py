@@ -1,9 +1,11 @@
 """
-Pods that nobody runs any more.
+Pods without a kubelet.
 
-A pod on a node that is gone, and a pod that was deleted before it found a node, have no kubelet
-that would ever confirm their end.
+A pod on a node that no longer exists, and a pod that was deleted before it was bound, have no
+kubelet that would confirm their end.
 """
+
+from contextlib import suppress
 
 from dryrack.client.endpoints import NODES, PODS
 from dryrack.client.errors import NotFoundError
@@ -23,48 +25,44 @@ from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Upd
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
-# A node that vanishes may only be registering anew; kube-controller-manager waits as long.
+# A node that is deleted may only register again; kube-controller-manager waits as long.
 QUARANTINE_SECONDS = 40.0
 
 
 def plan(pod: Raw, *, node_gone_seconds: float | None, now: float) -> Plan:
     """
-    What happens to a pod.
+    Return the writes that end a pod without a kubelet.
 
-    `node_gone_seconds`: for how long its node is known not to exist; None if it exists or is not
-    named.
+    `node_gone_seconds` is the time for which its node is known not to exist; None if the node
+    exists or the pod is not bound.
     """
     has_node = bool(spec_of(pod).get("nodeName"))
     if node_gone_seconds is None and (has_node or not is_deleted(pod)):
         return NOTHING
     if node_gone_seconds is not None and node_gone_seconds < QUARANTINE_SECONDS:
         return Plan(again_seconds=QUARANTINE_SECONDS - node_gone_seconds)
-    ending = _failed(pod, _disruption(now) if has_node else None)
-    if is_deleted(pod) and not pod["metadata"].get("deletionGracePeriodSeconds"):
-        # Nothing but a finalizer keeps it.
-        return Plan(tuple(ending))
-    return Plan((*ending, Delete(PODS, name_of(pod), uid_of(pod), grace_seconds=0)))
-
-
-def _disruption(now: float) -> Raw:
-    reason = "DeletionByPodGC"
-    message = "PodGC: node no longer exists"
-    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
-    return condition | {"message": message, "lastTransitionTime": timestamp(now)}
-
-
-def _failed(pod: Raw, condition: Raw | None = None) -> list[Write]:
-    """Its end, told before it goes: whoever keeps it by a finalizer waits for that."""
-    if is_terminal(pod):
-        return []
-    status = status_of(pod) | {"phase": "Failed"}
-    if condition is not None:
-        status["conditions"] = with_condition(get(status, "conditions", ()), condition)
-    return [Update(PODS, pod | {"status": status}, "status")]
+    writes: list[Write] = []
+    if not is_terminal(pod):
+        # The phase comes before the deletion: a program with a finalizer waits for it.
+        status = status_of(pod) | {"phase": "Failed"}
+        if has_node:
+            condition = {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "DeletionByPodGC",
+                "message": "PodGC: node no longer exists",
+                "lastTransitionTime": timestamp(now),
+            }
+            status["conditions"] = with_condition(get(status, "conditions", ()), condition)
+        writes.append(Update(PODS, pod | {"status": status}, "status"))
+    if not is_deleted(pod) or pod["metadata"].get("deletionGracePeriodSeconds"):
+        # Otherwise only a finalizer keeps the pod.
+        writes.append(Delete(PODS, name_of(pod), uid_of(pod), grace_seconds=0))
+    return Plan(tuple(writes))
 
 
 class PodCollection(Reconciler[Name]):
-    """Watches pods and nodes."""
+    """Ends pods that are on deleted nodes, or were deleted before they were bound."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "pod-garbage-collector")
@@ -94,17 +92,11 @@ class PodCollection(Reconciler[Name]):
             return NOTHING
         now = self._clock.now()
         node = spec_of(pod).get("nodeName")
-        since = await self._gone_since(node, now) if node else None
-        return plan(pod, node_gone_seconds=None if since is None else now - since, now=now)
-
-    async def _gone_since(self, node: str, now: float) -> float | None:
-        if self._nodes.get("", node) is not None:
-            return None
-        since = self._gone.setdefault(node, now)
-        if now - since < QUARANTINE_SECONDS:
-            return since
-        try:
-            await self._client.get(NODES, node)
-        except NotFoundError:
-            return since
-        return None
+        if not node or self._nodes.get("", node) is not None:
+            return plan(pod, node_gone_seconds=None, now=now)
+        seconds = now - self._gone.setdefault(node, now)
+        if seconds >= QUARANTINE_SECONDS:
+            with suppress(NotFoundError):
+                await self._client.get(NODES, node)
+                return plan(pod, node_gone_seconds=None, now=now)
+        return plan(pod, node_gone_seconds=seconds, now=now)

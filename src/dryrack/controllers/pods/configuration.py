@@ -20,24 +20,24 @@ _KEY_OF_VOLUME = {
     SECRET: "references non-existent secret key: ",
 }
 
-# The certificates of the server: a program would need them, and nothing is executed here.
+# The certificates of the server: only a program would need them, and no program runs here.
 _AUTHORITY = "kube-root-ca.crt"
 
 Find = Callable[[str, str, str], Raw | None]
-"""Finds an object by the word for its kind, namespace and name."""
+"""Returns an object by kind (`configmap` or `secret`), namespace and name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An object that must be there, and the keys that it must have."""
+    """An object that must exist, and the keys that it must have."""
 
     kind: str
     name: str
     keys: tuple[str, ...] = ()
 
 
-def unmounted(pod: Raw, find: Find) -> str:
-    """Why a volume of the pod cannot be mounted; "" if all can."""
+def mount_problem(pod: Raw, find: Find) -> str:
+    """Return why a volume of the pod cannot be mounted, or ""."""
     namespace = pod["metadata"].get("namespace", "")
     for volume in get(pod, "spec.volumes", ()):
         for needed in _of_volume(volume):
@@ -49,10 +49,10 @@ def unmounted(pod: Raw, find: Find) -> str:
     return ""
 
 
-def missing(pod: Raw, find: Find) -> Mapping[str, str]:
+def missing_configuration(pod: Raw, find: Find) -> Mapping[str, str]:
     """What is missing for the environment of containers, by their names."""
     namespace = pod["metadata"].get("namespace", "")
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for container in _containers(pod):
         for needed in _of_environment(container):
             problem = _problem(needed, namespace, find)
@@ -60,12 +60,12 @@ def missing(pod: Raw, find: Find) -> Mapping[str, str]:
                 where = f"{_SHOWN[needed.kind]} {namespace}/{needed.name}"
                 problem = f"couldn't find key {problem.key} in {where}"
             if problem:
-                found.setdefault(container["name"], problem)
-    return found
+                problems.setdefault(container["name"], problem)
+    return problems
 
 
-def referred(pod: Raw) -> Iterator[str]:
-    """For an index of the pods that need an object; see `index_key`."""
+def reference_keys(pod: Raw) -> Iterator[str]:
+    """Yield the index keys of the objects that a pod needs."""
     namespace = pod["metadata"].get("namespace", "")
     needed = [each for volume in get(pod, "spec.volumes", ()) for each in _of_volume(volume)]
     for container in _containers(pod):
@@ -86,12 +86,12 @@ def _problem(needed: Reference, namespace: str, find: Find) -> str | _NoKey:
     obj = find(needed.kind, namespace, needed.name)
     if obj is None:
         return f'{needed.kind} "{needed.name}" not found'
-    there = keys_of(obj)
-    return next((_NoKey(key) for key in needed.keys if key not in there), "")
+    keys = keys_of(obj)
+    return next((_NoKey(key) for key in needed.keys if key not in keys), "")
 
 
 def keys_of(obj: Raw) -> frozenset[str]:
-    """What a ConfigMap or a Secret has."""
+    """Return the keys of a ConfigMap or a Secret."""
     return frozenset((*get(obj, "data", ()), *get(obj, "binaryData", ())))
 
 
@@ -99,7 +99,7 @@ def _of_volume(volume: Raw) -> Iterator[Reference]:
     projected = get(volume, "projected.sources", ())
     for source in (volume, *projected):
         yield from _reference(CONFIG_MAP, source.get("configMap"), "name")
-        # A volume says `secretName`, a source of a projected one `name`.
+        # A volume has `secretName`, a source of a projected volume has `name`.
         yield from _reference(SECRET, source.get("secret"), "secretName", "name")
 
 

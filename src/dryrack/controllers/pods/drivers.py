@@ -1,11 +1,16 @@
 """
-DRA drivers of virtual nodes, as the virtual kubelet calls them.
+DRA drivers of virtual nodes, as the virtual kubelet calls them, and the health of devices.
 
-Only a driver knows what containers get with its devices, and whether it can prepare them. Without
-one, devices are counted, and every claim that is allocated is ready.
+Only a driver knows what containers get with its devices, and whether it can prepare them. Without a
+driver, devices are numbered, and every allocated claim is ready.
+
+Drivers report the health of devices to a kubelet, which writes it to the status of each container
+(`allocatedResourcesStatus`): an entry for each claim that the container names, with all devices of
+the claim. For a virtual node, annotations of the Node define the health. The health of devices of a
+driver that is gone is unknown.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,16 +21,13 @@ from dryrack.hardware import Health, NodeFaults
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
-# The kubelet's: how long it waits for an answer of a driver, and until it syncs a pod again.
+# As in a kubelet: the timeout of a call, and the time until it syncs a pod again.
 CALL_SECONDS_MAX = 45.0
-
 RETRY_SECONDS = 10.0
-
 _TIMED_OUT = "NodePrepareResources: rpc error: code = DeadlineExceeded desc = "
 
 
 DeviceKey = tuple[str, str, str, str, str]
-
 """Driver, pool, device, request and share of a device that is allocated."""
 
 
@@ -47,7 +49,7 @@ class Injection(Protocol):
 
     @property
     def error(self) -> str:
-        """Why there is nothing of it; "" if there is."""
+        """The reason why there is no injection, or ""."""
         ...
 
 
@@ -61,53 +63,54 @@ class Drivers(Protocol):
         self, node: str, claims: Sequence[Raw], uses: Sequence[tuple[Raw, str]]
     ) -> Iterable[Injection]:
         """
-        What a container gets: `uses` are its claims, each with a request or with "" for all.
+        Return what a container gets with its devices.
 
-        `claims` are all claims of its pod, in their order.
+        `uses` are its claims, each with a request, or "" for all requests. `claims` are all claims
+        of its pod, in their order.
         """
         ...
 
     def call_seconds(self, node: Raw, now: float) -> float:
-        """How long a call takes on a node; infinite if it is never answered."""
+        """Return the duration of a call on a node; infinity if it is never answered."""
         ...
 
     def is_registered(self, node: Raw, now: float) -> bool:
-        """Whether the kubelet of a node knows the drivers."""
+        """Return True if the drivers are registered with the kubelet of a node."""
         ...
 
     def prepare(self, node: Raw, claims: Sequence[Raw], now: float) -> Mapping[str, str]:
-        """Why claims cannot be prepared, by their names; one that is prepared stays so."""
+        """Prepare claims; return the errors of those that cannot be prepared, by their names."""
         ...
 
     def restore(self, node: str, claims: Sequence[Raw]) -> None:
-        """Prepares the claims of a pod that runs, as a driver's checkpoint would have kept them."""
+        """Prepare the claims of a running pod again, which a real driver has in its checkpoint."""
         ...
 
     def cdi_ids(self, node: str, uid: str) -> Mapping[DeviceKey, str]:
-        """The CDI devices of a claim that is prepared on a node."""
+        """Return the CDI devices of a claim that is prepared on a node."""
         ...
 
     def prepared(self) -> Collection[str]:
-        """The UIDs of claims that are prepared on any node."""
+        """Return the UIDs of claims that are prepared on any node."""
         ...
 
     def unprepare(self, uid: str) -> None:
-        """A claim has no user any more, or is gone."""
+        """Unprepare a claim without users."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Unprepared:
-    """Why a pod cannot begin: the reason and the message of the event that says so."""
+    """The reason why a pod cannot start, as the reason and the message of an event."""
 
     reason: str
     message: str
-    """"" if there is nothing to say yet."""
+    """"" as long as no event is written."""
     retry_seconds: float | None = None
-    """When to look again; None: when something changes."""
+    """The time until the next try; None: until something changes."""
 
 
-# What the API takes; a kubelet cuts longer ones.
+# The limit of the API; a kubelet cuts longer messages.
 MESSAGE_BYTES_MAX = 1024
 
 
@@ -115,16 +118,17 @@ CdiIds = Callable[[str, str], Mapping[DeviceKey, str]]
 
 
 class PrepareCalls:
-    """The calls of NodePrepareResources for pods that wait for it."""
+    """The calls of NodePrepareResources that pods wait for."""
 
     def __init__(self, drivers: Drivers) -> None:
         self._drivers = drivers
         self._began: dict[str, float] = {}
-        """By the UIDs of pods, when the call began that is not answered yet."""
+        """By the UID of a pod: the time at which the unanswered call began."""
 
     def problem(self, pod: Raw, node: Raw, claims: Sequence[Raw], now: float) -> Unprepared | None:
-        """Why the devices of a pod are not ready; None if they are."""
-        needed = [name for each in claims for name in _drivers_of(each)]
+        """Return why the devices of a pod are not ready, or None."""
+        results = (get(each, "status.allocation.devices.results", ()) for each in claims)
+        needed = [result["driver"] for each in results for result in each]
         known = [name for name in needed if name in self._drivers.names]
         if not known:
             return None
@@ -144,42 +148,36 @@ class PrepareCalls:
         return None
 
     def forget(self, uid: str) -> None:
-        """A pod is gone, or its call answered."""
+        """Forget the call of a pod that is deleted, or whose call is answered."""
         self._began.pop(uid, None)
 
     def start(self, claims: Iterable[Raw]) -> None:
-        """Claims that were given up while the kubelet was away are given back."""
+        """Unprepare the claims that lost their users while the kubelet was not running."""
         used = {uid_of(each) for each in claims if status_of(each).get("reservedFor")}
         for uid in sorted(set(self._drivers.prepared()) - used):
             self._drivers.unprepare(uid)
 
     def on_claim(self, old: Raw | None, new: Raw | None) -> None:
-        """A claim that nobody uses any more is given back."""
+        """Unprepare a claim without users."""
         if new is None or not status_of(new).get("reservedFor"):
             self._drivers.unprepare(uid_of(new or old or {}))
 
 
 def unprepared(message: str, retry_seconds: float | None = None) -> Unprepared:
-    """A claim is not prepared, in the kubelet's words."""
-    said = f"Failed to prepare dynamic resources: prepare dynamic resources: {message}"
-    return Unprepared("FailedPrepareDynamicResources", said if message else "", retry_seconds)
+    """Return the reason with the kubelet's text for a claim that is not prepared."""
+    text = f"Failed to prepare dynamic resources: prepare dynamic resources: {message}"
+    return Unprepared("FailedPrepareDynamicResources", text if message else "", retry_seconds)
 
 
 def present_claims(pod: Raw, claims: Mapping[Name, Raw]) -> list[Raw]:
-    """The claims of a pod that are there, in their order."""
+    """Return the claims of a pod that exist, in their order."""
     namespace = pod["metadata"].get("namespace", "")
     names = dict.fromkeys(each.claim for each in claims_of_pod(pod) if each.claim)
     return [claims[key] for name in names if (key := Name(namespace, name)) in claims]
 
 
-def _drivers_of(claim: Raw) -> Iterator[str]:
-    devices = get(claim, "status.allocation.devices", {})
-    for result in get(devices, "results", ()):
-        yield result["driver"]
-
-
 def has_devices(pod: Raw) -> bool:
-    """Whether a pod has claims of its own; a kubelet tells of no others."""
+    """Return True if a pod has claims of its own; a kubelet reports no others."""
     return bool(spec_of(pod).get("resourceClaims"))
 
 
@@ -187,64 +185,49 @@ def device_health(
     pod: Raw, claims: Mapping[Name, Raw], faults: NodeFaults, cdi_ids: CdiIds | None = None
 ) -> Mapping[str, Sequence[Raw]]:
     """
-    By container, the entries for its claims; containers without any are left out.
+    Return the health entries of a pod's containers, by container; empty ones are left out.
 
-    Devices are named by their CDI devices where `cdi_ids`, by node and claim, knows them.
+    Devices have the names of their CDI devices if `cdi_ids`, by node and claim, knows them.
     """
     namespace = pod["metadata"].get("namespace", "")
     node = spec_of(pod).get("nodeName", "")
-    allocated: dict[str, list[tuple[str, Raw]]] = {}
+    # By the name of the claim in the pod: the request of each device, and its health.
+    devices: dict[str, list[tuple[str, Raw]]] = {}
     for reference in claims_of(pod):
         claim = claims.get(Name(namespace, reference.claim or ""))
-        if claim is not None:
-            known = cdi_ids(node, uid_of(claim)) if cdi_ids is not None else {}
-            allocated[reference.name] = list(_devices(claim, known, faults))
-    found = {
-        container["name"]: list(_entries(container, allocated))
-        for container in get(pod, "spec.containers", ())
-    }
-    return {name: entries for name, entries in found.items() if entries}
+        if claim is None:
+            continue
+        known = cdi_ids(node, uid_of(claim)) if cdi_ids is not None else {}
+        devices[reference.name] = []
+        for result in get(claim, "status.allocation.devices.results", ()):
+            device = result["driver"], result["pool"], result["device"]
+            # A result of a request with alternatives has the name request/alternative.
+            request = result["request"].partition("/")[0]
+            key = (*device, request, result.get("shareID") or "")
+            health = _health(known.get(key, "/".join(device)), result["device"], faults)
+            devices[reference.name].append((request, health))
+    entries: dict[str, list[Raw]] = {}
+    for container in get(pod, "spec.containers", ()):
+        for use in get(container, "resources.claims", ()):
+            wanted = use.get("request", "")
+            resources = {
+                each["resourceID"]: each
+                for request, each in devices.get(use["name"], ())
+                if not wanted or request == wanted
+            }
+            if resources:
+                name = f"claim:{use['name']}/{wanted}" if wanted else f"claim:{use['name']}"
+                entry = {"name": name, "resources": list(resources.values())}
+                entries.setdefault(container["name"], []).append(entry)
+    return entries
 
 
-def _entries(container: Raw, allocated: Mapping[str, Sequence[tuple[str, Raw]]]) -> Iterator[Raw]:
-    for named in get(container, "resources.claims", ()):
-        name = named["name"]
-        request = named.get("request", "")
-        resources = {
-            each["resourceID"]: each
-            for of, each in allocated.get(name, ())
-            if not request or of == request
-        }
-        if resources:
-            said = f"claim:{name}/{request}" if request else f"claim:{name}"
-            yield {"name": said, "resources": list(resources.values())}
-
-
-def _devices(
-    claim: Raw, cdi_ids: Mapping[DeviceKey, str], faults: NodeFaults
-) -> Iterator[tuple[str, Raw]]:
-    """The request of each device, and what is told of it."""
-    allocation = get(claim, "status.allocation", {})
-    for result in get(allocation, "devices.results", ()):
-        device = result["driver"], result["pool"], result["device"]
-        # A result of a request with alternatives is named request/alternative.
-        request = result["request"].partition("/")[0]
-        identity = cdi_ids.get((*device, request, result.get("shareID") or ""), "/".join(device))
-        yield request, _resource(identity, result["device"], faults)
-
-
-def _resource(identity: str, device: str, faults: NodeFaults) -> Raw:
+def _health(identity: str, device: str, faults: NodeFaults) -> Raw:
     health, message = faults.health_of(device)
     if faults.is_driver_gone:
-        health = Health.UNKNOWN
-        message = ""
-    told = {"resourceID": identity, "health": str(health)}
-    if message:
-        told["message"] = _cut(message)
-    return told
-
-
-def _cut(message: str) -> str:
-    if len(message.encode()) <= MESSAGE_BYTES_MAX:
-        return message
-    return message.encode()[: MESSAGE_BYTES_MAX - 3].decode(errors="ignore") + "..."
+        return {"resourceID": identity, "health": str(Health.UNKNOWN)}
+    if not message:
+        return {"resourceID": identity, "health": str(health)}
+    if len(message.encode()) > MESSAGE_BYTES_MAX:
+        message = message.encode()[: MESSAGE_BYTES_MAX - 3].decode(errors="ignore") + "..."
+    return {"resourceID": identity, "health": str(health), "message": message}

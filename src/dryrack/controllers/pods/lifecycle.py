@@ -1,14 +1,14 @@
 """
 The life of a pod on a node, as a function.
 
-`step` is the only way a run changes. It is told what happened and when, and answers with the run
-as it now is and with what somebody else must do: wake it at a time, or remove the pod. It plays
-by the kubelet's rules: init containers one after another, sidecars beside them, restarts by
-policy with a growing wait, and an end when nothing is left to restart, or at the pod's deadline.
+`step` is the only way a run changes. It takes an event with its time, and returns the new run and
+the effects: to wake the run at a time, or to remove the pod. It follows the kubelet's rules: init
+containers run one after another, sidecars beside them, restarts follow the policy with a growing
+wait, and the pod ends when no container is left to restart, or at its deadline.
 
-Invariants: time never runs backwards; a container that has exited with nothing to restart it
-never runs again; nothing starts after a deletion or the deadline, however long a finalizer keeps
-the pod; `Remove` is answered only after a deletion, when nothing runs any more.
+Invariants: time never runs backwards; a container that has exited and is not restarted never runs
+again; nothing starts after a deletion or the deadline, however long a finalizer keeps the pod;
+`Remove` is returned only after a deletion, when no container runs.
 """
 
 import math
@@ -17,24 +17,19 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import assert_never
 
-# The kubelet's waits between restarts, and the time after which a container is forgiven.
+# The kubelet's waits between restarts, and the run time after which the wait starts anew.
 RESTART_SECONDS_MIN = 10.0
-
 RESTART_SECONDS_MAX = 300.0
-
 FORGIVEN_SECONDS = 600.0
 
 
-# What a process exits with that does not handle signals: 128 and the number of SIGTERM, SIGKILL.
+# The exit codes of a process without signal handlers: 128 plus SIGTERM or SIGKILL.
 TERMINATED = 143
-
 KILLED = 137
-
-
 PREFIX = "dryrack.dev/"
 
 
-# Long enough to be seen running, short enough that nobody waits for a job.
+# Long enough to be seen running, and short enough that waiting for a job is no burden.
 RUN_SECONDS = 5.0
 
 
@@ -80,7 +75,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Running since; ready or not yet."""
+    """Running since a time; ready or not yet."""
 
     since: float
     is_ready: bool = False
@@ -88,7 +83,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """Ran, and ended with a code."""
+    """Exited with a code."""
 
     since: float
     at: float
@@ -99,7 +94,7 @@ State = Waiting | Running | Exited
 
 
 class Role(Enum):
-    """What a container is for."""
+    """The role of a container."""
 
     INIT = "init"
     SIDECAR = "sidecar"
@@ -116,7 +111,7 @@ class Container:
     restarts: int = 0
     last: Exited | None = None
     waits_seconds: float = 0.0
-    """How long the next restart waits."""
+    """The wait before the next restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +122,16 @@ class Run:
     restart_policy: str
     containers: tuple[Container, ...]
     started_at: float
-    """When the pod came to its node."""
+    """The time at which the pod was bound to its node."""
     at: float
-    """When it last changed."""
+    """The time of the last change."""
     deadline_seconds: float | None = None
-    """How long it may be on the node."""
+    """The limit of its time on the node."""
     termination_seconds: float = 30.0
-    """The grace that the pod itself gives its containers."""
+    """The grace period of the pod's spec."""
     prepared_at: float | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
-    """Containers that cannot be created, and what they lack."""
+    """By container: what it cannot be created without."""
     is_deleted: bool = False
     is_expired: bool = False
     stops_at: float | None = None
@@ -148,11 +143,11 @@ class Run:
 
     @property
     def is_initialized(self) -> bool:
-        return all(_lets_on(each) for each in self.containers if each.role is not Role.MAIN)
+        return all(_allows_next(each) for each in self.containers if each.role is not Role.MAIN)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing will run again."""
+        """Whether no container will run again."""
         if self.is_stopping and self.is_stopped:
             return True
         return all(self._is_finished(each) for each in self.mains)
@@ -172,14 +167,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The node has what the pod needs: its devices, its volumes."""
+    """The devices and volumes of the pod are ready."""
 
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What containers lack, from now on, by their names."""
+    """What containers lack from now on, by their names."""
 
     at: float
     missing: Mapping[str, str]
@@ -194,7 +189,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """Somebody wants the pod gone; its containers have this long to stop."""
+    """The pod was deleted; its containers have a grace period to stop."""
 
     at: float
     grace_seconds: float
@@ -202,7 +197,7 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Rebooted:
-    """The node has been started anew: nothing runs, and nothing is prepared."""
+    """The node has rebooted: no container runs, and nothing is prepared."""
 
     at: float
 
@@ -212,14 +207,14 @@ Event = Prepared | Missing | Passed | Deleted | Rebooted
 
 @dataclass(frozen=True, slots=True)
 class WakeAt:
-    """Tell the run that time has passed, then."""
+    """Pass `Passed` to the run at a time."""
 
     when: float
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """The pod may go."""
+    """The pod can be removed."""
 
 
 Effect = WakeAt | Remove
@@ -229,12 +224,12 @@ _Change = tuple[float, Run]
 
 
 def restarts(policy: str, code: int) -> bool:
-    """Whether the policy starts a container again that exited with a code."""
+    """Return True if the policy restarts a container that exited with a code."""
     return policy == "Always" or (policy == "OnFailure" and code != 0)
 
 
 def step(run: Run, event: Event) -> tuple[Run, tuple[Effect, ...]]:
-    """The run after an event, and what follows from it."""
+    """Return the run after an event, and the effects."""
     match event:
         case Prepared(at):
             run = run if run.prepared_at is not None else replace(run, prepared_at=at)
@@ -245,7 +240,7 @@ def step(run: Run, event: Event) -> tuple[Run, tuple[Effect, ...]]:
             run = _let_pass(run, at)[0]
             run = replace(run, missing=missing, at=max(run.at, at))
         case Rebooted(at):
-            run = _all_ended(_let_pass(run, at)[0], at, KILLED)
+            run = _end_all(_let_pass(run, at)[0], at, KILLED)
             run = replace(run, prepared_at=None, at=max(run.at, at))
         case Passed():
             pass
@@ -271,7 +266,7 @@ def _let_pass(run: Run, now: float) -> tuple[Run, tuple[Effect, ...]]:
 
 
 def _next_change(run: Run) -> _Change | None:
-    """The earliest thing that will happen by itself, and the run after it."""
+    """Return the earliest change that time alone causes, and the run after it."""
     stop = _stop(run) or _expiry(run)
     changes = [change for change in _changes(run) if stop is None or change[0] < stop[0]]
     if stop is not None:
@@ -280,7 +275,7 @@ def _next_change(run: Run) -> _Change | None:
 
 
 def _expiry(run: Run) -> _Change | None:
-    """The pod's own deadline: whatever still runs then is stopped."""
+    """Return the change at the pod's deadline, which stops all containers."""
     if run.deadline_seconds is None or run.is_stopping or run.is_over:
         return None
     at = max(run.started_at + run.deadline_seconds, run.at)
@@ -288,12 +283,12 @@ def _expiry(run: Run) -> _Change | None:
 
 
 def _stop(run: Run) -> _Change | None:
-    """The end of the grace: whatever still runs, ends."""
+    """Return the change at the end of the grace period, which ends all containers."""
     if run.stops_at is None or run.is_stopped:
         return None
     code = KILLED if run.script.stop_seconds > run.grace_seconds else TERMINATED
     at = max(run.stops_at, run.at)
-    return at, _all_ended(run, at, code)
+    return at, _end_all(run, at, code)
 
 
 def _changes(run: Run) -> Iterator[_Change]:
@@ -301,7 +296,8 @@ def _changes(run: Run) -> Iterator[_Change]:
         return
     begin = max(run.prepared_at + run.script.start_seconds, run.at)
     if run.is_over:
-        yield from _end_of_sidecars(run)
+        if not run.is_stopped:
+            yield run.at, _end_all(run, run.at, 0)
         return
     for position, container in enumerate(run.containers):
         if container.role is Role.MAIN and not run.is_initialized:
@@ -311,12 +307,12 @@ def _changes(run: Run) -> Iterator[_Change]:
             before = run.containers[:position]
             after = run.containers[position + 1 :]
             yield found[0], replace(run, containers=(*before, found[1], *after))
-        if not _lets_on(container):
+        if not _allows_next(container):
             return
 
 
-def _lets_on(container: Container) -> bool:
-    """Whether the containers after it may start."""
+def _allows_next(container: Container) -> bool:
+    """Return True if the containers after it may start."""
     match container.role:
         case Role.INIT:
             return isinstance(container.state, Exited)
@@ -326,13 +322,8 @@ def _lets_on(container: Container) -> bool:
             return True
 
 
-def _end_of_sidecars(run: Run) -> Iterator[_Change]:
-    if not run.is_stopped:
-        yield run.at, _all_ended(run, run.at, 0)
-
-
-def _all_ended(run: Run, at: float, code: int) -> Run:
-    return replace(run, containers=tuple(_ended(each, at, code) for each in run.containers))
+def _end_all(run: Run, at: float, code: int) -> Run:
+    return replace(run, containers=tuple(_end(each, at, code) for each in run.containers))
 
 
 def _change_of(run: Run, container: Container, begin: float) -> tuple[float, Container] | None:
@@ -340,38 +331,34 @@ def _change_of(run: Run, container: Container, begin: float) -> tuple[float, Con
         case Waiting() | Exited() if run.is_stopping:
             return None
         case Waiting():
-            return _create(run, container, begin)
+            at = begin
+            if container.last is not None:
+                at = max(at, container.last.at + container.waits_seconds)
+            if container.name not in run.missing:
+                return at, _start(container, at)
+            waiting = Waiting("CreateContainerConfigError", run.missing[container.name])
+            return None if container.state == waiting else (at, replace(container, state=waiting))
         case Running(since, is_ready):
             if not is_ready and container.role is not Role.INIT:
                 return _turn_ready(run, container, since)
             seconds = _duration(run.script, container)
             if seconds is None:
                 return None
-            return since + seconds, _ended(container, since + seconds, _code(run.script, container))
+            return since + seconds, _end(container, since + seconds, _code(run.script, container))
         case Exited(_, _, code):
             if container.role is Role.INIT or not restarts(_policy(run, container), code):
                 return None
-            return run.at, _waits_again(container)
+            return run.at, _wait_for_restart(container)
         case _:
             assert_never(container.state)
 
 
-def _create(run: Run, container: Container, begin: float) -> tuple[float, Container] | None:
-    at = begin
-    if container.last is not None:
-        at = max(at, container.last.at + container.waits_seconds)
-    if container.name not in run.missing:
-        return at, _started(container, at)
-    waiting = Waiting("CreateContainerConfigError", run.missing[container.name])
-    return None if container.state == waiting else (at, replace(container, state=waiting))
-
-
 def _turn_ready(run: Run, container: Container, since: float) -> tuple[float, Container]:
-    """Readiness, or the end if that comes first."""
+    """Return readiness, or the end if that comes first."""
     seconds = _duration(run.script, container)
     ready = since + run.script.ready_seconds
     if seconds is not None and since + seconds < ready:
-        return since + seconds, _ended(container, since + seconds, _code(run.script, container))
+        return since + seconds, _end(container, since + seconds, _code(run.script, container))
     return ready, replace(container, state=Running(since, is_ready=True))
 
 
@@ -395,21 +382,21 @@ def _code(script: Script, container: Container) -> int:
     return 1 if container.restarts < script.failures else script.exit_code
 
 
-def _started(container: Container, at: float) -> Container:
+def _start(container: Container, at: float) -> Container:
     again = 1 if container.last is not None else 0
     return replace(container, state=Running(at), restarts=container.restarts + again)
 
 
-def _ended(container: Container, at: float, code: int) -> Container:
+def _end(container: Container, at: float, code: int) -> Container:
     if not isinstance(container.state, Running):
         return container
     return replace(container, state=Exited(container.state.since, at, code))
 
 
-def _waits_again(container: Container) -> Container:
-    """The first restart comes at once; each one after it waits twice as long as the last."""
+def _wait_for_restart(container: Container) -> Container:
+    """Restart at once the first time, and each time after twice as long a wait as before."""
     exited = container.state
-    assert isinstance(exited, Exited), "only what has exited waits to run again"
+    assert isinstance(exited, Exited), "only an exited container waits for a restart"
     ran_long = exited.at - exited.since >= FORGIVEN_SECONDS
     if container.last is None or ran_long:
         seconds = 0.0
@@ -420,7 +407,7 @@ def _waits_again(container: Container) -> Container:
 
 
 def script_of(annotations: Mapping[str, str], *, run_seconds: float | None) -> Script:
-    """What the annotations of a pod say; `run_seconds` is what holds if they do not."""
+    """Read the annotations of a pod; `run_seconds` is the default run time."""
     return Script(
         start_seconds=_number(annotations, "start-seconds"),
         init_seconds=_number(annotations, "init-seconds"),

@@ -1,19 +1,19 @@
 """
-What `kubectl logs` answers for a container that was never executed.
+The log of a container that was never executed.
 
-Nothing ran, and the log does not pretend otherwise: it says what would have been executed, with
-which environment and which devices. The environment that a driver would add comes from `Drivers`,
-because only the driver knows it. A command that prints its environment, or a file that comes with a
-device, has these lines in the log as that command would have written them.
+No program ran, and the log shows that: it has the command that would have been executed, with its
+environment and its devices. The environment that a driver would add comes from `Drivers`, because
+only the driver knows it. If the command prints its environment, or a file that comes with a device,
+these lines are in the log as that command would have written them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from dryrack.controllers.claims.references import claims_of_pod
 from dryrack.controllers.objects import spec_of, status_of
-from dryrack.controllers.pods.drivers import Drivers
+from dryrack.controllers.pods.drivers import Drivers, Injection
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
@@ -23,14 +23,9 @@ _COMMAND_END = re.compile(r"[;&|\n]")
 
 
 class Claims(Protocol):
-    """Finds a claim by namespace and name."""
+    """Returns a claim by namespace and name."""
 
     def __call__(self, namespace: str, name: str) -> Raw | None: ...
-
-
-def _numbered(devices: Sequence[str]) -> Mapping[str, str]:
-    """What a container gets where no driver says better: its devices, counted."""
-    return {f"DRYRACK_DEVICE_{number}": device for number, device in enumerate(devices)}
 
 
 def log_of(
@@ -40,9 +35,18 @@ def log_of(
     *,
     drivers: Drivers | None = None,
 ) -> str:
-    """The log of a container, whose name is known to be right; "" if it never started."""
-    spec = next(each for each in _containers(pod) if each["name"] == container)
-    if not _has_started(pod, container):
+    """Return the log of an existing container, or "" if it never started."""
+    spec = next(
+        each
+        for key in ("containers", "initContainers", "ephemeralContainers")
+        for each in _list(spec_of(pod), key)
+        if each["name"] == container
+    )
+    status = status_of(pod)
+    statuses = [*_list(status, "containerStatuses"), *_list(status, "initContainerStatuses")]
+    reported: Raw = next((each for each in statuses if each["name"] == container), {})
+    is_waiting = "waiting" in reported.get("state", {"waiting": {}})
+    if is_waiting and not reported.get("lastState"):
         return ""
     uses = list(_uses(pod, spec, claims))
     devices = [device for claim, request in uses for device in _allocated(claim, request)]
@@ -50,20 +54,22 @@ def log_of(
     others = [device for device in devices if device.partition("/")[0] not in known]
     node = spec_of(pod).get("nodeName", "")
     words = [str(each) for each in (*_list(spec, "command"), *_list(spec, "args"))]
-    injections = drivers.injections(node, list(_claims(pod, claims)), uses) if drivers else ()
-    found = list(injections)
+    injections: list[Injection] = []
+    if drivers is not None:
+        injections += drivers.injections(node, list(_claims(pod, claims)), uses)
     variables = [
         *_environment(pod, spec),
-        *_numbered(others).items(),
-        *(pair for each in found for pair in each.env),
+        # Without a driver, the devices are numbered.
+        *((f"DRYRACK_DEVICE_{number}", device) for number, device in enumerate(others)),
+        *(pair for each in injections for pair in each.env),
     ]
     lines = [
         f"# simulated: image {spec.get('image', '')}, no process runs",
         *([f"command: {' '.join(words)}"] if words else []),
         *map(_variable_form(words), dict.fromkeys(variables)),
-        *(f"not prepared: {each.error}" for each in found if each.error),
-        *(f"mount: {path}" for each in found for path in each.mounts),
-        *_file_lines(words, [pair for each in found for pair in each.lines]),
+        *(f"not prepared: {each.error}" for each in injections if each.error),
+        *(f"mount: {path}" for each in injections for path in each.mounts),
+        *_file_lines(words, [pair for each in injections for pair in each.lines]),
         *(f"device: {device}" for device in devices),
     ]
     return "".join(f"{line}\n" for line in lines)
@@ -74,11 +80,22 @@ def _variable_form(words: Sequence[str]) -> Callable[[tuple[str, str]], str]:
     is_script = len(words) > 2 and _SCRIPT.fullmatch(words[1]) is not None
     commands = _commands_of(words[2:] if is_script else words)
     if is_script and any(each in (["export"], ["export", "-p"]) for each in commands):
-        return _declared if words[0].rpartition("/")[2] == "bash" else _exported
+        is_bash = words[0].rpartition("/")[2] == "bash"
+
+        def show_export(variable: tuple[str, str]) -> str:
+            name, value = variable
+            if is_bash:
+                quoted = _QUOTED_BY_BASH.sub(r"\\\1", value)
+                return f'declare -x {name}="{quoted}"'
+            quoted = value.replace("'", "'\"'\"'")
+            return f"export {name}='{quoted}'"
+
+        return show_export
     is_printed = any(
         len(each) == 1 and _program_of(each) in ("env", "printenv") for each in commands
     )
-    return _plain if is_printed else _prefixed
+    prefix = "" if is_printed else "env: "
+    return lambda variable: f"{prefix}{variable[0]}={variable[1]}"
 
 
 def _commands_of(script: Sequence[str]) -> list[list[str]]:
@@ -91,26 +108,6 @@ def _program_of(command: Sequence[str]) -> str:
     return command[0].removeprefix("/usr").removeprefix("/bin/")
 
 
-def _exported(variable: tuple[str, str]) -> str:
-    name, value = variable
-    quoted = value.replace("'", "'\"'\"'")
-    return f"export {name}='{quoted}'"
-
-
-def _declared(variable: tuple[str, str]) -> str:
-    name, value = variable
-    quoted = _QUOTED_BY_BASH.sub(r"\\\1", value)
-    return f'declare -x {name}="{quoted}"'
-
-
-def _plain(variable: tuple[str, str]) -> str:
-    return f"{variable[0]}={variable[1]}"
-
-
-def _prefixed(variable: tuple[str, str]) -> str:
-    return f"env: {variable[0]}={variable[1]}"
-
-
 def _file_lines(words: Sequence[str], lines: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Return the lines of mounted files, without a prefix where the command prints the file."""
     commands = [words, *_commands_of(words[2:])]
@@ -120,7 +117,7 @@ def _file_lines(words: Sequence[str], lines: Iterable[tuple[str, str]]) -> Itera
 
 
 def _claims(pod: Raw, claims: Claims) -> Iterator[Raw]:
-    """All claims of a pod that are there; that of its extended resources comes last."""
+    """Yield the existing claims of a pod; the claim of its extended resources comes last."""
     extended = get(pod, "status.extendedResourceClaimStatus", {})
     names = [*(each.claim for each in claims_of_pod(pod)), extended.get("resourceClaimName")]
     for name in dict.fromkeys(names):
@@ -130,7 +127,7 @@ def _claims(pod: Raw, claims: Claims) -> Iterator[Raw]:
 
 
 def _uses(pod: Raw, container: Raw, claims: Claims) -> Iterator[tuple[Raw, str]]:
-    """The claims of a container, and which request of each; "" is all of them."""
+    """Yield the claims of a container, each with a request, or "" for all requests."""
     names = {each.name: each.claim for each in claims_of_pod(pod)}
     namespace = pod["metadata"].get("namespace", "")
     for wanted in _list(get(container, "resources", {}), "claims"):
@@ -148,40 +145,22 @@ def _uses(pod: Raw, container: Raw, claims: Claims) -> Iterator[tuple[Raw, str]]
 def _allocated(claim: Raw, request: str) -> Iterator[str]:
     allocation = get(claim, "status.allocation", {})
     for result in _list(get(allocation, "devices", {}), "results"):
-        # A result of a request with alternatives is named request/alternative.
+        # A result of a request with alternatives has the name request/alternative.
         if not request or result["request"].split("/")[0] == request:
             yield f"{result['driver']}/{result['pool']}/{result['device']}"
 
 
 def _environment(pod: Raw, container: Raw) -> Iterable[tuple[str, str]]:
-    """The plain values, and those that the pod itself knows."""
+    """Yield the variables that have a value or refer to a field of the pod."""
     for variable in _list(container, "env"):
         source = get(variable, "valueFrom", {})
         if "fieldRef" in source:
-            yield variable["name"], _field(pod, source["fieldRef"].get("fieldPath", ""))
+            value = get(pod, source["fieldRef"].get("fieldPath", ""))
+            yield variable["name"], "" if value is None else str(value)
         elif not source:
             yield variable["name"], variable.get("value", "")
         else:
             yield variable["name"], f"<from {next(iter(source))}>"
-
-
-def _field(pod: Raw, path: str) -> str:
-    value: Any = pod
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return "" if value is None else str(value)
-
-
-def _has_started(pod: Raw, container: str) -> bool:
-    status = status_of(pod)
-    told = [*_list(status, "containerStatuses"), *_list(status, "initContainerStatuses")]
-    mine: Raw = next((each for each in told if each["name"] == container), {})
-    return "waiting" not in mine.get("state", {"waiting": {}}) or bool(mine.get("lastState"))
-
-
-def _containers(pod: Raw) -> Iterator[Raw]:
-    for key in ("containers", "initContainers", "ephemeralContainers"):
-        yield from _list(spec_of(pod), key)
 
 
 def _list(holder: Raw, key: str) -> Sequence[Any]:

@@ -1,9 +1,8 @@
 """
-A run as a pod's status, and a status as a run.
+Convert a run to the status of a pod, and back.
 
-`render` writes what the kubelet would report; conditions and fields of others stay as they are.
-`resume` reads it back, so that a run goes on when its engine was away; only fractions of seconds
-are lost on that way.
+`render` returns what a kubelet would report; conditions and fields of others stay as they are.
+`resume` reads it back, so that a run continues after a restart; only fractions of seconds are lost.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,54 +34,45 @@ from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 RUNTIME = "dryrack"
-# On a pod of its own: Helm waits until it has succeeded, as `helm test` does.
+# Helm waits until a pod with this annotation has succeeded, as `helm test` does.
 HELM_HOOK = "helm.sh/hook"
 TERMINATION_SECONDS = 30.0
-
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 
 
 def new_run(pod: Raw, now: float) -> Run:
-    """The run of a pod that has just come to its node."""
+    """Return the run of a pod that was just bound to its node."""
     spec = spec_of(pod)
-    script = script_of(annotations_of(pod), run_seconds=RUN_SECONDS if _completes(pod) else None)
+    policy = spec.get("restartPolicy") or "Always"
+    owner = controller_of(pod)
+    # Only pods of Jobs and of Helm hooks are expected to end.
+    ends = HELM_HOOK in annotations_of(pod) and spec.get("restartPolicy") != "Always"
+    if owner is not None:
+        ends = (owner["kind"], owner["apiVersion"]) == ("Job", "batch/v1")
+    script = script_of(annotations_of(pod), run_seconds=RUN_SECONDS if ends else None)
+    inits = get(spec, "initContainers", ())
+    initializing = "PodInitializing"
+    # The containers that would start first wait for the reason of the script, if it has one.
+    first = [
+        Container(
+            each["name"],
+            Role.SIDECAR if each.get("restartPolicy") == "Always" else Role.INIT,
+            Waiting(initializing if number else script.waiting or initializing),
+        )
+        for number, each in enumerate(inits)
+    ]
+    waiting = Waiting(initializing if inits else script.waiting or "ContainerCreating")
+    mains = [Container(each["name"], Role.MAIN, waiting) for each in get(spec, "containers", ())]
     return Run(
         script=script,
-        restart_policy=spec.get("restartPolicy") or "Always",
-        containers=tuple(_containers(spec, script.waiting)),
+        restart_policy=policy,
+        containers=(*first, *mains),
         started_at=now,
         at=now,
         deadline_seconds=spec.get("activeDeadlineSeconds"),
         termination_seconds=spec.get("terminationGracePeriodSeconds", TERMINATION_SECONDS),
     )
-
-
-def _completes(pod: Raw) -> bool:
-    """Whether somebody waits for its end: a Job, or Helm; of no other pod anybody says it ends."""
-    owner = controller_of(pod)
-    if owner is None:
-        return HELM_HOOK in annotations_of(pod) and spec_of(pod).get("restartPolicy") != "Always"
-    return (owner["kind"], owner["apiVersion"]) == ("Job", "batch/v1")
-
-
-def _containers(spec: Raw, reason: str) -> Sequence[Container]:
-    """Those that would start first wait for the reason, if there is one."""
-    inits = get(spec, "initContainers", ())
-    initializing = "PodInitializing"
-    first = [
-        Container(
-            each["name"],
-            Role.SIDECAR if each.get("restartPolicy") == "Always" else Role.INIT,
-            Waiting(initializing if number else reason or initializing),
-        )
-        for number, each in enumerate(inits)
-    ]
-    waiting = initializing if inits else reason or "ContainerCreating"
-    mains = [
-        Container(each["name"], Role.MAIN, Waiting(waiting)) for each in get(spec, "containers", ())
-    ]
-    return first + mains
 
 
 def resume(pod: Raw, now: float) -> Run:
@@ -93,28 +83,39 @@ def resume(pod: Raw, now: float) -> Run:
     """
     run = new_run(pod, now)
     status = status_of(pod)
-    told = {
+    reported = {
         each["name"]: each
         for key in ("initContainerStatuses", "containerStatuses")
         for each in status.get(key) or ()
     }
-    if "startTime" not in status or not told:
+    if "startTime" not in status or not reported:
         return run
     started = seconds_of(status["startTime"])
-    containers = tuple(_resumed(each, told.get(each.name)) for each in run.containers)
-    begun = any(not isinstance(each.state, Waiting) or each.last for each in containers)
+    containers = []
+    for container in run.containers:
+        known = reported.get(container.name)
+        if known is not None:
+            last = _state(get(known, "lastState", {}), is_ready=False)
+            container = replace(
+                container,
+                state=_state(get(known, "state", {}), is_ready=bool(known.get("ready"))),
+                restarts=known.get("restartCount", 0),
+                last=last if isinstance(last, Exited) else None,
+            )
+        containers.append(container)
+    has_begun = any(not isinstance(each.state, Waiting) or each.last for each in containers)
     return replace(
         run,
-        containers=containers,
+        containers=tuple(containers),
         started_at=started,
         at=started,
-        prepared_at=started if begun else None,
+        prepared_at=started if has_begun else None,
         stops_at=started if status.get("phase") in ("Failed", "Succeeded") else None,
     )
 
 
 def is_of_other_boot(pod: Raw, boot: str) -> bool:
-    """Whether containers are said to run that a start of their node has ended since."""
+    """Return True if the status has running containers that a reboot of the node has ended."""
     return any(
         each.get("containerID", "").startswith(f"{RUNTIME}://")
         and each["containerID"] != _identity(pod, each["name"], each["restartCount"], boot)
@@ -124,28 +125,15 @@ def is_of_other_boot(pod: Raw, boot: str) -> bool:
     )
 
 
-def _resumed(container: Container, told: Raw | None) -> Container:
-    if told is None:
-        return container
-    last = _state(get(told, "lastState", {}), is_ready=False)
-    return Container(
-        container.name,
-        container.role,
-        _state(get(told, "state", {}), is_ready=bool(told.get("ready"))),
-        restarts=told.get("restartCount", 0),
-        last=last if isinstance(last, Exited) else None,
-    )
-
-
-def _state(told: Raw, *, is_ready: bool) -> State:
-    if "running" in told:
-        return Running(seconds_of(told["running"]["startedAt"]), is_ready)
-    if "terminated" in told:
-        ended = told["terminated"]
+def _state(state: Raw, *, is_ready: bool) -> State:
+    if "running" in state:
+        return Running(seconds_of(state["running"]["startedAt"]), is_ready)
+    if "terminated" in state:
+        ended = state["terminated"]
         finished = seconds_of(ended["finishedAt"])
         since = seconds_of(ended["startedAt"]) if ended.get("startedAt") else finished
         return Exited(since, finished, ended["exitCode"])
-    waiting = get(told, "waiting", {})
+    waiting = get(state, "waiting", {})
     return Waiting(waiting.get("reason", "ContainerCreating"), waiting.get("message", ""))
 
 
@@ -162,13 +150,15 @@ def render(
     health: Mapping[str, Sequence[Raw]] = _NO_HEALTH,
 ) -> Raw:
     """
-    The pod's status as of this run; equal to the present one if nothing has changed.
+    Return the pod's status for this run; it equals the present one if nothing has changed.
 
-    `health` is what is told of the devices of each container, once they are prepared. `boot` tells
-    the times apart that the node has been started.
+    `health` has entries for the devices of each container, once they are prepared. `boot`
+    identifies the present boot of the node.
     """
     old = status_of(pod)
-    specs = _specs(spec_of(pod))
+    spec = spec_of(pod)
+    every = [*get(spec, "initContainers", ()), *get(spec, "containers", ())]
+    specs = {each["name"]: each for each in every}
     status = old | {
         "phase": phase_of(run),
         "startTime": old.get("startTime") or timestamp(run.started_at),
@@ -182,9 +172,15 @@ def render(
     first = [each for each in run.containers if each.role is not Role.MAIN]
     if first:
         status["initContainerStatuses"] = [_container(each, pod, specs, boot) for each in first]
-    debuggers = _debuggers(run, pod, boot)
-    if debuggers:
-        status["ephemeralContainerStatuses"] = debuggers
+    ephemeral = {each["name"]: each for each in get(spec, "ephemeralContainers", ())}
+    if ephemeral:
+        # Containers that were added while the pod runs start and end with it.
+        started = [each.state.since for each in run.mains if isinstance(each.state, Running)]
+        state: State = Running(max(started), False) if started else Waiting("ContainerCreating")
+        status["ephemeralContainerStatuses"] = [
+            _container(Container(name, Role.MAIN, state), pod, ephemeral, boot) | {"ready": False}
+            for name in ephemeral
+        ]
     if run.prepared_at is not None and not run.script.waiting:
         status |= {"podIP": address, "podIPs": [{"ip": address}]}
     if "generation" in pod["metadata"]:
@@ -196,7 +192,7 @@ def render(
 
 
 def phase_of(run: Run) -> str:
-    """As the kubelet tells it; a pod that was stopped before all of it had succeeded has failed."""
+    """Return the phase; a pod that was stopped before all of it had succeeded has failed."""
     if run.is_expired and run.is_over:
         return "Failed"
     if run.is_over:
@@ -206,30 +202,16 @@ def phase_of(run: Run) -> str:
     return "Running" if all(started) else "Pending"
 
 
-def _specs(spec: Raw) -> dict[str, Raw]:
-    every = [*get(spec, "initContainers", ()), *get(spec, "containers", ())]
-    return {each["name"]: each for each in every}
-
-
-def _debuggers(run: Run, pod: Raw, boot: str) -> list[Raw]:
-    """Containers put into the pod while it runs: they start with it, and end with it."""
-    specs = {each["name"]: each for each in get(pod, "spec.ephemeralContainers", ())}
-    started = [each.state.since for each in run.mains if isinstance(each.state, Running)]
-    state: State = Running(max(started), False) if started else Waiting("ContainerCreating")
-    made = (Container(name, Role.MAIN, state) for name in specs)
-    return [_container(each, pod, specs, boot) | {"ready": False} for each in made]
-
-
 def _container(container: Container, pod: Raw, specs: dict[str, Raw], boot: str) -> Raw:
     state = container.state
     is_running = isinstance(state, Running)
     spec = specs.get(container.name, {})
     image = spec.get("image", "")
     identity = _identity(pod, container.name, container.restarts, boot)
-    told: Raw = {
+    status: Raw = {
         "name": container.name,
-        "state": _told(state, identity),
-        "lastState": _told(container.last, identity) if container.last else {},
+        "state": _state_of(state, identity),
+        "lastState": _state_of(container.last, identity) if container.last else {},
         "ready": _is_ready(container),
         "restartCount": container.restarts,
         "image": image,
@@ -237,21 +219,19 @@ def _container(container: Container, pod: Raw, specs: dict[str, Raw], boot: str)
         "started": is_running,
     }
     if not isinstance(state, Waiting):
-        told["containerID"] = identity
+        status["containerID"] = identity
     if is_running:
-        told["resources"] = _amounts(spec)
-        if told["resources"].get("requests"):
-            told["allocatedResources"] = told["resources"]["requests"]
-    return told
+        given = get(spec, "resources", {})
+        status["resources"] = {
+            part: given[part] for part in ("limits", "requests") if given.get(part)
+        }
+        if status["resources"].get("requests"):
+            status["allocatedResources"] = status["resources"]["requests"]
+    return status
 
 
 def _identity(pod: Raw, name: str, restarts: int, boot: str) -> str:
     return "-".join(filter(None, (f"{RUNTIME}://{uid_of(pod)}", name, str(restarts), boot)))
-
-
-def _amounts(spec: Raw) -> Raw:
-    given = get(spec, "resources", {})
-    return {part: given[part] for part in ("limits", "requests") if given.get(part)}
 
 
 def _is_ready(container: Container) -> bool:
@@ -266,7 +246,7 @@ def _is_ready(container: Container) -> bool:
             assert_never(container.state)
 
 
-def _told(state: State, identity: str) -> Raw:
+def _state_of(state: State, identity: str) -> Raw:
     match state:
         case Waiting(reason, message):
             return {"waiting": {"reason": reason} | ({"message": message} if message else {})}
@@ -286,49 +266,43 @@ def _told(state: State, identity: str) -> Raw:
 
 
 def _conditions(run: Run, pod: Raw) -> list[Raw]:
+    phase = phase_of(run)
+    ready = _containers_ready(run, phase)
+    has_sandbox = run.prepared_at is not None and phase not in ("Succeeded", "Failed")
+    initialized: _Judgement = (True, "PodCompleted" if phase == "Succeeded" else "", "")
+    if not run.is_initialized:
+        names = [
+            each.name
+            for each in run.containers
+            if each.role is not Role.MAIN and not isinstance(each.state, Exited)
+        ]
+        message = f"containers with incomplete status: [{' '.join(names)}]"
+        initialized = (False, "ContainersNotInitialized", message)
     conditions: list[Raw] = list(get(pod, "status.conditions", ()))
-    for kind, (is_true, reason, message) in _judged(run, pod).items():
-        found: Raw = {"type": kind, "status": "True" if is_true else "False"}
+    for kind, (is_true, reason, message) in {
+        "PodReadyToStartContainers": (has_sandbox, "", ""),
+        "Initialized": initialized,
+        "Ready": _ready(ready, pod),
+        "ContainersReady": ready,
+    }.items():
+        condition: Raw = {"type": kind, "status": "True" if is_true else "False"}
         if "generation" in pod["metadata"]:
-            found["observedGeneration"] = pod["metadata"]["generation"]
-        found |= {"lastProbeTime": None, "lastTransitionTime": timestamp(run.at)}
+            condition["observedGeneration"] = pod["metadata"]["generation"]
+        condition |= {"lastProbeTime": None, "lastTransitionTime": timestamp(run.at)}
         if reason:
-            found["reason"] = reason
+            condition["reason"] = reason
         if message:
-            found["message"] = message
-        conditions = with_condition(conditions, found)
+            condition["message"] = message
+        conditions = with_condition(conditions, condition)
     if condition_of(pod, "PodScheduled") is None:
-        # A pod that was put on its node by hand has met no scheduler.
-        found = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
-        conditions.append(found | {"lastTransitionTime": timestamp(run.at)})
+        # A pod that was bound by hand has not been scheduled.
+        condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+        conditions.append(condition | {"lastTransitionTime": timestamp(run.at)})
     return conditions
 
 
 _Judgement = tuple[bool, str, str]
-
-
-def _judged(run: Run, pod: Raw) -> dict[str, _Judgement]:
-    phase = phase_of(run)
-    ready = _containers_ready(run, phase)
-    has_sandbox = run.prepared_at is not None and phase not in ("Succeeded", "Failed")
-    return {
-        "PodReadyToStartContainers": (has_sandbox, "", ""),
-        "Initialized": _initialized(run, phase),
-        "Ready": _ready(ready, pod),
-        "ContainersReady": ready,
-    }
-
-
-def _initialized(run: Run, phase: str) -> _Judgement:
-    if run.is_initialized:
-        return True, "PodCompleted" if phase == "Succeeded" else "", ""
-    names = [
-        each.name
-        for each in run.containers
-        if each.role is not Role.MAIN and not isinstance(each.state, Exited)
-    ]
-    message = f"containers with incomplete status: [{' '.join(names)}]"
-    return False, "ContainersNotInitialized", message
+"""Whether a condition is true, its reason and its message."""
 
 
 def _containers_ready(run: Run, phase: str) -> _Judgement:
@@ -354,7 +328,7 @@ def _ready(containers: _Judgement, pod: Raw) -> _Judgement:
             message = f'corresponding condition of pod readiness gate "{kind}" does not exist.'
             return False, "ReadinessGatesNotReady", message
         if condition["status"] != "True":
-            said = condition["status"]
-            message = f'the status of pod readiness gate "{kind}" is not "True", but {said}'
+            status = condition["status"]
+            message = f'the status of pod readiness gate "{kind}" is not "True", but {status}'
             return False, "ReadinessGatesNotReady", message
     return True, "", ""

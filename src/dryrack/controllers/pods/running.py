@@ -1,9 +1,9 @@
 """
-The kubelet of every virtual node: bound pods run through their lives.
+The kubelet of every virtual node: it runs bound pods through their lives.
 
-The run of each pod is kept here while it lasts, and can be read back from its status after a
-restart. What is written is always the whole status at the revision it was made from, so whoever
-wrote in between is never overwritten: the pod is looked at anew.
+The run of each pod is kept in memory, and can be read back from the pod's status after a restart.
+A write always has the whole status at the revision that it was made from, so writes of others in
+between are never overwritten: the pod is decided again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,9 +27,9 @@ from dryrack.controllers.pods.configuration import (
     SECRET,
     index_key,
     keys_of,
-    missing,
-    referred,
-    unmounted,
+    missing_configuration,
+    mount_problem,
+    reference_keys,
 )
 from dryrack.controllers.pods.drivers import (
     PrepareCalls,
@@ -72,102 +72,100 @@ from dryrack.controllers.writes import (
     Update,
     Write,
 )
-from dryrack.hardware import NO_FAULTS, NodeFaults, faults_of
+from dryrack.hardware import NO_FAULTS, faults_of
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """All that decides about one pod at one time."""
+class PodInputs:
+    """Everything that the decision about one pod depends on."""
 
     pod: Raw
     run: Run
     unprepared: Unprepared | None
-    """Why nothing of it can start yet."""
+    """The reason why no container can start yet."""
     missing: Mapping[str, str]
-    """What its containers cannot be created without."""
+    """By container: what it cannot be created without."""
     address: str
     host: str
     now: float
     boot: str = ""
-    """The boot ID of its node, if it is not the first."""
-    told: Unprepared | None = None
-    """What was last said about it."""
+    """The boot ID of the node, if it is not the first."""
+    reported: Unprepared | None = None
+    """The reason that the last event has."""
     health: Mapping[str, Sequence[Raw]] = field(default_factory=dict)
-    """What is told of the devices of its containers, by their names."""
+    """By container: the health of its devices."""
     expires_at: float | None = None
-    """When that may be different by itself."""
+    """The time at which a fault of the node ends."""
 
 
-def plan(scene: Scene) -> tuple[Run, Plan]:
-    """The run as it goes on, and what is to be written about it."""
-    run = scene.run
-    if scene.missing != run.missing:
-        run, _ = step(run, Missing(scene.now, scene.missing))
-    run, effects = step(run, _event(scene))
-    # Events come first: they are told once, and a status that is refused is written anew.
-    writes: list[Write] = [*_reports(scene, run)]
+def plan(inputs: PodInputs) -> tuple[Run, Plan]:
+    """Return the next state of a run, and what to write about it."""
+    pod = inputs.pod
+    now = inputs.now
+    run = inputs.run
+    if inputs.missing != run.missing:
+        run, _ = step(run, Missing(now, inputs.missing))
+    event: Event = Passed(now)
+    if is_deleted(pod):
+        event = Deleted(now, float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
+    elif run.prepared_at is None and not inputs.unprepared:
+        event = Prepared(now)
+    run, effects = step(run, event)
+    # Events come first: they are written once, and a status that is refused is written again.
+    writes: list[Write] = [*_reports(inputs, run)]
     status = render(
         run,
-        scene.pod,
-        address=scene.address,
-        host=scene.host,
-        boot=scene.boot,
-        health=scene.health,
+        pod,
+        address=inputs.address,
+        host=inputs.host,
+        boot=inputs.boot,
+        health=inputs.health,
     )
-    if status != status_of(scene.pod):
-        writes.append(Update(PODS, scene.pod | {"status": status}, "status"))
+    if status != status_of(pod):
+        writes.append(Update(PODS, pod | {"status": status}, "status"))
     wakes = [each.when for each in effects if isinstance(each, WakeAt)]
-    if scene.expires_at is not None:
-        wakes.append(scene.expires_at)
-    if scene.unprepared is not None and scene.unprepared.retry_seconds is not None:
-        wakes.append(scene.now + scene.unprepared.retry_seconds)
-    again = max(0.0, min(wakes) - scene.now) if wakes else None
+    if inputs.expires_at is not None:
+        wakes.append(inputs.expires_at)
+    if inputs.unprepared is not None and inputs.unprepared.retry_seconds is not None:
+        wakes.append(now + inputs.unprepared.retry_seconds)
     if any(isinstance(each, Remove) for each in effects):
-        # The server raises the revision with the status; the uid alone names the pod here.
-        writes.append(Delete(PODS, name_of(scene.pod), uid_of(scene.pod), grace_seconds=0))
-    return run, Plan(tuple(writes), again)
+        # The status changes the revision, so only the UID identifies the pod here.
+        writes.append(Delete(PODS, name_of(pod), uid_of(pod), grace_seconds=0))
+    return run, Plan(tuple(writes), max(0.0, min(wakes) - now) if wakes else None)
 
 
-def _event(scene: Scene) -> Event:
-    if is_deleted(scene.pod):
-        grace = scene.pod["metadata"].get("deletionGracePeriodSeconds") or 0
-        return Deleted(scene.now, float(grace))
-    if scene.run.prepared_at is None and not scene.unprepared:
-        return Prepared(scene.now)
-    return Passed(scene.now)
+def _reports(inputs: PodInputs, run: Run) -> Sequence[Report]:
+    """Return events about what has just happened to the pod, with the kubelet's texts."""
 
+    def warning(problem: Unprepared) -> Report:
+        # The same problem is one event, also after a restart.
+        return Report(inputs.pod, "Warning", problem.reason, problem.message, problem.message)
 
-def _warning(pod: Raw, problem: Unprepared) -> Report:
-    """The same problem is one event, also when it is met again after a restart."""
-    return Report(pod, "Warning", problem.reason, problem.message, problem.message)
-
-
-def _reports(scene: Scene, run: Run) -> Sequence[Report]:
-    """Events for what has just happened to containers and the pod, in the kubelet's words."""
-    before = {each.name: each for each in scene.run.containers}
-    found = []
+    before = {each.name: each for each in inputs.run.containers}
+    reports = []
     for container in run.containers:
         old = before[container.name]
         state = container.state
-        is_new = isinstance(state, Running) and (
+        has_started = isinstance(state, Running) and (
             not isinstance(old.state, Running) or old.restarts != container.restarts
         )
-        if is_new:
-            found.append(Report(scene.pod, "Normal", "Started", "Container started"))
+        if has_started:
+            reports.append(Report(inputs.pod, "Normal", "Started", "Container started"))
         if isinstance(state, Waiting) and state.message and state != old.state:
-            found.append(_warning(scene.pod, Unprepared("Failed", f"Error: {state.message}")))
-    problem = scene.unprepared
-    if problem is not None and problem.message and problem != scene.told and not run.is_stopping:
-        found.append(_warning(scene.pod, problem))
-    if run.is_expired and not scene.run.is_expired:
-        found.append(Report(scene.pod, "Normal", DEADLINE_EXCEEDED, DEADLINE_MESSAGE))
-    return found
+            reports.append(warning(Unprepared("Failed", f"Error: {state.message}")))
+    problem = inputs.unprepared
+    is_new = problem != inputs.reported
+    if problem is not None and problem.message and is_new and not run.is_stopping:
+        reports.append(warning(problem))
+    if run.is_expired and not inputs.run.is_expired:
+        reports.append(Report(inputs.pod, "Normal", DEADLINE_EXCEEDED, DEADLINE_MESSAGE))
+    return reports
 
 
 def undelivered(pod: Raw, claims: Mapping[Name, Raw]) -> str:
-    """Why the claims of a pod cannot be prepared on its node, in the kubelet's words, or ""."""
+    """Return why the claims of a pod cannot be prepared, with the kubelet's text, or ""."""
     for reference in claims_of_pod(pod):
         if reference.claim is None:
             return f"podclaim {reference.name}: not yet created"
@@ -193,10 +191,11 @@ class VirtualKubelet(Reconciler[Name]):
         self._runs: dict[str, Run] = {}
         self._rebooted: set[str] = set()
         """The UIDs of pods whose node has rebooted since they were decided."""
-        self._told: dict[str, Unprepared] = {}
+        self._reported: dict[str, Unprepared] = {}
+        """By the UID of a pod: the reason in its last event."""
         self._pods = self.watch(PODS, self._on_pod)
         self._by_node = self._pods.index("node", node_names)
-        self._by_configuration = self._pods.index("configuration", referred)
+        self._by_configuration = self._pods.index("configuration", reference_keys)
         self._by_address = self._pods.index("address", _address_keys)
         self._claims = self.watch(CLAIMS, self._on_claim)
         self._nodes = self.watch(NODES, self._on_node)
@@ -216,7 +215,7 @@ class VirtualKubelet(Reconciler[Name]):
             uid = uid_of(old or {"metadata": {}})
             self._runs.pop(uid, None)
             self._rebooted.discard(uid)
-            self._told.pop(uid, None)
+            self._reported.pop(uid, None)
             if self._calls is not None:
                 self._calls.forget(uid)
         elif spec_of(new).get("nodeName"):
@@ -230,7 +229,7 @@ class VirtualKubelet(Reconciler[Name]):
         has_turned = is_played(new) != is_played(old)
         if not has_turned and (old is None or annotations_of(new) == annotations_of(old)):
             return
-        # What is wrong with a node, and with its devices, is on it as annotations.
+        # Annotations of a node describe the faults of the node and of its devices.
         for pod in self._by_node.get(new["metadata"]["name"]):
             if has_turned or has_devices(pod) or self._is_unprepared(uid_of(pod)):
                 self.queue.add(name_of(pod))
@@ -253,10 +252,8 @@ class VirtualKubelet(Reconciler[Name]):
             return
         namespace = new["metadata"]["namespace"]
         for consumer in get(new, "status.reservedFor", ()):
-            if consumer.get("resource") == "pods":
-                name = Name(namespace, consumer["name"])
-                if self._is_unprepared(consumer["uid"]):
-                    self.queue.add(name)
+            if consumer.get("resource") == "pods" and self._is_unprepared(consumer["uid"]):
+                self.queue.add(Name(namespace, consumer["name"]))
 
     def _on_configuration(self, kind: str, old: Raw | None, new: Raw | None) -> None:
         if old is not None and new is not None and keys_of(old) == keys_of(new):
@@ -277,84 +274,76 @@ class VirtualKubelet(Reconciler[Name]):
         if node is None or not is_played(node):
             return NOTHING
         if is_terminal(pod):
-            return _farewell(pod)
+            # It stays until it is deleted, and until its finalizers are removed.
+            if not is_deleted(pod) or pod["metadata"].get("deletionGracePeriodSeconds") == 0:
+                return NOTHING
+            return Plan((Delete(PODS, name_of(pod), uid_of(pod), grace_seconds=0),))
         now = self._clock.now()
         uid = uid_of(pod)
-        run = self._runs.get(uid) or self._begun(pod, node, now)
+        boot = _boot_of(node)
+        # The boot ID of the first boot is the UID of the node.
+        boot = "" if boot == uid_of(node) else boot
+        run = self._runs.get(uid) or self._begin(pod, node, boot)
         if uid in self._rebooted:
             self._rebooted.discard(uid)
             run, _ = step(run, Rebooted(now))
-        faults = faults_of(annotations_of(node), now) if has_devices(pod) else NO_FAULTS
-        scene = Scene(
+        faults = NO_FAULTS
+        health: Mapping[str, Sequence[Raw]] = {}
+        if has_devices(pod):
+            faults = faults_of(annotations_of(node), now)
+            cdi_ids = None if self._drivers is None else self._drivers.cdi_ids
+            health = device_health(pod, self._claims.objects, faults, cdi_ids)
+        host = host_address(node)
+        address = host if spec_of(pod).get("hostNetwork") else status_of(pod).get("podIP")
+        inputs = PodInputs(
             pod,
             replace(run, deadline_seconds=spec_of(pod).get("activeDeadlineSeconds")),
-            self._unprepared(pod, node) if run.prepared_at is None else None,
-            missing(pod, self._find),
-            address=self._address(pod, node),
-            host=host_address(node),
+            self._preparation_problem(pod, node) if run.prepared_at is None else None,
+            missing_configuration(pod, self._find),
+            address=address or pod_address(uid, lambda it: bool(self._by_address.get(it))),
+            host=host,
             now=now,
-            boot=_later_boot_of(node),
-            told=self._told.pop(uid, None),
-            health=self._health(pod, faults) if has_devices(pod) else {},
+            boot=boot,
+            reported=self._reported.pop(uid, None),
+            health=health,
             expires_at=faults.next_expiry,
         )
-        self._runs[uid], answer = plan(scene)
-        if scene.unprepared is not None:
-            self._told[uid] = scene.unprepared
+        self._runs[uid], answer = plan(inputs)
+        if inputs.unprepared is not None:
+            self._reported[uid] = inputs.unprepared
         return answer
 
-    def _begun(self, pod: Raw, node: Raw, now: float) -> Run:
+    def _begin(self, pod: Raw, node: Raw, boot: str) -> Run:
+        """Return a new run, or the run that the status of the pod describes."""
+        now = self._clock.now()
         if not status_of(pod).get("startTime"):
             return new_run(pod, now)
         run = resume(pod, now)
-        if is_of_other_boot(pod, _later_boot_of(node)):
+        if is_of_other_boot(pod, boot):
             self._rebooted.add(uid_of(pod))
         elif self._drivers is not None and run.prepared_at is not None:
             claims = present_claims(pod, self._claims.objects)
             self._drivers.restore(node["metadata"]["name"], claims)
         return run
 
-    def _unprepared(self, pod: Raw, node: Raw) -> Unprepared | None:
-        lacking = undelivered(pod, self._claims.objects)
-        if lacking:
-            return unprepared(lacking)
-        lacking = unmounted(pod, self._find)
-        if lacking:
-            return Unprepared("FailedMount", lacking)
+    def _preparation_problem(self, pod: Raw, node: Raw) -> Unprepared | None:
+        problem = undelivered(pod, self._claims.objects)
+        if problem:
+            return unprepared(problem)
+        problem = mount_problem(pod, self._find)
+        if problem:
+            return Unprepared("FailedMount", problem)
         if self._calls is None or is_deleted(pod):
             return None
         claims = present_claims(pod, self._claims.objects)
         return self._calls.problem(pod, node, claims, self._clock.now()) if claims else None
 
-    def _health(self, pod: Raw, faults: NodeFaults) -> Mapping[str, Sequence[Raw]]:
-        cdi_ids = None if self._drivers is None else self._drivers.cdi_ids
-        return device_health(pod, self._claims.objects, faults, cdi_ids)
-
     def _find(self, kind: str, namespace: str, name: str) -> Raw | None:
         return self._configuration[kind].get(namespace, name)
 
-    def _address(self, pod: Raw, node: Raw) -> str:
-        if spec_of(pod).get("hostNetwork"):
-            return host_address(node)
-        known = status_of(pod).get("podIP")
-        return known or pod_address(uid_of(pod), lambda it: bool(self._by_address.get(it)))
-
 
 def _boot_of(node: Raw) -> str:
-    return str(get(node, "status.nodeInfo", {}).get("bootID", ""))
-
-
-def _later_boot_of(node: Raw) -> str:
-    """The boot ID, unless it is that of the first boot, which is the node's UID."""
-    boot = _boot_of(node)
-    return "" if boot == uid_of(node) else boot
-
-
-def _farewell(pod: Raw) -> Plan:
-    """A pod that has ended stays for people to see until it is deleted, and its finalizers gone."""
-    if not is_deleted(pod) or pod["metadata"].get("deletionGracePeriodSeconds") == 0:
-        return NOTHING
-    return Plan((Delete(PODS, name_of(pod), uid_of(pod), grace_seconds=0),))
+    return str(get(node, "status.nodeInfo.bootID", ""))
 
 
 def _address_keys(pod: Raw) -> Sequence[str]:

@@ -1,4 +1,9 @@
-"""Which nodes are played: those marked for KWOK, and those that dryrack made."""
+"""
+Virtual nodes, which are marked for KWOK or made by dryrack, and the addresses on them.
+
+Addresses are computed from identities, so a node or a pod has the same address after a restart, and
+no two pods share one. Nodes are in 10.0.0.0/10 and pods in 10.64.0.0/10; nothing listens there.
+"""
 
 import zlib
 from collections.abc import Callable
@@ -9,34 +14,28 @@ from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 KWOK_NODE = "kwok.x-k8s.io/node"
-
 OWN_NODE = "dryrack.dev/node"
-
 SILENT = "dryrack.dev/silent"
-
-
 _NODES = int(IPv4Address("10.0.0.0"))
-
 _PODS = int(IPv4Address("10.64.0.0"))
-
 _SIZE = 2**22
 
 
 def is_virtual(node: Raw) -> bool:
-    """Whether no machine stands behind a node."""
+    """Return True if a node is not a real machine."""
     marks = (KWOK_NODE, OWN_NODE)
     return any(mark in annotations_of(node) or mark in labels_of(node) for mark in marks)
 
 
 def is_played(node: Raw | None) -> bool:
-    """Whether a virtual node acts: one that is annotated as silent has lost its kubelet."""
+    """Return True if dryrack simulates the kubelet of a node, unless an annotation silences it."""
     if node is None or not is_virtual(node):
         return False
     return annotations_of(node).get(SILENT) != "true"
 
 
 def host_address(node: Raw) -> str:
-    """The address that a node tells, or the one that a virtual node would."""
+    """Return the address in a node's status, or the one that a virtual node reports."""
     for address in get(node, "status.addresses", ()):
         if address.get("type") == "InternalIP":
             return str(address["address"])
@@ -44,7 +43,7 @@ def host_address(node: Raw) -> str:
 
 
 def pod_address(uid: str, is_taken: Callable[[str], bool]) -> str:
-    """The first free address from the one that a uid leads to."""
+    """Return the first free address, from the one that a UID is hashed to."""
     start = zlib.crc32(uid.encode())
     candidates = (_within(_PODS, start + offset) for offset in range(_SIZE))
     return next(each for each in candidates if not is_taken(each))

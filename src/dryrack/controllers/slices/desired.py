@@ -63,7 +63,6 @@ _PRECEDENCE = {
     SourceKind.CATALOGUE: 2,
 }
 _NO_SOURCE = 3
-
 _CONTENTS = ("devices", "sharedCounters")
 
 # The key of the pools of the whole cluster. No node has this name.

@@ -38,19 +38,16 @@ _logger = logging.getLogger(__name__)
 
 # The API limits the message of an event, in bytes.
 MESSAGE_MAX = 1024
-
 _REST_MAX = len("and 1000000 more")
 
 # An event lists this many parts; the rest is in the slices themselves.
 _SHOWN = 4
-
 _DROPPED = (
     "the API server dropped fields of these slices: enable the feature gates that the devices need"
 )
 
 # The subject of events about the slices of a node. Others have the label of their source.
 THE_NODE = ""
-
 WAITING_MAX = 512
 LOOK_SECONDS = 0.1
 PATIENCE_SECONDS = 1.0

@@ -139,7 +139,17 @@ def step(state: KeyState, event: Event) -> tuple[KeyState, tuple[Effect, ...]]:
             state = replace(state, failure="", texts={}, is_doubtful=is_doubtful)
             return state, effects
         case Failed():
-            return _on_failed(state, event)
+            # If another pool than the head was refused, the next attempt shows that.
+            late = state.late
+            if state.head is not None:
+                late = (*(pool for pool in late if pool != state.head), state.head)
+            failed = replace(
+                state, failure=event.text, head=None, late=late, texts={}, is_doubtful=True
+            )
+            if state.failure == event.text or not event.is_lasting:
+                return failed, ()
+            texts = dict.fromkeys(state.texts or (THE_NODE,), fitted([event.text]))
+            return failed, (Tell(Reason.DEVICES_REFUSED, texts),)
         case _:
             assert_never(event)
 
@@ -160,18 +170,6 @@ def _on_differs(state: KeyState, event: Differs) -> tuple[KeyState, tuple[Effect
         spent_at=event.at,
     )
     return planned, (Plan(writes),)
-
-
-def _on_failed(state: KeyState, event: Failed) -> tuple[KeyState, tuple[Effect, ...]]:
-    # If another pool than the head was refused, the next attempt shows that.
-    late = state.late
-    if state.head is not None:
-        late = (*(pool for pool in late if pool != state.head), state.head)
-    failed = replace(state, failure=event.text, head=None, late=late, texts={}, is_doubtful=True)
-    if state.failure == event.text or not event.is_lasting:
-        return failed, ()
-    texts = dict.fromkeys(state.texts or (THE_NODE,), fitted([event.text]))
-    return failed, (Tell(Reason.DEVICES_REFUSED, texts),)
 
 
 def spent_at(state: KeyState, at: float) -> float:

@@ -343,7 +343,6 @@ def _revisions(slices: Iterable[Raw]) -> dict[Name, str]:
 GRACE_SECONDS = 1.0
 # Listing all objects may take one part in so many of all time.
 SHARE = 50
-
 OURS = Selection(labels=f"{MANAGED_BY}={MANAGER}")
 
 

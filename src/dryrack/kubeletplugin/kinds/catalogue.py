@@ -64,14 +64,6 @@ class CatalogueKind:
     def devices(self, node: str) -> tuple[Device, ...]:
         return devices_on(self.batch, node)
 
-    def _by_name(self, node: str) -> Mapping[str, Device]:
-        # A card with partitions is many devices, and every prepare asks for one of them.
-        if node not in self._known:
-            if len(self._known) >= _KNOWN_NODES_MAX:
-                self._known.clear()
-            self._known[node] = {each.name: each for each in self.devices(node)}
-        return self._known[node]
-
     def counter_sets(self) -> tuple[CounterSet, ...]:
         return self.batch.shared_counters
 
@@ -83,7 +75,13 @@ class CatalogueKind:
         return ()
 
     def edits(self, device: AllocatedDevice, claim: PreparingClaim, number: int) -> ContainerEdits:
-        devices = self._by_name(claim.node)
+        node = claim.node
+        # A card with partitions is many devices, and every prepare asks for one of them.
+        if node not in self._known:
+            if len(self._known) >= _KNOWN_NODES_MAX:
+                self._known.clear()
+            self._known[node] = {each.name: each for each in self.devices(node)}
+        devices = self._known[node]
         uuid = devices[device.device].attributes.get("uuid")
         what = (uuid.string_value if uuid is not None else None) or device.device
         variable = f"{self.driver}_DEVICE_{number}".upper().replace(".", "_").replace("-", "_")

@@ -54,7 +54,19 @@ class NetKind:
     cdi_kind: str = f"k8s.{DRIVER}/{PROFILE}"
 
     def devices(self, node: str) -> tuple[Device, ...]:
-        capacity = _capacity()
+        one = Quantity.parse("1")
+        whole = Quantity.parse("100G")
+        within = CapacityRequestPolicyRange(
+            min=Quantity.parse("100M"), max=whole, step=Quantity.parse("1M")
+        )
+        by_rate = CapacityRequestPolicy(default=Quantity.parse("1G"), valid_range=within)
+        bandwidth = DeviceCapacity(value=whole, request_policy=by_rate)
+        one_each = CapacityRequestPolicy(default=one, valid_values=(one,))
+        capacity = {
+            "egressBandwidth": bandwidth,
+            "ingressBandwidth": bandwidth,
+            "vfs": DeviceCapacity(value=Quantity.parse("100"), request_policy=one_each),
+        }
         return tuple(
             Device(
                 name=f"nic-{index}",
@@ -88,22 +100,6 @@ def net_kind(options: KindOptions) -> NetKind:
     """`net:2`."""
     options.take({})
     return NetKind(example.count_of(options))
-
-
-def _capacity() -> dict[str, DeviceCapacity]:
-    one = Quantity.parse("1")
-    whole = Quantity.parse("100G")
-    within = CapacityRequestPolicyRange(
-        min=Quantity.parse("100M"), max=whole, step=Quantity.parse("1M")
-    )
-    by_rate = CapacityRequestPolicy(default=Quantity.parse("1G"), valid_range=within)
-    bandwidth = DeviceCapacity(value=whole, request_policy=by_rate)
-    one_each = CapacityRequestPolicy(default=one, valid_values=(one,))
-    return {
-        "egressBandwidth": bandwidth,
-        "ingressBandwidth": bandwidth,
-        "vfs": DeviceCapacity(value=Quantity.parse("100"), request_policy=one_each),
-    }
 
 
 def _burst_env(device: AllocatedDevice, variable: str) -> Iterator[tuple[str, str]]:

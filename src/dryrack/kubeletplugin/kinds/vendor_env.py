@@ -37,7 +37,16 @@ def vendor_env(
             yield "KUBERNETES_NODE_NAME", claim.node
             yield "DRA_RESOURCE_DRIVER_NAME", driver
         case "gaudi.intel.com":
-            yield from _gaudi(claim, list(devices))
+            names = list(devices)
+            listed = ",".join(
+                str(index) for index, name in enumerate(names) if name in claim.devices
+            )
+            for variable in (
+                "HABANA_VISIBLE_DEVICES",
+                "HABANA_VISIBLE_MODULES",
+                "HL_VISIBLE_DEVICES",
+            ):
+                yield variable, listed
         case "tpu.google.com":
             yield f"TPU_DEVICE_{device.device.upper().replace('-', '_')}_RESOURCE_CLAIM", claim.uid
             yield from _tpu(devices[device.device])
@@ -45,12 +54,6 @@ def vendor_env(
             yield f"{_CPUSET}{claim.uid}", _cpuset(device, devices)
         case _:
             return
-
-
-def _gaudi(claim: PreparingClaim, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    listed = ",".join(str(index) for index, name in enumerate(names) if name in claim.devices)
-    for variable in ("HABANA_VISIBLE_DEVICES", "HABANA_VISIBLE_MODULES", "HL_VISIBLE_DEVICES"):
-        yield variable, listed
 
 
 def _tpu(device: Device) -> Iterator[tuple[str, str]]:
