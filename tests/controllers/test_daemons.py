@@ -10,7 +10,7 @@ from tests.controllers.worlds import World
 
 from dryrack.client.endpoints import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from dryrack.client.informer import Name
-from dryrack.controllers.daemonsets import Scene, plan, target_of
+from dryrack.controllers.daemonsets import DaemonSetInputs, plan, target_of
 from dryrack.controllers.objects import is_ready
 from dryrack.controllers.workloads import is_active
 
@@ -47,7 +47,7 @@ class Play:
     def look(self, up_to: int | None = None) -> int:
         found = self.world.get(DAEMON_SETS, NAME)
         assert found is not None
-        scene = Scene(
+        scene = DaemonSetInputs(
             found,
             self.world.all(NODES),
             self.world.all(PODS),

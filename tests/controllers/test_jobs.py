@@ -14,7 +14,7 @@ from dryrack.client.endpoints import JOBS, PODS
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import timestamp
 from dryrack.controllers.jobs import completion, policies
-from dryrack.controllers.jobs.tracking import index_of, index_text, parsed_indexes
+from dryrack.controllers.jobs.tracking import index_of, index_text, parse_indexes
 from dryrack.controllers.objects import (
     finalizers_of,
     is_deleted,
@@ -151,7 +151,7 @@ def test_each_index_succeeds_once(
 @given(st.frozensets(st.integers(0, 40)))
 def test_indexes_are_written_and_read(indexes: frozenset[int]) -> None:
     """Runs of numbers are written short and read back the same."""
-    assert parsed_indexes(index_text(indexes)) == indexes
+    assert parse_indexes(index_text(indexes)) == indexes
 
 
 def test_a_suspended_job_has_no_pods() -> None:
@@ -287,7 +287,7 @@ def test_the_first_rule_that_fits_decides(rule: Raw, pod: Raw, action: str) -> N
     rules = [{"action": "Ignore", **rule}, {"action": "Count", "onExitCodes": _ANY}]
     made = job(NAME, podFailurePolicy={"rules": rules})
 
-    assert policies.verdict(made, pod).action == action
+    assert policies.failure_action(made, pod).action == action
 
 
 _ANY = {"operator": "NotIn", "values": [0]}
@@ -355,8 +355,8 @@ def test_every_index_has_its_own_limit(
     status = status_of(play.job)
     given_up = {index for index, count in failures.items() if count > limit}
 
-    assert parsed_indexes(status["failedIndexes"]) == given_up
-    done = parsed_indexes(status.get("completedIndexes", ""))
+    assert parse_indexes(status["failedIndexes"]) == given_up
+    done = parse_indexes(status.get("completedIndexes", ""))
     assert done | given_up == set(range(completions))
     assert is_true(play.job, "Complete") == (not given_up)
     assert status["uncountedTerminatedPods"] == {}

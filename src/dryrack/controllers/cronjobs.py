@@ -1,10 +1,13 @@
 """
 Cron jobs: a job at each time of a schedule.
 
-A job is called after the minute that it is for, so that nobody makes it twice. It is made first
-and written down in the status of its cron job afterwards: whoever dies in between finds the job by
-its name and writes it down. What the schedule says is in `kinds`, which time is due in
-`due_times`.
+A job has the name of the minute that it is for, so it is never created twice. It is created first
+and recorded in the status of its cron job afterwards: after a restart in between, the job is found
+by its name and recorded.
+
+Kubernetes estimates the number of missed times from the distance between two times of the schedule,
+and so does this module. Only the latest missed time is made up for; for an irregular schedule
+perhaps none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,52 +44,52 @@ _ALREADY_ACTIVE = (
 )
 
 
-# More than this many are told to people: a clock is wrong, or a deadline is missing.
+# More missed times than this are reported: a clock is wrong, or a deadline is missing.
 MISSED_MAX = 100
 
-# A timer that is a little early would find nothing to do; as long as Kubernetes waits.
+# A timer that fires a little early would find nothing to do. Kubernetes waits as long.
 _LATE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class DueTime:
-    """The latest time that has come; None if none has, or if none is found."""
+    """The latest time that is due, or None."""
 
     since: float
     time: float | None = None
     missed: int = 0
-    """About how many have come, if more than one."""
+    """The estimated number of times that are due, if more than one."""
 
 
 def plan(cron_job: Raw, jobs: Sequence[Raw], now: float, *, existing: Mapping[Name, Raw]) -> Plan:
-    """The next step of a cron job; `jobs` are its own, and `existing` are all there are."""
+    """Return the next step of a cron job; `jobs` are its own, `existing` are all jobs."""
     surplus = _surplus(cron_job, jobs)
     writes = [write for job in surplus for write in _deletion(job, cron_job)]
     status = dict(status_of(cron_job))
-    _set_active(status, [each for each in _active(status) if not _names(each, surplus)])
+    _set_active(status, [each for each in _active(status) if not _includes(each, surplus)])
     schedule, problem = _schedule(cron_job)
     due = DueTime(now)
     if schedule is not None:
         try:
             due = due_time(cron_job, schedule, now)
         except ScheduleError as error:
-            told = f"invalid schedule: {spec_of(cron_job)['schedule']} : {error}"
+            message = f"invalid schedule: {spec_of(cron_job)['schedule']} : {error}"
             schedule = None
-            problem = _warning(cron_job, "InvalidSchedule", told)
+            problem = _warning(cron_job, "InvalidSchedule", message)
     own = existing.get(_job_name(cron_job, due.time)) if due.time is not None else None
-    writes += _observed(cron_job, jobs, status, just_made=own)
+    writes += _update_status(cron_job, jobs, status, just_created=own)
     if schedule is None:
         writes += status_update(CRON_JOBS, cron_job, status)
         return Plan((*writes, *([problem] if problem else ())))
     if due.time is not None and timestamp(due.time) != status.get("lastScheduleTime"):
-        writes += _started(cron_job, status, due, existing=own)
+        writes += _start_job(cron_job, status, due, existing=own)
     else:
         writes += status_update(CRON_JOBS, cron_job, status)
     return Plan(tuple(writes), wait_seconds(cron_job, schedule, now))
 
 
 def _schedule(cron_job: Raw) -> tuple[Schedule | None, Report | None]:
-    """None if nothing is to be started, and perhaps why."""
+    """Return the schedule, or None if no job is to be started, with the reason."""
     spec = spec_of(cron_job)
     if is_deleted(cron_job) or spec.get("suspend"):
         return None, None
@@ -95,30 +98,30 @@ def _schedule(cron_job: Raw) -> tuple[Schedule | None, Report | None]:
     try:
         location = time_zone(zone)
     except ScheduleError as error:
-        told = f"invalid timeZone: {quoted(zone)}: {error}"
-        return None, _warning(cron_job, "UnknownTimeZone", told)
+        message = f"invalid timeZone: {quoted(zone)}: {error}"
+        return None, _warning(cron_job, "UnknownTimeZone", message)
     try:
         return parse_schedule(schedule, location), None
     except ScheduleError as error:
-        told = f"unparseable schedule: {quoted(schedule)} : {error}"
-        return None, _warning(cron_job, "UnparseableSchedule", told)
+        message = f"unparseable schedule: {quoted(schedule)} : {error}"
+        return None, _warning(cron_job, "UnparseableSchedule", message)
 
 
-def _started(cron_job: Raw, status: Raw, due: DueTime, *, existing: Raw | None) -> list[Write]:
-    """The job for a time, and the status of its cron job: with a job that is there already."""
+def _start_job(cron_job: Raw, status: Raw, due: DueTime, *, existing: Raw | None) -> list[Write]:
+    """Create the job for a time and update the status; an existing job is recorded."""
     assert due.time is not None, "asked only if there is one"
     active = _active(status)
     policy = spec_of(cron_job).get("concurrencyPolicy")
     writes: list[Write] = []
     if existing is not None and is_controlled_by(existing, cron_job):
-        if not _names(_reference(existing), active):
+        if not _includes(_reference(existing), active):
             status["lastScheduleTime"] = timestamp(due.time)
             _set_active(status, [*active, _reference(existing)])
         return status_update(CRON_JOBS, cron_job, status)
     if due.missed > MISSED_MAX:
         writes.append(_warning(cron_job, "TooManyMissedTimes", _TOO_MANY, about=str(due.time)))
     if existing is not None:
-        # Another one took the name; whoever it is, this time is not ours.
+        # An object of another owner has the name, so no job is created for this time.
         return [*writes, *status_update(CRON_JOBS, cron_job, status)]
     if policy == "Forbid" and active:
         when = str(due.time)
@@ -137,31 +140,31 @@ def _started(cron_job: Raw, status: Raw, due: DueTime, *, existing: Raw | None) 
     return [*writes, *status_update(CRON_JOBS, cron_job, status), created]
 
 
-def _observed(
-    cron_job: Raw, jobs: Sequence[Raw], status: Raw, *, just_made: Raw | None
+def _update_status(
+    cron_job: Raw, jobs: Sequence[Raw], status: Raw, *, just_created: Raw | None
 ) -> list[Write]:
-    """Brings a status up to date with the jobs, and tells what is remarkable."""
+    """Update a status for the jobs, and return events about what is unusual."""
     reports: list[Write] = []
     for job in jobs:
         name = job["metadata"]["name"]
         active = _active(status)
-        is_active = _names(_reference(job), active)
+        is_active = _includes(_reference(job), active)
         ending = next((each for each in ("Complete", "Failed") if has_condition(job, each)), "")
-        if not ending and not is_active and job is not just_made:
-            told = f"Saw a job that the controller did not create or forgot: {name}"
-            reports.append(_warning(cron_job, "UnexpectedJob", told, about=uid_of(job)))
+        if not ending and not is_active and job is not just_created:
+            message = f"Saw a job that the controller did not create or forgot: {name}"
+            reports.append(_warning(cron_job, "UnexpectedJob", message, about=uid_of(job)))
         if ending and is_active:
-            told = f"Saw completed job: {name}, condition: {ending}"
-            reports.append(Report(cron_job, "Normal", "SawCompletedJob", told, once=uid_of(job)))
+            message = f"Saw completed job: {name}, condition: {ending}"
+            reports.append(Report(cron_job, "Normal", "SawCompletedJob", message, once=uid_of(job)))
             _set_active(status, [each for each in active if each["uid"] != uid_of(job)])
         completed_at = status_of(job).get("completionTime")
         if ending == "Complete" and completed_at:
             last = status.get("lastSuccessfulTime") or completed_at
             status["lastSuccessfulTime"] = max(last, completed_at, key=seconds_of)
-    missing = [each for each in _active(status) if not _names(each, jobs)]
+    missing = [each for each in _active(status) if not _includes(each, jobs)]
     for each in missing:
-        told = f"Active job went missing: {each['name']}"
-        reports.append(Report(cron_job, "Normal", "MissingJob", told, once=each["uid"]))
+        message = f"Active job went missing: {each['name']}"
+        reports.append(Report(cron_job, "Normal", "MissingJob", message, once=each["uid"]))
     _set_active(status, [each for each in _active(status) if each not in missing])
     return reports
 
@@ -176,21 +179,21 @@ def _set_active(status: Raw, active: list[Raw]) -> None:
         status["active"] = active
 
 
-def _names(reference: Raw, objects: Sequence[Raw]) -> bool:
-    """Whether one of these objects, or of these references, has the uid of a reference."""
+def _includes(reference: Raw, objects: Sequence[Raw]) -> bool:
+    """Return True if one of these objects or references has the UID of a reference."""
     return any((each.get("metadata") or each).get("uid") == reference["uid"] for each in objects)
 
 
 def _surplus(cron_job: Raw, jobs: Sequence[Raw]) -> list[Raw]:
-    """The oldest of those that have ended, of each kind more than are to be kept."""
-    found: list[Raw] = []
+    """Return the oldest ended jobs beyond the history limits."""
+    surplus: list[Raw] = []
     limits = (("Complete", "successfulJobsHistoryLimit"), ("Failed", "failedJobsHistoryLimit"))
     for ending, key in limits:
         limit = spec_of(cron_job).get(key)
         ended = sorted((job for job in jobs if has_condition(job, ending)), key=_age)
         if limit is not None:
-            found += ended[: max(0, len(ended) - limit)]
-    return [job for job in found if not is_deleted(job)]
+            surplus += ended[: max(0, len(ended) - limit)]
+    return [job for job in surplus if not is_deleted(job)]
 
 
 def _age(job: Raw) -> tuple[bool, str, str]:
@@ -199,13 +202,13 @@ def _age(job: Raw) -> tuple[bool, str, str]:
 
 
 def _deletion(job: Raw, cron_job: Raw) -> list[Write]:
-    told = f"Deleted job {job['metadata']['name']}"
-    report = Report(cron_job, "Normal", "SuccessfulDelete", told)
+    message = f"Deleted job {job['metadata']['name']}"
+    report = Report(cron_job, "Normal", "SuccessfulDelete", message)
     return [Delete(JOBS, name_of(job), uid_of(job), propagation="Background"), report]
 
 
 def _warning(cron_job: Raw, reason: str, message: str, *, about: str = "") -> Report:
-    """Told once for a thing and a spec, however often it is noticed."""
+    """Return a warning, which is one event for each `about`, or for each generation."""
     generation = cron_job["metadata"].get("generation", 0)
     return Report(cron_job, "Warning", reason, message, once=about or f"{generation}")
 
@@ -241,7 +244,7 @@ def _reference(job: Raw) -> Raw:
 
 
 class CronJobController(OwnerReconciler):
-    """Watches cron jobs and their jobs."""
+    """Creates the jobs of cron jobs."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "cronjob-controller", CRON_JOBS, owned=JOBS)
@@ -252,14 +255,14 @@ class CronJobController(OwnerReconciler):
 
 
 def due_time(cron_job: Raw, schedule: Schedule, now: float) -> DueTime:
-    """What has come since the last job, and not before the deadline; raises `ScheduleError`."""
+    """Return the time that is due since the last job and within the deadline."""
     since = _since(cron_job)
     deadline = spec_of(cron_job).get("startingDeadlineSeconds")
     return _latest(schedule, since if deadline is None else max(since, now - deadline), now)
 
 
 def wait_seconds(cron_job: Raw, schedule: Schedule, now: float) -> float | None:
-    """How long until the next time; None if there is none."""
+    """Return how long it is until the next time, or None."""
     since = _since(cron_job)
     try:
         due = _latest(schedule, since, now)

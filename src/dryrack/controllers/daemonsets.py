@@ -1,8 +1,8 @@
 """
-One pod on every node that a daemon set is for.
+Daemon sets: one pod on every node that the set selects.
 
-The pod is pinned to its node by affinity and bound by the scheduler, as upstream does it. Nodes
-that its selector, affinity and tolerations do not admit get none.
+The pod is pinned to its node by affinity and bound by the scheduler, as in Kubernetes. Nodes that
+its selector, affinity and tolerations do not admit have no pod.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from dryrack.controllers.objects import (
     spec_of,
     status_of,
 )
-from dryrack.controllers.revisions import HASH_LABEL, chronicle
+from dryrack.controllers.revisions import HASH_LABEL, update_history
 from dryrack.controllers.workloads import (
     Candidates,
     OwnerReconciler,
@@ -50,8 +50,8 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """All that decides about a daemon set."""
+class DaemonSetInputs:
+    """Everything that the decision about a daemon set depends on."""
 
     daemon_set: Raw
     nodes: Sequence[Raw]
@@ -60,41 +60,41 @@ class Scene:
     now: float
 
 
-def plan(scene: Scene) -> Plan:
-    """The pods that are missing, in the wrong place or outdated, and the status."""
-    daemon_set = scene.daemon_set
-    family = family_of(daemon_set, DAEMON_SETS, scene.candidates)
+def plan(inputs: DaemonSetInputs) -> Plan:
+    """Return the writes about missing, misplaced and outdated pods, and the status."""
+    daemon_set = inputs.daemon_set
+    family = family_of(daemon_set, DAEMON_SETS, inputs.candidates)
     if family.writes:
         return Plan(family.writes)
     if is_deleted(daemon_set):
         return NOTHING
-    history = chronicle(
-        daemon_set, DAEMON_SETS, scene.revisions, in_use=_used(daemon_set, family.members)
+    history = update_history(
+        daemon_set,
+        DAEMON_SETS,
+        inputs.revisions,
+        in_use=[
+            f"{daemon_set['metadata']['name']}-{labels_of(pod).get(HASH_LABEL, '')}"
+            for pod in family.members
+        ],
     )
-    found: dict[str, list[Raw]] = {}
+    by_node: dict[str, list[Raw]] = {}
     for pod in sorted(
         family.members, key=lambda each: (each["metadata"]["creationTimestamp"], name_of(each))
     ):
-        found.setdefault(target_of(pod), []).append(pod)
-    by_node = found
-    wanted = [node for node in scene.nodes if is_wanted(daemon_set, node)]
+        by_node.setdefault(target_of(pod), []).append(pod)
+    wanted = [node for node in inputs.nodes if is_wanted(daemon_set, node)]
     writes = [
         *history.writes,
-        *_placed(scene, by_node, wanted, digest=history.hash),
-        *_outdated(scene, by_node, wanted, digest=history.hash),
-        *_status(scene, by_node, wanted, digest=history.hash),
+        *_place(inputs, by_node, wanted, digest=history.hash),
+        *_update(inputs, by_node, wanted, digest=history.hash),
+        *_status(inputs, by_node, wanted, digest=history.hash),
     ]
-    wait = waits_for_availability(family.members, min_ready_seconds_of(daemon_set), scene.now)
+    wait = waits_for_availability(family.members, min_ready_seconds_of(daemon_set), inputs.now)
     return Plan(tuple(writes), wait)
 
 
-def _used(daemon_set: Raw, pods: Sequence[Raw]) -> list[str]:
-    name = daemon_set["metadata"]["name"]
-    return [f"{name}-{labels_of(pod).get(HASH_LABEL, '')}" for pod in pods]
-
-
 def target_of(pod: Raw) -> str:
-    """The node on which a pod is, or on which it is to be."""
+    """Return the node that a pod is bound to, or pinned to."""
     if spec_of(pod).get("nodeName"):
         return str(spec_of(pod)["nodeName"])
     affinity = get(pod, "spec.affinity.nodeAffinity", {})
@@ -106,22 +106,22 @@ def target_of(pod: Raw) -> str:
 
 
 def is_wanted(daemon_set: Raw, node: Raw) -> bool:
-    """Whether a daemon set has a pod on a node."""
+    """Return True if a daemon set has a pod on a node."""
     template = get(daemon_set, "spec.template.spec", {})
     return is_daemon_node(template, node)
 
 
-def _placed(
-    scene: Scene, by_node: Mapping[str, list[Raw]], wanted: Sequence[Raw], *, digest: str
+def _place(
+    inputs: DaemonSetInputs, by_node: Mapping[str, list[Raw]], wanted: Sequence[Raw], *, digest: str
 ) -> list[Write]:
-    daemon_set = scene.daemon_set
+    daemon_set = inputs.daemon_set
     names = [node["metadata"]["name"] for node in wanted]
     writes: list[Write] = []
     for name in names:
         pods = [pod for pod in by_node.get(name, ()) if not is_deleted(pod)]
         failed = [pod for pod in pods if is_terminal(pod)]
         living = [pod for pod in pods if not is_terminal(pod)]
-        writes += deletions_of([*failed, *_surplus(scene, living, digest)], daemon_set)
+        writes += deletions_of([*failed, *_surplus(inputs, living, digest)], daemon_set)
         if not by_node.get(name):
             writes.append(_creation(daemon_set, name, digest))
     for name in sorted(set(by_node) - set(names)):
@@ -129,20 +129,20 @@ def _placed(
     return writes
 
 
-def _surplus(scene: Scene, pods: Sequence[Raw], digest: str) -> list[Raw]:
-    """All pods of a node but the oldest; where there is a surge, the oldest old and new one."""
-    if not _surge(scene.daemon_set, 1):
+def _surplus(inputs: DaemonSetInputs, pods: Sequence[Raw], digest: str) -> list[Raw]:
+    """Return the pods beside the oldest of a node; with a surge, the oldest old and new stay."""
+    if not _surge(inputs.daemon_set, 1):
         return list(pods[1:])
     new = [pod for pod in pods if labels_of(pod).get(HASH_LABEL) == digest]
     old = [pod for pod in pods if pod not in new]
     surplus = [*new[1:], *old[1:]]
-    if new and old and (not is_ready(old[0]) or _is_available(scene, new[0])):
+    if new and old and (not is_ready(old[0]) or _is_available(inputs, new[0])):
         surplus.append(old[0])
     return surplus
 
 
-def _is_available(scene: Scene, pod: Raw) -> bool:
-    return is_available(pod, min_ready_seconds_of(scene.daemon_set), scene.now)
+def _is_available(inputs: DaemonSetInputs, pod: Raw) -> bool:
+    return is_available(pod, min_ready_seconds_of(inputs.daemon_set), inputs.now)
 
 
 def _creation(daemon_set: Raw, node: str, digest: str) -> Write:
@@ -158,77 +158,77 @@ def _creation(daemon_set: Raw, node: str, digest: str) -> Write:
 
 
 def _surge(daemon_set: Raw, nodes: int) -> int:
-    """On how many nodes an old and a new pod may be together."""
+    """Return on how many nodes an old and a new pod may run together."""
     rolling = get(daemon_set, "spec.updateStrategy.rollingUpdate", {})
     return scaled_value(rolling.get("maxSurge"), nodes, default=0, rounds_up=True)
 
 
-def _outdated(
-    scene: Scene, by_node: Mapping[str, list[Raw]], wanted: Sequence[Raw], *, digest: str
+def _update(
+    inputs: DaemonSetInputs, by_node: Mapping[str, list[Raw]], wanted: Sequence[Raw], *, digest: str
 ) -> list[Write]:
-    """Pods of an older template are replaced, some at a time."""
-    strategy = get(scene.daemon_set, "spec.updateStrategy", {})
+    """Replace pods of an older template, a few at a time."""
+    strategy = get(inputs.daemon_set, "spec.updateStrategy", {})
     if strategy.get("type") == "OnDelete":
         return []
     living = {
         name: [pod for pod in by_node.get(name, ()) if not is_terminal(pod) and not is_deleted(pod)]
         for name in (node["metadata"]["name"] for node in wanted)
     }
-    surge = _surge(scene.daemon_set, len(wanted))
+    surge = _surge(inputs.daemon_set, len(wanted))
     if surge:
-        return _doubled(scene, living, surge, digest)
+        return _surge_pods(inputs, living, surge, digest)
     gap = get(strategy, "rollingUpdate.maxUnavailable")
     allowed = scaled_value(gap, len(wanted), default=1, rounds_up=True)
-    return _withdrawn(scene, living, allowed, digest)
+    return _replace(inputs, living, allowed, digest)
 
 
-def _withdrawn(
-    scene: Scene, living: Mapping[str, Sequence[Raw]], allowed: int, digest: str
+def _replace(
+    inputs: DaemonSetInputs, living: Mapping[str, Sequence[Raw]], allowed: int, digest: str
 ) -> list[Write]:
-    """Old pods go, as many at a time as may be missing; what does not work is no loss."""
+    """Delete old pods, as many at a time as may be unavailable."""
     doomed: list[Raw] = []
     for pods in living.values():
         old = [pod for pod in pods if labels_of(pod).get(HASH_LABEL) != digest]
-        if pods and _is_available(scene, pods[0]):
+        if pods and _is_available(inputs, pods[0]):
             doomed += old[:1]
         elif old:
             doomed.insert(0, old[0])
         else:
             allowed -= 1
-    return deletions_of(doomed[: max(0, allowed)], scene.daemon_set)
+    return deletions_of(doomed[: max(0, allowed)], inputs.daemon_set)
 
 
-def _doubled(
-    scene: Scene, living: Mapping[str, Sequence[Raw]], surge: int, digest: str
+def _surge_pods(
+    inputs: DaemonSetInputs, living: Mapping[str, Sequence[Raw]], surge: int, digest: str
 ) -> list[Write]:
-    """New pods come beside old ones, which go when these are available; see `_surplus`."""
+    """Create new pods beside old ones; `_surplus` deletes the old ones later."""
     at_once: list[str] = []
     later: list[str] = []
     for name, pods in living.items():
         is_new = [labels_of(pod).get(HASH_LABEL) == digest for pod in pods]
         if any(is_new):
-            surge -= not all(is_new) and not _is_available(scene, pods[is_new.index(True)])
+            surge -= not all(is_new) and not _is_available(inputs, pods[is_new.index(True)])
         elif pods:
-            (later if _is_available(scene, pods[0]) else at_once).append(name)
+            (later if _is_available(inputs, pods[0]) else at_once).append(name)
     return [
-        _creation(scene.daemon_set, name, digest) for name in (*at_once, *later[: max(0, surge)])
+        _creation(inputs.daemon_set, name, digest) for name in (*at_once, *later[: max(0, surge)])
     ]
 
 
 def _status(
-    scene: Scene, by_node: Mapping[str, list[Raw]], wanted: Sequence[Raw], *, digest: str
+    inputs: DaemonSetInputs, by_node: Mapping[str, list[Raw]], wanted: Sequence[Raw], *, digest: str
 ) -> list[Write]:
     names = [node["metadata"]["name"] for node in wanted]
     firsts = [by_node[name][0] for name in names if by_node.get(name)]
-    min_ready = min_ready_seconds_of(scene.daemon_set)
-    available = sum(is_available(pod, min_ready, scene.now) for pod in firsts)
-    every = {node["metadata"]["name"] for node in scene.nodes}
+    min_ready = min_ready_seconds_of(inputs.daemon_set)
+    available = sum(is_available(pod, min_ready, inputs.now) for pod in firsts)
+    every = {node["metadata"]["name"] for node in inputs.nodes}
     status = {
         "currentNumberScheduled": len(firsts),
         "numberMisscheduled": sum(name in every and name not in names for name in by_node),
         "desiredNumberScheduled": len(names),
         "numberReady": sum(is_ready(pod) for pod in firsts),
-        "observedGeneration": scene.daemon_set["metadata"].get("generation"),
+        "observedGeneration": inputs.daemon_set["metadata"].get("generation"),
     }
     more = {
         "updatedNumberScheduled": sum(labels_of(p).get(HASH_LABEL) == digest for p in firsts),
@@ -236,12 +236,12 @@ def _status(
         "numberUnavailable": len(names) - available,
     }
     status |= {key: value for key, value in more.items() if value}
-    kept = {k: v for k, v in status_of(scene.daemon_set).items() if k in ("conditions",)}
-    return status_update(DAEMON_SETS, scene.daemon_set, kept | status)
+    kept = {k: v for k, v in status_of(inputs.daemon_set).items() if k in ("conditions",)}
+    return status_update(DAEMON_SETS, inputs.daemon_set, kept | status)
 
 
 class DaemonSetController(OwnerReconciler):
-    """Watches daemon sets, nodes, pods and revisions."""
+    """Keeps the pods and the status of daemon sets."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "daemonset-controller", DAEMON_SETS, ignores_status=True)
@@ -257,7 +257,7 @@ class DaemonSetController(OwnerReconciler):
 
     def plan_owner(self, daemon_set: Raw) -> Plan:
         return plan(
-            Scene(
+            DaemonSetInputs(
                 daemon_set,
                 self._nodes.all(),
                 self.candidates.of(daemon_set),
@@ -268,5 +268,5 @@ class DaemonSetController(OwnerReconciler):
 
 
 def _placing(node: Raw) -> tuple[Any, ...]:
-    """What decides whether a node gets pods."""
+    """Return the fields of a node that decide whether it has a pod."""
     return labels_of(node), spec_of(node).get("taints"), spec_of(node).get("unschedulable")

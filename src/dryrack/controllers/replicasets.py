@@ -1,4 +1,4 @@
-"""As many pods as a replica set wants, and its status."""
+"""Replica sets: create and delete pods, and report the status."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from dryrack.controllers.writes import EngineContext, Plan, Write
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
-# The most pods that one look at a replica set makes or deletes.
+# The most pods that one decision about a replica set creates or deletes.
 BURST = 500
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 FAILURE = "ReplicaFailure"
@@ -44,9 +44,9 @@ FAILURE = "ReplicaFailure"
 
 def plan(replica_set: Raw, candidates: Sequence[Raw], now: float, failure: str = "") -> Plan:
     """
-    The status as it is, and the pods that are missing or too many.
+    Return the writes of the status, and of the pods that are missing or too many.
 
-    `failure` is why the last try to make or delete some was refused; the status says it first.
+    `failure` is the error of the last creation or deletion; the status reports it first.
     """
     family = family_of(replica_set, REPLICA_SETS, candidates)
     if family.writes:
@@ -54,13 +54,13 @@ def plan(replica_set: Raw, candidates: Sequence[Raw], now: float, failure: str =
     conditions = _failures(replica_set, family.members, failure, now)
     writes = [
         *_status(replica_set, family.members, conditions, now),
-        *_scaled(replica_set, family.members),
+        *_scale(replica_set, family.members),
     ]
     min_ready = min_ready_seconds_of(replica_set)
     return Plan(tuple(writes), waits_for_availability(family.members, min_ready, now))
 
 
-def _scaled(replica_set: Raw, pods: Sequence[Raw]) -> list[Write]:
+def _scale(replica_set: Raw, pods: Sequence[Raw]) -> list[Write]:
     if is_deleted(replica_set):
         return []
     active = [pod for pod in pods if is_active(pod)]
@@ -75,22 +75,24 @@ def _scaled(replica_set: Raw, pods: Sequence[Raw]) -> list[Write]:
 
 def least_wanted(pods: Sequence[Raw]) -> list[Raw]:
     """
-    The pods in the order in which they are given up.
+    Return the pods in the order in which they are deleted.
 
-    Those that run least go first: not bound, not running, not ready; then the cheap ones, those
-    that share a node with many others, the recently ready, the often restarted, the young.
+    Pods that run least come first: not bound, not running, not ready. Then come pods with a low
+    deletion cost, on nodes with many others, recently ready, often restarted, and young.
     """
-    crowd = Counter(spec_of(pod).get("nodeName", "") for pod in pods if is_ready(pod))
+    ready_on_node = Counter(spec_of(pod).get("nodeName", "") for pod in pods if is_ready(pod))
 
     def rank(pod: Raw) -> tuple[Any, ...]:
+        since = get(condition_of(pod, "Ready"), "lastTransitionTime") if is_ready(pod) else None
+        statuses = get(pod, "status.containerStatuses", ())
         return (
             bool(spec_of(pod).get("nodeName")),
             ("Pending", "Unknown", "Running").index(status_of(pod).get("phase") or "Pending"),
             is_ready(pod),
-            (read_int64(annotations_of(pod).get(DELETION_COST, "")) or 0),
-            -crowd[spec_of(pod).get("nodeName", "")],
-            -_ready_since(pod),
-            -_restarts(pod),
+            read_int64(annotations_of(pod).get(DELETION_COST, "")) or 0,
+            -ready_on_node[spec_of(pod).get("nodeName", "")],
+            -(seconds_of(since) if since else 0.0),
+            -max((each.get("restartCount", 0) for each in statuses), default=0),
             -seconds_of(pod["metadata"]["creationTimestamp"]),
             name_of(pod),
         )
@@ -98,30 +100,19 @@ def least_wanted(pods: Sequence[Raw]) -> list[Raw]:
     return sorted(pods, key=rank)
 
 
-def _ready_since(pod: Raw) -> float:
-    condition = condition_of(pod, "Ready")
-    since = condition.get("lastTransitionTime") if condition and is_ready(pod) else None
-    return seconds_of(since) if since else 0.0
-
-
-def _restarts(pod: Raw) -> int:
-    statuses = get(pod, "status.containerStatuses", ())
-    return max((each.get("restartCount", 0) for each in statuses), default=0)
-
-
 def _failures(replica_set: Raw, pods: Sequence[Raw], failure: str, now: float) -> list[Raw]:
-    """The conditions; what was said of a failure stays as long as one lasts."""
+    """Return the conditions; the first failure stays as long as one lasts."""
     conditions = get(replica_set, "status.conditions", ())
     if not failure:
         return [each for each in conditions if each["type"] != FAILURE]
     if condition_of(replica_set, FAILURE) is not None:
         return list(conditions)
-    lacks = sum(is_active(pod) for pod in pods) < replicas_of(replica_set)
+    is_missing_pods = sum(is_active(pod) for pod in pods) < replicas_of(replica_set)
     condition = {
         "type": FAILURE,
         "status": "True",
         "lastTransitionTime": timestamp(now),
-        "reason": "FailedCreate" if lacks else "FailedDelete",
+        "reason": "FailedCreate" if is_missing_pods else "FailedDelete",
         "message": failure,
     }
     return [*conditions, condition]
@@ -151,7 +142,7 @@ def _status(
 
 
 class ReplicaSetController(OwnerReconciler):
-    """Watches replica sets and pods."""
+    """Keeps the pods and the status of replica sets."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "replicaset-controller", REPLICA_SETS, ignores_status=True)
@@ -172,6 +163,6 @@ class ReplicaSetController(OwnerReconciler):
             self.queue.add(key)
 
     def on_failure(self, key: Name, error: Exception) -> None:
-        # A write that met another is made again, and no failure.
+        # A conflict is retried and is no failure.
         if isinstance(error, ApiError) and not isinstance(error, ConflictError):
             self._failures[key] = str(error)

@@ -1,7 +1,8 @@
 """
-Pods with names that stay: made in order, replaced in reverse, one at a time.
+Stateful sets: pods with fixed names, created in order and replaced in reverse, one at a time.
 
-Each has claims of storage of its own; see `storage`.
+Each pod has PersistentVolumeClaims, one of each template. They are created before their pod and
+outlive it, unless the retention policy makes the pod or the set their owner.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ from dryrack.controllers.objects import (
     status_of,
     uid_of,
 )
-from dryrack.controllers.revisions import HASH_LABEL, chronicle
+from dryrack.controllers.revisions import HASH_LABEL, update_history
 from dryrack.controllers.workloads import (
     Candidates,
     OwnerReconciler,
@@ -52,19 +53,18 @@ REVISION_HASH = "controller.kubernetes.io/hash"
 
 
 Known = Callable[[str], Raw | None]
-"""A claim of the set's namespace, by name."""
+"""Returns a PersistentVolumeClaim of the set's namespace by name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """All that decides about a stateful set."""
+class StatefulSetInputs:
+    """Everything that the decision about a stateful set depends on."""
 
     stateful_set: Raw
     candidates: Sequence[Raw]
     revisions: Sequence[Raw]
     now: float
     known_claim: Known = lambda name: None
-    """A claim of storage in the namespace of the set, by name."""
 
     @property
     def wanted(self) -> range:
@@ -89,7 +89,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """The template that is rolled out, and the one from which it comes; by revision."""
+    """The revision that is rolled out, and the one that it replaces."""
 
     new: str
     old: str
@@ -99,28 +99,34 @@ class Templates:
 _DELETE = "Delete"
 
 
-def plan(scene: Scene) -> Plan:
-    """The next step of a stateful set, and its status."""
-    stateful_set = scene.stateful_set
-    family = family_of(stateful_set, STATEFUL_SETS, scene.candidates)
+def plan(inputs: StatefulSetInputs) -> Plan:
+    """Return the next step of a stateful set, and its status."""
+    stateful_set = inputs.stateful_set
+    family = family_of(stateful_set, STATEFUL_SETS, inputs.candidates)
     if family.writes:
         return Plan(family.writes)
     if is_deleted(stateful_set):
         return NOTHING
-    told = status_of(stateful_set)
-    used = [told.get("currentRevision", ""), told.get("updateRevision", "")]
-    history = chronicle(
-        stateful_set, STATEFUL_SETS, scene.revisions, in_use=used, label=REVISION_HASH
+    status = status_of(stateful_set)
+    used = [status.get("currentRevision", ""), status.get("updateRevision", "")]
+    history = update_history(
+        stateful_set, STATEFUL_SETS, inputs.revisions, in_use=used, label=REVISION_HASH
     )
-    templates = _templates(scene, history.name)
+    templates = _templates(inputs, history.name)
     pods = {ordinal_of(pod): pod for pod in family.members}
     writes = [
         *history.writes,
-        *_retention(scene, pods),
-        *_step(scene, pods, templates),
-        *_status(scene, pods, templates),
+        *(
+            write
+            for ordinal, pod in sorted(pods.items())
+            for write in retention(
+                stateful_set, pod, inputs.known_claim, is_surplus=ordinal not in inputs.wanted
+            )
+        ),
+        *_step(inputs, pods, templates),
+        *_status(inputs, pods, templates),
     ]
-    wait = waits_for_availability(family.members, scene.min_ready_seconds, scene.now)
+    wait = waits_for_availability(family.members, inputs.min_ready_seconds, inputs.now)
     return Plan(tuple(writes), wait)
 
 
@@ -130,11 +136,11 @@ def ordinal_of(pod: Raw) -> int:
     return -1 if number is None or number < 0 else number
 
 
-def _templates(scene: Scene, new: str) -> Templates:
-    """The old template is the one that the status calls current, while it is remembered."""
-    current = status_of(scene.stateful_set).get("currentRevision", "")
-    known = {each["metadata"]["name"]: each for each in scene.revisions}
-    template = get(scene.stateful_set, "spec.template", {})
+def _templates(inputs: StatefulSetInputs, new: str) -> Templates:
+    """Return the revisions; the old one is the current revision of the status, if it exists."""
+    current = status_of(inputs.stateful_set).get("currentRevision", "")
+    known = {each["metadata"]["name"]: each for each in inputs.revisions}
+    template = get(inputs.stateful_set, "spec.template", {})
     if current not in known or current == new:
         return Templates(new, new, template)
     data = known[current]["data"]["spec"]["template"]
@@ -142,72 +148,62 @@ def _templates(scene: Scene, new: str) -> Templates:
     return Templates(new, current, kept)
 
 
-def _retention(scene: Scene, pods: dict[int, Raw]) -> list[Write]:
-    return [
-        write
-        for ordinal, pod in sorted(pods.items())
-        for write in retention(
-            scene.stateful_set, pod, scene.known_claim, is_surplus=ordinal not in scene.wanted
-        )
-    ]
-
-
-def _step(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Write]:
-    wanted = scene.wanted
+def _step(inputs: StatefulSetInputs, pods: dict[int, Raw], templates: Templates) -> list[Write]:
+    wanted = inputs.wanted
     writes: list[Write] = []
     for ordinal in wanted:
         pod = pods.get(ordinal)
         if pod is None:
-            writes += _creation(scene, ordinal, templates)
+            writes += _creation(inputs, ordinal, templates)
         elif is_terminal(pod) and not is_deleted(pod):
-            writes += _deletion(scene, pod)
-        elif _is_fine(scene, pod):
+            writes += _deletion(inputs, pod)
+        elif _is_available(inputs, pod):
             continue
         elif status_of(pod).get("phase") == "Pending" and not is_deleted(pod):
             name = pod["metadata"]["name"]
-            writes += missing_claims(scene.stateful_set, name, scene.known_claim)
-        if scene.is_ordered:
+            writes += missing_claims(inputs.stateful_set, name, inputs.known_claim)
+        if inputs.is_ordered:
             return writes
     surplus = sorted((each for each in pods if each not in wanted), reverse=True)
     for ordinal in surplus:
         if not is_deleted(pods[ordinal]):
-            writes += _deletion(scene, pods[ordinal])
-        if scene.is_ordered:
+            writes += _deletion(inputs, pods[ordinal])
+        if inputs.is_ordered:
             return writes
-    return writes or _update(scene, pods, templates)
+    return writes or _update(inputs, pods, templates)
 
 
-def _deletion(scene: Scene, pod: Raw) -> list[Write]:
-    owner = scene.stateful_set
-    what = f"delete Pod {pod['metadata']['name']} in StatefulSet {owner['metadata']['name']}"
-    report = Report(owner, "Normal", "SuccessfulDelete", f"{what} successful")
+def _deletion(inputs: StatefulSetInputs, pod: Raw) -> list[Write]:
+    owner = inputs.stateful_set
+    action = f"delete Pod {pod['metadata']['name']} in StatefulSet {owner['metadata']['name']}"
+    report = Report(owner, "Normal", "SuccessfulDelete", f"{action} successful")
     return [Delete(PODS, name_of(pod), uid_of(pod)), report]
 
 
-def _is_fine(scene: Scene, pod: Raw) -> bool:
-    return not is_deleted(pod) and is_available(pod, scene.min_ready_seconds, scene.now)
+def _is_available(inputs: StatefulSetInputs, pod: Raw) -> bool:
+    return not is_deleted(pod) and is_available(pod, inputs.min_ready_seconds, inputs.now)
 
 
-def _update(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Write]:
-    """From the last to the first, each when all after it are well."""
-    strategy = get(scene.stateful_set, "spec.updateStrategy", {})
+def _update(inputs: StatefulSetInputs, pods: dict[int, Raw], templates: Templates) -> list[Write]:
+    """Replace pods from the last to the first, each when all pods after it are available."""
+    strategy = get(inputs.stateful_set, "spec.updateStrategy", {})
     if strategy.get("type") == "OnDelete":
         return []
     partition = int(get(strategy, "rollingUpdate.partition") or 0)
-    lowest = max(scene.first, partition)
-    for ordinal in range(scene.first + scene.replicas - 1, lowest - 1, -1):
+    lowest = max(inputs.first, partition)
+    for ordinal in range(inputs.first + inputs.replicas - 1, lowest - 1, -1):
         pod = pods.get(ordinal)
         if pod is None or is_deleted(pod):
             return []
         if labels_of(pod).get(HASH_LABEL) != templates.new:
-            return _deletion(scene, pod)
-        if not _is_fine(scene, pod):
+            return _deletion(inputs, pod)
+        if not _is_available(inputs, pod):
             return []
     return []
 
 
-def _creation(scene: Scene, ordinal: int, templates: Templates) -> list[Write]:
-    owner = scene.stateful_set
+def _creation(inputs: StatefulSetInputs, ordinal: int, templates: Templates) -> list[Write]:
+    owner = inputs.stateful_set
     strategy = get(owner, "spec.updateStrategy", {})
     partition = int(get(strategy, "rollingUpdate.partition") or 0)
     is_old = ordinal < partition and templates.old != templates.new
@@ -225,30 +221,30 @@ def _creation(scene: Scene, ordinal: int, templates: Templates) -> list[Write]:
         own = {volume["name"] for volume in volumes}
         others = [each for each in get(spec, "volumes", ()) if each["name"] not in own]
         spec["volumes"] = [*volumes, *others]
-    made = f"create Pod {name} in StatefulSet {owner['metadata']['name']}"
-    going = going_claim(owner, name, scene.known_claim)
-    if going:
-        told = f"{made} failed error: pvc {going} is being deleted"
-        return [Report(owner, "Warning", "FailedCreate", told, told)]
+    action = f"create Pod {name} in StatefulSet {owner['metadata']['name']}"
+    deleted = deleted_claim(owner, name, inputs.known_claim)
+    if deleted:
+        message = f"{action} failed error: pvc {deleted} is being deleted"
+        return [Report(owner, "Warning", "FailedCreate", message, message)]
     creation = Create(
         PODS,
         {"metadata": pod["metadata"] | {"name": name, "labels": labels}, "spec": spec},
-        refused=Report(owner, "Warning", "FailedCreate", f"{made} failed error: {{}}"),
-        accepted=Report(owner, "Normal", "SuccessfulCreate", f"{made} successful"),
+        refused=Report(owner, "Warning", "FailedCreate", f"{action} failed error: {{}}"),
+        accepted=Report(owner, "Normal", "SuccessfulCreate", f"{action} successful"),
     )
-    return [*missing_claims(owner, name, scene.known_claim), creation]
+    return [*missing_claims(owner, name, inputs.known_claim), creation]
 
 
-def _status(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Write]:
-    owner = scene.stateful_set
+def _status(inputs: StatefulSetInputs, pods: dict[int, Raw], templates: Templates) -> list[Write]:
+    owner = inputs.stateful_set
     old = status_of(owner)
-    made = [pod for pod in pods.values() if not is_terminal(pod)]
-    living = [pod for pod in made if not is_deleted(pod)]
+    existing = [pod for pod in pods.values() if not is_terminal(pod)]
+    living = [pod for pod in existing if not is_deleted(pod)]
     updated = sum(labels_of(pod).get(HASH_LABEL) == templates.new for pod in living)
-    ready = [pod for pod in made if is_ready(pod)]
-    available = sum(is_available(pod, scene.min_ready_seconds, scene.now) for pod in ready)
+    ready = [pod for pod in existing if is_ready(pod)]
+    available = sum(is_available(pod, inputs.min_ready_seconds, inputs.now) for pod in ready)
     current = sum(labels_of(pod).get(HASH_LABEL) == templates.old for pod in living)
-    is_complete = updated == scene.replicas == len(ready) == len(made)
+    is_complete = updated == inputs.replicas == len(ready) == len(existing)
     counts = {
         "readyReplicas": len(ready),
         "currentReplicas": updated if is_complete else current,
@@ -256,7 +252,7 @@ def _status(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Wr
         "observedGeneration": owner["metadata"].get("generation"),
     }
     status = {key: value for key, value in counts.items() if value} | {
-        "replicas": len(made),
+        "replicas": len(existing),
         "availableReplicas": available,
         "collisionCount": old.get("collisionCount", 0),
         "currentRevision": templates.new if is_complete else templates.old,
@@ -268,7 +264,7 @@ def _status(scene: Scene, pods: dict[int, Raw], templates: Templates) -> list[Wr
 
 
 class StatefulSetController(OwnerReconciler):
-    """Watches stateful sets, pods, revisions and claims of storage."""
+    """Keeps the pods, claims and status of stateful sets."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "statefulset-controller", STATEFUL_SETS)
@@ -277,7 +273,7 @@ class StatefulSetController(OwnerReconciler):
         self._claims = self.watch(VOLUME_CLAIMS, self._on_claim)
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
-        """A pod may wait for one that is gone: it is made anew."""
+        """Decide the set again: a pod may wait until a deleted claim is created anew."""
         if old is None or new is not None:
             return
         namespace, claim = name_of(old)
@@ -288,7 +284,7 @@ class StatefulSetController(OwnerReconciler):
     def plan_owner(self, stateful_set: Raw) -> Plan:
         namespace = stateful_set["metadata"]["namespace"]
         return plan(
-            Scene(
+            StatefulSetInputs(
                 stateful_set,
                 self.candidates.of(stateful_set),
                 self._history.controlled(stateful_set),
@@ -299,7 +295,7 @@ class StatefulSetController(OwnerReconciler):
 
 
 def volumes_of(stateful_set: Raw, pod: str) -> list[Raw]:
-    """What a pod mounts of its own."""
+    """Return the volumes of a pod's own claims."""
     return [
         {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{pod}"}}
         for name in (each["metadata"]["name"] for each in _claim_templates(stateful_set))
@@ -307,23 +303,23 @@ def volumes_of(stateful_set: Raw, pod: str) -> list[Raw]:
 
 
 def missing_claims(stateful_set: Raw, pod: str, known: Known) -> list[Write]:
-    """The claims that a pod with this name needs and that are not there."""
-    made = [_claim(stateful_set, template, pod) for template in _claim_templates(stateful_set)]
+    """Create the claims that a pod with this name needs and that do not exist."""
+    claims = [_claim(stateful_set, template, pod) for template in _claim_templates(stateful_set)]
     return [
         _claim_creation(stateful_set, claim, pod)
-        for claim in made
+        for claim in claims
         if known(claim["metadata"]["name"]) is None
     ]
 
 
-def going_claim(stateful_set: Raw, pod: str, known: Known) -> str:
-    """A claim of a pod that is being deleted, and made anew when it is gone; "" if none is."""
+def deleted_claim(stateful_set: Raw, pod: str, known: Known) -> str:
+    """Return the name of a claim of a pod that is being deleted, or ""."""
     names = [each["persistentVolumeClaim"]["claimName"] for each in volumes_of(stateful_set, pod)]
     return next((name for name in names if (found := known(name)) and is_deleted(found)), "")
 
 
 def is_claim_of(stateful_set: Raw, claim: str) -> bool:
-    """Whether a claim of this name is one of the set's."""
+    """Return True if a claim with this name belongs to the set."""
     stem = claim.rpartition("-")[0]
     name = stateful_set["metadata"]["name"]
     return stem in [f"{each['metadata']['name']}-{name}" for each in _claim_templates(stateful_set)]
@@ -368,10 +364,15 @@ def _claim_creation(stateful_set: Raw, claim: Raw, pod: str) -> Write:
 
 
 def retention(stateful_set: Raw, pod: Raw, known: Known, *, is_surplus: bool) -> list[Write]:
-    """Who takes the claims of a pod along when they go: the set, the pod, or nobody."""
+    """Make the set, the pod or nothing the owner of a pod's claims, which deletes them with it."""
     mounted = volumes_of(stateful_set, pod["metadata"]["name"])
     claims = [known(volume["persistentVolumeClaim"]["claimName"]) for volume in mounted]
-    owner = _claim_owner(stateful_set, pod, is_surplus=is_surplus)
+    policy = get(stateful_set, "spec.persistentVolumeClaimRetentionPolicy", {})
+    owner = None
+    if is_surplus and policy.get("whenScaled") == _DELETE:
+        owner = controller_reference(pod, PODS)
+    elif policy.get("whenDeleted") == _DELETE:
+        owner = controller_reference(stateful_set, STATEFUL_SETS)
     ours = (uid_of(stateful_set), uid_of(pod))
     return [
         write
@@ -379,15 +380,6 @@ def retention(stateful_set: Raw, pod: Raw, known: Known, *, is_surplus: bool) ->
         if claim is not None and _is_ours(claim, ours)
         for write in _own_claim(claim, owner, ours)
     ]
-
-
-def _claim_owner(stateful_set: Raw, pod: Raw, *, is_surplus: bool) -> Raw | None:
-    policy = get(stateful_set, "spec.persistentVolumeClaimRetentionPolicy", {})
-    if is_surplus and policy.get("whenScaled") == _DELETE:
-        return controller_reference(pod, PODS)
-    if policy.get("whenDeleted") == _DELETE:
-        return controller_reference(stateful_set, STATEFUL_SETS)
-    return None
 
 
 def _is_ours(claim: Raw, ours: tuple[str, str]) -> bool:

@@ -1,11 +1,10 @@
 """
-What all kinds that make pods share: whose pod is it, is it available, how does a new one look.
+Common parts of the controllers that create pods: ownership, availability, new pods.
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import msgspec
 
@@ -50,27 +49,27 @@ from dryrack.kinds.selectors import matches_labels
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
-# Some 5 µs are spent on each member in a look: below the first number that is nothing, and above
-# it looks take a hundredth of the time.
+# A decision takes some 5 µs for each member. That is nothing below the first number; above it,
+# decisions take a hundredth of the time.
 FAMILY_SMALL = 50
 FAMILY_LOOKS_PER_SECOND = 2000.0
 PACE_SECONDS_MAX = 1.0
 
 
-# Characters of which no bad word can be made: neither vowels nor what looks like them.
+# Characters that make no bad words: no vowels and nothing that looks like them.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The objects that somebody controls, and what is needed to set the others right."""
+    """The objects that an owner controls, and the writes that adopt or release others."""
 
     members: tuple[Raw, ...]
     writes: tuple[Write, ...] = ()
 
 
 def template_hash(template: Raw, collisions: int = 0) -> str:
-    """A short name for a pod template: equal templates have equal ones."""
+    """Return a short hash of a pod template."""
     number = zlib.crc32(_canonical(template))
     if collisions:
         number = zlib.crc32(str(collisions).encode(), number)
@@ -81,47 +80,37 @@ def family_of(
     owner: Raw, endpoint: Endpoint, candidates: Iterable[Raw], *, of: Endpoint = PODS
 ) -> Family:
     """
-    Which candidates belong to an owner by its selector.
+    Return the candidates that belong to an owner by its selector.
 
-    A matching orphan is adopted, a member that no longer matches is released. While such writes
-    are due, the members are not complete.
+    A matching orphan is adopted, and a member that no longer matches is released. While such writes
+    are due, the members are incomplete.
     """
-    is_selected = _selecting(get(owner, "spec.selector", {}))
+    selector = get(owner, "spec.selector", {})
+    expressions = decode(selector, LabelSelector) if selector.get("matchExpressions") else None
+    labels = get(selector, "matchLabels", {}).items()
     members = []
     writes = []
     for candidate in candidates:
-        matches = is_selected(labels_of(candidate))
+        own = labels_of(candidate)
+        if expressions is not None:
+            matches = matches_labels(expressions, own)
+        else:
+            matches = bool(labels) and labels <= own.items()
         if is_controlled_by(candidate, owner):
             if matches:
                 members.append(candidate)
             elif not is_deleted(owner):
-                writes.append(_released(candidate, owner, of))
-        elif matches and _is_free(candidate) and not is_deleted(owner):
-            writes.append(_adopted(candidate, owner, endpoint, of=of))
+                others = [each for each in owners_of(candidate) if each["uid"] != uid_of(owner)]
+                writes.append(_with_owners(candidate, others, of))
+        elif matches and _is_orphan(candidate) and not is_deleted(owner):
+            owners = [*owners_of(candidate), controller_reference(owner, endpoint)]
+            writes.append(_with_owners(candidate, owners, of))
     return Family(tuple(members), tuple(writes))
 
 
-def _selecting(selector: Raw) -> Callable[[Mapping[str, str]], bool]:
-    """Whether labels are selected; the server has seen to it that the selector makes sense."""
-    if selector.get("matchExpressions"):
-        return partial(matches_labels, decode(selector, LabelSelector))
-    wanted = get(selector, "matchLabels", {}).items()
-    return lambda labels: bool(wanted) and wanted <= labels.items()
-
-
-def _is_free(candidate: Raw) -> bool:
-    over = is_deleted(candidate) or is_terminal(candidate)
-    return controller_of(candidate) is None and not over
-
-
-def _adopted(candidate: Raw, owner: Raw, endpoint: Endpoint, *, of: Endpoint) -> Write:
-    owners = [*owners_of(candidate), controller_reference(owner, endpoint)]
-    return _with_owners(candidate, owners, of)
-
-
-def _released(candidate: Raw, owner: Raw, of: Endpoint) -> Write:
-    owners = [each for each in owners_of(candidate) if each["uid"] != uid_of(owner)]
-    return _with_owners(candidate, owners, of)
+def _is_orphan(candidate: Raw) -> bool:
+    has_ended = is_deleted(candidate) or is_terminal(candidate)
+    return controller_of(candidate) is None and not has_ended
 
 
 def _with_owners(candidate: Raw, owners: list[Raw], of: Endpoint) -> Write:
@@ -132,11 +121,11 @@ def _with_owners(candidate: Raw, owners: list[Raw], of: Endpoint) -> Write:
 
 
 class Candidates:
-    """Finds what may belong to an owner: what it controls, and orphans of its namespace."""
+    """Finds the objects that an owner controls, and the orphans of its namespace."""
 
     def __init__(self, informer: Informer) -> None:
         self._controlled: Index = informer.index("controller", controller_uids)
-        self._orphans: Index = informer.index("orphans", _orphan_keys)
+        self._orphans: Index = informer.index("orphans", _namespace_of_orphan)
 
     def of(self, owner: Raw) -> tuple[Raw, ...]:
         return self.controlled(owner) + self._orphans.get(owner["metadata"]["namespace"])
@@ -146,26 +135,26 @@ class Candidates:
 
     def pace_of(self, member: Raw) -> float:
         """
-        How long its owner may wait before it looks at a change of one of its members.
+        Return how long the owner waits before it is decided after a change of a member.
 
-        A look goes over all of them, so a big family that looked at each change would spend its
-        life with it. A small one looks at once.
+        A decision goes over all members, so an owner of many would always be busy if it was decided
+        for each change. An owner of few is decided at once.
         """
         owner = controller_of(member)
         return pace(self._controlled.count(owner["uid"]) if owner else 0)
 
 
 def pace(size: int) -> float:
-    """How long to wait, for the sake of those who look at so many at once."""
+    """Return the wait before a decision that goes over so many objects."""
     return 0.0 if size < FAMILY_SMALL else min(size / FAMILY_LOOKS_PER_SECOND, PACE_SECONDS_MAX)
 
 
-def _orphan_keys(obj: Raw) -> Sequence[str]:
+def _namespace_of_orphan(obj: Raw) -> Sequence[str]:
     return (obj["metadata"].get("namespace", ""),) if controller_of(obj) is None else ()
 
 
 def owner_key(obj: Raw, endpoint: Endpoint) -> Name | None:
-    """The name of the controller of that kind, if it has one."""
+    """Return the name of the object's controller, if it is of that kind."""
     owner = controller_of(obj)
     if owner is None or owner["kind"] != endpoint.kind:
         return None
@@ -175,7 +164,7 @@ def owner_key(obj: Raw, endpoint: Endpoint) -> Name | None:
 
 
 def pod_from(template: Raw, owner: Raw, endpoint: Endpoint) -> Raw:
-    """A new pod, as its owner's template has it."""
+    """Return a new pod from the template of its owner."""
     metadata: Raw = {
         "namespace": owner["metadata"]["namespace"],
         "generateName": f"{owner['metadata']['name']}-",
@@ -185,7 +174,7 @@ def pod_from(template: Raw, owner: Raw, endpoint: Endpoint) -> Raw:
 
 
 def creation_of(pod: Raw, owner: Raw) -> Write:
-    """A new pod, and what its owner says about it."""
+    """Return the creation of a pod, with events of its owner."""
     return Create(
         PODS,
         pod,
@@ -195,7 +184,7 @@ def creation_of(pod: Raw, owner: Raw) -> Write:
 
 
 def deletions_of(pods: Iterable[Raw], owner: Raw) -> list[Write]:
-    """The end of pods, and what their owner says about it."""
+    """Return the deletions of pods, with events of their owner."""
     writes: list[Write] = []
     for pod in pods:
         message = f"Deleted pod: {pod['metadata']['name']}"
@@ -205,35 +194,34 @@ def deletions_of(pods: Iterable[Raw], owner: Raw) -> list[Write]:
 
 
 def status_update(endpoint: Endpoint, owner: Raw, status: Raw) -> list[Write]:
-    """The status of an owner, unless it says so already."""
+    """Return the write of an owner's status, if it has changed."""
     if status == status_of(owner):
         return []
     return [Update(endpoint, owner | {"status": status}, "status")]
 
 
 def replicas_of(owner: Raw) -> int:
-    """How many of its kind it wants; one, if it does not say."""
-    found = spec_of(owner).get("replicas")
-    return 1 if found is None else int(found)
+    """Return the wanted number of replicas; the default is 1."""
+    return int(get(owner, "spec.replicas", 1))
 
 
 def min_ready_seconds_of(owner: Raw) -> float:
-    """How long its pods have to be ready to be available."""
+    """Return how long pods have to be ready to be available."""
     return float(spec_of(owner).get("minReadySeconds") or 0)
 
 
 def is_active(pod: Raw) -> bool:
-    """Whether a pod counts as one of the wanted."""
+    """Return True if a pod counts as one of the replicas."""
     return not is_terminal(pod) and not is_deleted(pod)
 
 
 def is_available(pod: Raw, min_ready_seconds: float, now: float) -> bool:
-    """Whether a pod has been ready for long enough."""
+    """Return True if a pod has been ready for long enough."""
     return is_ready(pod) and available_in(pod, min_ready_seconds, now) <= 0
 
 
 def available_in(pod: Raw, min_ready_seconds: float, now: float) -> float:
-    """In how many seconds a ready pod becomes available."""
+    """Return in how many seconds a ready pod becomes available."""
     condition = condition_of(pod, "Ready")
     if condition is None or not min_ready_seconds:
         return 0.0
@@ -244,7 +232,7 @@ def available_in(pod: Raw, min_ready_seconds: float, now: float) -> float:
 def waits_for_availability(
     pods: Iterable[Raw], min_ready_seconds: float, now: float
 ) -> float | None:
-    """When to look again because time alone makes a pod available."""
+    """Return in how many seconds time alone makes a pod available."""
     if not min_ready_seconds:
         return None
     waits = (available_in(pod, min_ready_seconds, now) for pod in pods if is_ready(pod))

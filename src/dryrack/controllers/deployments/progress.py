@@ -1,4 +1,4 @@
-"""The status of a deployment: counts, and whether its rollout gets on."""
+"""The status of a deployment: counts, and the progress of its rollout."""
 
 from collections.abc import Sequence
 
@@ -15,16 +15,25 @@ DEADLINE_SECONDS_DEFAULT = 600
 def progress(
     deployment: Raw, every: Sequence[Raw], new: Raw | None, now: float
 ) -> tuple[Raw, float | None]:
-    """The status, and in how many seconds patience ends."""
+    """Return the status, and in how many seconds the deadline of the progress ends."""
     counts = _counts(deployment, every, new)
     conditions: Sequence[Raw] = get(deployment, "status.conditions", ())
-    told, again_seconds = _progressing(deployment, counts, new, now)
+    progressing, again_seconds = _progressing(deployment, counts, new, now)
     has_begun = condition_of(deployment, "Progressing") is not None
-    # That a rollout has begun is said before anything is said of its pods.
-    available = _availability(deployment, counts) if has_begun or told else None
-    said = {"Available": available, "Progressing": told}
-    for kind in said if has_begun else reversed(said):
-        conditions = _set(conditions, kind, said[kind], now)
+    available: _Judgement | None = None
+    # The first condition is about the rollout; conditions about its pods come later.
+    if has_begun or progressing:
+        available = (
+            "False",
+            "MinimumReplicasUnavailable",
+            "Deployment does not have minimum availability.",
+        )
+        if counts["availableReplicas"] >= limits_of(deployment).available_min:
+            message = "Deployment has minimum availability."
+            available = ("True", "MinimumReplicasAvailable", message)
+    judgements = {"Available": available, "Progressing": progressing}
+    for kind in judgements if has_begun else reversed(judgements):
+        conditions = _set_condition(conditions, kind, judgements[kind], now)
     conditions = _failures(conditions, every, new)
     status = {key: value for key, value in counts.items() if value}
     status["terminatingReplicas"] = counts["terminatingReplicas"]
@@ -35,14 +44,14 @@ def progress(
 
 
 def _failures(conditions: Sequence[Raw], every: Sequence[Raw], new: Raw | None) -> list[Raw]:
-    """What a replica set cannot do is said of its deployment; of the newest first."""
+    """Copy the failure of a replica set to its deployment; the newest comes first."""
     ordered = [new, *every] if new else every
-    found = (condition_of(each, "ReplicaFailure") for each in ordered)
-    failure = next((each for each in found if each is not None), None)
+    failures = (condition_of(each, "ReplicaFailure") for each in ordered)
+    failure = next((each for each in failures if each is not None), None)
     if failure is None:
         return [each for each in conditions if each["type"] != "ReplicaFailure"]
-    told = failure | {"lastUpdateTime": failure["lastTransitionTime"]}
-    return list(conditions) if told in conditions else _moved(conditions, told)
+    copied = failure | {"lastUpdateTime": failure["lastTransitionTime"]}
+    return list(conditions) if copied in conditions else _put_last(conditions, copied)
 
 
 def _counts(deployment: Raw, every: Sequence[Raw], new: Raw | None) -> Raw:
@@ -62,18 +71,12 @@ def _counts(deployment: Raw, every: Sequence[Raw], new: Raw | None) -> Raw:
     }
 
 
-_Told = tuple[str, str, str]
-
-
-def _availability(deployment: Raw, counts: Raw) -> _Told:
-    if counts["availableReplicas"] >= limits_of(deployment).available_min:
-        return "True", "MinimumReplicasAvailable", "Deployment has minimum availability."
-    message = "Deployment does not have minimum availability."
-    return "False", "MinimumReplicasUnavailable", message
+_Judgement = tuple[str, str, str]
+"""The status, the reason and the message of a condition."""
 
 
 def is_complete(deployment: Raw, counts: Raw) -> bool:
-    """Whether all pods are new and available, and no others are there."""
+    """Return True if all pods are new and available, and no others exist."""
     wanted = replicas_of(deployment)
     same = all(
         counts[key] == wanted for key in ("updatedReplicas", "replicas", "availableReplicas")
@@ -83,7 +86,7 @@ def is_complete(deployment: Raw, counts: Raw) -> bool:
 
 def _progressing(
     deployment: Raw, counts: Raw, new: Raw | None, now: float
-) -> tuple[_Told | None, float | None]:
+) -> tuple[_Judgement | None, float | None]:
     if spec_of(deployment).get("paused"):
         return ("Unknown", "DeploymentPaused", "Deployment is paused"), None
     name = new["metadata"]["name"] if new else ""
@@ -94,7 +97,7 @@ def _progressing(
     if new and old is None:
         message = f'Created new replica set "{name}"'
         return ("True", "NewReplicaSetCreated", message), _deadline(deployment)
-    if new and _has_moved(deployment, counts):
+    if new and _has_put_last(deployment, counts):
         message = f"{subject} is progressing."
         return ("True", "ReplicaSetUpdated", message), _deadline(deployment)
     if old is None or old["reason"] == "NewReplicaSetAvailable":
@@ -107,12 +110,11 @@ def _progressing(
 
 
 def _deadline(deployment: Raw) -> float:
-    found = spec_of(deployment).get("progressDeadlineSeconds")
-    return float(DEADLINE_SECONDS_DEFAULT if found is None else found)
+    return float(get(deployment, "spec.progressDeadlineSeconds", DEADLINE_SECONDS_DEFAULT))
 
 
-def _has_moved(deployment: Raw, counts: Raw) -> bool:
-    """Whether more of the new or fewer of the old are there than the status tells."""
+def _has_put_last(deployment: Raw, counts: Raw) -> bool:
+    """Return True if there are more new or fewer old pods than in the status."""
     old = status_of(deployment)
 
     def before(key: str) -> int:
@@ -127,21 +129,23 @@ def _has_moved(deployment: Raw, counts: Raw) -> bool:
     )
 
 
-def _set(conditions: Sequence[Raw], kind: str, told: _Told | None, now: float) -> list[Raw]:
-    if told is None:
+def _set_condition(
+    conditions: Sequence[Raw], kind: str, judgement: _Judgement | None, now: float
+) -> list[Raw]:
+    if judgement is None:
         return list(conditions)
-    status, reason, message = told
+    status, reason, message = judgement
     old = next((each for each in conditions if each["type"] == kind), None)
-    # A rollout that moves on renews its patience; nothing else is worth a write.
+    # Progress extends the deadline; nothing else is worth a write.
     is_same = old is not None and (old["status"], old["reason"]) == (status, reason)
     if is_same and reason != "ReplicaSetUpdated":
         return list(conditions)
     when = timestamp(now)
     since = old["lastTransitionTime"] if old is not None and old["status"] == status else when
     new = {"type": kind, "status": status, "lastUpdateTime": when, "lastTransitionTime": since}
-    return _moved(conditions, new | {"reason": reason, "message": message})
+    return _put_last(conditions, new | {"reason": reason, "message": message})
 
 
-def _moved(conditions: Sequence[Raw], new: Raw) -> list[Raw]:
-    """What is new is said last."""
+def _put_last(conditions: Sequence[Raw], new: Raw) -> list[Raw]:
+    """Put a changed condition last."""
     return [*(each for each in conditions if each["type"] != new["type"]), new]

@@ -1,8 +1,8 @@
 """
-Deployments: a replica set for the template, pods moved over to it, the status of the rollout.
+Deployments: create a replica set for the template, move pods to it, and report the status.
 
-Each look does one step: adopt, make the new replica set, or resize. The replica sets tell how far
-it has come, so that a rollout goes on wherever it was left.
+Each decision does one step: adopt, create the new replica set, or resize. The replica sets show the
+progress, so a rollout continues where it stopped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from dryrack.controllers.deployments.scaling import (
     DESIRED_REPLICAS,
     MAX_REPLICAS,
     Limits,
-    grown,
+    grow,
     in_proportion,
     is_resized,
     limits_of,
-    shrunk,
+    shrink,
 )
 from dryrack.controllers.objects import (
     annotations_of,
@@ -71,7 +71,7 @@ _NOT_COPIED = frozenset(
 def plan(
     deployment: Raw, candidates: Sequence[Raw], pods: Mapping[str, Sequence[Raw]], now: float
 ) -> Plan:
-    """The next step of a deployment; `pods` are those of each replica set, by its uid."""
+    """Return the next step of a deployment; `pods` has the pods of each replica set, by its UID."""
     family = family_of(deployment, DEPLOYMENTS, candidates, of=REPLICA_SETS)
     if family.writes:
         return Plan(family.writes)
@@ -88,16 +88,14 @@ def _with_status(
     writes: tuple[Write, ...], deployment: Raw, every: Sequence[Raw], *, new: Raw | None, now: float
 ) -> Plan:
     status, again_seconds = progress(deployment, every, new, now)
-    shown = with_metadata(deployment, annotations=_revised(deployment, new))
-    if shown["metadata"] != deployment["metadata"]:
-        writes = (*writes, Update(DEPLOYMENTS, shown))
-    return Plan((*writes, *status_update(DEPLOYMENTS, shown, status)), again_seconds)
-
-
-def _revised(deployment: Raw, new: Raw | None) -> Raw | None:
     annotations = dict(annotations_of(deployment))
     revision = annotations_of(new).get(REVISION) if new else None
-    return (annotations | {REVISION: revision} if revision else annotations) or None
+    if revision:
+        annotations[REVISION] = revision
+    numbered = with_metadata(deployment, annotations=annotations or None)
+    if numbered["metadata"] != deployment["metadata"]:
+        writes = (*writes, Update(DEPLOYMENTS, numbered))
+    return Plan((*writes, *status_update(DEPLOYMENTS, numbered, status)), again_seconds)
 
 
 def _step(
@@ -110,22 +108,18 @@ def _step(
     every = [*old, new] if new else list(old)
     if spec_of(deployment).get("paused"):
         return _resize(deployment, in_proportion(every, limits), every, limits)
-    if new is not None and (renewed := _renewed(deployment, new, old, limits)):
+    if new is not None and (renewed := _renew(deployment, new, old, limits)):
         return renewed
     if is_resized(every, limits.wanted):
         return _resize(deployment, in_proportion(every, limits), every, limits)
-    if _is_recreated(deployment):
+    if get(deployment, "spec.strategy.type", "") == "Recreate":
         return _recreate(deployment, new, old, limits=limits, pods=pods)
     if new is None:
-        return [_first(deployment, old, limits)]
-    sizes = {uid_of(new): grown(new, every, limits)}
+        return [_create_replica_set(deployment, old, limits)]
+    sizes = {uid_of(new): grow(new, every, limits)}
     if sizes[uid_of(new)] == replicas_of(new):
-        sizes |= shrunk(new, old, limits)
-    return _resize(deployment, sizes, every, limits) or _forget(deployment, new, old)
-
-
-def _is_recreated(deployment: Raw) -> bool:
-    return get(deployment, "spec.strategy.type", "") == "Recreate"
+        sizes |= shrink(new, old, limits)
+    return _resize(deployment, sizes, every, limits) or _delete_surplus(deployment, new, old)
 
 
 def _recreate(
@@ -136,26 +130,26 @@ def _recreate(
     limits: Limits,
     pods: Mapping[str, Sequence[Raw]],
 ) -> list[Write]:
-    """Nothing of the new before everything of the old is gone."""
+    """Create new pods only after all old pods are deleted."""
     shrink = _resize(deployment, {uid_of(each): 0 for each in old}, old, limits)
     if shrink:
         return shrink
     if any(not is_terminal(pod) for each in old for pod in pods.get(uid_of(each), ())):
         return []
     if new is None:
-        return [_first(deployment, old, limits)]
+        return [_create_replica_set(deployment, old, limits)]
     sizes = {uid_of(new): limits.wanted}
-    return _resize(deployment, sizes, [new], limits) or _forget(deployment, new, old)
+    return _resize(deployment, sizes, [new], limits) or _delete_surplus(deployment, new, old)
 
 
 def newest(deployment: Raw, every: Sequence[Raw]) -> Raw | None:
-    """The oldest replica set whose template is the deployment's."""
-    wanted = _plain(get(deployment, "spec.template", {}))
-    return next((r for r in every if _plain(get(r, "spec.template", {})) == wanted), None)
+    """Return the oldest replica set that has the template of the deployment."""
+    wanted = _without_hash(get(deployment, "spec.template", {}))
+    return next((r for r in every if _without_hash(get(r, "spec.template", {})) == wanted), None)
 
 
-def _plain(template: Raw) -> Raw:
-    """A template without the label that replica sets add."""
+def _without_hash(template: Raw) -> Raw:
+    """Return a template without the label that replica sets add."""
     metadata = metadata_of(template)
     labels = {key: val for key, val in get(metadata, "labels", {}).items() if key != HASH_LABEL}
     kept = {k: v for k, v in metadata.items() if v and k != "creationTimestamp"}
@@ -172,10 +166,6 @@ def revision_of(replica_set: Raw) -> int:
     return max(0, read_int64(text) or 0)
 
 
-def _next_revision(old: Sequence[Raw]) -> str:
-    return str(max((revision_of(each) for each in old), default=0) + 1)
-
-
 def _annotations(deployment: Raw, revision: str, limits: Limits) -> Raw:
     copied = {k: v for k, v in annotations_of(deployment).items() if k not in _NOT_COPIED}
     return copied | {REVISION: revision} | _sizes(limits)
@@ -185,8 +175,8 @@ def _sizes(limits: Limits) -> Raw:
     return {DESIRED_REPLICAS: str(limits.wanted), MAX_REPLICAS: str(limits.total_max)}
 
 
-def _renewed(deployment: Raw, new: Raw, old: Sequence[Raw], limits: Limits) -> list[Write]:
-    """A replica set that is the newest again, after an undo, gets the newest number."""
+def _renew(deployment: Raw, new: Raw, old: Sequence[Raw], limits: Limits) -> list[Write]:
+    """Give the newest number to a replica set that is the newest again after an undo."""
     highest = max((revision_of(each) for each in old), default=0)
     revision = str(max(highest + 1, revision_of(new)))
     wanted = dict(annotations_of(new)) | {
@@ -201,24 +191,30 @@ def _renewed(deployment: Raw, new: Raw, old: Sequence[Raw], limits: Limits) -> l
     return [Update(REPLICA_SETS, changed)] if changed != new else []
 
 
-def _first(deployment: Raw, old: Sequence[Raw], limits: Limits) -> Write:
-    """The replica set of a template that has none yet."""
+def _create_replica_set(deployment: Raw, old: Sequence[Raw], limits: Limits) -> Write:
+    """Create the replica set of a template that has none yet."""
     spec = spec_of(deployment)
     template = get(spec, "template", {})
-    digest = _free_hash(deployment, template, old)
+    # A hash whose name no replica set of another template has.
+    deployment_name = deployment["metadata"]["name"]
+    taken = {each["metadata"]["name"] for each in old}
+    hashes = (template_hash(template, number) for number in range(len(taken) + 1))
+    digest = next(each for each in hashes if f"{deployment_name}-{each}" not in taken)
     given = metadata_of(template)
     labels = get(given, "labels", {}) | {HASH_LABEL: digest}
     selector = get(spec, "selector", {})
     matched = get(selector, "matchLabels", {}) | {HASH_LABEL: digest}
-    room = limits.total_max - sum(replicas_of(each) for each in old)
-    size = max(0, min(room, limits.wanted))
-    name = f"{deployment['metadata']['name']}-{digest}"
+    available = limits.total_max - sum(replicas_of(each) for each in old)
+    size = max(0, min(available, limits.wanted))
+    name = f"{deployment_name}-{digest}"
     replica_set = {
         "metadata": {
             "name": name,
             "namespace": deployment["metadata"]["namespace"],
             "labels": labels,
-            "annotations": _annotations(deployment, _next_revision(old), limits),
+            "annotations": _annotations(
+                deployment, str(max(map(revision_of, old), default=0) + 1), limits
+            ),
             "ownerReferences": [controller_reference(deployment, DEPLOYMENTS)],
         },
         "spec": {
@@ -246,14 +242,6 @@ def _first(deployment: Raw, old: Sequence[Raw], limits: Limits) -> Write:
     )
 
 
-def _free_hash(deployment: Raw, template: Raw, old: Sequence[Raw]) -> str:
-    """A hash whose name no replica set of another template has."""
-    taken = {each["metadata"]["name"] for each in old}
-    hashes = (template_hash(template, number) for number in range(len(taken) + 1))
-    name = deployment["metadata"]["name"]
-    return next(each for each in hashes if f"{name}-{each}" not in taken)
-
-
 def _resize(
     deployment: Raw, sizes: Mapping[str, int], every: Sequence[Raw], limits: Limits
 ) -> list[Write]:
@@ -274,10 +262,9 @@ def _resize(
     return writes
 
 
-def _forget(deployment: Raw, new: Raw, old: Sequence[Raw]) -> list[Write]:
-    """Old replica sets beyond the history that shall be kept, once the rollout is complete."""
-    limit = spec_of(deployment).get("revisionHistoryLimit")
-    limit = HISTORY_DEFAULT if limit is None else int(limit)
+def _delete_surplus(deployment: Raw, new: Raw, old: Sequence[Raw]) -> list[Write]:
+    """Delete old replica sets beyond the history limit, once the rollout is complete."""
+    limit = int(get(deployment, "spec.revisionHistoryLimit", HISTORY_DEFAULT))
     idle = [each for each in old if _is_idle(each)]
     if (status_of(new).get("availableReplicas") or 0) < replicas_of(deployment):
         return []
@@ -293,7 +280,7 @@ def _is_idle(replica_set: Raw) -> bool:
 
 
 class DeploymentController(OwnerReconciler):
-    """Watches deployments, their replica sets and their pods."""
+    """Rolls out the templates of deployments."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "deployment-controller", DEPLOYMENTS, owned=REPLICA_SETS)
@@ -302,7 +289,7 @@ class DeploymentController(OwnerReconciler):
         pods.listen(self._on_pod)
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
-        """The last pod of an old template lets a Recreate go on."""
+        """A Recreate continues when the last pod of an old template is deleted."""
         if new is not None or old is None or HASH_LABEL not in labels_of(old):
             return
         key = owner_key(old, REPLICA_SETS)

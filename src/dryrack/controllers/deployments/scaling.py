@@ -1,8 +1,8 @@
 """
-How many pods each replica set of a deployment gets.
+Compute the sizes of a deployment's replica sets.
 
-Pure arithmetic: a rollout never has more than the wanted number plus the surge, and never makes
-available pods fewer than the wanted number less the allowed gap.
+A rollout never has more pods than the wanted number plus the surge, and never fewer available pods
+than the wanted number minus the allowed gap.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a rollout has to keep."""
+    """The limits of a rollout."""
 
     wanted: int
     surge: int
@@ -37,7 +37,7 @@ class Limits:
 
 
 def limits_of(deployment: Raw) -> Limits:
-    """The strategy of a deployment in numbers."""
+    """Return the limits of a deployment's strategy."""
     spec = spec_of(deployment)
     wanted = replicas_of(deployment)
     strategy = get(spec, "strategy", {})
@@ -47,7 +47,7 @@ def limits_of(deployment: Raw) -> Limits:
     surge = scaled_value(rolling.get("maxSurge"), wanted, default="25%", rounds_up=True)
     gap = scaled_value(rolling.get("maxUnavailable"), wanted, default="25%", rounds_up=False)
     if surge == 0 and gap == 0:
-        # Neither one more nor one less: nothing could ever move.
+        # With neither a surge nor a gap, no pod could be replaced.
         gap = 1
     return Limits(wanted, surge, min(gap, wanted))
 
@@ -56,42 +56,42 @@ def available_of(replica_set: Raw) -> int:
     return int(status_of(replica_set).get("availableReplicas") or 0)
 
 
-def grown(new: Raw, every: Sequence[Raw], limits: Limits) -> int:
-    """The size of the new replica set in the next step of a rolling update."""
+def grow(new: Raw, every: Sequence[Raw], limits: Limits) -> int:
+    """Return the size of the new replica set in the next step of a rolling update."""
     size = replicas_of(new)
     if size >= limits.wanted:
         return limits.wanted
-    room = limits.total_max - sum(replicas_of(each) for each in every)
-    return size + max(0, min(room, limits.wanted - size))
+    free = limits.total_max - sum(replicas_of(each) for each in every)
+    return size + max(0, min(free, limits.wanted - size))
 
 
-def shrunk(new: Raw, old: Sequence[Raw], limits: Limits) -> Mapping[str, int]:
+def shrink(new: Raw, old: Sequence[Raw], limits: Limits) -> Mapping[str, int]:
     """
-    The sizes of the old replica sets in the next step of a rolling update, by uid.
+    Return the sizes of the old replica sets in the next step of a rolling update, by UID.
 
-    Pods that are not available go first: nobody misses them.
+    Pods that are not available are deleted first.
     """
     sizes = {uid_of(each): replicas_of(each) for each in old}
     total = sum(sizes.values()) + replicas_of(new)
-    not_yet = replicas_of(new) - available_of(new)
-    room = total - limits.available_min - not_yet
-    if room <= 0:
+    unavailable = replicas_of(new) - available_of(new)
+    removable = total - limits.available_min - unavailable
+    if removable <= 0:
         return sizes
     for each in old:
-        gone = min(room, max(0, replicas_of(each) - available_of(each)))
-        sizes[uid_of(each)] -= gone
-        room -= gone
+        count = min(removable, max(0, replicas_of(each) - available_of(each)))
+        sizes[uid_of(each)] -= count
+        removable -= count
     available = available_of(new) + sum(min(available_of(e), sizes[uid_of(e)]) for e in old)
     surplus = available - limits.available_min
     for each in old:
-        gone = max(0, min(surplus, sizes[uid_of(each)]))
-        sizes[uid_of(each)] -= gone
-        surplus -= gone
+        count = max(0, min(surplus, sizes[uid_of(each)]))
+        sizes[uid_of(each)] -= count
+        surplus -= count
     return sizes
 
 
 def is_resized(every: Sequence[Raw], wanted: int) -> bool:
-    """Whether somebody has scaled the deployment since its replica sets were written."""
+    """Return True if the deployment was scaled since its replica sets were written."""
     return any(
         annotations_of(each).get(DESIRED_REPLICAS, str(wanted)) != str(wanted)
         for each in every
@@ -101,9 +101,9 @@ def is_resized(every: Sequence[Raw], wanted: int) -> bool:
 
 def in_proportion(every: Sequence[Raw], limits: Limits) -> Mapping[str, int]:
     """
-    The sizes after a deployment was scaled in the middle of a rollout, by uid.
+    Return the sizes after a deployment was scaled in the middle of a rollout, by UID.
 
-    Each replica set gets or gives its share of the change; the biggest takes what rounding leaves.
+    Each replica set has a share of the change; the biggest has the rest that rounding leaves.
     """
     active = [each for each in every if replicas_of(each) > 0]
     sizes = {uid_of(each): replicas_of(each) for each in every}

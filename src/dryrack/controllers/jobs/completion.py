@@ -1,9 +1,9 @@
 """
-Jobs: pods until enough of them have succeeded, or too many have failed.
+Jobs: create pods until enough of them have succeeded, or too many have failed.
 
-A pod that failed is replaced, later each time; the job has failed when more have failed than its
-back-off limit allows, or when it takes too long. What its policies say of failures and successes
-is in `policies`, how pods are counted in `tracking`.
+A failed pod is replaced, after a longer wait each time. The job fails when more pods have failed
+than its back-off limit allows, or at its deadline. `policies` decides about single failures and
+successes, and `tracking` counts pods.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from dryrack.controllers.jobs.tracking import (
     index_text,
     indexes_of,
     is_indexed,
-    set_free,
+    remove_finalizers,
     without_finalizer,
 )
 from dryrack.controllers.objects import (
@@ -68,16 +68,16 @@ MANAGER = "kubernetes.io/job-controller"
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class _CountedJob:
     """A job and its pods, counted."""
 
     job: Raw
     pods: Sequence[Raw]
     counted: Count
     failed_indexes: frozenset[int] | None
-    """Those that are given up, where each index has its own limit."""
+    """The failed indexes, if each index has its own limit."""
     replaceable: Mapping[int, Raw]
-    """By index: the failed pod that another one is to replace."""
+    """By index: the failed pod that a new one will replace."""
 
     @property
     def active(self) -> list[Raw]:
@@ -88,17 +88,19 @@ class _View:
         return [pod for pod in self.pods if is_deleted(pod) and not is_terminal(pod)]
 
 
-def _view(job: Raw, pods: Sequence[Raw], ending: "_Ending | None" = None) -> _View:
-    """Who is to be replaced is kept, unless nobody will be."""
-    given_up = policies.failed_indexes(job, pods) if policies.has_limit_per_index(job) else None
+def _count_pods(job: Raw, pods: Sequence[Raw], ending: "_Ending | None" = None) -> _CountedJob:
+    """Count the pods of a job; failed pods stay uncounted while they can be replaced."""
+    failed_indexes = (
+        policies.failed_indexes(job, pods) if policies.has_limit_per_index(job) else None
+    )
     replaceable: dict[int, Raw] = {}
-    if given_up is not None and ending is None and not is_deleted(job):
-        settled = given_up | indexes_of(job, pods)
+    if failed_indexes is not None and ending is None and not is_deleted(job):
+        settled = failed_indexes | indexes_of(job, pods)
         replaceable = policies.replaceable(job, pods, settled=settled)
     kept = {uid_of(pod) for pod in replaceable.values()}
 
     def has_failed(pod: Raw) -> bool:
-        # Whoever still runs when a job has failed has failed with it.
+        # A pod that still runs when its job fails has failed, too.
         if ending is not None and ending[0] == "Failed":
             return policies.ends_without_success(pod)
         return policies.has_failed(job, pod)
@@ -110,11 +112,11 @@ def _view(job: Raw, pods: Sequence[Raw], ending: "_Ending | None" = None) -> _Vi
         is_kept=lambda pod: uid_of(pod) in kept,
         is_ignored=lambda pod: policies.is_ignored(job, pod),
     )
-    return _View(job, pods, counted, given_up, replaceable)
+    return _CountedJob(job, pods, counted, failed_indexes, replaceable)
 
 
 def plan(job: Raw, candidates: Sequence[Raw], now: float) -> Plan:
-    """The next step of a job; of one that another controller runs only its end."""
+    """Return the next step of a job; for a job of another controller only its end."""
     if spec_of(job).get("managedBy", MANAGER) != MANAGER:
         return _after(job, (), now) if is_finished(job) else NOTHING
     family = family_of(job, JOBS, candidates)
@@ -122,33 +124,27 @@ def plan(job: Raw, candidates: Sequence[Raw], now: float) -> Plan:
         return Plan(family.writes)
     if is_finished(job):
         return _after(job, family.members, now)
-    view = _view(job, family.members)
+    view = _count_pods(job, family.members)
     ending = _ending(view, now)
     if ending is not None:
-        view = _view(job, family.members, ending)
-    writes = [*_status(view, ending=ending, now=now), *_freed(view, ending)]
+        view = _count_pods(job, family.members, ending)
+    writes = [*_status(view, ending=ending, now=now), *_remove_finalizers(view, ending)]
     if is_deleted(job):
         return Plan(tuple(writes))
     if ending is not None:
         return Plan((*writes, *(Delete(PODS, name_of(pod), uid_of(pod)) for pod in view.active)))
     if is_suspended(job):
-        return Plan((*writes, *_withdrawn(view.active)))
-    missing, again_seconds = _missing(view, now)
-    return Plan((*writes, *missing), again_seconds)
-
-
-def _missing(view: _View, now: float) -> tuple[list[Write], float | None]:
-    """The pods to make or to delete, and when to look again."""
-    left = _deadline_in(view.job, now)
+        return Plan((*writes, *_withdraw(view.active)))
+    left = _deadline_in(job, now)
     wait = _backoff(view, now)
     if wait > 0:
-        return [], min(wait, left or wait)
-    writes, wait = _scaled(view, now)
-    return writes, min(wait, left or wait) if wait > 0 else left
+        return Plan(tuple(writes), min(wait, left or wait))
+    changes, wait = _scale(view, now)
+    return Plan((*writes, *changes), min(wait, left or wait) if wait > 0 else left)
 
 
-def _withdrawn(pods: Sequence[Raw]) -> list[Write]:
-    """The end of pods that are not wanted any more; they count neither as failed nor else."""
+def _withdraw(pods: Sequence[Raw]) -> list[Write]:
+    """Delete pods that are no longer wanted; they count neither as failed nor as succeeded."""
     writes: list[Write] = []
     for pod in pods:
         if FINALIZER in finalizers_of(pod):
@@ -157,7 +153,7 @@ def _withdrawn(pods: Sequence[Raw]) -> list[Write]:
     return writes
 
 
-def _freed(view: _View, ending: "_Ending | None") -> list[Write]:
+def _remove_finalizers(view: _CountedJob, ending: "_Ending | None") -> list[Write]:
     kept = {uid_of(pod) for pod in view.replaceable.values()}
     is_over = is_deleted(view.job) or (ending is not None and ending[0] == "Complete")
 
@@ -166,7 +162,7 @@ def _freed(view: _View, ending: "_Ending | None") -> list[Write]:
             return is_deleted(view.job) or is_deleted(pod)
         return uid_of(pod) not in kept and policies.is_ignored(view.job, pod)
 
-    return set_free(view.job, view.pods, is_ignored=never_counts)
+    return remove_finalizers(view.job, view.pods, is_ignored=never_counts)
 
 
 def is_finished(job: Raw) -> bool:
@@ -178,18 +174,17 @@ def is_suspended(job: Raw) -> bool:
 
 
 def _after(job: Raw, pods: Sequence[Raw], now: float) -> Plan:
-    """A finished job frees its pods, and goes when its time to live is over."""
+    """Release the pods of a finished job, and delete it when its time to live is over."""
     writes: list[Write] = [
         without_finalizer(pod) for pod in pods if FINALIZER in finalizers_of(pod)
     ]
     ttl = spec_of(job).get("ttlSecondsAfterFinished")
-    # ~ None if whoever runs the job did not say when.
     condition = condition_of(job, "Complete" if has_condition(job, "Complete") else "Failed")
-    when = (condition or {}).get("lastTransitionTime")
-    finished_at = seconds_of(when) if when else None
+    # Another controller may have set the condition without a time.
+    finished_at = get(condition, "lastTransitionTime")
     if ttl is None or finished_at is None or is_deleted(job):
         return Plan(tuple(writes))
-    left = finished_at + ttl - now
+    left = seconds_of(finished_at) + ttl - now
     if left > 0:
         return Plan(tuple(writes), left)
     return Plan((*writes, Delete(JOBS, name_of(job), uid_of(job), propagation="Foreground")))
@@ -199,27 +194,27 @@ _Ending = tuple[str, str, str]
 """Complete or Failed, the reason and the message."""
 
 
-def _ending(view: _View, now: float) -> _Ending | None:
-    """How it ends, if it does; what was once said stays so."""
+def _ending(view: _CountedJob, now: float) -> _Ending | None:
+    """Return how a job ends, or None; a condition that announces the end stays."""
     job = view.job
     counted = view.counted
     for kind, target in (("Complete", "SuccessCriteriaMet"), ("Failed", "FailureTarget")):
-        said = condition_of(job, target)
-        if said is not None and said.get("status") == "True":
-            return kind, said.get("reason", ""), said.get("message", "")
+        condition = condition_of(job, target)
+        if condition is not None and condition.get("status") == "True":
+            return kind, condition.get("reason", ""), condition.get("message", "")
     failure = _failure(view, now)
     if failure is not None:
         return ("Failed", *failure)
     message = policies.success_message(job, counted.indexes)
     if message:
         return "Complete", "SuccessPolicy", message
-    if _is_enough(job, counted, view.pods):
+    if _has_enough_successes(job, counted, view.pods):
         message = "Reached expected number of succeeded pods"
         return "Complete", "CompletionsReached", message
     return None
 
 
-def _failure(view: _View, now: float) -> tuple[str, str] | None:
+def _failure(view: _CountedJob, now: float) -> tuple[str, str] | None:
     spec = spec_of(view.job)
     job = view.job
     message = policies.fatal_message(job, view.pods)
@@ -227,15 +222,16 @@ def _failure(view: _View, now: float) -> tuple[str, str] | None:
         return "PodFailurePolicy", message
     limit = spec.get("backoffLimit")
     limit = BACKOFF_LIMIT_DEFAULT if limit is None else limit
-    if view.counted.all_failed + _restarts(job, view.pods) > limit:
+    failures = view.counted.all_failed
+    if get(job, "spec.template.spec.restartPolicy") == "OnFailure":
+        # These pods restart containers instead of failing, and each restart counts as a failure.
+        living = (pod for pod in view.pods if not is_terminal(pod))
+        statuses = (each for pod in living for each in get(pod, "status.containerStatuses", ()))
+        failures += sum(each.get("restartCount", 0) for each in statuses)
+    if failures > limit:
         return "BackoffLimitExceeded", "Job has reached the specified backoff limit"
     if (left := _deadline_in(job, now)) is not None and left <= 0:
         return "DeadlineExceeded", "Job was active longer than specified deadline"
-    return _failure_of_indexes(view)
-
-
-def _failure_of_indexes(view: _View) -> tuple[str, str] | None:
-    spec = spec_of(view.job)
     failed = len(view.failed_indexes or ())
     limit = spec.get("maxFailedIndexes")
     if limit is not None and failed > limit:
@@ -246,23 +242,13 @@ def _failure_of_indexes(view: _View) -> tuple[str, str] | None:
     return None
 
 
-def _restarts(job: Raw, pods: Sequence[Raw]) -> int:
-    """Restarts count as failures where pods restart instead of failing."""
-    policy = get(job, "spec.template.spec.restartPolicy")
-    if policy != "OnFailure":
-        return 0
-    living = [pod for pod in pods if not is_terminal(pod)]
-    statuses = [each for pod in living for each in get(pod, "status.containerStatuses", ())]
-    return sum(each.get("restartCount", 0) for each in statuses)
-
-
-def _is_enough(job: Raw, counted: Count, pods: Sequence[Raw]) -> bool:
+def _has_enough_successes(job: Raw, counted: Count, pods: Sequence[Raw]) -> bool:
     completions = spec_of(job).get("completions")
     if is_indexed(job):
         return len(counted.indexes) >= (completions or 0)
     if completions is not None:
         return counted.all_succeeded >= int(completions)
-    # Without a number, the first success tells that the work is done; the others may finish.
+    # Without completions, the first success means that the work is done; other pods may finish.
     return counted.all_succeeded > 0 and not any(is_active(pod) for pod in pods)
 
 
@@ -274,8 +260,8 @@ def _deadline_in(job: Raw, now: float) -> float | None:
     return seconds_of(start) + float(seconds) - now
 
 
-def _backoff(view: _View, now: float) -> float:
-    """How long a replacement still waits, by the newest failure."""
+def _backoff(view: _CountedJob, now: float) -> float:
+    """Return how long a replacement still waits after the newest failure."""
     failed = (pod for pod in view.pods if policies.has_failed(view.job, pod))
     ends = [policies.ended_at(pod) for pod in failed]
     failures = view.counted.all_failed
@@ -284,13 +270,13 @@ def _backoff(view: _View, now: float) -> float:
     return max(ends) + policies.backoff_seconds(failures) - now
 
 
-def _scaled(view: _View, now: float) -> tuple[list[Write], float]:
-    """The pods to make or to delete, and how long those that are not made yet still wait."""
+def _scale(view: _CountedJob, now: float) -> tuple[list[Write], float]:
+    """Return the pods to create or delete, and the wait until the next creation."""
     job = view.job
     active = view.active
     wanted = _wanted(job, view.counted)
     if len(active) > wanted:
-        return _withdrawn(least_wanted(active)[: len(active) - wanted]), 0.0
+        return _withdraw(least_wanted(active)[: len(active) - wanted]), 0.0
     awaited = view.terminating if policies.replaces_only_failed(job) else []
     missing = max(0, wanted - len(active) - len(awaited))
     if not is_indexed(job):
@@ -299,14 +285,19 @@ def _scaled(view: _View, now: float) -> tuple[list[Write], float]:
     taken = busy | view.counted.indexes | (view.failed_indexes or set())
     free = (index for index in range(spec_of(job).get("completions") or 0) if index not in taken)
     chosen = [index for index, _ in zip(free, range(missing), strict=False)]
-    waits = {index: _wait_of(view, index, now) for index in chosen}
-    made = [_creation_of(view, index) for index in chosen if waits[index] <= 0]
-    return made, min((wait for wait in waits.values() if wait > 0), default=0.0)
-
-
-def _wait_of(view: _View, index: int, now: float) -> float:
-    pod = view.replaceable.get(index)
-    return 0.0 if pod is None else policies.wait_of_index(pod, now)
+    creations = []
+    waits = []
+    for index in chosen:
+        replaced = view.replaceable.get(index)
+        wait = 0.0 if replaced is None else policies.wait_of_index(replaced, now)
+        if wait > 0:
+            waits.append(wait)
+            continue
+        # With a limit per index, the pod carries the number of failures of its index.
+        has_limit = view.failed_indexes is not None
+        annotations = policies.failures_after(job, replaced) if has_limit else None
+        creations.append(_creation(job, index, annotations))
+    return creations, min(waits, default=0.0)
 
 
 def _wanted(job: Raw, counted: Count) -> int:
@@ -315,18 +306,10 @@ def _wanted(job: Raw, counted: Count) -> int:
     parallelism = 1 if parallelism is None else int(parallelism)
     completions = spec.get("completions")
     if completions is None:
-        # After the first success no new pod begins.
+        # After the first success no pod is created.
         return parallelism if counted.all_succeeded == 0 else 0
     done = len(counted.indexes) if is_indexed(job) else counted.all_succeeded
     return max(0, min(parallelism, int(completions) - done))
-
-
-def _creation_of(view: _View, index: int) -> Write:
-    """A pod of an index; with a limit for each it carries on how often the index failed."""
-    if view.failed_indexes is None:
-        return _creation(view.job, index)
-    told = policies.failures_after(view.job, view.replaceable.get(index))
-    return _creation(view.job, index, told)
 
 
 def _creation(
@@ -338,27 +321,25 @@ def _creation(
     if annotations:
         metadata["annotations"] = {**get(metadata, "annotations", {}), **annotations}
     if index is not None:
-        pod = _indexed(pod, job, index)
+        name = f"{job['metadata']['name']}-{index}"
+        metadata = metadata | {"generateName": f"{name}-"}
+        for key in ("annotations", "labels"):
+            metadata[key] = (metadata.get(key) or {}) | {INDEX: str(index)}
+        variable = {
+            "name": "JOB_COMPLETION_INDEX",
+            "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}},
+        }
+        spec = {"hostname": name} | pod["spec"]
+        for key in ("containers", "initContainers"):
+            if spec.get(key):
+                spec[key] = [
+                    each | {"env": [*get(each, "env", ()), variable]} for each in spec[key]
+                ]
+        pod = {"metadata": metadata, "spec": spec}
     return creation_of(pod, job)
 
 
-def _indexed(pod: Raw, job: Raw, index: int) -> Raw:
-    name = job["metadata"]["name"]
-    metadata = pod["metadata"] | {"generateName": f"{name}-{index}-"}
-    for key in ("annotations", "labels"):
-        metadata[key] = (metadata.get(key) or {}) | {INDEX: str(index)}
-    variable = {
-        "name": "JOB_COMPLETION_INDEX",
-        "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}},
-    }
-    spec = {"hostname": f"{name}-{index}"} | pod["spec"]
-    for key in ("containers", "initContainers"):
-        if spec.get(key):
-            spec[key] = [c | {"env": [*get(c, "env", ()), variable]} for c in spec[key]]
-    return {"metadata": metadata, "spec": spec}
-
-
-def _status(view: _View, *, ending: _Ending | None, now: float) -> list[Write]:
+def _status(view: _CountedJob, *, ending: _Ending | None, now: float) -> list[Write]:
     job = view.job
     old = status_of(view.job)
     active = view.active
@@ -373,9 +354,9 @@ def _status(view: _View, *, ending: _Ending | None, now: float) -> list[Write]:
         status["failedIndexes"] = index_text(view.failed_indexes)
     if not is_suspended(job):
         status["startTime"] = old.get("startTime") or timestamp(now)
-    reports = _suspension(job, status, now)
+    reports = _set_suspended(job, status, now)
     if ending is not None:
-        reports += _conclusion(job, view.counted, status, ending=ending, now=now)
+        reports += _set_ending(job, view.counted, status, ending=ending, now=now)
     if not status["conditions"]:
         del status["conditions"]
     if status == old:
@@ -383,14 +364,14 @@ def _status(view: _View, *, ending: _Ending | None, now: float) -> list[Write]:
     return [Update(JOBS, job | {"status": status}, "status"), *reports]
 
 
-def _suspension(job: Raw, status: Raw, now: float) -> list[Write]:
+def _set_suspended(job: Raw, status: Raw, now: float) -> list[Write]:
     was = has_condition(job, "Suspended")
     if is_suspended(job) == was:
         return []
     word = "suspended" if is_suspended(job) else "resumed"
     told = _condition("Suspended", f"Job{word.capitalize()}", f"Job {word}", now)
     told["status"] = "True" if is_suspended(job) else "False"
-    # A deadline counts from the last time that a job began.
+    # A deadline counts from the last start of a job.
     if is_suspended(job):
         status.pop("startTime", None)
     else:
@@ -400,12 +381,14 @@ def _suspension(job: Raw, status: Raw, now: float) -> list[Write]:
     return [Report(job, "Normal", reason, f"Job {word}")]
 
 
-def _conclusion(
+def _set_ending(
     job: Raw, counted: Count, status: Raw, *, ending: _Ending, now: float
 ) -> list[Write]:
     """
-    How a job ends: what it will be is said at once, and that it is so when no pod runs any more
-    and all are counted.
+    Set the conditions of a job that ends.
+
+    One condition announces the result at once; the final one follows when no pod runs and all pods
+    are counted.
     """
     kind, reason, message = ending
     target = "SuccessCriteriaMet" if kind == "Complete" else "FailureTarget"

@@ -1,10 +1,10 @@
 """
-What a job says of pods that fail, and of when it has succeeded without all of them.
+The policies of a job for failed pods, and for success without all pods.
 
-The first rule of a pod failure policy that fits a failed pod decides: `Ignore` (it does not
-count), `FailIndex`, `FailJob`, or `Count`, which is also what holds where no rule fits. With a
-limit per index each index has its own count of failures, which its pods carry on: a pod that
-replaces a failed one is told how many there were, so the failed one is kept until then.
+The first rule of a pod failure policy that matches a failed pod decides: `Ignore` (the failure does
+not count), `FailIndex`, `FailJob`, or `Count`, which is also the default. With a limit per index,
+each index has its own count of failures, which its pods carry in an annotation: a pod that replaces
+a failed one continues its count, so the failed pod is kept until then.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ from dryrack.controllers.jobs.tracking import (
     has_succeeded,
     index_of,
     is_indexed,
-    parsed_indexes,
+    parse_indexes,
 )
 from dryrack.controllers.objects import (
     annotations_of,
@@ -34,34 +34,34 @@ from dryrack.kinds.raw import Raw
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
 IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
 
-# The waits between replacements of failed pods, as kube-controller-manager has them.
+# The waits between replacements of failed pods, as in kube-controller-manager.
 BACKOFF_SECONDS_MIN = 10.0
 BACKOFF_SECONDS_MAX = 600.0
 
 
-class Verdict(NamedTuple):
-    """What becomes of a failure; the message is for the job if it fails by it."""
+class FailureAction(NamedTuple):
+    """The action of a failure policy, and the message for a job that fails by it."""
 
     action: str
     message: str = ""
 
 
-COUNT = Verdict("Count")
+COUNT = FailureAction("Count")
 
 
-def verdict(job: Raw, pod: Raw) -> Verdict:
-    """What the first rule that fits says of a failed pod."""
+def failure_action(job: Raw, pod: Raw) -> FailureAction:
+    """Return the action of the first rule that matches a failed pod."""
     rules = get(job, "spec.podFailurePolicy.rules", ())
     for position, rule in enumerate(rules):
         fact = _fact(rule, pod)
         if fact:
             action = rule["action"]
-            return Verdict(action, f"{fact} matching {action} rule at index {position}")
+            return FailureAction(action, f"{fact} matching {action} rule at index {position}")
     return COUNT
 
 
 def _fact(rule: Raw, pod: Raw) -> str:
-    """What of the pod fits a rule, in words; "" if nothing does."""
+    """Return a text about the part of a pod that matches a rule, or ""."""
     name = name_of(pod)
     if rule.get("onExitCodes") is not None:
         status = _matching_container(rule["onExitCodes"], pod)
@@ -86,13 +86,12 @@ def _matching_container(wanted: Raw, pod: Raw) -> Raw | None:
             is_meant = wanted.get("containerName") in (None, status["name"])
             is_listed = code in get(wanted, "values", ())
             if code and is_meant and is_listed == (wanted.get("operator") == "In"):
-                found: Raw = status
-                return found
+                return dict(status)
     return None
 
 
 def has_failed(job: Raw, pod: Raw) -> bool:
-    """Whether a pod counts as failed: also one that goes before its end, unless that is awaited."""
+    """Return True if a pod counts as failed, also if it is deleted before its end."""
     if replaces_only_failed(job):
         return status_of(pod).get("phase") == "Failed"
     return ends_without_success(pod)
@@ -104,33 +103,33 @@ def ends_without_success(pod: Raw) -> bool:
 
 
 def is_ignored(job: Raw, pod: Raw) -> bool:
-    """Whether a failed pod is as if it had never been."""
-    return has_failed(job, pod) and verdict(job, pod).action == "Ignore"
+    """Return True if the failure of a pod does not count."""
+    return has_failed(job, pod) and failure_action(job, pod).action == "Ignore"
 
 
 def fatal_message(job: Raw, pods: Iterable[Raw]) -> str:
-    """Why a job fails by one of its pods; "" if it does not."""
-    found = (verdict(job, pod) for pod in pods if has_failed(job, pod))
-    return next((each.message for each in found if each.action == "FailJob"), "")
+    """Return why one of the pods fails the whole job, or ""."""
+    actions = (failure_action(job, pod) for pod in pods if has_failed(job, pod))
+    return next((each.message for each in actions if each.action == "FailJob"), "")
 
 
 def replaces_only_failed(job: Raw) -> bool:
-    """Whether a pod that is going is waited for before another takes its place."""
+    """Return True if a pod is replaced only after it has ended."""
     spec = spec_of(job)
     policy = spec.get("podFailurePolicy")
     return spec.get("podReplacementPolicy") == "Failed" or policy is not None
 
 
 def success_message(job: Raw, succeeded: frozenset[int]) -> str:
-    """Which rule of the success policy is met; "" if none is."""
+    """Return a text about the rule of the success policy that is met, or ""."""
     rules = get(job, "spec.successPolicy.rules", ())
     for position, rule in enumerate(rules if succeeded else ()):
         wanted = rule.get("succeededIndexes")
         enough = rule.get("succeededCount")
-        needed = parsed_indexes(wanted) if wanted else succeeded
-        there = len(needed & succeeded)
-        is_whole = bool(wanted) and there == len(needed)
-        if is_whole or (enough is not None and there >= enough):
+        needed = parse_indexes(wanted) if wanted else succeeded
+        count = len(needed & succeeded)
+        is_complete = bool(wanted) and count == len(needed)
+        if is_complete or (enough is not None and count >= enough):
             return f"Matched rules at index {position}"
     return ""
 
@@ -140,51 +139,51 @@ def has_limit_per_index(job: Raw) -> bool:
 
 
 def failed_indexes(job: Raw, pods: Iterable[Raw]) -> frozenset[int]:
-    """The indexes that are given up: those written down, and those of pods that failed last."""
-    written = parsed_indexes(status_of(job).get("failedIndexes") or "")
+    """Return the failed indexes: those in the status, and those of pods that have just failed."""
+    recorded = parse_indexes(status_of(job).get("failedIndexes") or "")
     fresh = (
         index_of(pod)
         for pod in pods
         if has_failed(job, pod) and FINALIZER in finalizers_of(pod) and _gives_up(job, pod)
     )
-    return written | {index for index in fresh if index is not None}
+    return recorded | {index for index in fresh if index is not None}
 
 
 def _gives_up(job: Raw, pod: Raw) -> bool:
-    action = verdict(job, pod).action
+    action = failure_action(job, pod).action
     if action in ("FailIndex", "Ignore"):
         return action == "FailIndex"
     return failures_of(pod) >= int(spec_of(job)["backoffLimitPerIndex"])
 
 
 def failures_of(pod: Raw, annotation: str = FAILURES) -> int:
-    """How often its index had failed before a pod, by counted or ignored failures."""
+    """Return how often the index of a pod had failed before it."""
     text = annotations_of(pod).get(annotation, "")
     return max(0, read_int64(text) or 0)
 
 
 def failures_after(job: Raw, pod: Raw | None) -> Mapping[str, str]:
-    """What the pod that comes after a failed one carries; None: it is the first of its index."""
+    """Return the annotations of a pod that replaces a failed one; None: the first of its index."""
     if pod is None:
         return {FAILURES: "0"}
     is_counted = not is_ignored(job, pod)
     ignored = failures_of(pod, IGNORED_FAILURES) + (not is_counted)
-    found = {FAILURES: str(failures_of(pod) + is_counted)}
-    return {**found, IGNORED_FAILURES: str(ignored)} if ignored else found
+    annotations = {FAILURES: str(failures_of(pod) + is_counted)}
+    return {**annotations, IGNORED_FAILURES: str(ignored)} if ignored else annotations
 
 
 def replaceable(job: Raw, pods: Iterable[Raw], *, settled: frozenset[int]) -> dict[int, Raw]:
-    """By index: the failed pod that another is to replace; `settled` indexes need none."""
+    """Return the failed pod to replace, by index; `settled` indexes need none."""
     every = list(pods)
     busy = settled | {index_of(pod) for pod in every if is_active(pod)}
-    found: dict[int, Raw] = {}
+    latest: dict[int, Raw] = {}
     for pod in every:
         index = index_of(pod)
         if not has_failed(job, pod) or FINALIZER not in finalizers_of(pod):
             continue
         if index is not None and index not in busy:
-            found[index] = max(found.get(index, pod), pod, key=_age)
-    return found
+            latest[index] = max(latest.get(index, pod), pod, key=_age)
+    return latest
 
 
 def _age(pod: Raw) -> tuple[int, float]:
@@ -192,7 +191,7 @@ def _age(pod: Raw) -> tuple[int, float]:
 
 
 def wait_of_index(pod: Raw, now: float) -> float:
-    """How long the replacement of a pod still waits, where indexes are counted apart."""
+    """Return how long the replacement of a pod still waits, with a limit per index."""
     failures = failures_of(pod) + failures_of(pod, IGNORED_FAILURES) + 1
     return ended_at(pod) + backoff_seconds(failures) - now
 
@@ -202,7 +201,7 @@ def backoff_seconds(failures: int) -> float:
 
 
 def ended_at(pod: Raw) -> float:
-    """When the last container of a pod came to its end, or the pod was told to."""
+    """Return the time at which the last container of a pod ended, or the pod was deleted."""
     statuses = get(pod, "status.containerStatuses", ())
     ends = [get(each, "state.terminated", {}) for each in statuses]
     times = [seconds_of(each["finishedAt"]) for each in ends if each.get("finishedAt")]

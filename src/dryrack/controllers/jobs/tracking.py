@@ -1,13 +1,13 @@
 """
-Which pods of a job have ended, each counted once.
+Count the ended pods of a job, each once.
 
-A pod of a job carries a finalizer, so that it cannot vanish before it is counted. Counting goes
-through three states, each of which is in the API: a pod that has ended is written down as
-uncounted; then its finalizer is taken away; then it moves from the uncounted to the number. A
-controller that dies in between goes on from what is written.
+A pod of a job has a finalizer, so it cannot be deleted before it is counted. Counting has three
+states, which are in the API: an ended pod is recorded as uncounted; then its finalizer is removed;
+then it moves from the uncounted pods to the number. A controller that restarts in between continues
+with what is recorded.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dryrack.base.numbers import read_int64
@@ -29,16 +29,16 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What is known about the ended pods of a job."""
+    """The ended pods of a job."""
 
     succeeded: int
     failed: int
     uncounted_succeeded: tuple[str, ...]
     uncounted_failed: tuple[str, ...]
     indexes: frozenset[int]
-    """Those that have succeeded, where they matter."""
+    """The completed indexes of an Indexed job."""
     waiting_failed: int
-    """Failed pods that are kept uncounted until another replaces them."""
+    """The number of failed pods that stay uncounted until they are replaced."""
 
     @property
     def all_succeeded(self) -> int:
@@ -54,14 +54,14 @@ class Count:
             uncounted["succeeded"] = list(self.uncounted_succeeded)
         if self.uncounted_failed:
             uncounted["failed"] = list(self.uncounted_failed)
-        found: Raw = {"uncountedTerminatedPods": uncounted}
+        status: Raw = {"uncountedTerminatedPods": uncounted}
         if self.succeeded:
-            found["succeeded"] = self.succeeded
+            status["succeeded"] = self.succeeded
         if self.failed:
-            found["failed"] = self.failed
+            status["failed"] = self.failed
         if self.indexes:
-            found["completedIndexes"] = index_text(self.indexes)
-        return found
+            status["completedIndexes"] = index_text(self.indexes)
+        return status
 
 
 def has_succeeded(pod: Raw) -> bool:
@@ -76,42 +76,42 @@ def count(
     is_kept: Callable[[Raw], bool] = lambda pod: False,
     is_ignored: Callable[[Raw], bool] = lambda pod: False,
 ) -> Count:
-    """The next state of the counting; of failed pods some are kept for now, some never count."""
+    """Return the next count; `is_kept` pods stay uncounted, `is_ignored` pods never count."""
     status = status_of(job)
-    told = get(status, "uncountedTerminatedPods", {})
+    uncounted = get(status, "uncountedTerminatedPods", {})
     held = {uid_of(pod) for pod in pods if FINALIZER in finalizers_of(pod)}
-    good, bad = (list(told.get(key) or ()) for key in ("succeeded", "failed"))
-    # Without its finalizer a pod can only be counted by what was written down.
-    succeeded = int(status.get("succeeded") or 0) + sum(uid not in held for uid in good)
-    failed = int(status.get("failed") or 0) + sum(uid not in held for uid in bad)
+    recorded_good = get(uncounted, "succeeded", [])
+    recorded_bad = get(uncounted, "failed", [])
+    # A pod without its finalizer is counted by what was recorded.
+    succeeded = int(status.get("succeeded") or 0) + sum(u not in held for u in recorded_good)
+    failed = int(status.get("failed") or 0) + sum(u not in held for u in recorded_bad)
     ended = [pod for pod in pods if uid_of(pod) in held]
     kept = {uid_of(pod) for pod in ended if is_kept(pod)}
     counting = [pod for pod in ended if uid_of(pod) not in kept and not is_ignored(pod)]
     return Count(
         succeeded,
         failed,
-        _merged([uid for uid in good if uid in held], ended, has_succeeded),
-        _merged([uid for uid in bad if uid in held], counting, has_failed),
+        _sorted_uids(held & set(recorded_good), filter(has_succeeded, ended)),
+        _sorted_uids(held & set(recorded_bad), filter(has_failed, counting)),
         indexes_of(job, pods),
         sum(uid_of(pod) in kept and not is_ignored(pod) for pod in ended),
     )
 
 
-def _merged(
-    known: Sequence[str], pods: Sequence[Raw], has_ended: Callable[[Raw], bool]
-) -> tuple[str, ...]:
-    found = [uid_of(pod) for pod in pods if has_ended(pod)]
-    return tuple(sorted({*known, *found}))
+def _sorted_uids(known: Iterable[str], pods: Iterable[Raw]) -> tuple[str, ...]:
+    return tuple(sorted({*known, *map(uid_of, pods)}))
 
 
-def set_free(job: Raw, pods: Sequence[Raw], *, is_ignored: Callable[[Raw], bool]) -> list[Write]:
-    """Takes the finalizer from pods that are written down, and from those that never will be."""
-    told = get(job, "status.uncountedTerminatedPods", {})
-    written = {*get(told, "succeeded", ()), *get(told, "failed", ())}
+def remove_finalizers(
+    job: Raw, pods: Sequence[Raw], *, is_ignored: Callable[[Raw], bool]
+) -> list[Write]:
+    """Remove the finalizer from pods that are recorded, and from those that never will be."""
+    uncounted = get(job, "status.uncountedTerminatedPods", {})
+    recorded = {*get(uncounted, "succeeded", ()), *get(uncounted, "failed", ())}
     return [
         without_finalizer(pod)
         for pod in pods
-        if FINALIZER in finalizers_of(pod) and (uid_of(pod) in written or is_ignored(pod))
+        if FINALIZER in finalizers_of(pod) and (uid_of(pod) in recorded or is_ignored(pod))
     ]
 
 
@@ -129,25 +129,25 @@ def index_of(pod: Raw) -> int | None:
 
 
 def indexes_of(job: Raw, pods: Sequence[Raw]) -> frozenset[int]:
-    """The completed indexes: those written down, and those of pods that have just succeeded."""
+    """Return the completed indexes: those in the status, and of pods that just succeeded."""
     if not is_indexed(job):
         return frozenset()
     ended = (index_of(pod) for pod in pods if has_succeeded(pod))
-    written = parsed_indexes(status_of(job).get("completedIndexes") or "")
-    return written | {each for each in ended if each is not None}
+    recorded = parse_indexes(status_of(job).get("completedIndexes") or "")
+    return recorded | {each for each in ended if each is not None}
 
 
-def parsed_indexes(text: str) -> frozenset[int]:
-    """ "0,2-4" in numbers."""
-    found: set[int] = set()
+def parse_indexes(text: str) -> frozenset[int]:
+    """Return the numbers of a text like "0,2-4"."""
+    indexes: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return frozenset(found)
+        indexes.update(range(int(first), int(last or first) + 1))
+    return frozenset(indexes)
 
 
 def index_text(indexes: frozenset[int]) -> str:
-    """Numbers as "0,2-4"."""
+    """Return numbers as a text like "0,2-4"."""
     runs: list[list[int]] = []
     for index in sorted(indexes):
         if runs and runs[-1][1] == index - 1:
