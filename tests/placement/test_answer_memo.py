@@ -14,7 +14,7 @@ from dryrack.kinds.documents import Document
 from dryrack.kinds.text.source_positions import Tree, spot
 from dryrack.placement import Settings, World, explain_claim, what_if
 from dryrack.placement.whatif import answer_memo as module
-from dryrack.placement.whatif.answer_memo import Memory, Told
+from dryrack.placement.whatif.answer_memo import Memory, RememberedRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -33,7 +33,7 @@ class Forgetful(Memory):
         super().__init__()
         self._next = count()
 
-    def answer(self, key: Key) -> Told | None:
+    def answer(self, key: Key) -> RememberedRefusal | None:
         return None
 
     def number(self, value: Hashable) -> int:

@@ -26,7 +26,6 @@ from msgspec.structs import replace as changed
 from dryrack.allocation import (
     Code,
     Features,
-    LiveAllocator,
     Reason,
     Release,
     apply_taint_rules,
@@ -344,11 +343,8 @@ class _WhatIfRun:
             was_placed = self._nodes.pop(name, None) is not None
             party = self._parties.get(name)
             pod = None if party is None else party.pod
-            if (
-                party is not None
-                and pod
-                and any(o.controller for o in pod.metadata.owner_references)
-            ):
+            owners = () if pod is None else pod.metadata.owner_references
+            if party is not None and pod is not None and any(it.controller for it in owners):
                 # Its workload creates the pod again, without a node and devices.
                 new = changed(pod, spec=changed(pod.spec, node_name=""))
                 claims = tuple(map(_without_allocation, party.claims))
@@ -634,23 +630,22 @@ def on_any_node(claim: str, code: Code, fact: str, remedy: str) -> Refusal:
 def _allocator(world: World, settings: Settings) -> RememberingAllocator:
     """Return an allocator with the devices of the world."""
     features = settings.features or Features.defaults(settings.release)
-    memory = settings.memory or Memory()
-    live = LiveAllocator(
-        features=features,
-        release=settings.release,
-        chance=settings.chance,
-        memo=memory.endings,
-    )
     slices = world.slices
     if features.device_taints:
         slices = apply_taint_rules(slices, world.taint_rules)
+    named = []
     for number, each in enumerate(slices):
         # Slices without a name yet are different slices.
         metadata = changed(each.metadata, name=each.metadata.name or f"unnamed-{number}")
-        live.put_slice(each if each.metadata.name else changed(each, metadata=metadata))
-    for device_class in world.classes:
-        live.put_class(device_class)
-    return RememberingAllocator(live, memory, slices, world.classes)
+        named.append(each if each.metadata.name else changed(each, metadata=metadata))
+    return RememberingAllocator(
+        settings.memory or Memory(),
+        named,
+        world.classes,
+        features=features,
+        release=settings.release,
+        chance=settings.chance,
+    )
 
 
 def lack_of_nodes(world: World, settings: Settings) -> tuple[str, str] | None:
