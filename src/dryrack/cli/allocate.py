@@ -267,7 +267,7 @@ def verdict(nodes: Iterable[NodeExplanation]) -> str:
     for code, result in _BY_CODE.items():
         if codes == {code}:
             return result
-    return UNKNOWN if any(explanation.undecided for explanation in nodes) else "does not fit"
+    return UNKNOWN if any(explanation.is_undecided for explanation in nodes) else "does not fit"
 
 
 def sentence(claim: str, result: str) -> str:

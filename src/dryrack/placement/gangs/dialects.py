@@ -175,6 +175,12 @@ def membership(pod: Pod) -> Membership | Flaw | None:
     return next(iter(gangs.values()), None)
 
 
+def key_of(pod: Pod) -> GangKey | None:
+    """Return the gang of the pod; None if it is in none, or names it wrongly."""
+    gang = membership(pod)
+    return gang.key if isinstance(gang, Membership) else None
+
+
 def _membership_by_labels(pod: Pod, prefix: str) -> Membership | Flaw | None:
     labels = pod.metadata.labels
     label = f"{prefix}/{MINIMUM}"

@@ -1,1 +1,1 @@
-"""What-if: the scheduler's answer for the objects of files, and why, and what would help."""
+"""What-if: the scheduler's decisions for the objects of files, their causes and remedies."""

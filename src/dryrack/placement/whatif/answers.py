@@ -1,4 +1,4 @@
-"""What comes of a what-if: who is given what, who is refused and why, and which gangs fit."""
+"""The outcome of a what-if: allocations, refusals with reasons, gangs and preemptions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from dryrack.kinds.decode import to_builtins
 from dryrack.placement.place import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from dryrack.allocation import Reason
     from dryrack.kinds.resource import AllocationResult
     from dryrack.placement.gangs.dialects import GangKey
 
@@ -28,10 +27,10 @@ class ClaimAllocation:
 
 
 class ClaimRefusals(Sequence[Refusal]):
-    """Why each node refused a claim; the reasons may be shared with claims that say the same."""
+    """The refusal of a claim by each node; claims with equal specs may share the reasons."""
 
     def __init__(self, shared: Sequence[Refusal], claim: str, *, alone: bool) -> None:
-        """`alone` is a claim that is the only one of its pod: all reasons are about it."""
+        """With `alone` the claim is the only one of its pod, so that all reasons are about it."""
         self._shared = shared
         self._claim = claim
         self._alone = alone
@@ -47,14 +46,12 @@ class ClaimRefusals(Sequence[Refusal]):
         if isinstance(place, slice):
             return ClaimRefusals(self._shared[place], self._claim, alone=self._alone)
         refusal = self._shared[place]
-        return replace(refusal, reasons=tuple(self._own(refusal.reasons)))
-
-    def _own(self, reasons: Iterable[Reason]) -> Iterator[Reason]:
-        for each in reasons:
-            if each.claim == self._claim:
-                yield each
-            elif self._alone:
-                yield replace(each, claim=self._claim)
+        reasons = [
+            each if each.claim == self._claim else replace(each, claim=self._claim)
+            for each in refusal.reasons
+            if self._alone or each.claim == self._claim
+        ]
+        return replace(refusal, reasons=tuple(reasons))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +66,13 @@ class UnsatisfiedClaim:
 
 @dataclass(frozen=True, slots=True)
 class GangOutcome:
-    """A gang that would be placed, or why not; without a key, a pod that names none rightly."""
+    """The placement or refusal of a gang; without a key, of a pod that names its gang wrongly."""
 
     gang: str
     key: GangKey | None
     # The pods that would be placed, with their nodes.
     nodes: Mapping[str, str]
-    # Those that would not, each with what is in its way; nothing, if it only waits for others.
+    # The pods that would not, with the cause; empty for a pod that only waits for others.
     waiting: Mapping[str, str]
     # Why the gang does not fit, or why that is unknown; empty if it fits.
     message: str = ""
@@ -84,7 +81,7 @@ class GangOutcome:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the gang fits; None if that is unknown."""
+        """Return True if the gang fits; None if that is unknown."""
         return None if self.is_unknown else not self.message
 
     def document(self) -> dict[str, Any]:
@@ -104,7 +101,7 @@ class GangOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """The pods that make way for a pod or a gang, each with its priority."""
+    """The pods that a pod or a gang preempts, each with its priority."""
 
     by: str
     victims: Mapping[str, int]
@@ -113,7 +110,7 @@ class Preempted:
 
     @property
     def message(self) -> str:
-        """Return what becomes of whom, as a sentence."""
+        """Return the preemption as a sentence."""
         where = f" on node {self.node}" if self.node else ""
         return f"{self.by} fits{where} after preempting {self.victim_names}"
 
@@ -139,7 +136,7 @@ class WhatIf:
     notes: tuple[str, ...] = ()
     # The node of each pod that would be placed, by namespace and name.
     nodes: Mapping[str, str] = field(default_factory=dict)
-    # What the scheduler would say of each pod that fits nowhere.
+    # The scheduler's message for each pod that does not fit.
     waiting: Mapping[str, str] = field(default_factory=dict)
     gangs: tuple[GangOutcome, ...] = ()
     # Why the API server does not create a pod, by namespace and name.
@@ -152,11 +149,11 @@ class WhatIf:
         return {pod: each.by for each in self.preemptions for pod in each.victims}
 
     def document(self) -> dict[str, Any]:
-        """The outcome as programs read it."""
+        """Return the outcome as programs read it."""
         return {key: list(entries) for key, entries in self.lists().items()}
 
     def lists(self) -> Mapping[str, Iterable[Mapping[str, Any]]]:
-        """The lists of the document, entry by entry: with many nodes it is a large one."""
+        """Return the lists of the document, which yield their entries, as there may be many."""
         gangs = [each.document() for each in self.gangs]
         rejected = [{"pod": pod, "message": why} for pod, why in self.rejected.items()]
         preemptions = [each.document() for each in self.preemptions]

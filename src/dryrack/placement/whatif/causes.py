@@ -24,7 +24,7 @@ _COUNTED = (Code.IN_USE, Code.CAPACITY_SHORT, Code.COUNTER_SHORT)
 
 
 def cause_of(nodes: Sequence[NodeExplanation]) -> str:
-    """Return what stands in the way where the pod came closest; empty if nothing is known."""
+    """Return the causes on the nearest node; empty if nothing is known."""
     if not nodes:
         return ""
     story = nodes[0]
@@ -40,7 +40,7 @@ def cause_of(nodes: Sequence[NodeExplanation]) -> str:
 
 
 def _of_request(obstacles: Sequence[Obstacle]) -> Iterator[str]:
-    """What the first request lacks, and why its nearest device does not do."""
+    """Yield the shortage of the first request, and why its nearest device does not fit."""
     first = obstacles[0]
     yield first.sentence
     for each in obstacles[1:]:
@@ -86,7 +86,7 @@ def missing_driver(world: World, claims: Iterable[ResourceClaim]) -> tuple[NodeE
 
 
 def _drivers(selectors: Iterable[DeviceSelector]) -> Iterator[str]:
-    """The drivers that devices must have, as selectors name them in one condition of a chain."""
+    """Yield the drivers that devices must have by a condition of a selector."""
     for selector in selectors:
         expression = selector.cel.expression if selector.cel is not None else ""
         for condition in split(expression):

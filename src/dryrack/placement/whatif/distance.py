@@ -1,10 +1,10 @@
 """
-How far a node is from taking a pod, over all causes.
+The distance of a node from taking a pod, over all causes.
 
-A node that lacks CPU, a node that is tainted and a node that lacks devices are compared by what
-would have to change there. A device that another claim holds counts 1. A condition such as a taint
-or a label counts half as much as a device. A resource counts the share of the request that is
-missing. A device that selectors do not select counts how far its values are from those required.
+It compares nodes that lack CPU, tainted nodes and nodes that lack devices by the changes that they
+would need. A device that another claim has counts 1. A condition such as a taint or a label counts
+half as much as a device. A resource counts the missing share of the request. A device that
+selectors do not select counts the distance of its values from the required ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.whatif.what_if import Turn
 
-# What a device costs that the request cannot have for this reason.
+# The cost of a device that the request cannot use for this reason.
 _DEVICE_COSTS = {
     Code.IN_USE: 1.0,
     Code.COUNTER_SHORT: 1.0,
@@ -53,9 +53,9 @@ _NO_DEVICE = 3.0
 # A node that has no device of the kind, and one that has no device at all.
 _OTHER_DEVICES = 500.0
 _NO_DEVICES = 1000.0
-# What no node can help.
+# A cause that is the same on every node.
 _NO_NODE = 2000.0
-# Nodes that are asked for devices although they refuse the pod for other reasons.
+# The number of nodes whose devices are checked although they refuse the pod for other reasons.
 _NODES_ASKED_MAX = 200
 
 
@@ -72,8 +72,8 @@ def _device_distance(reasons: Sequence[Reason]) -> float:
     best: dict[tuple[str, str], float] = {}
     for (claim, label), about in requests.items():
         key = claim, label.partition("/")[0]
-        found = _request_distance(about)
-        best[key] = min(found, best.get(key, found))
+        distance = _request_distance(about)
+        best[key] = min(distance, best.get(key, distance))
     return sum(best.values())
 
 
@@ -86,24 +86,21 @@ def _request_distance(reasons: Sequence[Reason]) -> float:
     if Code.NO_DEVICES in codes:
         nearest = [each.distance for each in reasons if each.code is Code.CLASS_SELECTOR]
         return lacking + (_OTHER_DEVICES + min(nearest) if nearest else _NO_DEVICES)
-    costs = sorted(_cost(each) for each in reasons if each.device and _is_of_kind(each))
+    # A device of the class that the request does not select costs the distance of its values.
+    costs = sorted(
+        each.distance if each.code is Code.REQUEST_SELECTOR else _DEVICE_COSTS[each.code]
+        for each in reasons
+        if each.device and (each.code in _DEVICE_COSTS or each.code is Code.REQUEST_SELECTOR)
+    )
     return sum(costs[:lacking]) + _NO_DEVICE * max(0, lacking - len(costs))
-
-
-def _is_of_kind(reason: Reason) -> bool:
-    return reason.code in _DEVICE_COSTS or reason.code is Code.REQUEST_SELECTOR
-
-
-def _cost(reason: Reason) -> float:
-    return reason.distance if reason.code is Code.REQUEST_SELECTOR else _DEVICE_COSTS[reason.code]
 
 
 def with_all_causes(turn: Turn, refusals: Iterable[Refusal]) -> tuple[Refusal, ...]:
     """
-    Return the refusals with everything that keeps the pod from each node.
+    Return the refusals with every cause on each node.
 
-    A filter ends an attempt on a node: one that is tainted says nothing of its devices. They are
-    asked for here, because a tainted node with free devices is nearer than one without devices.
+    A filter ends an attempt on a node, so that the devices of a tainted node are not checked. They
+    are checked here, because a tainted node with free devices is nearer than one without devices.
     """
     return tuple(_AllCauses(turn).of(refusals))
 
@@ -116,10 +113,10 @@ class _AllCauses:
             member.pod, member.wanted, member.allocated, extended=member.extended
         )
         self._checks = ActivePlugins.of(self._pod, turn.cluster.fleet, turn.profile).checks
-        self._asked: Amounts = demand(member.pod)
+        self._demand: Amounts = demand(member.pod)
         self._claims = [*map(claim_name, self._pod.wanted)] or [""]
-        # The distance of devices, by what nodes see of them.
-        self._known: dict[Hashable, float] = {}
+        # The distance of devices, for nodes with equal devices.
+        self._distances: dict[Hashable, float] = {}
         self._left = _NODES_ASKED_MAX
 
     def of(self, refusals: Iterable[Refusal]) -> Iterator[Refusal]:
@@ -131,7 +128,7 @@ class _AllCauses:
                 yield self._of_node(state)
 
     def _of_node(self, state: NodeState) -> Refusal:
-        told = [found for _, check in self._checks if (found := check(state)) is not None]
+        refusals = [each for _, check in self._checks if (each := check(state)) is not None]
         reasons = [
             DeviceReason(
                 claim=claim,
@@ -141,37 +138,36 @@ class _AllCauses:
                 fact=each.fact,
                 remedy=each.remedy,
             )
-            for each in told
+            for each in refusals
             for claim in self._claims
         ]
         shares = []
-        for name, amount in self._asked.items():
+        for name, amount in self._demand.items():
             left = state.allocatable.get(str(name), 0) - state.used.get(name, 0)
             if isinstance(name, str) and amount > left and name not in self._pod.by_devices:
                 shares.append(min(1.0, (amount - max(left, 0)) / amount))
-        missing = shares
-        conditions = len(told) - any(each.is_shortage for each in told)
+        conditions = len(refusals) - any(each.is_shortage for each in refusals)
         devices, distance = self._devices(state)
-        shortage = _NODE_CONDITION * conditions + sum(missing) + distance
+        shortage = _NODE_CONDITION * conditions + sum(shares) + distance
         return Refusal(state.name, (*reasons, *devices), shortage)
 
     def _devices(self, state: NodeState) -> tuple[tuple[Reason, ...], float]:
-        """Why devices do not do either; the distance alone, where too many nodes are asked."""
+        """Return why devices do not fit, or only their distance if too many nodes were checked."""
         wanted = self._pod.wanted_on(state.node)
         if not wanted:
             return (), 0.0
         allocator = self._cluster.allocator
         symmetry_key = getattr(allocator, "symmetry_key", None)
         key = symmetry_key(state.node, wanted) if symmetry_key is not None else state.name
-        if self._known.get(key) == 0.0:
+        if self._distances.get(key) == 0.0:
             return (), 0.0
         if not self._left:
-            return (), self._known.get(key, 0.0)
+            return (), self._distances.get(key, 0.0)
         self._left -= 1
         try:
             outcome = allocator.begin(state.node, wanted)
         except AllocationError:
             return (), 0.0
         reasons = outcome.reasons if isinstance(outcome, Unsatisfiable | Undecided) else ()
-        self._known[key] = _device_distance(reasons)
+        self._distances[key] = _device_distance(reasons)
         return tuple(reasons), 0.0

@@ -1,8 +1,8 @@
 """
-The case of a pod, a claim or a gang as a document: what programs and the page read.
+The explanation of a pod, a claim or a gang as a document for programs and the dashboard.
 
-On a cluster it is decided as things are now, by the code of the scheduler; nothing is written.
-`dryrack explain -o json` prints these documents, and the page shows them.
+On a cluster, the code of the scheduler decides for the cluster as it is now, and nothing is
+written. `dryrack explain -o json` prints these documents, and the dashboard shows them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SchedulerMessage:
-    """What a scheduler told a pod, and when."""
+    """The message of a scheduler in the condition of a pod, and its time."""
 
     scheduler: str
     message: str
@@ -57,65 +57,66 @@ class SchedulerMessage:
 
 @dataclass(frozen=True, slots=True)
 class ExplainDocument:
-    """What is the matter with something, as programs read it."""
+    """The explanation of an object as programs read it."""
 
     document: _Document
-    # Whether there is nothing that it waits for.
+    # Whether the object waits for nothing.
     is_served: bool
-    # What a person is told besides.
+    # Notes for persons.
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainDocuments:
-    """Documents about a world; `settings` makes those of one decision."""
+    """Documents about a world; `settings` returns the settings of one decision."""
 
     world: World
     settings: Callable[[], Settings]
-    # What every plugin says of every node.
+    # Whether to add the answers of every plugin about every node.
     is_traced: bool = False
-    # Whether others are served before it, as files have them.
+    # Whether the world is of files, whose objects are placed in their order.
     is_of_files: bool = False
 
     def of(self, kind: str, name: str) -> ExplainDocument:
-        """The case of a `pod`, a `claim` or a `gang`, by "namespace/name"."""
+        """Explain a `pod`, a `claim` or a `gang`, by "namespace/name"."""
         if kind == "pod":
             return self.of_pod(name)
         return self.of_claim(name) if kind == "claim" else self.of_gang(find_gang(self.world, name))
 
     def of_pod(self, name: str) -> ExplainDocument:
-        """Where it is or would go, or why nowhere; of one that waits with its gang, the gang's."""
+        """Explain a pod, or its gang if it waits with the gang."""
         pod = party_of(self.world, name).pod
         assert pod is not None, "the party has a pod"
         gang = pending_gang_of(self.world, pod)
         if gang is not None:
             return self.of_gang(gang)
         world = self.world if self.is_of_files else with_only_pending(self.world, {name})
-        story = explain_pod(world, name, self.settings(), traced=self.is_traced)
-        is_served = bool(story.node or (self.is_of_files and story.chosen))
-        document = _pod_document(story, pod)
+        explanation = explain_pod(world, name, self.settings(), traced=self.is_traced)
+        is_served = bool(explanation.node or (self.is_of_files and explanation.chosen))
+        document = _pod_document(explanation, pod)
         siblings = "" if is_served else describe_siblings(self.world, pod, self.settings())
         return ExplainDocument(document | ({"siblings": siblings} if siblings else {}), is_served)
 
     def of_claim(self, name: str) -> ExplainDocument:
-        """What it has, or the case of the pod that it waits for."""
-        views = claims_of(self.world.claims, self.world.pods)
-        found = {f"{each.namespace}/{each.name}": each for each in views}
-        if name not in found:
-            raise ContentError(f"claim {name!r} not found; {hint(name, found)}")
-        view = found[name]
+        """Describe an allocated claim, or explain the pod that a claim waits for."""
+        claims = claims_of(self.world.claims, self.world.pods)
+        views = {f"{each.namespace}/{each.name}": each for each in claims}
+        if name not in views:
+            raise ContentError(f"claim {name!r} not found; {hint(name, views)}")
+        view = views[name]
         if view.devices or view.node:
             return ExplainDocument(view.document(), True)
         if view.pods:
-            case = self.of_pod(f"{view.namespace}/{view.pods[0]}")
+            pod = self.of_pod(f"{view.namespace}/{view.pods[0]}")
             note = f"claim {name} is not allocated, because its pod has no node:"
-            return ExplainDocument(case.document, case.is_served, (note, *case.notes))
+            return ExplainDocument(pod.document, pod.is_served, (note, *pod.notes))
         note = f"claim {name} is not allocated, because no pod uses it. For a pod that uses it:"
-        story = explain_claim(with_only_pending(self.world, (), {name}), name, self.settings())
-        return ExplainDocument(claim_document(story), False, (note,))
+        world = with_only_pending(self.world, (), {name})
+        explanation = explain_claim(world, name, self.settings())
+        return ExplainDocument(claim_document(explanation), False, (note,))
 
     def of_gang(self, gang: GangView) -> ExplainDocument:
-        """What it has, or where its members would go, and what the next one lacks."""
+        """Describe a placed gang, or explain where its members fit, and why the next does not."""
         if not gang.waiting:
             return ExplainDocument({"gangs": [gang.document()]}, gang.is_placed)
         return gang_document(world_of_gang(self.world, gang), gang, self.settings)
@@ -124,25 +125,26 @@ class ExplainDocuments:
 def gang_document(
     world: World, gang: GangView, settings: Callable[[], Settings]
 ) -> ExplainDocument:
-    """Where the gang goes in this world, or why not and what it lacks."""
+    """Return the document of a gang for its placement or refusal in this world."""
     name = (gang.key.namespace, gang.key.name)
     return document_of_gangs(world, find_gang_outcomes(what_if(world, settings()), name), settings)
 
 
 def find_gang_outcomes(outcome: WhatIf, name: tuple[str, str]) -> list[GangOutcome]:
-    """Those of the gang of this namespace and name, or `ContentError` with what was meant."""
-    known = {f"{g.key.namespace}/{g.key.name}": None for g in outcome.gangs if g.key is not None}
-    found = [each for each in outcome.gangs if each.key and each.key[1:3] == name]
-    if not found:
+    """Return the outcomes of the gang; raise `ContentError` with similar names."""
+    gangs = [each for each in outcome.gangs if each.key and each.key[1:3] == name]
+    if not gangs:
         full = "/".join(name)
-        raise ContentError(f"gang {full!r} not found; {hint(full, known)}")
-    return found
+        keys = (each.key for each in outcome.gangs if each.key is not None)
+        names = {f"{key.namespace}/{key.name}": None for key in keys}
+        raise ContentError(f"gang {full!r} not found; {hint(full, names)}")
+    return gangs
 
 
 def document_of_gangs(
     world: World, found: list[GangOutcome], settings: Callable[[], Settings]
 ) -> ExplainDocument:
-    """The same of outcomes that are known."""
+    """Return the document of gangs with these outcomes."""
     documents = [
         {
             **each.document(),
@@ -158,7 +160,7 @@ def document_of_gangs(
 def explain_gang_claims(
     world: World, gang: GangOutcome, settings: Callable[[], Settings]
 ) -> list[Explanation]:
-    """Return the stories of the claims of the first pod that does not fit, and what would help."""
+    """Explain the claims of the first pod that does not fit, with changes that would help."""
     first = next((pod for pod, message in gang.waiting.items() if message), "")
     claims = [
         claim
@@ -167,38 +169,38 @@ def explain_gang_claims(
         for claim in party.claims
     ]
     changes = tuple(helpful_to_gang(world, gang, settings))
-    told = [explain_claim_alone(world, each, settings(), more=changes) for each in claims]
+    explained = [explain_claim_alone(world, each, settings(), more=changes) for each in claims]
     holders = {
         claim_name(claim): party.pod.full_name
         for party in world.in_order()
         if party.pod is not None and party.pod.full_name in gang.waiting
         for claim in party.claims
     }
-    found = [_without_holders(story, holders) for story in told if story.nodes]
-    if not found and changes:
+    lacking = [_without_holders(each, holders) for each in explained if each.nodes]
+    if not lacking and changes:
         nodes = (
             explain_nodes([on_any_node("", Code.UNDECIDED, *UNKNOWN_GANG)])
             if gang.is_unknown
             else ()
         )
         return [Explanation(f"pod {first}", None, False, nodes, texts_of(changes), ())]
-    return found
+    return lacking
 
 
-def _without_holders(story: Explanation, holders: Mapping[str, str]) -> Explanation:
-    """Return the story without members of the gang as holders: they have no devices yet."""
+def _without_holders(explanation: Explanation, holders: Mapping[str, str]) -> Explanation:
+    """Return the explanation without gang members as holders: they have no devices yet."""
 
-    def told(obstacle: Obstacle) -> Obstacle:
+    def replace_holder(obstacle: Obstacle) -> Obstacle:
         name = obstacle.fact.removeprefix("in use by claim ")
         if obstacle.code is not Code.IN_USE or name not in holders:
             return obstacle
         return replace(obstacle, fact=f"needed for pod {holders[name]} of the gang", remedy="")
 
     nodes = (
-        replace(each, obstacles=tuple(told(obstacle) for obstacle in each.obstacles))
-        for each in story.nodes
+        replace(each, obstacles=tuple(map(replace_holder, each.obstacles)))
+        for each in explanation.nodes
     )
-    return replace(story, nodes=tuple(nodes))
+    return replace(explanation, nodes=tuple(nodes))
 
 
 def find_gang(world: World, name: str) -> GangView:
@@ -210,7 +212,7 @@ def find_gang(world: World, name: str) -> GangView:
 
 
 def pending_gang_of(world: World, pod: Pod) -> GangView | None:
-    """The gang that a pod waits with, if it does."""
+    """Return the gang that a pod waits with; None if it does not wait with a gang."""
     for gang in gangs_of(world.pods, world.groups):
         if gang.key.namespace == pod.metadata.namespace and pod.metadata.name in gang.waiting:
             return None if gang.is_placed else gang
@@ -218,7 +220,7 @@ def pending_gang_of(world: World, pod: Pod) -> GangView | None:
 
 
 def world_of_gang(world: World, gang: GangView) -> World:
-    """The world as it is now for the members of a gang."""
+    """Return the world in which only the members of the gang are pending."""
     members = {f"{gang.key.namespace}/{name}" for name in (*gang.placed, *gang.waiting)}
     return with_only_pending(world, members)
 
@@ -233,7 +235,7 @@ def scheduler_message_of(pod: Pod) -> SchedulerMessage | None:
 
 
 def claim_document(story: Explanation) -> _Document:
-    """The story of a claim as programs read it."""
+    """Return the explanation of a claim as programs read it."""
     given = story.given
     return {
         "claim": story.claim,
@@ -246,8 +248,8 @@ def claim_document(story: Explanation) -> _Document:
 
 
 def _pod_document(story: PodExplanation, pod: Pod) -> _Document:
-    said = scheduler_message_of(pod)
-    found: _Document = {
+    message = scheduler_message_of(pod)
+    document: _Document = {
         "pod": story.pod,
         "schedulerName": story.scheduler,
         "node": story.node,
@@ -261,20 +263,22 @@ def _pod_document(story: PodExplanation, pod: Pod) -> _Document:
         "helps": list(story.helps),
     }
     if pod.spec.scheduling_gates:
-        found["schedulingGates"] = [each.name for each in pod.spec.scheduling_gates]
-    if said is not None:
-        found["said"] = {"by": said.scheduler, "message": said.message, "since": said.since}
+        document["schedulingGates"] = [each.name for each in pod.spec.scheduling_gates]
+    if message is not None:
+        document["said"] = {
+            "by": message.scheduler,
+            "message": message.message,
+            "since": message.since,
+        }
     if story.trace is not None:
-        found["trace"] = story.trace.document()
-    return found
+        document["trace"] = story.trace.document()
+    return document
 
 
-def _node(story: NodeExplanation) -> _Document:
-    reasons = [_reason(each) for each in story.obstacles]
-    return {"node": story.node, "alike": list(story.alike), "reasons": reasons}
-
-
-def _reason(obstacle: Obstacle) -> _Document:
-    data = asdict(obstacle)
-    code = data.pop("code")
-    return {**data, "reason": code.text, "devices": list(obstacle.devices)}
+def _node(explanation: NodeExplanation) -> _Document:
+    reasons = []
+    for obstacle in explanation.obstacles:
+        data = asdict(obstacle)
+        code = data.pop("code")
+        reasons.append({**data, "reason": code.text, "devices": list(obstacle.devices)})
+    return {"node": explanation.node, "alike": list(explanation.alike), "reasons": reasons}

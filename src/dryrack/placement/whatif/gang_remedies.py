@@ -1,8 +1,8 @@
 """
 Small changes that might make a whole gang fit: a smaller minimum, or more nodes.
 
-Each is tried: the gang is placed again in the changed world. What helps the claims of a single
-member is in `remedies`.
+Each is tried: the gang is placed again in the changed world. Changes for the claims of a single
+member are in `remedies`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from dryrack.placement.gangs.dialects import (
     MINIMUM_LABELS,
     Dialect,
     Gang,
-    Membership,
     gang_of,
-    membership,
+    key_of,
 )
 from dryrack.placement.whatif.remedies import WorldChange
 from dryrack.placement.whatif.what_if import what_if
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.core import Node, Pod
     from dryrack.kinds.meta import KubernetesObject
-    from dryrack.kinds.resource import ResourceSlice
+    from dryrack.kinds.resource import ResourceClaim
     from dryrack.kinds.scheduling import PodGroupSchedulingPolicy
     from dryrack.placement.gangs.dialects import GangKey
     from dryrack.placement.whatif.answers import GangOutcome
@@ -57,7 +56,7 @@ def helpful_to_gang(
     key = outcome.key
     if key is None or not outcome.message:
         return
-    members = [each for each in world.pods if _key(each) == key]
+    members = [each for each in world.pods if key_of(each) == key]
     gang = gang_of(key, members, world.definitions)
     if not isinstance(gang, Gang):
         return
@@ -71,11 +70,6 @@ def helpful_to_gang(
                 return
 
 
-def _key(pod: Pod) -> GangKey | None:
-    said = membership(pod)
-    return said.key if isinstance(said, Membership) else None
-
-
 def _lower_minimum(world: World, gang: Gang, fitting: int) -> Iterator[WorldChange]:
     if not 1 < fitting < gang.min_count:
         return
@@ -87,19 +81,21 @@ def _lower_minimum(world: World, gang: Gang, fitting: int) -> Iterator[WorldChan
 def _with_minimum(world: World, gang: Gang, minimum: int) -> World:
     if gang.key.dialect is Dialect.LABELS:
         parties = tuple(
-            _relabelled(each, minimum) if each in gang.members else each for each in world.parties
+            _set_minimum_labels(each, minimum) if each in gang.members else each
+            for each in world.parties
         )
         return replace(world, parties=parties)
-    groups = tuple(_lowered(each, gang.key, minimum) for each in world.groups)
+    groups = tuple(_set_group_minimum(each, gang.key, minimum) for each in world.groups)
     return replace(world, groups=groups)
 
 
-def _relabelled(pod: Pod, minimum: int) -> Pod:
-    new = {name: str(minimum) for name in MINIMUM_LABELS if name in pod.metadata.labels}
-    return changed(pod, metadata=changed(pod.metadata, labels={**pod.metadata.labels, **new}))
+def _set_minimum_labels(pod: Pod | ResourceClaim, minimum: int) -> Pod | ResourceClaim:
+    labels = pod.metadata.labels
+    new = {name: str(minimum) for name in MINIMUM_LABELS if name in labels}
+    return changed(pod, metadata=changed(pod.metadata, labels={**labels, **new}))
 
 
-def _lowered(group: KubernetesObject, key: GangKey, minimum: int) -> KubernetesObject:
+def _set_group_minimum(group: KubernetesObject, key: GangKey, minimum: int) -> KubernetesObject:
     if (group.metadata.namespace, group.metadata.name) != (key.namespace, key.name):
         return group
     if isinstance(group, CoschedulingPodGroup):
@@ -144,17 +140,16 @@ def _first_nodes(world: World, gang: Gang, fitting: int) -> Iterator[WorldChange
 
 
 def _with_copy(world: World, node: Node, name: str) -> World:
-    """Return the world with another node like this one, which is empty."""
+    """Return the world with an empty copy of the node and of its slices."""
     labels = {**node.metadata.labels}
     if _HOSTNAME in labels:
         labels[_HOSTNAME] = name
     copy = changed(node, metadata=changed(node.metadata, name=name, uid=name, labels=labels))
+    slices = []
     own = [each for each in world.slices if each.spec.node_name == node.metadata.name]
-    slices = tuple(_copy_of(each, name, number) for number, each in enumerate(own))
+    for number, each in enumerate(own):
+        pool = changed(each.spec.pool, name=f"{name}-{each.spec.pool.name}")
+        metadata = changed(each.metadata, name=f"{name}-{number}", uid=f"{name}-{number}")
+        spec = changed(each.spec, node_name=name, pool=pool)
+        slices.append(changed(each, metadata=metadata, spec=spec))
     return replace(world, nodes=(*world.nodes, copy), slices=(*world.slices, *slices))
-
-
-def _copy_of(each: ResourceSlice, node: str, number: int) -> ResourceSlice:
-    pool = changed(each.spec.pool, name=f"{node}-{each.spec.pool.name}")
-    metadata = changed(each.metadata, name=f"{node}-{number}", uid=f"{node}-{number}")
-    return changed(each, metadata=metadata, spec=changed(each.spec, node_name=node, pool=pool))

@@ -29,8 +29,8 @@ from dryrack.placement.whatif.explain import (
     explain_claim_alone,
     explain_nodes,
     find_claim,
+    find_helpful_changes,
     texts_of,
-    verified,
 )
 from dryrack.placement.whatif.hypothetical import as_if_unbound
 from dryrack.placement.whatif.pod_remedies import PodChange, possible_changes
@@ -501,7 +501,7 @@ def _helpful_to_claims(
     wanted = [claim for claim in party.claims if claim.status.allocation is None]
     for claim in wanted:
         own = ClaimRefusals(refusals, claim_name(claim), alone=len(wanted) == 1)
-        helps = verified(world, claim, own, settings)
+        helps = find_helpful_changes(world, claim, own, settings)
         if helps:
             return helps
     return ()

@@ -1,8 +1,8 @@
 """
-Small changes to a pod, or to what is around it, each of which might find it a node.
+Small changes to a pod, to a node, or to other pods, with which the pod might fit.
 
-They are derived from what the pod asks of nodes and from the nodes that came closest. They are only
-proposed: whoever tells one to a person has tried it. What devices lack is in `remedies`.
+They are derived from the requirements of the pod and from the nearest nodes. They are only
+proposals: the caller tries each of them. Changes to claims and devices are in `remedies`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from dryrack.placement.node_state import NodeState
 
 _REPELLING = ("NoSchedule", "NoExecute")
-# Of the pods on a node; those of the lowest priority first.
+# The number of pods of a node, those of the lowest priority first.
 _LEAVING_TRIED_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
 class PodChange:
-    """Something that a person could do: to the pod, to a node, or to a pod that is there."""
+    """A change that a person could make: to the pod, to a node, or to a pod on a node."""
 
     text: str
-    # Of changes of one kind that help, the first is enough.
+    # Only the first helpful change of a kind is reported.
     kind: str
-    # How much a person has to give up, on the scale of `remedies`.
+    # The cost of the change for the person, on the scale of `remedies`.
     cost: float = 0.0
     pod: Pod | None = None
     node: Node | None = None
@@ -46,7 +46,7 @@ def possible_changes(
     pod: Pod, nearest: Sequence[NodeState], alike: Sequence[NodeState]
 ) -> Iterator[PodChange]:
     """
-    Yield what might help; of each kind the smallest change first.
+    Yield changes that might help; of each kind the smallest change first.
 
     `nearest` are nodes that refuse for different reasons, `alike` all that refuse for these.
     """
@@ -55,7 +55,7 @@ def possible_changes(
     yield from _request_less(pod, alike)
     yield from _select_less(pod)
     yield from _spread_less(pod)
-    yield from _make_room(nearest)
+    yield from _delete_pod(nearest)
 
 
 def _uncordon(nearest: Sequence[NodeState]) -> Iterator[PodChange]:
@@ -83,9 +83,9 @@ def _tolerate(pod: Pod, nearest: Sequence[NodeState]) -> Iterator[PodChange]:
             named = " and ".join(
                 f"{t.key}{f'={t.value}' if t.value else ''}:{t.effect}" for t in taints
             )
-            made = _with(pod, tolerations=(*pod.spec.tolerations, *more))
+            tolerant = _with(pod, tolerations=(*pod.spec.tolerations, *more))
             text = f"tolerate {named} of node {state.name}"
-            yield PodChange(text, "tolerate", 1.0, pod=made)
+            yield PodChange(text, "tolerate", 1.0, pod=tolerant)
 
 
 def _select_less(pod: Pod) -> Iterator[PodChange]:
@@ -113,25 +113,25 @@ def _spread_less(pod: Pod) -> Iterator[PodChange]:
     if affinity is None:
         return
     if affinity.pod_anti_affinity is not None:
-        made = _with(pod, affinity=changed(affinity, pod_anti_affinity=None))
-        yield PodChange("remove the pod anti-affinity", "spread", 3.0, pod=made)
+        without = _with(pod, affinity=changed(affinity, pod_anti_affinity=None))
+        yield PodChange("remove the pod anti-affinity", "spread", 3.0, pod=without)
     if affinity.pod_affinity is not None:
-        made = _with(pod, affinity=changed(affinity, pod_affinity=None))
-        yield PodChange("remove the pod affinity", "spread", 3.0, pod=made)
+        without = _with(pod, affinity=changed(affinity, pod_affinity=None))
+        yield PodChange("remove the pod affinity", "spread", 3.0, pod=without)
 
 
 def _request_less(pod: Pod, alike: Sequence[NodeState]) -> Iterator[PodChange]:
     """
-    Yield requests that a node has room for, the smallest change first.
+    Yield smaller requests that fit on a node, the smallest change first.
 
-    Where several containers request resources, it is not known which of them could do with less.
+    With several containers it is unknown which of them could request less.
     """
     if len(pod.spec.containers) != 1 or pod.spec.init_containers or pod.spec.resources:
         return
     container = pod.spec.containers[0]
     requests = container.resources.requests
     asked = demand(pod)
-    found: dict[str, PodChange] = {}
+    changes: dict[str, PodChange] = {}
     for state in alike:
         fewer: dict[str, Quantity] = {}
         for name, wanted in requests.items():
@@ -141,25 +141,25 @@ def _request_less(pod: Pod, alike: Sequence[NodeState]) -> Iterator[PodChange]:
                 fewer[name] = Quantity.of(most, wanted.format)
         if not fewer or any(each.nanos <= 0 for each in fewer.values()):
             continue
-        told = " and ".join(_requested(name, each, requests[name]) for name, each in fewer.items())
+        text = " and ".join(_compare(name, each, requests[name]) for name, each in fewer.items())
         share = sum(1 - each.nanos / requests[name].nanos for name, each in fewer.items())
         resources = changed(container.resources, requests={**requests, **fewer})
-        made = _with(pod, containers=(changed(container, resources=resources),))
-        found.setdefault(told, PodChange(f"request {told}", "request", 2.0 + share, pod=made))
-    yield from sorted(found.values(), key=lambda change: change.cost)
+        smaller = _with(pod, containers=(changed(container, resources=resources),))
+        changes.setdefault(text, PodChange(f"request {text}", "request", 2.0 + share, pod=smaller))
+    yield from sorted(changes.values(), key=lambda change: change.cost)
 
 
-def _requested(name: str, amount: Quantity, wanted: Quantity) -> str:
+def _compare(name: str, amount: Quantity, wanted: Quantity) -> str:
     if name == "cpu" and amount.nanos % 10**9 == 0:
         noun = "CPU" if amount.nanos == 10**9 else "CPUs"
         return f"{amount} {noun} instead of {wanted}"
     return f"{amount} of {name} instead of {wanted}"
 
 
-def _make_room(nearest: Sequence[NodeState]) -> Iterator[PodChange]:
+def _delete_pod(nearest: Sequence[NodeState]) -> Iterator[PodChange]:
     for state in nearest:
-        there = sorted(state.occupants.items(), key=lambda item: (item[1].priority, item[1].name))
-        for key, occupant in there[:_LEAVING_TRIED_MAX]:
+        pods = sorted(state.occupants.items(), key=lambda item: (item[1].priority, item[1].name))
+        for key, occupant in pods[:_LEAVING_TRIED_MAX]:
             named = "/".join(occupant.name)
             if occupant.name[1]:
                 text = f"delete pod {named} of node {state.name}"
@@ -167,5 +167,5 @@ def _make_room(nearest: Sequence[NodeState]) -> Iterator[PodChange]:
 
 
 def _with(pod: Pod, **spec: object) -> Pod:
-    made: PodSpec = changed(pod.spec, **spec)
-    return changed(pod, spec=made)
+    new: PodSpec = changed(pod.spec, **spec)
+    return changed(pod, spec=new)

@@ -1,8 +1,8 @@
 """
-What a cluster reports about a pod that waits, and a decision cannot know.
+Reports of a cluster about a pending pod, which a decision cannot compute.
 
-A claim that admission refuses is never created, a device whose binding condition is not met keeps
-its pod from the node, and a kubelet says in an event why it could not prepare a claim.
+A claim that admission refuses is never created, a pod waits for the binding conditions of its
+devices, and a kubelet reports in an event why it could not prepare a claim.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class QuotaExcess:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The quota and the resource."""
+        """Return the quota and the resource."""
         return self.quota, self.resource
 
     @property
@@ -52,7 +52,7 @@ class QuotaExcess:
 
     @property
     def needed(self) -> Quantity:
-        """What the quota has to allow for the request."""
+        """Return the limit that the request needs."""
         return self.used + self.requested
 
 
@@ -60,7 +60,7 @@ def refused_creation(world: World, party: Party) -> str:
     """
     Return why a claim of the pod cannot be created.
 
-    On a cluster an event says it. In files it follows from quotas, whatever else is missing.
+    On a cluster an event reports it. In files it follows from quotas, if nothing else is missing.
     """
     assert party.pod is not None, "a claim by itself is created by a person"
     refused = [each.fact for each in party.missing if each.code is Code.ADMISSION]
@@ -82,7 +82,7 @@ def preparation_failure(world: World, pod: Pod) -> str:
 
 
 def creation_failure(world: World, kind: str, namespace: str, name: str) -> str:
-    """Return why pods of a workload cannot be created; a Deployment's are made by ReplicaSets."""
+    """Return why pods of a workload cannot be created; ReplicaSets create a Deployment's pods."""
     about = [
         each
         for each in world.events
@@ -115,14 +115,14 @@ def _last(world: World, pod: Pod, reason: str) -> Event | None:
 
 
 def quota_excesses(message: str) -> tuple[QuotaExcess, ...]:
-    """Return what a message of quota admission says is exceeded."""
-    found = _QUOTA.search(message)
-    if found is None:
+    """Return the resources that are exceeded by a message of quota admission."""
+    match = _QUOTA.search(message)
+    if match is None:
         return ()
-    requested, used, limited = (_amounts(found[key]) for key in ("requested", "used", "limited"))
+    requested, used, limited = (_amounts(match[key]) for key in ("requested", "used", "limited"))
     zero = Quantity.parse("0")
     return tuple(
-        QuotaExcess(found["name"], name, amount, used.get(name, zero), limited[name])
+        QuotaExcess(match["name"], name, amount, used.get(name, zero), limited[name])
         for name, amount in requested.items()
         if name in limited
     )
@@ -143,16 +143,16 @@ def pending_binding(party: Party) -> str:
     """Return the devices and binding conditions that a pod waits for; empty if there are none."""
     pod = party.pod
     assert pod is not None, "a claim by itself is bound to no node"
-    told = [
+    conditions = [
         each
         for claim in party.claims
         if any(user.uid == pod.metadata.uid for user in claim.status.reserved_for)
-        for each in _pending(claim)
+        for each in _unmet_conditions(claim)
     ]
-    return "; ".join(told)
+    return "; ".join(conditions)
 
 
-def _pending(claim: ResourceClaim) -> Iterator[str]:
+def _unmet_conditions(claim: ResourceClaim) -> Iterator[str]:
     allocation = claim.status.allocation
     for result in allocation.devices.results if allocation is not None else ():
         name = f"{result.driver}/{result.pool}/{result.device}"
@@ -176,7 +176,7 @@ def _pending(claim: ResourceClaim) -> Iterator[str]:
             if each not in conditions or conditions[each].status != "True"
         ]
         for each in missing:
-            found = conditions.get(each)
-            state = f"is {found.status}" if found is not None else "is not set"
-            why = f": {found.message}" if found is not None and found.message else ""
+            condition = conditions.get(each)
+            state = "is not set" if condition is None else f"is {condition.status}"
+            why = f": {condition.message}" if condition is not None and condition.message else ""
             yield f"{where}: the binding condition {each} {state}{why}"

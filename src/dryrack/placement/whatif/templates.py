@@ -1,8 +1,8 @@
 """
 ResourceClaimTemplates that no pod in the files uses.
 
-Files that have templates and nothing else to ask for devices are about those templates: each is
-tried as one claim, by itself, because nobody says that pods use them together.
+If only the templates of files ask for devices, each of them is tried as one claim. Each claim is
+tried by itself, because it is unknown if pods use them together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def what_if_files(world: World, settings: Callable[[], Settings]) -> WhatIf:
-    """Serve everybody in the world; or, if nobody in it asks for devices, try its templates."""
+    """Place all parties of the world; or, if no party asks for devices, try its templates."""
     if asks_for_devices(world) or not world.templates:
         return what_if(world, settings())
     memory = Memory()
@@ -58,10 +58,10 @@ def with_template_as_claim(world: World, name: str) -> World:
         *(claim_name(claim) for party in world.in_order() for claim in party.claims),
         *(each.claim for party in world.in_order() for each in party.missing),
     }
-    found = next((each for each in world.templates if each.full_name == name), None)
-    if found is None or name in taken:
+    template = next((each for each in world.templates if each.full_name == name), None)
+    if template is None or name in taken:
         return world
-    return replace(world, parties=(*world.parties, claim_of_template(found)))
+    return replace(world, parties=(*world.parties, claim_of_template(template)))
 
 
 def claim_of_template(template: ResourceClaimTemplate) -> ResourceClaim:
