@@ -1,5 +1,5 @@
 """
-From documents to the objects that a what-if reckons with.
+Manifests: the typed objects of documents for a what-if.
 
 Workloads, and custom kinds that have pod templates, stand for the pods that they create. Other
 kinds that placement does not use (see `cluster_context`) are ignored with a note, because people
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.documents import Document, Problem
 
-    # Documents that take no part, by file and kind.
+    # Ignored documents, by file and kind.
     _Ignored = dict[tuple[str, str], list[Document]]
 
-# Of a kind that takes no part, and of workloads that make no pods, so many are told by name.
-_TOLD_MAX = 3
-# And so many kinds by themselves; a dump of a whole cluster has more.
-_KINDS_TOLD_MAX = 5
+# Notes name so many ignored objects of a kind, and so many workloads that create no pods.
+_NAMED_MAX = 3
+# Notes are about so many kinds each; a dump of a whole cluster has more.
+_KINDS_NAMED_MAX = 5
 
 
 @dataclass(slots=True)
 class Manifests:
-    """The objects, in the order of their documents, with all that is to be said about them."""
+    """The objects, in the order of their documents, with notes and problems."""
 
     objects: tuple[Typed, ...] = ()
     notes: list[str] = field(default_factory=list)
@@ -55,24 +55,24 @@ class Manifests:
 
 
 def manifests(documents: Iterable[Document]) -> Manifests:
-    """What documents are about; with a problem, some of the objects are missing."""
-    found = Manifests()
+    """Return the objects of documents; with a problem, some of the objects are missing."""
+    result = Manifests()
     ignored: _Ignored = {}
-    kept, repeats = latest(each for each in documents if not _is_bystander(each, ignored))
-    found.notes += _ignored(ignored)
-    found.notes += [
+    used, repeats = latest(each for each in documents if not _is_ignored(each, ignored))
+    result.notes += _notes_of_ignored(ignored)
+    result.notes += [
         str(repeat.document.problem("metadata.name", repeat.message)) for repeat in repeats
     ]
-    kept = tuple(_with_domain_templates(kept, found))
-    objects = {id(each): _typed(each, found) for each in kept if not _is_workload(each)}
+    used = tuple(_with_domain_templates(used, result))
+    objects = {id(each): _decode(each, result) for each in used if not _is_workload(each)}
     every = list(objects.values())
-    if len(every) < len(kept):
-        every = _with_pods(kept, objects, found)
-    found.objects = tuple(each for each in every if each is not None)
-    return found
+    if len(every) < len(used):
+        every = _with_pods(used, objects, result)
+    result.objects = tuple(each for each in every if each is not None)
+    return result
 
 
-def _with_domain_templates(documents: Sequence[Document], found: Manifests) -> Iterator[Document]:
+def _with_domain_templates(documents: Sequence[Document], result: Manifests) -> Iterator[Document]:
     """Yield the documents, with the claim template of each ComputeDomain in its place."""
     present = {each.identity for each in documents if each.kind == "ResourceClaimTemplate"}
     for each in documents:
@@ -87,20 +87,20 @@ def _with_domain_templates(documents: Sequence[Document], found: Manifests) -> I
             )
             for fault in faults(each.raw)
         ]
-        found.problems += refusals
+        result.problems += refusals
         if refusals or not template_name(each.raw):
             continue
-        made = replace(each, raw=workload_template(each.raw))
-        if made.identity not in present:
-            note = f"ComputeDomain/{each.name}: creates ResourceClaimTemplate {made.name}"
-            found.notes.append(str(each.problem("", note)))
-            yield made
+        template = replace(each, raw=workload_template(each.raw))
+        if template.identity not in present:
+            note = f"ComputeDomain/{each.name}: creates ResourceClaimTemplate {template.name}"
+            result.notes.append(str(each.problem("", note)))
+            yield template
 
 
 def _with_pods(
-    documents: Sequence[Document], objects: Mapping[int, Typed | None], found: Manifests
+    documents: Sequence[Document], objects: Mapping[int, Typed | None], result: Manifests
 ) -> list[Typed | None]:
-    """The objects with the pods of workloads, in the order of the documents."""
+    """Return the objects with the pods of workloads, in the order of the documents."""
     world = World.of(each.object for each in objects.values() if each is not None)
     nodes = [to_builtins(node) for node in nodes_of(world)[0]]
     workloads = WorkloadPods(documents, nodes)
@@ -112,22 +112,22 @@ def _with_pods(
         else:
             stated = decode_context_object(each)
             every.append(stated if isinstance(stated, Typed) else None)
-            for made in _made(workloads, each):
+            for made in _pods_of(workloads, each):
                 if not isinstance(made, Made):
-                    found.problems.append(made)
+                    result.problems.append(made)
                     continue
-                (present if made.are_present else found.notes).append(
+                (present if made.are_present else result.notes).append(
                     str(each.problem("", made.note))
                 )
-                every += [_typed(pod, found) for pod in made.pods]
-    if len(present) > _TOLD_MAX:
+                every += [_decode(pod, result) for pod in made.pods]
+    if len(present) > _NAMED_MAX:
         present = [f"{len(present)} workloads create no pods: the files contain their pods"]
-    found.notes += present
+    result.notes += present
     return every
 
 
-def _made(workloads: WorkloadPods, document: Document) -> Sequence[Made | Problem]:
-    """Return what a workload makes, with notes that name it, or what is wrong with it."""
+def _pods_of(workloads: WorkloadPods, document: Document) -> Sequence[Made | Problem]:
+    """Return the pods of a workload, with notes that name it, or its problems."""
     if document.kind not in TEMPLATES or standing(document) is Standing.CUSTOM:
         return workloads.of_custom(document)
     made = workloads.of(document)
@@ -137,7 +137,8 @@ def _made(workloads: WorkloadPods, document: Document) -> Sequence[Made | Proble
     return (replace(made, note=f"{title}: {made.note}"),)
 
 
-def _typed(document: Document, found: Manifests) -> Typed | None:
+def _decode(document: Document, result: Manifests) -> Typed | None:
+    """Return the typed object of a document; None if it has problems, or is ignored."""
     if standing(document) is Standing.BYSTANDER:
         answer = decode_context_object(document)
     else:
@@ -150,23 +151,23 @@ def _typed(document: Document, found: Manifests) -> Typed | None:
             return answer
         return replace(answer, object=decode(raw, Pod), raw=raw)
     if isinstance(answer, Typed) and isinstance(answer.object, Node) and not document.name:
-        # Devices are for nodes by their names, and a server gives a node none.
+        # Slices refer to nodes by name, and a server generates no names for nodes.
         answer = (document.problem("metadata", "the Node has no name", "set metadata.name"),)
     if isinstance(answer, Typed):
         return answer
-    found.problems += answer or ()
+    result.problems += answer or ()
     return None
 
 
 def _is_workload(document: Document) -> bool:
-    """Return whether Kubernetes or an operator creates pods for the object."""
+    """Return True if Kubernetes or an operator creates pods for the object."""
     if document.kind in TEMPLATES and standing(document) is Standing.BYSTANDER:
         return True
     return is_custom_workload(document)
 
 
-def _is_bystander(document: Document, ignored: _Ignored) -> bool:
-    """Return whether it is passed over; then it is noted by file and kind."""
+def _is_ignored(document: Document, ignored: _Ignored) -> bool:
+    """Return True if the document is ignored; then add it to `ignored`."""
     if is_compute_domain(document) and document.name:
         return False
     if _is_workload(document) or standing(document) not in (Standing.BYSTANDER, Standing.CUSTOM):
@@ -177,27 +178,22 @@ def _is_bystander(document: Document, ignored: _Ignored) -> bool:
     return True
 
 
-def _ignored(ignored: _Ignored) -> Iterator[str]:
+def _notes_of_ignored(ignored: _Ignored) -> Iterator[str]:
     """Yield notes about ignored objects; one line for the many kinds of a whole dump."""
     kinds: dict[str, dict[str, int]] = {}
     for (file, kind), documents in ignored.items():
         kinds.setdefault(file, {})[kind] = len(documents)
-    many = {file: each for file, each in kinds.items() if len(each) > _KINDS_TOLD_MAX}
+    many = {file: each for file, each in kinds.items() if len(each) > _KINDS_NAMED_MAX}
     for file, each in many.items():
         names = ", ".join(sorted(each))
         count = sum(each.values())
         yield f"{file}: ignored {count} objects of kinds that dryrack does not use: {names}"
+    why = "dryrack does not use this kind"
     for (file, kind), documents in ignored.items():
-        if file not in many:
-            yield from _ignored_kind(file, kind, documents)
-
-
-def _ignored_kind(file: str, kind: str, documents: Sequence[Document]) -> list[str]:
-    """Return one note for each document, or one for all of a dump's thousand Events."""
-    if len(documents) > _TOLD_MAX:
-        count = len(documents)
-        return [f"{file}: ignored {count} objects of kind {kind}: dryrack does not use this kind"]
-    return [
-        str(each.problem("", f"ignored {kind} {each.name}: dryrack does not use this kind"))
-        for each in documents
-    ]
+        if file in many:
+            continue
+        if len(documents) > _NAMED_MAX:
+            yield f"{file}: ignored {len(documents)} objects of kind {kind}: {why}"
+            continue
+        for document in documents:
+            yield str(document.problem("", f"ignored {kind} {document.name}: {why}"))

@@ -1,8 +1,8 @@
 """
-A pod's case: where it is or would go and why, or what stands in the way on each node.
+The explanation of a pod: its node and the decision for it, or the causes on each node.
 
-It is decided again by the code that the scheduler runs, on a world as it is now. Changes that would
-help were tried: each was made, and the pod found a node.
+The code of the scheduler decides again, for the world as it is now. Changes that would help were
+tried: each was made, and the pod then fitted on a node.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from dryrack.placement.whatif.world import Party, World
 
 _TRIED_OF_KIND_MAX = 12
-# Nodes that refuse for different reasons, the nearest first, and all that refuse for these.
+# Changes are derived from the nearest nodes with different causes, and from all nodes with these.
 _NODES_HELPED_MAX = 4
 _NODES_ALIKE_MAX = 64
 _PRIORITY_COST = 3.5
@@ -79,70 +79,80 @@ class PodExplanation:
 
     pod: str
     scheduler: str
-    # Where it is, and where it would go if it were decided now; empty for nowhere.
+    # The node that it is bound to, and the node that the scheduler would choose now; may be empty.
     node: str = ""
     chosen: str = ""
-    # Why it has no node, as the scheduler says it.
+    # The scheduler's message for a pod without a node.
     message: str = ""
-    # The nearest cause, in a sentence: what has to change first.
+    # The cause on the nearest node, in a sentence.
     cause: str = ""
     # Whether the API server does not create the pod.
     is_refused: bool = False
-    # The pods of lower priority that make way for it on the node that it would go to.
+    # The pods of lower priority that it preempts on the chosen node.
     preempted: str = ""
-    # What its claims have; if it has no node, what they would be given.
+    # The allocations of its claims; without a node, those that they would get.
     devices: Mapping[str, AllocationResult] = field(default_factory=dict)
     nodes: tuple[NodeExplanation, ...] = ()
-    # What was tried and would help, the smallest change first.
+    # Changes that were tried and would help, the smallest first.
     helps: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    # What every plugin says of every node, if that was asked for.
+    # The answers of every plugin about every node, if requested.
     trace: DecisionTrace | None = None
 
 
 def party_of(world: World, name: str) -> Party:
     """Return the pod of this name with its claims; raise `DryrackError` with similar names."""
-    found = {each.pod.full_name: each for each in world.in_order() if each.pod is not None}
-    if name not in found:
-        raise DryrackError(f"pod {name!r} not found, or it has ended; {hint(name, found)}")
-    return found[name]
+    parties = {each.pod.full_name: each for each in world.in_order() if each.pod is not None}
+    if name not in parties:
+        raise DryrackError(f"pod {name!r} not found, or it has ended; {hint(name, parties)}")
+    return parties[name]
 
 
 def explain_pod(
     world: World, name: str, settings: Settings, *, traced: bool = False
 ) -> PodExplanation:
-    """The case of a pod in a world, which is served in its turn."""
-    # What nodes say is asked again when changes to claims are tried.
+    """Explain a pod of a world, at its turn."""
+    # Changes to claims ask nodes the same questions again.
     settings = replace(settings, memory=settings.memory or Memory())
     party = party_of(world, name)
     pod = party.pod
-    assert pod is not None, "it was found by its pod"
+    assert pod is not None, "the party has a pod"
     about = PodExplanation(pod=name, scheduler=pod.spec.scheduler_name or DEFAULT_SCHEDULER)
     if pod.spec.node_name:
-        return _placed(about, world, party, settings, traced=traced)
+        # Decide again as if it were not bound.
+        turn = turn_of(as_if_unbound(world, party), name, settings)
+        outcome = _place(turn)
+        given = {claim_name(each): each.status.allocation for each in party.claims}
+        return replace(
+            about,
+            node=pod.spec.node_name,
+            chosen=outcome.node if isinstance(outcome, Placed) else "",
+            devices={claim: each for claim, each in given.items() if each is not None},
+            trace=_trace(turn) if traced else None,
+        )
     refused = refused_creation(world, party)
     if party.refusal is not None or refused:
-        return _not_admitted(about, world, party, settings, refused)
+        return _explain_admission(about, world, party, settings, refused)
     if party.missing:
-        told = explain_nodes(for_lack_of(each) for each in party.missing)
-        fixes = tuple(each.remedy for each in party.missing)
-        message = _lacks(world, party, settings)
+        nodes = explain_nodes(for_lack_of(each) for each in party.missing)
+        remedies = tuple(each.remedy for each in party.missing)
+        message = _message_for_missing(world, party, settings)
         cause = "; ".join(each.fact for each in party.missing)
-        return replace(about, message=message, cause=cause, nodes=told, helps=fixes)
+        return replace(about, message=message, cause=cause, nodes=nodes, helps=remedies)
     waits_for = pending_binding(party)
     if waits_for:
         return replace(about, message=waits_for, cause=waits_for)
     empty = lack_of_nodes(world, settings)
     if empty is not None:
         return replace(about, message=_NO_NODES, cause="; ".join(empty))
-    return _waiting(about, world, party, settings, traced=traced)
+    return _explain_pending(about, world, party, settings, traced=traced)
 
 
 def explain_claim(world: World, name: str, settings: Settings) -> Explanation:
     """
-    Return the story of the claim of this name; without a namespace, the only one, or default's.
+    Explain the claim of this name; without a namespace, the only one, or that in "default".
 
-    A claim of one pod is explained with its pod, which has to find a node for it.
+    A claim of one pod is explained with its pod, because the pod needs a node for it.
     """
     for missing in (each for party in world.in_order() for each in party.missing):
         if missing.claim in (name, f"default/{name}"):
@@ -174,35 +184,23 @@ def explain_claim(world: World, name: str, settings: Settings) -> Explanation:
     return Explanation(full, given, False, story.nodes, story.helps, story.notes)
 
 
-def _placed(
+def _explain_pending(
     about: PodExplanation, world: World, party: Party, settings: Settings, *, traced: bool
 ) -> PodExplanation:
-    """Where it is, and where it would go if it were not there yet."""
-    assert party.pod is not None, "a pod is placed"
-    turn = turn_of(as_if_unbound(world, party), about.pod, settings)
-    outcome = _decided(turn)
-    given = {claim_name(each): each.status.allocation for each in party.claims}
-    return replace(
-        about,
-        node=party.pod.spec.node_name,
-        chosen=outcome.node if isinstance(outcome, Placed) else "",
-        devices={name: each for name, each in given.items() if each is not None},
-        trace=_trace(turn) if traced else None,
-    )
-
-
-def _waiting(
-    about: PodExplanation, world: World, party: Party, settings: Settings, *, traced: bool
-) -> PodExplanation:
-    """Where it would go, or why nowhere."""
+    """Explain a pod without a node: the node that it would get, or the causes on each node."""
     turn = turn_of(world, about.pod, settings)
     about = replace(about, notes=turn.notes)
-    problem = _problem(turn, party)
+    # As in the scheduler, volumes come before claims.
+    pod = turn.member.pod
+    volume = turn.cluster.fleet.volumes.problem(pod)
+    problems = [volume.message] if volume is not None else []
+    problems += [claim_problem(claim, pod) for claim in party.claims]
+    problem = next(filter(None, problems), "")
     if problem:
         return replace(about, message=problem, cause=problem)
     if traced:
         about = replace(about, trace=_trace(turn))
-    outcome = _decided(turn)
+    outcome = _place(turn)
     if isinstance(outcome, Placed):
         about = replace(about, chosen=outcome.node, devices=outcome.given)
         return _unless_preempted(about, world, settings)
@@ -212,19 +210,20 @@ def _waiting(
         about = replace(about, chosen=placed.node, devices=placed.given)
         return replace(about, preempted=_victims(victims), message=outcome.message)
     refusals = with_all_causes(turn, outcome.refusals)
-    told: Sequence[Refusal] = refusals
+    explained: Sequence[Refusal] = refusals
     if settings.only is not None:
-        told = ClaimRefusals(refusals, settings.only, alone=len(turn.member.wanted) == 1)
+        explained = ClaimRefusals(refusals, settings.only, alone=len(turn.member.wanted) == 1)
     nodes = missing_class(world, turn.member.wanted)
-    nodes = nodes or (*missing_driver(world, turn.member.wanted), *explain_nodes(told))
-    to_claims = _helpful_to_claims(world, party, refusals, settings)
-    # Whose devices would have to go is among what helps claims.
+    nodes = nodes or (*missing_driver(world, turn.member.wanted), *explain_nodes(explained))
+    to_claims = _helpful_claim_changes(world, party, refusals, settings)
+    # A change that frees devices of a claim already names the pod that would have to go.
     without = "leave" if any(each.kind == FREE for each in to_claims) else ""
-    changes: list[WorldChange | PodChange] = [*to_claims, *_helpful(turn, nodes, without=without)]
+    to_pods = _helpful_pod_changes(turn, nodes, without=without)
+    changes: list[WorldChange | PodChange] = [*to_claims, *to_pods]
     preemption = _least_preemption(turn, nodes)
     cause = cause_of(nodes)
     if preemption is not None and not _is_of_own_workload(world, turn.member.pod, preemption):
-        cause += _of_priority(turn.member.pod, preemption)
+        cause += _explain_priority(turn.member.pod, preemption)
         changes += _helpful_priority(turn.member.pod, preemption)
     return replace(
         about, message=outcome.message, cause=cause, nodes=nodes, helps=texts_of(changes)
@@ -243,10 +242,10 @@ def _unless_preempted(about: PodExplanation, world: World, settings: Settings) -
     return replace(about, chosen="", devices={}, message=cause, cause=cause)
 
 
-def _not_admitted(
+def _explain_admission(
     about: PodExplanation, world: World, party: Party, settings: Settings, message: str
 ) -> PodExplanation:
-    """Return why the pod or a claim of it is not created, and what admission would let through."""
+    """Explain why the pod or a claim of it is not created, with changes that admission accepts."""
     if party.refusal is not None:
         message = party.refusal.fact
         about = replace(about, is_refused=True)
@@ -284,7 +283,7 @@ def _fits(world: World, name: str, settings: Settings) -> bool:
     if party.refusal is not None or party.missing:
         return False
     about = PodExplanation(pod=name, scheduler="")
-    return bool(_waiting(about, world, party, settings, traced=False).chosen)
+    return bool(_explain_pending(about, world, party, settings, traced=False).chosen)
 
 
 def _within_quota(
@@ -341,16 +340,7 @@ def _workload_of(world: World, pod: Pod) -> tuple[str, str] | None:
     return ("Deployment" if is_of_one else "ReplicaSet"), owner.name
 
 
-def _problem(turn: Turn, party: Party) -> str:
-    """What keeps the pod from every node, in the order in which the scheduler finds it."""
-    pod = turn.member.pod
-    volume = turn.cluster.fleet.volumes.problem(pod)
-    if volume is not None:
-        return volume.message
-    return next(filter(None, (claim_problem(claim, pod) for claim in party.claims)), "")
-
-
-def _decided(turn: Turn, pod: Pod | None = None) -> Placed | Unplaced:
+def _place(turn: Turn, pod: Pod | None = None) -> Placed | Unplaced:
     member = turn.member
     return place(
         pod or member.pod,
@@ -374,26 +364,28 @@ def _trace(turn: Turn) -> DecisionTrace:
     )
 
 
-def _lacks(world: World, party: Party, settings: Settings) -> str:
-    """Return the message of the scheduler, or what the pod lacks before it is scheduled."""
+def _message_for_missing(world: World, party: Party, settings: Settings) -> str:
+    """Return the message of the scheduler, or the object that is missing before scheduling."""
     pod = party.pod
     missing = party.missing[0]
-    assert pod is not None, "a pod lacks something"
+    assert pod is not None, "the party has a pod"
     name = missing.claim.rpartition("/")[2]
     if name == extended_resources.claim_name_of(pod):
-        outcome = _decided(turn_of(world, pod.full_name, settings))
+        outcome = _place(turn_of(world, pod.full_name, settings))
         if isinstance(outcome, Unplaced):
             return outcome.message
     names = [each.resource_claim_name for each in pod.spec.resource_claims]
     return claim_not_found(name) if name in names else f"{missing.fact}; {missing.remedy}"
 
 
-def _helpful(turn: Turn, nodes: Sequence[NodeExplanation], *, without: str) -> Iterator[PodChange]:
-    """Yield changes to the pod, or around it, that were tried and helped; one of each kind."""
+def _helpful_pod_changes(
+    turn: Turn, nodes: Sequence[NodeExplanation], *, without: str
+) -> Iterator[PodChange]:
+    """Yield changes to pods and nodes that were tried and helped; one of each kind."""
     fleet = turn.cluster.fleet
     near = nodes[:_NODES_HELPED_MAX]
-    names = [name for story in near for name in (story.node, *story.alike)][:_NODES_ALIKE_MAX]
-    nearest = [state for story in near if (state := fleet.get(story.node)) is not None]
+    names = [name for each in near for name in (each.node, *each.alike)][:_NODES_ALIKE_MAX]
+    nearest = [state for each in near if (state := fleet.get(each.node)) is not None]
     alike = [state for name in names if (state := fleet.get(name)) is not None]
     helped = {without}
     tried: Counter[str] = Counter()
@@ -415,20 +407,20 @@ def _helps(change: PodChange, turn: Turn) -> bool:
         before = state.node
         cluster.fleet.put(change.node)
         try:
-            return isinstance(_decided(turn), Placed)
+            return isinstance(_place(turn), Placed)
         finally:
             cluster.fleet.put(before)
     with Simulation(cluster) as simulation:
         if change.leaving is not None:
             simulation.remove_pod(change.leaving)
-        return isinstance(_decided(turn, change.pod), Placed)
+        return isinstance(_place(turn, change.pod), Placed)
 
 
 def _least_preemption(turn: Turn, nodes: Sequence[NodeExplanation]) -> Preemption | None:
-    """Return what would have to leave the nearest nodes if the pod had the highest priority."""
+    """Return the victims on the nearest nodes if the pod had the highest priority."""
     member = turn.member
     cluster = turn.cluster
-    near = [name for story in nodes for name in (story.node, *story.alike)][:_NODES_ALIKE_MAX]
+    near = [name for each in nodes for name in (each.node, *each.alike)][:_NODES_ALIKE_MAX]
     others = {state.name for state in cluster.fleet.states()} - set(near)
     highest = max((key for key, count in cluster.fleet.priorities.items() if count), default=0)
 
@@ -444,14 +436,14 @@ def _least_preemption(turn: Turn, nodes: Sequence[NodeExplanation]) -> Preemptio
         )
 
     preemptor = Preemptor(priority=highest + 1, own=frozenset({member.pod.full_name}))
-    found = preempt_on_node(cluster, preemptor, try_on, unresolvable=others)
-    if isinstance(found, NoPreemption) or not all(e.occupant.name[1] for e in found.victims):
+    outcome = preempt_on_node(cluster, preemptor, try_on, unresolvable=others)
+    if isinstance(outcome, NoPreemption) or not all(it.occupant.name[1] for it in outcome.victims):
         return None
-    return found
+    return outcome
 
 
 def _is_of_own_workload(world: World, pod: Pod, preemption: Preemption) -> bool:
-    """Return whether a victim belongs to the workload of the pod: one more would wait instead."""
+    """Return True if a victim belongs to the pod's workload, so that another pod would wait."""
     names = {each.occupant.name for each in preemption.victims}
     own = _workload_of(world, pod)
     victims = (e for e in world.pods if (e.metadata.namespace, e.metadata.name) in names)
@@ -461,7 +453,7 @@ def _is_of_own_workload(world: World, pod: Pod, preemption: Preemption) -> bool:
     )
 
 
-def _of_priority(pod: Pod, preemption: Preemption) -> str:
+def _explain_priority(pod: Pod, preemption: Preemption) -> str:
     """Return a note about priorities, if they matter."""
     own = pod.spec.priority or 0
     highest = max(each.occupant.priority for each in preemption.victims)
@@ -491,7 +483,7 @@ def _victims(preemption: Preemption) -> str:
     return f"{named} and {len(others)} more" if others else named
 
 
-def _helpful_to_claims(
+def _helpful_claim_changes(
     world: World, party: Party, refusals: Sequence[Refusal], settings: Settings
 ) -> tuple[WorldChange, ...]:
     """Return changes to claims and devices that were tried and helped."""

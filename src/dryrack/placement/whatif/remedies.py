@@ -1,14 +1,16 @@
 """
-Small changes to a world, each of which might make a claim fit.
+Small changes to a world, with which a claim might fit.
 
-They are derived from the reasons why it does not, smallest first, and only proposed: whoever
-proposes one to a person has tried it before.
+They are derived from the reasons for which it does not fit, the smallest first. They are only
+proposals: the caller tries each of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher, get_close_matches
+from itertools import takewhile
+from operator import eq
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as changed
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import (
         Device,
         DeviceRequest,
-        DeviceSelector,
         DeviceSubRequest,
         ExactDeviceRequest,
         ResourceClaim,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from dryrack.placement.whatif.world import Party, World
 
 
-# A device that is kept off for one of these would do if there were another like it.
+# If the claim cannot use a device for one of these reasons, another device like it would fit.
 _WOULD_DO = (
     Code.IN_USE,
     Code.TAINTED,
@@ -49,7 +50,7 @@ _CAPACITY = (Code.CAPACITY_SHORT, Code.CAPACITY_POLICY, Code.CAPACITY_ABSENT)
 _AMOUNTS_TRIED_MAX = 4
 _TEXTS_TRIED_MAX = 6
 
-# What changes cost, the smallest first: a correction takes nothing from anybody.
+# The costs of changes, the smallest first: a correction costs nothing.
 _OF_TYPO = 0.0
 _OF_OPERATOR = 1.0
 _OF_LESS = 2.0
@@ -59,19 +60,19 @@ _OF_SELECTOR = 3.2
 _OF_OTHERS = 4.0
 _OF_HARDWARE = 5.0
 
-# The kind of changes by which others give up what they have.
+# The kind of changes that free the devices of other claims.
 FREE = "_free"
 
 
 @dataclass(frozen=True, slots=True)
 class WorldChange:
-    """Something that a person could do, and the world in which it is done."""
+    """A change that a person could make, and the world after it."""
 
     text: str
     world: World
-    # Of changes of one kind that help, the first is enough.
+    # Only the first helpful change of a kind is reported.
     kind: str = ""
-    # How much a person has to give up: the smallest change has the least.
+    # The cost of the change for the person.
     cost: float = 0.0
 
 
@@ -79,9 +80,9 @@ def possible_changes(
     world: World, claim: ResourceClaim, reasons: Sequence[Reason], nodes: Sequence[str] = ()
 ) -> Iterator[WorldChange]:
     """
-    Yield what might help; each text once, and of each kind the smallest change first.
+    Yield changes that might help; each text once, and of each kind the smallest change first.
 
-    `nodes` are the closest nodes, which get additional devices first.
+    `nodes` are the nearest nodes, which get additional devices first.
     """
     seen: set[str] = set()
     small = (_correct, _untaint, _complete, _shrink, _lessen, _reclass, _unconstrain, _widen, _free)
@@ -102,13 +103,15 @@ def _untaint(
         for each, device in _find(world, reason.device):
             for taint in blocking_taints(device, ()):
                 rest = tuple(other for other in device.taints if other != taint)
-                told = f"remove the taint {taint.key}:{taint.effect} from {reason.device}"
-                after = _with_device(world, each, changed(device, taints=rest))
-                yield WorldChange(told, after, cost=_OF_OPERATOR)
+                text = f"remove the taint {taint.key}:{taint.effect} from {reason.device}"
+                untainted = changed(device, taints=rest)
+                devices = tuple(untainted if it is device else it for it in each.spec.devices)
+                after = _with_devices(world, each, devices)
+                yield WorldChange(text, after, cost=_OF_OPERATOR)
     for rule in world.taint_rules:
         rest_of_rules = tuple(other for other in world.taint_rules if other is not rule)
-        told = f"delete the DeviceTaintRule {rule.metadata.name}"
-        yield WorldChange(told, replace(world, taint_rules=rest_of_rules), cost=_OF_OPERATOR)
+        text = f"delete the DeviceTaintRule {rule.metadata.name}"
+        yield WorldChange(text, replace(world, taint_rules=rest_of_rules), cost=_OF_OPERATOR)
 
 
 def _correct(
@@ -122,24 +125,24 @@ def _correct(
         names = [each.metadata.name for each in world.classes]
         if ask.device_class_name not in names:
             yield from _of_class(world, claim, label, names, cost=_OF_TYPO)
-        yield from _corrected_capacity(world, claim, label, reasons)
+        yield from _correct_capacity(world, claim, label, reasons)
         for index, selector in enumerate(ask.selectors):
             expression = selector.cel.expression if selector.cel else ""
             for read, literal in compared_texts(expression):
                 known = _texts(world, read)
                 meant = str(literal.value)
                 for text in _closest(meant, known):
-                    # A text that devices have was meant; one like it is another device.
+                    # A text that devices have is no typo; a similar text selects other devices.
                     is_typo = meant not in known
                     edited = _with_expression(index, with_text(expression, literal, text))
                     yield WorldChange(
                         f"use {text!r} instead of {meant!r} in the selector of request {label}",
-                        world.with_claim(_edited(claim, label, edited)),
+                        world.with_claim(_edit(claim, label, edited)),
                         cost=_OF_TYPO if is_typo else _OF_OTHER_DEVICES,
                     )
 
 
-def _corrected_capacity(
+def _correct_capacity(
     world: World, claim: ResourceClaim, label: str, reasons: Sequence[Reason]
 ) -> Iterator[WorldChange]:
     ask = _ask(claim, label)
@@ -152,9 +155,9 @@ def _corrected_capacity(
                 same = [each for each in device.capacity if each.rpartition("/")[2] == bare]
                 for known in same or get_close_matches(name, list(device.capacity), n=1):
                     if name not in device.capacity:
-                        edited = _edited(claim, label, _renaming(name, known))
-                        told = f"use capacity {known} instead of {name} in request {label}"
-                        yield WorldChange(told, world.with_claim(edited), cost=_OF_TYPO)
+                        edited = _edit(claim, label, _with_renamed_capacity(name, known))
+                        text = f"use capacity {known} instead of {name} in request {label}"
+                        yield WorldChange(text, world.with_claim(edited), cost=_OF_TYPO)
 
 
 def _reclass(
@@ -175,13 +178,13 @@ def _of_class(
     before = ask.device_class_name
     others = [each for each in names if each != before]
     for name in _closest(before, others):
-        edited = _edited(claim, label, lambda it, to=name: changed(it, device_class_name=to))
-        told = f"use class {name} instead of {before} in request {label}"
-        yield WorldChange(told, world.with_claim(edited), cost=cost)
+        edited = _edit(claim, label, lambda it, to=name: changed(it, device_class_name=to))
+        text = f"use class {name} instead of {before} in request {label}"
+        yield WorldChange(text, world.with_claim(edited), cost=cost)
 
 
 def _free(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[WorldChange]:
-    """Yield who could leave; those first that have devices which the claim lacks."""
+    """Yield other parties to delete, first those with devices that the claim needs."""
     short = (Code.IN_USE, Code.COUNTER_SHORT, Code.CAPACITY_SHORT)
     lacking = {reason.device for reason in reasons if reason.code in short}
     if not lacking:
@@ -191,15 +194,15 @@ def _free(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iter
         for party in world.in_order()
         if party.claims and claim_name(claim) not in map(claim_name, party.claims)
     ]
-    for party in sorted(others, key=lambda it: not _holds(it, lacking)):
+    for party in sorted(others, key=lambda it: not _has_device_of(it, lacking)):
         names = [claim_name(each) for each in party.claims]
         gone = party.claims if party.pod is None else (*party.claims, party.pod)
         rest = tuple(each for each in world.parties if each not in gone)
-        told = f"free the devices of {', '.join(f'claim {name}' for name in names)}"
-        yield WorldChange(told, replace(world, parties=rest), cost=_OF_OTHERS)
+        text = f"free the devices of {', '.join(f'claim {name}' for name in names)}"
+        yield WorldChange(text, replace(world, parties=rest), cost=_OF_OTHERS)
 
 
-def _holds(party: Party, devices: Collection[str]) -> bool:
+def _has_device_of(party: Party, devices: Collection[str]) -> bool:
     return any(
         f"{each.driver}/{each.pool}/{each.device}" in devices
         for claim in party.claims
@@ -214,20 +217,22 @@ def _complete(
     for reason in reasons:
         if reason.code is not Code.POOL_INCOMPLETE:
             continue
-        there = [each for each in world.slices if _pool(each) == reason.device]
-        current = newest_generation(there, lambda each: each.spec.pool).slices
-        slices = tuple(
-            _with_count(each, len(current)) if each in current else each for each in world.slices
-        )
-        told = f"complete pool {reason.device}: {reason.fact}"
-        yield WorldChange(told, replace(world, slices=slices), cost=_OF_OPERATOR)
+        of_pool = [each for each in world.slices if _pool(each) == reason.device]
+        current = newest_generation(of_pool, lambda each: each.spec.pool).slices
+        slices = []
+        for each in world.slices:
+            pool = changed(each.spec.pool, resource_slice_count=len(current))
+            complete = changed(each, spec=changed(each.spec, pool=pool))
+            slices.append(complete if each in current else each)
+        text = f"complete pool {reason.device}: {reason.fact}"
+        yield WorldChange(text, replace(world, slices=tuple(slices)), cost=_OF_OPERATOR)
 
 
 def _add(
     world: World, claim: ResourceClaim, reasons: Sequence[Reason], nodes: Sequence[str]
 ) -> Iterator[WorldChange]:
     would_do = [reason for reason in reasons if reason.code in _WOULD_DO and reason.device]
-    # Of a device in use nobody asked whether it is selected at all.
+    # Selectors are not evaluated for a device in use.
     would_do.sort(key=lambda reason: reason.code is Code.IN_USE)
     likely = [reason.device for reason in would_do]
     # Devices of one slice are mostly alike. The closest node needs the fewest additional devices.
@@ -242,31 +247,28 @@ def _add(
     for count in counts:
         for named in list(dict.fromkeys([*likely[:1], *firsts]))[:slices_tried]:
             for each, device in _find(world, named):
-                told = f"add {'a device' if count == 1 else f'{count} devices'} like {named}"
-                more = tuple(_another(device, number) for number in range(count))
-                after = _with_devices(world, each, each.spec.devices + more)
-                yield WorldChange(told, after, cost=_OF_HARDWARE + count)
-
-
-def _another(device: Device, number: int) -> Device:
-    name = f"{device.name}-more-{number}"
-    return changed(device, name=name, taints=(), consumes_counters=())
+                text = f"add {'a device' if count == 1 else f'{count} devices'} like {named}"
+                names = [f"{device.name}-more-{number}" for number in range(count)]
+                more = [changed(device, name=it, taints=(), consumes_counters=()) for it in names]
+                after = _with_devices(world, each, (*each.spec.devices, *more))
+                yield WorldChange(text, after, cost=_OF_HARDWARE + count)
 
 
 def _widen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[WorldChange]:
     """Yield selectors without one condition, or without all of them."""
     for label in _labels(claim, reasons):
-        for index, selector in enumerate(_selectors(claim, label)):
-            text = selector.cel.expression if selector.cel else ""
-            conditions = split(text)
+        ask = _ask(claim, label)
+        for index, selector in enumerate(ask.selectors if ask is not None else ()):
+            expression = selector.cel.expression if selector.cel else ""
+            conditions = split(expression)
             for place, condition in enumerate(conditions if len(conditions) > 1 else ()):
                 rest = " && ".join(conditions[:place] + conditions[place + 1 :])
-                edited = _edited(claim, label, _with_expression(index, rest))
-                told = f"remove {condition} from the selector of request {label}"
-                yield WorldChange(told, world.with_claim(edited), cost=_OF_CONDITION)
-            told = f"remove the selector of request {label}: {text}"
-            edited = _edited(claim, label, _without(index))
-            yield WorldChange(told, world.with_claim(edited), cost=_OF_SELECTOR)
+                edited = _edit(claim, label, _with_expression(index, rest))
+                text = f"remove {condition} from the selector of request {label}"
+                yield WorldChange(text, world.with_claim(edited), cost=_OF_CONDITION)
+            text = f"remove the selector of request {label}: {expression}"
+            edited = _edit(claim, label, _without_selector(index))
+            yield WorldChange(text, world.with_claim(edited), cost=_OF_SELECTOR)
 
 
 def _unconstrain(
@@ -278,13 +280,13 @@ def _unconstrain(
         kind = "matchAttribute" if constraint.match_attribute else "distinctAttribute"
         name = constraint.match_attribute or constraint.distinct_attribute
         edited = changed(claim, spec=changed(claim.spec, devices=devices))
-        told = f"remove the constraint {kind}: {name}"
-        yield WorldChange(told, world.with_claim(edited), cost=_OF_CONDITION)
+        text = f"remove the constraint {kind}: {name}"
+        yield WorldChange(text, world.with_claim(edited), cost=_OF_CONDITION)
 
 
 def _shrink(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[WorldChange]:
     """Yield smaller amounts of a capacity: the most that is left, or that the device allows."""
-    found: list[WorldChange] = []
+    changes: list[WorldChange] = []
     for reason in reasons:
         ask = _ask(claim, reason.request)
         if reason.code not in _CAPACITY or ask is None or ask.capacity is None:
@@ -292,28 +294,30 @@ def _shrink(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> It
         for name, wanted in ask.capacity.requests.items():
             for _, device in _find(world, reason.device):
                 for amount in _amounts(device, name, below=wanted, left=reason.left):
-                    told = f"lower {name} from {wanted} to {amount} in request {reason.request}"
-                    edited = _edited(claim, reason.request, _asking(name, amount))
+                    text = f"lower {name} from {wanted} to {amount} in request {reason.request}"
+                    edited = _edit(claim, reason.request, _with_capacity(name, amount))
                     share = 1 - amount.nanos / wanted.nanos
-                    found.append(WorldChange(told, world.with_claim(edited), cost=_OF_LESS + share))
-            told = f"remove capacity {name} from request {reason.request}"
-            edited = _edited(claim, reason.request, _asking(name, None))
-            found.append(WorldChange(told, world.with_claim(edited), cost=_OF_CONDITION))
-    yield from sorted(found, key=lambda change: change.cost)
+                    changes.append(
+                        WorldChange(text, world.with_claim(edited), cost=_OF_LESS + share)
+                    )
+            text = f"remove capacity {name} from request {reason.request}"
+            edited = _edit(claim, reason.request, _with_capacity(name, None))
+            changes.append(WorldChange(text, world.with_claim(edited), cost=_OF_CONDITION))
+    yield from sorted(changes, key=lambda change: change.cost)
 
 
 def _amounts(
     device: Device, name: str, *, below: Quantity, left: Quantity | None
 ) -> list[Quantity]:
-    """Return how much of a capacity a request could ask a device for, the most first."""
+    """Return the amounts of a capacity that a request could ask of a device, the most first."""
     bare = name.rpartition("/")[2]
-    found = device.capacity.get(name) or device.capacity.get(bare)
-    if found is None:
+    capacity = device.capacity.get(name) or device.capacity.get(bare)
+    if capacity is None:
         return []
-    amounts = {found.value}
+    amounts = {capacity.value}
     if left is not None:
         amounts.add(Quantity.of(left.nanos, below.format))
-    policy = found.request_policy
+    policy = capacity.request_policy
     if policy is not None:
         limits = policy.valid_range
         most = limits.max if limits is not None else None
@@ -324,11 +328,11 @@ def _amounts(
             if steps >= 0:
                 amounts.add(Quantity.of(start + steps * limits.step.nanos, below.format))
     most_first = sorted((each for each in amounts if ZERO < each < below), reverse=True)
-    # More than is left may be free on a device that was not named first.
+    # Another device may have more left than this one.
     return most_first[:_AMOUNTS_TRIED_MAX]
 
 
-def _asking(
+def _with_capacity(
     name: str, amount: Quantity | None
 ) -> Callable[..., ExactDeviceRequest | DeviceSubRequest]:
     def edit(ask: ExactDeviceRequest | DeviceSubRequest) -> ExactDeviceRequest | DeviceSubRequest:
@@ -340,7 +344,9 @@ def _asking(
     return edit
 
 
-def _renaming(name: str, known: str) -> Callable[..., ExactDeviceRequest | DeviceSubRequest]:
+def _with_renamed_capacity(
+    name: str, known: str
+) -> Callable[..., ExactDeviceRequest | DeviceSubRequest]:
     def edit(ask: ExactDeviceRequest | DeviceSubRequest) -> ExactDeviceRequest | DeviceSubRequest:
         assert ask.capacity is not None, "the request names a capacity"
         requests = {known if key == name else key: it for key, it in ask.capacity.requests.items()}
@@ -351,7 +357,7 @@ def _renaming(name: str, known: str) -> Callable[..., ExactDeviceRequest | Devic
 
 def with_count(claim: ResourceClaim, label: str, count: int) -> ResourceClaim:
     """Return the claim with another number of devices in a request."""
-    return _edited(claim, label, lambda ask: changed(ask, count=count))
+    return _edit(claim, label, lambda ask: changed(ask, count=count))
 
 
 def _lessen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[WorldChange]:
@@ -361,16 +367,13 @@ def _lessen(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> It
         if reason.lacking and count > reason.lacking:
             fewer = count - reason.lacking
             edited = with_count(claim, reason.request, fewer)
-            told = f"lower the count of request {reason.request} from {count} to {fewer}"
+            text = f"lower the count of request {reason.request} from {count} to {fewer}"
             yield WorldChange(
-                told, world.with_claim(edited), cost=_OF_LESS + reason.lacking / count
+                text, world.with_claim(edited), cost=_OF_LESS + reason.lacking / count
             )
 
 
-# Edits.
-
-
-def _without(index: int) -> Callable[..., ExactDeviceRequest | DeviceSubRequest]:
+def _without_selector(index: int) -> Callable[..., ExactDeviceRequest | DeviceSubRequest]:
     def edit(
         ask: ExactDeviceRequest | DeviceSubRequest,
     ) -> ExactDeviceRequest | DeviceSubRequest:
@@ -393,19 +396,17 @@ def _with_expression(
     return edit
 
 
-def _edited(
+def _edit(
     claim: ResourceClaim,
     label: str,
     edit: Callable[..., ExactDeviceRequest | DeviceSubRequest],
 ) -> ResourceClaim:
-    requests = tuple(
-        _edited_request(request, label, edit) for request in claim.spec.devices.requests
-    )
+    requests = tuple(_edit_request(request, label, edit) for request in claim.spec.devices.requests)
     devices = changed(claim.spec.devices, requests=requests)
     return changed(claim, spec=changed(claim.spec, devices=devices))
 
 
-def _edited_request(
+def _edit_request(
     request: DeviceRequest,
     label: str,
     edit: Callable[..., ExactDeviceRequest | DeviceSubRequest],
@@ -427,11 +428,6 @@ def _ask(claim: ResourceClaim, label: str) -> ExactDeviceRequest | DeviceSubRequ
     return None
 
 
-def _selectors(claim: ResourceClaim, label: str) -> Sequence[DeviceSelector]:
-    ask = _ask(claim, label)
-    return () if ask is None else ask.selectors
-
-
 def _labels(claim: ResourceClaim, reasons: Sequence[Reason]) -> Sequence[str]:
     """Return the requests that the reasons are about; all, if an error is about none of them."""
     named = dict.fromkeys(reason.request for reason in reasons if reason.request)
@@ -442,23 +438,18 @@ def _labels(claim: ResourceClaim, reasons: Sequence[Reason]) -> Sequence[str]:
     return exact + [f"{it.name}/{each.name}" for it in requests for each in it.first_available]
 
 
-def _same_start(one: str, other: str) -> int:
-    pairs = zip(one, other, strict=False)
-    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-
-
 def _closest(text: str, known: Iterable[str]) -> list[str]:
-    """Return the texts that are most like this one; of equals, that which begins like it."""
+    """Return the most similar texts; of equally similar ones, those with the same start first."""
 
     def unlikeness(other: str) -> tuple[float, int, str]:
         ratio = SequenceMatcher(None, text, other).ratio()
-        return -ratio, -_same_start(text, other), other
+        return -ratio, -sum(takewhile(bool, map(eq, text, other))), other
 
     return sorted(known, key=unlikeness)[:_TEXTS_TRIED_MAX]
 
 
 def _texts(world: World, read: Read) -> list[str]:
-    """Return the texts that devices have where a selector reads."""
+    """Return the values of devices for the field that a selector reads."""
     if read.kind == "driver":
         return sorted({each.spec.driver for each in world.slices})
     return sorted(
@@ -484,16 +475,6 @@ def _pool(each: ResourceSlice) -> str:
     return f"{each.spec.driver}/{each.spec.pool.name}"
 
 
-def _with_device(world: World, each: ResourceSlice, device: Device) -> World:
-    devices = tuple(device if d.name == device.name else d for d in each.spec.devices)
-    return _with_devices(world, each, devices)
-
-
 def _with_devices(world: World, each: ResourceSlice, devices: tuple[Device, ...]) -> World:
     edited = changed(each, spec=changed(each.spec, devices=devices))
     return replace(world, slices=tuple(edited if s is each else s for s in world.slices))
-
-
-def _with_count(each: ResourceSlice, count: int) -> ResourceSlice:
-    pool = changed(each.spec.pool, resource_slice_count=count)
-    return changed(each, spec=changed(each.spec, pool=pool))
