@@ -1,9 +1,8 @@
 """
-Which kinds there are.
+The models of kinds, by apiVersion and kind.
 
-From the `apiVersion` and `kind` of a document to its model. Older versions of resource.k8s.io
-are converted to v1 on the way, so that everybody else knows one shape. What is not in the
-catalog is answered with what was probably meant.
+Older versions of resource.k8s.io are converted to v1, so that other modules know one shape. For an
+unknown kind, the catalog suggests what was probably meant.
 """
 
 from collections.abc import Iterable
@@ -51,14 +50,14 @@ _MODELS: dict[tuple[str, str], type[KubernetesObject]] = {
     ("scheduling.k8s.io/v1alpha3", "Workload"): scheduling.WorkloadV1Beta1,
     ("scheduling.k8s.io/v1alpha3", "PodGroup"): scheduling.PodGroupV1Beta1,
 }
-# What the reference release serves without being asked for; v1 of the last came with the next.
+# The versions of device kinds that the reference release serves by default.
 CURRENT = {each.kind: each.api_version for each in registry.KINDS if each.group == GROUP}
 KINDS = tuple(dict.fromkeys(kind for _, kind in _MODELS))
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A document with the object it stands for; `raw` is what was decoded, in its v1 shape."""
+    """A document and its decoded object; `raw` is the document with defaults, in v1."""
 
     document: Document
     object: KubernetesObject
@@ -67,14 +66,14 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Why there is no model, and what would help."""
+    """The reason why a kind has no model, and a fix."""
 
     message: str
     fix: str
 
 
 def model_of(api_version: str, kind: str) -> type[KubernetesObject] | Unknown:
-    """The model of a kind in a version, or what is wrong with the two."""
+    """Return the model of a kind in a version, or the reason why it has no model."""
     model = _MODELS.get((api_version, kind))
     if model is not None:
         return model
@@ -119,7 +118,7 @@ def fix_of(unknown: Unknown, document: Document) -> str:
 
 
 def typed(document: Document) -> Typed | tuple[Problem, ...]:
-    """The object of a document, with its defaults and converted to v1, or all that is wrong."""
+    """Return the object of a document, with defaults and in v1, or all its problems."""
     model = model_of(document.api_version, document.kind)
     if isinstance(model, Unknown):
         path = "kind" if document.api_version and document.kind else ""

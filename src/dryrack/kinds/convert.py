@@ -1,9 +1,9 @@
 """
-The versions of resource.k8s.io, on raw objects.
+Conversion between the versions of resource.k8s.io, on raw objects.
 
-v1 is what everything else here speaks. v1beta2 has the same shape. v1beta1 writes the fields of
-an exact request into the request itself and those of a device under `basic`; v1alpha3 knows
-only DeviceTaintRule, in the same shape as v1. Fields that nobody models travel along.
+All other modules use v1. v1beta2 has the same shape. v1beta1 has the fields of an exact request in
+the request itself and those of a device under `basic`; v1alpha3 has DeviceTaintRule alone, in the
+same shape as v1. Fields that no model has are kept.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ EXACT_FIELDS = (
     "tolerations",
     "capacity",
 )
-# How v1beta1 says that there is none; the other fields are set if they are there.
+# The values that mean "unset" in v1beta1; other fields are set if they are present.
 _UNSET = {"deviceClassName": "", "allocationMode": "", "count": 0}
 _BASIC_FIELDS = (
     "attributes",
@@ -46,7 +46,7 @@ _BASIC_FIELDS = (
 
 
 def to_v1(raw: Raw) -> Raw:
-    """The object in resource.k8s.io/v1; an object of another group is returned as it is."""
+    """Return the object in resource.k8s.io/v1; objects of other groups are not changed."""
     version = raw.get("apiVersion")
     if version not in (V1BETA1, V1BETA2, V1ALPHA3):
         return raw
@@ -57,7 +57,7 @@ def to_v1(raw: Raw) -> Raw:
 
 
 def misplaced(raw: Raw) -> Iterator[Path]:
-    """The fields of a v1beta1 object that only v1 has in that place; its server drops them."""
+    """Yield the paths of v1 fields in a v1beta1 object, which the server drops."""
     if raw.get("apiVersion") != V1BETA1 or not isinstance(raw.get("spec"), dict):
         return
     template = raw.get("kind") == "ResourceClaimTemplate"
@@ -66,12 +66,12 @@ def misplaced(raw: Raw) -> Iterator[Path]:
     for step in path:
         devices = devices.get(step) if isinstance(devices, dict) else None
     if isinstance(devices, dict):
-        yield from _found(devices.get("requests"), ("exactly",), (*path, "requests"))
+        yield from _misplaced_items(devices.get("requests"), ("exactly",), (*path, "requests"))
     else:
-        yield from _found(devices, _BASIC_FIELDS, path)
+        yield from _misplaced_items(devices, _BASIC_FIELDS, path)
 
 
-def _found(items: Any, names: Sequence[str], path: Path) -> Iterator[Path]:
+def _misplaced_items(items: Any, names: Sequence[str], path: Path) -> Iterator[Path]:
     for index, item in enumerate(items if isinstance(items, list) else ()):
         for name in names if isinstance(item, dict) else ():
             if name in item:
@@ -79,7 +79,7 @@ def _found(items: Any, names: Sequence[str], path: Path) -> Iterator[Path]:
 
 
 def from_v1(raw: Raw, api_version: str) -> Raw:
-    """An object of resource.k8s.io/v1 in another version of the group."""
+    """Return an object of resource.k8s.io/v1 in another version of the group."""
     assert raw.get("apiVersion") == V1, f"not an object of {V1}: {raw.get('apiVersion')}"
     converted = {**raw, "apiVersion": api_version}
     return (
@@ -130,7 +130,7 @@ def _nested_request(request: Raw) -> Raw:
 
 
 def _is_set(key: str, value: Any) -> bool:
-    """Whether Go would take the field for set, or for something that it cannot be."""
+    """Return whether Go sees the field as set, or as a value of the wrong type."""
     unset = _UNSET.get(key)
     return value is not None and (type(value) is not type(unset) or value != unset)
 
@@ -138,14 +138,14 @@ def _is_set(key: str, value: Any) -> bool:
 def _flat_request(request: Raw) -> Raw:
     kept = {key: value for key, value in request.items() if key != "exactly"}
     exactly = request.get("exactly")
-    # The server writes the class of a v1beta1 request even when there is none.
+    # The server writes the class of a v1beta1 request even if it is empty.
     return {**kept, "deviceClassName": "", **(exactly if isinstance(exactly, dict) else {})}
 
 
 def _lifted_device(device: Raw) -> Any:
     basic = device.get("basic")
     if basic is not None and not isinstance(basic, dict):
-        # In the place of the device, where whoever decodes it finds that it is none.
+        # In the place of the device, where decoding reports the wrong type.
         return basic
     # What v1beta1 has elsewhere, or not at all, must not become a field by being lifted.
     kept = {k: v for k, v in device.items() if k != "basic" and k not in _BASIC_FIELDS}

@@ -417,7 +417,7 @@ class VolumeClaimReference(Model, frozen=True, kw_only=True):
 
 
 class PersistentVolumeSpec(Model, frozen=True, kw_only=True):
-    """What a volume offers, and where it can be used; what it is stored on is not modelled."""
+    """The spec of a volume, without the storage backend."""
 
     access_modes: tuple[str, ...] = ()
     capacity: Mapping[str, Quantity] = {}

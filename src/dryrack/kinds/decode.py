@@ -1,12 +1,11 @@
 """
-The boundary: untyped documents in, typed objects out, and back.
+Decoding of documents into typed objects, and back.
 
-The common case runs in msgspec's compiled decoder. Only when that refuses a document is it
-walked in Python, to tell every mistake with its exact path, and to do what Kubernetes does
-with documents that are not quite regular: a null stands for a field that is not set, and a
-whole number written with a fraction (8.0) is an integer.
+msgspec's compiled decoder reads regular documents. A document that it refuses is walked in Python,
+to report every mismatch with its path, and to read irregular values as Kubernetes does: null means
+unset, and 8.0 is an integer.
 
-Nothing is validated here beyond the types of the fields.
+Only the types of fields are checked here.
 """
 
 from typing import Any, TypeVar
@@ -22,7 +21,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class DecodeError(DryrackError, ValueError):
-    """A document does not have the types its kind asks for: the first mismatch, and all of them."""
+    """A document has values of the wrong type: the first mismatch, and all of them."""
 
     def __init__(self, mismatches: tuple[shape.Mismatch, ...]) -> None:
         super().__init__("; ".join(str(mismatch) for mismatch in mismatches))
@@ -33,7 +32,7 @@ class DecodeError(DryrackError, ValueError):
 
 
 def decode(raw: Any, type: type[T]) -> T:
-    """The typed object of a document of builtins, or `DecodeError` with all that is wrong."""
+    """Return the typed object of a document; raise `DecodeError` with all mismatches."""
     try:
         return msgspec.convert(raw, type, dec_hook=_read)
     except msgspec.ValidationError:
@@ -43,7 +42,7 @@ def decode(raw: Any, type: type[T]) -> T:
 
 def to_builtins(value: msgspec.Struct) -> dict[str, Any]:
     """
-    The document of a typed object: unset fields left out, quantities in canonical form.
+    Return the document of a typed object, without unset fields.
 
     An object made here, and not read, gets the version and kind of its class.
     """
@@ -56,7 +55,7 @@ def to_builtins(value: msgspec.Struct) -> dict[str, Any]:
 
 
 def to_json(value: msgspec.Struct) -> bytes:
-    """The JSON text of a typed object, without the version and kind it was not given."""
+    """Return the JSON text of a typed object."""
     return msgspec.json.encode(value, enc_hook=_write)
 
 

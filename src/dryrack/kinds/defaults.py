@@ -1,9 +1,9 @@
 """
-What the API server fills in, on raw objects of resource.k8s.io in any version.
+The defaults of resource.k8s.io, on raw objects of any version.
 
-A request or subrequest asks for one device unless it says otherwise; a toleration compares by
-equality; a taint was added now. Defaults belong to the version an object is written in, so they
-come before conversion. Objects of other groups are returned as they are.
+A request or subrequest asks for one device; a toleration compares by equality; a taint is added
+now. Defaults depend on the version of the object, so they come before conversion. Objects of other
+groups are not changed.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _Change = Callable[[Raw], Raw]
 
 def with_defaults(raw: Raw, *, now: str | None = None) -> Raw:
     """
-    The object with its defaults, the given one unchanged.
+    Return a copy of the object with defaults.
 
     `now` is an RFC 3339 time in whole seconds for taints that do not say since when; without
     it they stay without.
@@ -88,12 +88,12 @@ def _toleration(toleration: Raw) -> Raw:
 def _device(device: Raw, tainted: _Change) -> Raw:
     mapped = device.get("nodeAllocatableResourceMappings")
     if isinstance(mapped, dict):
-        changed = {name: _mapping(mapping) for name, mapping in mapped.items()}
+        changed = {name: _default_mapping(mapping) for name, mapping in mapped.items()}
         device = {**device, "nodeAllocatableResourceMappings": changed}
     return _each(device, key="taints", change=tainted)
 
 
-def _mapping(mapping: Any) -> Any:
+def _default_mapping(mapping: Any) -> Any:
     unset = isinstance(mapping, dict) and mapping.get("allocationMultiplier") is None
     return {**mapping, "allocationMultiplier": "1"} if unset else mapping
 

@@ -27,7 +27,7 @@ _CLUSTER_WIDE = frozenset(
     {"NodeOverlay", *(kind.kind for kind in KINDS if not kind.namespaced)},
 )
 _FILL = "put objects into it, or leave it out"
-# What Helm and its like leave for later; no manifest begins an object in an object so.
+# Text that Helm and similar tools replace; no manifest starts a nested object like this.
 _PLACEHOLDER = "{{"
 
 
@@ -70,20 +70,20 @@ class Document:
 
     @property
     def name(self) -> str:
-        return _text(_mapping(self.raw.get("metadata")).get("name"))
+        return _text(_as_mapping(self.raw.get("metadata")).get("name"))
 
     @property
     def namespace(self) -> str:
-        return _text(_mapping(self.raw.get("metadata")).get("namespace"))
+        return _text(_as_mapping(self.raw.get("metadata")).get("namespace"))
 
     @property
     def uid(self) -> str:
-        """What a cluster calls it; empty of what somebody wrote."""
-        return _text(_mapping(self.raw.get("metadata")).get("uid"))
+        """The uid in a cluster; empty in files that people write."""
+        return _text(_as_mapping(self.raw.get("metadata")).get("uid"))
 
     @property
     def identity(self) -> tuple[str, str, str, str] | None:
-        """What tells an object from all others in a cluster; nothing does before it has a name."""
+        """The group, kind, namespace and name of the object; None if it has no name."""
         if not self.name or not self.kind:
             return None
         namespace = "" if self.kind in _CLUSTER_WIDE else self.namespace or "default"
@@ -116,13 +116,13 @@ class _Nowhere:
 
 
 def unwritten(raw: dict[str, Any], name: str) -> Document:
-    """An object that stands in no file; the name is for what is told about it."""
+    """Return a document that is in no file; messages use the name instead of a file name."""
     return Document(name, raw, _Nowhere())
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A document about an object that an earlier one was about; applied, it replaces that."""
+    """A document with the same object as an earlier document, which it replaces."""
 
     before: Document
     document: Document
@@ -136,9 +136,9 @@ class Repeat:
 
 def latest(documents: Iterable[Document]) -> tuple[tuple[Document, ...], tuple[Repeat, ...]]:
     """
-    One document for each object, the last, and those that take the place of another.
+    Return the last document of each object, and all documents that replace another.
 
-    It stands where the first did, as an object that is applied again is as old as before.
+    The last document takes the position of the first: applying it again does not change its age.
     """
     kept: dict[tuple[str, str, str, str] | int, Document] = {}
     repeats: list[Repeat] = []
@@ -152,7 +152,7 @@ def latest(documents: Iterable[Document]) -> tuple[tuple[Document, ...], tuple[R
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a file held: the good documents in order, and all problems."""
+    """The documents of a file in order, and all problems."""
 
     documents: tuple[Document, ...]
     problems: tuple[Problem, ...]
@@ -160,7 +160,7 @@ class Reading:
 
 def read(data: bytes | str, name: str) -> Reading:
     """Read the text of a file."""
-    text = _decoded(data)
+    text = _decode_text(data)
     if isinstance(text, Fault):
         return Reading((), (_problem(name, text),))
     documents: list[Document] = []
@@ -168,18 +168,18 @@ def read(data: bytes | str, name: str) -> Reading:
     lines: list[str] = []
     for found in manifest_text.documents(text, name):
         if isinstance(found, Parsed):
-            objects, wrong = _unwrapped(name, found.value, found.tree)
+            objects, wrong = _unwrap_lists(name, found.value, found.tree)
             documents += objects
             problems += wrong
         else:
             lines = lines or text.split("\n")
-            problems.append(_problem(name, _hinted(found, lines)))
+            problems.append(_problem(name, _with_template_hint(found, lines)))
     if not documents and not problems:
         problems.append(Problem(name, 1, 1, "no document in this file", _FILL))
     return Reading(tuple(documents), tuple(problems))
 
 
-def _decoded(data: bytes | str) -> str | Fault:
+def _decode_text(data: bytes | str) -> str | Fault:
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")
     if len(data) > FILE_BYTES_MAX:
@@ -205,7 +205,7 @@ def _place_in(data: bytes, offset: int) -> Place:
     return Place(data.count(b"\n", 0, offset) + 1, offset - data.rfind(b"\n", 0, offset))
 
 
-def _hinted(fault: Fault, lines: Sequence[str]) -> Fault:
+def _with_template_hint(fault: Fault, lines: Sequence[str]) -> Fault:
     """Return the fault, with a hint for those who named a template instead of a manifest."""
     # The parser may notice a line later.
     around = lines[max(0, fault.place.line - 2) : fault.place.line]
@@ -219,7 +219,7 @@ def _problem(name: str, fault: Fault) -> Problem:
     return Problem(name, fault.place.line, fault.place.column, fault.message, fault.fix)
 
 
-def _unwrapped(name: str, value: Any, tree: Places) -> tuple[list[Document], list[Problem]]:
+def _unwrap_lists(name: str, value: Any, tree: Places) -> tuple[list[Document], list[Problem]]:
     """The objects in a document: none, itself, or the items of a list."""
     if value is None:
         return [], []
@@ -270,5 +270,5 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def _as_mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}

@@ -1,10 +1,9 @@
 """
-What all kinds have in common: metadata, owners, conditions, label selectors.
+Parts of all kinds: metadata, owners, conditions, label selectors.
 
-`Model` is the mould of every typed object here: frozen, fields in the JSON names of the
-Kubernetes API, everything optional, because a model only reads; whether an object is valid is
-for `validation` to say. Fields that are not modelled are ignored on reading and survive a
-change through `roundtrip`.
+`Model` is the base of every typed object: frozen, with the JSON names of the Kubernetes API. All
+fields are optional; `validation` decides whether an object is valid. Decoding ignores fields that
+are not modelled.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,8 @@
 """
-API migrations: where the fields and kinds of older versions of DRA are now.
+API migrations: the new places of fields and kinds of older versions of DRA.
 
-Manifests outlive versions. One that was written for v1beta1, or for classic DRA before it, has
-fields that v1 has elsewhere or not at all; whoever says that they are not there also says where
-to put what they say.
+A manifest for v1beta1, or for classic DRA before it, has fields that v1 has elsewhere or not at
+all. Messages about such fields also name their new places.
 """
 
 from collections.abc import Iterator, Sequence
@@ -76,7 +75,7 @@ def _changes(raw: Any) -> Iterator[str]:
         for request in _dicts(_below(spec, "devices").get("requests")):
             flat = [name for name in EXACT_FIELDS if name in request]
             if flat:
-                yield f"move {_listed(flat)} of each request under `exactly`"
+                yield f"move {_join_names(flat)} of each request under `exactly`"
     if any("basic" in device for device in _dicts(spec.get("devices"))):
         yield "move the fields in `basic` of each device one level up, next to `name`"
     if raw.get("kind") == "DeviceClass" and "suitableNodes" in spec:
@@ -84,7 +83,7 @@ def _changes(raw: Any) -> Iterator[str]:
     selector = _below(spec, "deviceSelector")
     gone = [name for name in ("deviceClassName", "selectors") if name in selector]
     if raw.get("kind") == "DeviceTaintRule" and gone:
-        yield f"replace {_listed(gone)} of deviceSelector by driver, pool and device"
+        yield f"replace {_join_names(gone)} of deviceSelector by driver, pool and device"
 
 
 def _below(raw: Any, key: str) -> dict[str, Any]:
@@ -98,12 +97,12 @@ def _dicts(items: Any) -> Iterator[dict[str, Any]]:
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def moved(path: Path, api_version: str) -> str:
-    """Where a field that is not in this place belongs; empty where that is not known."""
+    """Return where a misplaced field belongs; empty if that is not known."""
     holder = _holder(path)
     name = str(path[-1])
     if path == ("spec", "devices") and api_version.startswith("resource.k8s.io/"):
@@ -117,7 +116,7 @@ def moved(path: Path, api_version: str) -> str:
 
 
 def misplaced_in(raw: Any, path: Path) -> str:
-    """What is to be moved in an object that lacks something, as it is in an older version."""
+    """Return which fields of an older version to move, in an object that lacks a field."""
     if raw.get("apiVersion") == V1BETA1:
         return ""
     holder = _holder((*path, ""))
@@ -140,5 +139,5 @@ def misplaced_in(raw: Any, path: Path) -> str:
 
 
 def _holder(path: Path) -> str:
-    """The field that has the object, or the list of objects, of which the last step is a field."""
+    """Return the field whose object, or list of objects, has the last step as a field."""
     return next((step for step in reversed(path[:-1]) if isinstance(step, str)), "")

@@ -1,9 +1,9 @@
 """
-The kinds that can stand in a file beside ours, and those that cannot.
+Kinds in files that the catalog has no model of.
 
-People keep whole applications in one file. What Kubernetes has and nobody here looks at is a
-bystander; what is in a group of somebody else's is that somebody's, and nobody here can know it.
-Everything else is a mistake: a kind of Kubernetes in a group where it is not, or no kind at all.
+Files contain whole applications. Other kinds of Kubernetes are bystanders, and kinds in other
+groups are custom kinds. Everything else is a mistake: a kind of Kubernetes in the wrong group, or
+an unknown kind.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ _UNMISTAKABLE = frozenset(CURRENT)
 
 
 class Standing(Enum):
-    """What a document is to us."""
+    """A class of documents that dryrack treats alike."""
 
     OURS = "ours"
     BYSTANDER = "bystander"
@@ -48,7 +48,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mistaken:
-    """Why a document is of no kind, where that is said, and what would help."""
+    """The problem of a document's kind, with the path and a fix."""
 
     path: Path
     message: str
@@ -56,7 +56,7 @@ class Mistaken:
 
 
 def standing(document: Document) -> Standing | Mistaken:
-    """What a document is, by its apiVersion and kind alone."""
+    """Classify a document by its apiVersion and kind."""
     for key in ("apiVersion", "kind"):
         value = document.raw.get(key)
         if value is not None and not isinstance(value, str):
@@ -74,7 +74,7 @@ def standing(document: Document) -> Standing | Mistaken:
 
 
 def _is_custom(group: str) -> bool:
-    """Whether the group is one that custom kinds can have: a domain, and not one of ours."""
+    """Return whether custom kinds can be in the group: a domain that is not built in."""
     return "." in group and group not in _OTHERS
 
 

@@ -1,9 +1,9 @@
 """
 The newest generation of a pool of ResourceSlices, and whether it is complete.
 
-Consumers look at the slices of a pool's highest generation and at no others, and use them when
-there are as many as `resourceSliceCount` says. Slices may disagree about that number: a consumer
-goes by the slice that it meets first, so only a pool in which all agree is complete for everybody.
+Consumers read only the slices of a pool's highest generation, and use them if their number is
+`resourceSliceCount`. A consumer takes that number from the first slice that it reads, so a pool is
+complete for all consumers only if all slices agree.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,23 +15,23 @@ Slice = TypeVar("Slice")
 
 
 class Generation(NamedTuple, Generic[Slice]):
-    """The slices of a pool that count, in their order."""
+    """The slices of a pool's newest generation, in their order."""
 
     number: int
     slices: tuple[Slice, ...]
     counts: tuple[int, ...]
-    """How many there are, by what each of them says."""
+    """The resourceSliceCount of each slice."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether every consumer finds all slices there, whichever of them it meets first."""
+        """Return whether the generation is complete for every consumer."""
         return all(count == len(self.slices) for count in self.counts)
 
 
 def newest_generation(
     slices: Iterable[Slice], pool_of: Callable[[Slice], ResourcePool]
 ) -> Generation[Slice]:
-    """What consumers look at; `pool_of` gives the `spec.pool` of a slice in any form."""
+    """Return the newest generation; `pool_of` returns the `spec.pool` of a slice."""
     number = 0
     newest = list[Slice]()
     counts = list[int]()

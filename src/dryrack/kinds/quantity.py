@@ -48,7 +48,7 @@ _EXPONENT = re.compile(r"[+-]?[0-9]+")
 
 
 class Format(Enum):
-    """How a quantity prefers to be written."""
+    """The preferred format of a quantity."""
 
     BINARY_SI = "BinarySI"
     DECIMAL_SI = "DecimalSI"
@@ -192,7 +192,7 @@ class Quantity:
         return (self.nanos > 0) - (self.nanos < 0)
 
     def as_int64(self) -> int | None:
-        """The value, if Kubernetes can tell without effort that it is an int64."""
+        """Return the value if Kubernetes keeps it as an int64, or None."""
         if self.big or self.scale < 0:
             return None
         value = self.unscaled * int(10 ** min(self.scale, _INT64_DIGITS + 1))
@@ -393,7 +393,7 @@ def _sum(left: Quantity, right: Quantity, *, sign: int) -> Quantity:
 
 def _without_the_least(left: Quantity, right: Quantity) -> Quantity:
     # Kubernetes negates in 64 bits, which leaves the least number as it is; only a sum that
-    # does not fit makes it reckon with large numbers, and rightly.
+    # does not fit makes it calculate with large numbers, which is correct.
     wrapped = _sum(left, right, sign=1)
     if not wrapped.big:
         return wrapped

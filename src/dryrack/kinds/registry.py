@@ -17,7 +17,7 @@ STATUS_VERBS = ("get", "patch", "update")
 
 class Depth(Enum):
     """
-    How much the API server and the controllers do for a kind.
+    The extent to which the API server and the controllers implement a kind.
 
     Kinds with `STORED` exist for programs that list and watch them, such as kube-scheduler.
     """
@@ -113,7 +113,7 @@ def _cluster_wide(*kinds: Kind) -> tuple[Kind, ...]:
     return tuple(replace(kind, namespaced=False) for kind in kinds)
 
 
-def _extending(*kinds: Kind) -> tuple[Kind, ...]:
+def _api_extensions(*kinds: Kind) -> tuple[Kind, ...]:
     return tuple(replace(kind, categories=("api-extensions",)) for kind in _cluster_wide(*kinds))
 
 
@@ -163,7 +163,7 @@ KINDS: tuple[Kind, ...] = (
             parts=(Part("token", _CREATE, "TokenRequest", "authentication.k8s.io", "v1"),),
             deletion_shows_object=True,
         ),
-        # Nobody can create one: all components are one process.
+        # All components are one process, so clients cannot create them.
         Kind(
             "ComponentStatus",
             namespaced=False,
@@ -310,7 +310,7 @@ KINDS: tuple[Kind, ...] = (
     *_group("policy", Kind("PodDisruptionBudget", short_names=("pdb",), parts=_STATUS)),
     *_group(
         "apiextensions.k8s.io",
-        *_extending(
+        *_api_extensions(
             Kind(
                 "CustomResourceDefinition",
                 short_names=("crd", "crds"),
@@ -333,7 +333,7 @@ KINDS: tuple[Kind, ...] = (
     *_group("coordination.k8s.io", Kind("Lease")),
     *_group(
         "admissionregistration.k8s.io",
-        *_extending(
+        *_api_extensions(
             Kind("MutatingAdmissionPolicy", hashed_as="admissionregistration.k8s.io/v1beta1"),
             Kind(
                 "MutatingAdmissionPolicyBinding",
@@ -346,7 +346,7 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     *_group(
-        "apiregistration.k8s.io", *_extending(Kind("APIService", parts=_STATUS, depth=_STORED))
+        "apiregistration.k8s.io", *_api_extensions(Kind("APIService", parts=_STATUS, depth=_STORED))
     ),
     *_group(
         "autoscaling",

@@ -1,5 +1,5 @@
 """
-What an unquoted word of YAML means.
+Values of unquoted words in YAML.
 
 kubectl turns YAML into JSON before anything else looks at it, with the YAML 1.1 rules of
 go-yaml v2: `on` is true, `017` is fifteen, `1_000` is a thousand, `1e3` is 1000, and a date is
@@ -42,7 +42,7 @@ _NUMBER_LENGTH_MAX = 1000
 
 _TAG = "tag:yaml.org,2002:"
 
-# As many as tell any two numbers of 32 bits apart, and between which powers Go writes no power.
+# Digits that identify any 32-bit float, and the exponents that Go writes without a power.
 _FLOAT32_DIGITS = 9
 _PLAIN_EXPONENTS = (-4, 6)
 
@@ -56,7 +56,7 @@ class ScalarError(ValueError):
 
 
 def plain(text: str) -> Plain:
-    """The value of an unquoted word."""
+    """Return the value of an unquoted word."""
     if text and text[0] not in _SUSPECT:
         return text
     if text in _WORDS:
@@ -71,7 +71,7 @@ def plain(text: str) -> Plain:
 
 
 def tagged(text: str, tag: str) -> Plain:
-    """The value of a word that says its own type, such as `!!str 5`."""
+    """Return the value of a word with a tag, such as `!!str 5`."""
     kind = tag.removeprefix(_TAG)
     if kind == "binary":
         return _binary(text)
@@ -86,7 +86,7 @@ def tagged(text: str, tag: str) -> Plain:
 
 
 def key(value: Plain) -> str:
-    """The JSON key for a key of YAML."""
+    """Return the JSON key for a key of YAML."""
     match value:
         case None:
             raise ScalarError("a key may not be null", "give it a name, in quotes if need be")

@@ -1,9 +1,8 @@
 """
-Who is meant: label selectors, node selectors, and tolerations of taints.
+Label selectors, node selectors, and tolerations of taints.
 
-A selector is parsed once and asked many times. Parsing finds what Kubernetes finds: a
-requirement that makes no sense is an error of its term, and a term with an error never
-matches.
+A selector is parsed once and matched many times. As in Kubernetes, an invalid requirement is an
+error of its term, and a term with an error never matches.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,14 +58,14 @@ class LabelMatcher:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it selects everything, for lack of requirements."""
+        """Return whether the selector is empty, which selects everything."""
         return self.requirements == ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         return self.requirements is not None and all(_meets(r, labels) for r in self.requirements)
 
     def narrowed(self, labels: Mapping[str, str]) -> "LabelMatcher":
-        """What it selects, as far as it has these labels as well."""
+        """Return a selector that requires these labels too."""
         if self.requirements is None:
             return self
         return LabelMatcher((*self.requirements, *_exactly(labels)))
@@ -74,9 +73,9 @@ class LabelMatcher:
 
 def parse_label_selector(selector: LabelSelector | None) -> LabelMatcher:
     """
-    The selector, ready to match; no selector selects nothing, an empty one everything.
+    Parse a label selector; None selects nothing, an empty selector everything.
 
-    Raises `SelectorError` for a selector that makes no sense.
+    Raise `SelectorError` if the selector is invalid.
     """
     if selector is None:
         return LabelMatcher(None)
@@ -85,7 +84,7 @@ def parse_label_selector(selector: LabelSelector | None) -> LabelMatcher:
 
 
 def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Whether the labels are selected; see `parse_label_selector`."""
+    """Return whether the selector matches the labels."""
     return parse_label_selector(selector).matches(labels)
 
 
@@ -103,7 +102,7 @@ class NodeTerm:
     errors: tuple[str, ...]
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        """Whether a node with these labels and this name meets every requirement."""
+        """Return whether a node with the labels and the name meets every requirement."""
         if self.errors or not all(_meets(r, labels) for r in self.labels):
             return False
         # A node without a name has no fields, and then they are not looked at.
@@ -122,7 +121,7 @@ class NodeMatcher:
 
     def matches(self, node: Node) -> bool:
         """
-        Whether the node is selected.
+        Return whether the selector matches the node.
 
         A good term may match before or after a bad one; `SelectorError` is raised only when
         no term matches and at least one is bad.
@@ -137,7 +136,7 @@ class NodeMatcher:
 
 
 def parse_node_selector(selector: NodeSelector) -> NodeMatcher:
-    """The selector, ready to match; empty terms select nothing and are left out."""
+    """Parse a node selector; empty terms select nothing and are dropped."""
     return NodeMatcher(
         tuple(
             _term(term, f"nodeSelectorTerms[{index}]")
@@ -148,7 +147,7 @@ def parse_node_selector(selector: NodeSelector) -> NodeMatcher:
 
 
 def strict_node_selector(selector: NodeSelector) -> NodeMatcher:
-    """The same, for those who refuse a selector with any bad term, as the allocator does."""
+    """Parse a node selector; raise `SelectorError` if any term has an error."""
     matcher = parse_node_selector(selector)
     if matcher.errors:
         raise SelectorError(_aggregate(matcher.errors))
@@ -156,12 +155,12 @@ def strict_node_selector(selector: NodeSelector) -> NodeMatcher:
 
 
 def tolerates_taint(toleration: Toleration, taint: Taint) -> bool:
-    """Whether the toleration of a pod covers the taint of a node (Gt and Lt are an alpha gate)."""
+    """Return whether a pod's toleration tolerates a node taint (Gt and Lt are an alpha gate)."""
     return _tolerates(toleration, taint)
 
 
 def tolerates_device_taint(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Whether the toleration of a request covers the taint of a device."""
+    """Return whether a request's toleration tolerates a device taint."""
     return _tolerates(toleration, taint)
 
 
@@ -231,7 +230,7 @@ def _field_problems(requirement: NodeSelectorRequirement, path: str) -> Iterator
 
 
 def _problems(requirement: _Requirement, path: str) -> Iterator[FieldProblem]:
-    """What makes no sense about a requirement whose operator is known."""
+    """Yield the problems of a requirement whose operator is known."""
     key = requirement.key
     values = requirement.values
     field = f"{path}values"

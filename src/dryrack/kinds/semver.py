@@ -44,7 +44,7 @@ class Semver:
     @staticmethod
     def parse_tolerant(text: str) -> "Semver":
         """Read a version after the repairs that Kubernetes calls normalization."""
-        return _parse(_normalized(text))
+        return _parse(_normalize(text))
 
     def __str__(self) -> str:
         prerelease = "-" + ".".join(map(str, self.prerelease)) if self.prerelease else ""
@@ -142,7 +142,7 @@ def _build(text: str) -> str:
     return text
 
 
-def _normalized(text: str) -> str:
+def _normalize(text: str) -> str:
     parts = [_without_zeros(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3:
         if "+" in parts[-1] or "-" in parts[-1]:

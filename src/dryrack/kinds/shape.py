@@ -1,8 +1,8 @@
 """
-What a typed model expects, as a value that can be walked.
+The structure of typed models, as values that can be walked.
 
-msgspec stops at the first mistake and does not tell the key of a map, and it forgets the fields
-it does not know. The walks here are slow and complete: all mismatches, all unknown fields.
+msgspec stops at the first mismatch, does not report the key of a map, and ignores unknown fields.
+The walks here are slower and report all mismatches and all unknown fields.
 """
 
 import json
@@ -43,7 +43,7 @@ class Mismatch:
 
     @property
     def fix(self) -> str:
-        """What to write instead, where that is more than what was expected."""
+        """Return a fix, if it says more than the expected type."""
         is_text = self.got.startswith("the string")
         if self.expected == "a string" and self.got.startswith(("the number", "true", "false")):
             return "put it in quotes: YAML reads on, no, 5 and 1.10 without quotes as other types"
@@ -59,7 +59,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """JSON that belongs to somebody else and is passed on as it is."""
+    """Any JSON, which is not interpreted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def _scalar(info: inspect.Type, *, nullable: bool) -> Shape:
 
 def regular(raw: Any, shape: Shape) -> Any:
     """
-    The same document with nulls left out and whole floats as integers, where the model says so.
+    Return the document without nulls, and with whole floats as integers where the model has them.
 
     A null in a list stays, because leaving it out would move what follows.
     """
@@ -174,7 +174,7 @@ def regular(raw: Any, shape: Shape) -> Any:
 
 
 def _zero(value: Any, shape: Shape) -> Any:
-    """What Go makes of a null where there is no field to leave out."""
+    """Return the zero value that Go reads from null in a list or a map."""
     if value is not None or isinstance(shape, Anything):
         return value
     match shape:
@@ -207,7 +207,7 @@ def mismatches(raw: Any, shape: Shape, path: Path = ()) -> Iterator[Mismatch]:
         case Integer() | Scalar():
             yield from _scalar_mismatch(raw, shape, path)
         case _:
-            yield Mismatch(render(path), _expected(shape), described(raw))
+            yield Mismatch(render(path), _expected_type(shape), described(raw))
 
 
 def _entry_mismatches(raw: dict[Any, Any], inner: Shape, path: Path) -> Iterator[Mismatch]:
@@ -228,7 +228,7 @@ def _scalar_mismatch(raw: Any, shape: Integer | Scalar, path: Path) -> Iterator[
     else:
         fits = isinstance(raw, shape.type)
     if not fits:
-        yield Mismatch(render(path), _expected(shape), described(raw))
+        yield Mismatch(render(path), _expected_type(shape), described(raw))
 
 
 def _quantity_mismatch(raw: Any, path: Path) -> Iterator[Mismatch]:
@@ -238,7 +238,7 @@ def _quantity_mismatch(raw: Any, path: Path) -> Iterator[Mismatch]:
         yield Mismatch(render(path), "a quantity", f"{described(raw)} ({error})")
 
 
-def _expected(shape: Shape) -> str:
+def _expected_type(shape: Shape) -> str:
     match shape:
         case Anything():
             return "anything"
@@ -253,7 +253,7 @@ def _expected(shape: Shape) -> str:
 
 
 def unknown(raw: Any, shape: Shape, path: Path = ()) -> Iterator[Path]:
-    """The paths of all fields that Kubernetes does not have, in document order."""
+    """Yield the paths of all fields that Kubernetes does not have, in document order."""
     match shape:
         case Fields(model=model, fields=fields) if isinstance(raw, dict):
             legal: frozenset[str] = getattr(model, "UNMODELLED", frozenset())
@@ -273,7 +273,7 @@ def unknown(raw: Any, shape: Shape, path: Path = ()) -> Iterator[Path]:
 
 
 def render(path: Path) -> str:
-    """A path as people write it: `spec.devices[2].attributes["a.b/c"].string`."""
+    """Return a path as people write it: `spec.devices[2].attributes["a.b/c"].string`."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -286,7 +286,7 @@ def render(path: Path) -> str:
 
 
 def described(raw: Any) -> str:
-    """A value in the words of JSON, short enough for a message."""
+    """Describe a value in JSON terms, short enough for a message."""
     match raw:
         case None:
             return "null"

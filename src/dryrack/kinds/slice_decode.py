@@ -37,9 +37,9 @@ class SliceDecoder:
         self._before: dict[_Key, _Entry] = {}
 
     def decode(self, raw: Raw) -> ResourceSlice:
-        """As `decode` reads it; the document must not change afterwards."""
+        """Decode a slice; the document must not change afterwards."""
         typed = decode(raw, ResourceSlice)
-        # The typed devices are nobody else's yet.
+        # The typed devices are not shared yet, so they can be changed.
         for document, device in zip(
             get(raw.get("spec", {}), "devices", ()), typed.spec.devices, strict=True
         ):
