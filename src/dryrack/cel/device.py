@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
 
 
+# Many devices have no capacity. It is never changed.
+_NOTHING = DomainMap()
+
+
 class Device:
     """A device as selectors see it. Its values are converted for CEL when they are first read."""
 
@@ -88,6 +92,8 @@ def _by_domain(values: Mapping[str, Value], driver: str) -> DomainMap:
     one that it meets last, in an order that varies; this is the order that it takes most often,
     because an API server hands out names sorted.
     """
+    if not values:
+        return _NOTHING
     domains: dict[str, dict[str, Value]] = {}
     for name in sorted(values):
         domain, slash, identifier = name.partition("/")

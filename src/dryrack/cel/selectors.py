@@ -57,20 +57,18 @@ class Selector:
         names = self._names.get(device.driver)
         if names is None:
             names = self._names[device.driver] = _names(self._reads, device.driver)
-        attributes = {name: device.attributes.get(name) for name in names[0]}
-        capacity = {name: device.capacity.get(name) for name in names[1]}
         # Two quantities of one value can be held in different forms, and CEL shows which.
         forms = [
             each and (each.value.unscaled, each.value.scale, each.value.big)
-            for each in capacity.values()
+            for each in map(device.capacity.get, names[1])
         ]
-        key = (device.driver, device.is_shareable, *attributes.values(), *forms)
+        key = (device.driver, device.is_shareable, *map(device.attributes.get, names[0]), *forms)
         verdict = self._verdicts.get(key)
         if verdict is None:
             seen = Device(
                 device.driver,
-                {name: each for name, each in attributes.items() if each is not None},
-                {name: each for name, each in capacity.items() if each is not None},
+                {name: device.attributes[name] for name in names[0] if name in device.attributes},
+                {name: device.capacity[name] for name in names[1] if name in device.capacity},
                 device.is_shareable,
             )
             verdict = self._verdicts[key] = self._evaluate(seen)

@@ -41,7 +41,7 @@ from dryrack.cel.evaluation.values import (
 from dryrack.cel.functions.equality import equal
 from dryrack.cel.functions.formatting import go_text
 from dryrack.cel.functions.messages import make_message
-from dryrack.cel.parsing.depth import raised_recursion_limit
+from dryrack.cel.parsing.depth import SHALLOW, raised_recursion_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -54,6 +54,8 @@ def evaluate(step: Step, scope: Scope, depth: int) -> tuple[Value, int]:
     """The value of a planned expression, or its error; and what that cost."""
     tracker = Tracker()
     try:
+        if depth <= SHALLOW:
+            return step.eval(scope, tracker), tracker.cost
         with raised_recursion_limit(depth):
             return step.eval(scope, tracker), tracker.cost
     except CostLimitExceededError:

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 # An attribute within an attribute is the deepest a single level of the tree goes.
 _FRAMES_PER_LEVEL = 6
 # So many levels fit into half of what Python allows by default.
-_SHALLOW = 80
+SHALLOW = 80
 
 
 @contextmanager
 def raised_recursion_limit(depth: int) -> Iterator[None]:
     """Let Python nest as deeply as the expression does."""
-    if depth <= _SHALLOW:
+    if depth <= SHALLOW:
         yield
         return
     frames = depth * _FRAMES_PER_LEVEL
