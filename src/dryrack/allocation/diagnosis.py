@@ -218,8 +218,8 @@ class _Diagnosis:
 
     def _class_selector(self, row: RequestRow, device: int) -> tuple[str, str]:
         name = row.ask.device_class.metadata.name
-        told = "; ".join(part.fact for part in self._unmet(row.ask.class_selectors, device))
-        fact = f"class {name} does not select it: {told.replace('the selector', 'the class')}"
+        facts = "; ".join(part.fact for part in self._unmet(row.ask.class_selectors, device))
+        fact = f"class {name} does not select it: {facts.replace('the selector', 'the class')}"
         return fact, "use a class that selects it"
 
     def _request_selector(self, row: RequestRow, device: int) -> tuple[str, str]:
@@ -279,8 +279,8 @@ class _Diagnosis:
 
     def _allowed(self, device: int, name: str) -> str:
         """Return the amounts that the request policy of a device allows."""
-        found = self._problem.devices[device].device.capacity.get(name)
-        policy = found.request_policy if found is not None else None
+        capacity = self._problem.devices[device].device.capacity.get(name)
+        policy = capacity.request_policy if capacity is not None else None
         if policy is not None and policy.valid_values:
             return " or ".join(map(str, policy.valid_values))
         if policy is None or policy.valid_range is None:
@@ -326,8 +326,8 @@ class _Diagnosis:
     def _tainted(self, row: RequestRow, device: int) -> tuple[str, str]:
         offered = self._problem.devices[device].device
         taints = blocking_taints(offered, row.ask.tolerations)
-        told = ", ".join(_taint(taint.key, taint.value, taint.effect) for taint in taints)
-        return f"tainted {told}", "tolerate the taint, or remove it"
+        texts = ", ".join(_taint(taint.key, taint.value, taint.effect) for taint in taints)
+        return f"tainted {texts}", "tolerate the taint, or remove it"
 
     def _constraint(self, row: RequestRow, device: int) -> tuple[str, str]:
         for constraint in row.constraints:

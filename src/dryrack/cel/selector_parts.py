@@ -89,8 +89,8 @@ def unmet_parts(
         tree = _tree(part)
         if tree is None:
             continue
-        told = failed if isinstance(verdict, SelectorFailure) else unmet
-        told.append(_describe(part, tree, shape))
+        parts = failed if isinstance(verdict, SelectorFailure) else unmet
+        parts.append(_describe(part, tree, shape))
     # A condition fails where one before it asks whether the attribute exists.
     return tuple(dict.fromkeys(unmet or failed))
 

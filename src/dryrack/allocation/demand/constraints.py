@@ -96,9 +96,9 @@ class Column:
 def lookup_attribute(pooled: PooledDevice, name: str) -> DeviceAttribute | None:
     """Return the attribute by its full name, or its short name if the domain is the driver's."""
     attributes = pooled.device.attributes
-    found = attributes.get(name)
-    if found is not None:
-        return found
+    attribute = attributes.get(name)
+    if attribute is not None:
+        return attribute
     domain, slash, identifier = name.partition("/")
     return attributes.get(identifier) if slash and domain == pooled.id.driver else None
 

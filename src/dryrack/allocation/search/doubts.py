@@ -56,13 +56,13 @@ class Doubts:
         answer = self._answers.get(key)
         if answer is not None and answer[0] == version:
             return answer[1]
-        found = tuple(self._search(key, nodes(), enough))
+        doubtful = tuple(self._search(key, nodes(), enough))
         if len(self._answers) >= _KEYS_MAX and key not in self._answers:
             oldest = next(iter(self._answers))
             del self._answers[oldest]
             self._known.pop(oldest, None)
-        self._answers[key] = (version, found)
-        return found
+        self._answers[key] = (version, doubtful)
+        return doubtful
 
     def _search(self, key: _Key, nodes: Iterable[Node], enough: int) -> Sequence[Node]:
         known = self._known.setdefault(key, {})

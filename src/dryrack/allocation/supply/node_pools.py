@@ -33,5 +33,5 @@ class NodePool:
 
     def attributes(self, name: str) -> Mapping[str, DeviceAttribute]:
         """Return the attribute of this name, of every device that has it."""
-        found = ((each.device.name, lookup_attribute(each, name)) for each in self._devices)
-        return {device: attribute for device, attribute in found if attribute is not None}
+        pairs = ((each.device.name, lookup_attribute(each, name)) for each in self._devices)
+        return {device: attribute for device, attribute in pairs if attribute is not None}

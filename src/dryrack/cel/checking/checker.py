@@ -140,18 +140,18 @@ class _Checker:
     def _ident(self, expr: ast.Ident) -> Steps[Expr]:
         yield from ()
         name = expr.name.removeprefix(".")
-        found = self._find(name)
-        if found is None:
+        of = self._find(name)
+        if of is None:
             self._report_undeclared(expr, expr.name)
             return expr
-        self._refer(expr, name, found)
+        self._refer(expr, name, of)
         return expr if name == expr.name else replace(expr, name=name)
 
     def _find(self, name: str) -> Type | None:
         for scope in reversed(self._scopes):
-            found = scope.get(name)
-            if found is not None:
-                return found
+            of = scope.get(name)
+            if of is not None:
+                return of
         return None
 
     def _refer(self, expr: Expr, name: str, found: Type) -> None:
@@ -174,9 +174,9 @@ class _Checker:
         name = qualified_name(expr)
         if name is not None:
             name = name.removeprefix(".")
-            found = self._find(name)
-            if found is not None:
-                self._refer(expr, name, found)
+            of = self._find(name)
+            if of is not None:
+                self._refer(expr, name, of)
                 return ast.Ident(expr.id, expr.position, name)
         operand: Expr = yield self.check(expr.operand)
         result = self._field(expr, operand, expr.field)
@@ -367,8 +367,8 @@ class _Checker:
             self._report_undeclared(expr, expr.type_name)
             return expr
         self.references[expr.id] = Reference(name)
-        self.types[expr.id] = made = self._made_by(expr, found)
-        message = message_of(made) or name
+        self.types[expr.id] = result = self._struct_type(expr, found)
+        message = message_of(result) or name
         fields: list[ast.StructField] = []
         for field in expr.fields:
             value: Expr = yield self.check(field.value)
@@ -383,17 +383,17 @@ class _Checker:
                 )
         return replace(expr, type_name=name, fields=tuple(fields))
 
-    def _made_by(self, expr: ast.StructLiteral, found: Type) -> Type:
-        if found.kind is Kind.ERROR:
+    def _struct_type(self, expr: ast.StructLiteral, declared: Type) -> Type:
+        if declared.kind is Kind.ERROR:
             return t.ERROR
-        if found.kind is not Kind.TYPE:
-            self._wrong(expr, f"'{found.runtime_name}' is not a type")
+        if declared.kind is not Kind.TYPE:
+            self._wrong(expr, f"'{declared.runtime_name}' is not a type")
             return t.ERROR
-        made = found.parameters[0] if found.parameters else found
-        if message_of(made) is None:
-            self._wrong(expr, f"'{made.runtime_name}' is not a message type")
+        result = declared.parameters[0] if declared.parameters else declared
+        if message_of(result) is None:
+            self._wrong(expr, f"'{result.runtime_name}' is not a message type")
             return t.ERROR
-        return made
+        return result
 
     # Folds
 

@@ -54,17 +54,17 @@ def read_table(table: str) -> dict[str, tuple[Overload, ...]]:
 
 
 def _read_overload(line: str) -> Overload:
-    found = _OVERLOAD.fullmatch(line)
-    assert found is not None, f"not an overload: {line!r}"
-    args = _read_types(found["args"])
-    if found["receiver"]:
-        args = (*_read_types(found["receiver"]), *args)
-    result = _read_types(found["result"])[0]
+    match = _OVERLOAD.fullmatch(line)
+    assert match is not None, f"not an overload: {line!r}"
+    args = _read_types(match["args"])
+    if match["receiver"]:
+        args = (*_read_types(match["receiver"]), *args)
+    result = _read_types(match["result"])[0]
     return Overload(
-        id=found["id"],
+        id=match["id"],
         args=args,
         result=result,
-        member=bool(found["receiver"]),
+        member=bool(match["receiver"]),
         type_params=_parameters_in((*args, result)),
     )
 

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 def library_estimate(call: CallSite) -> CallEstimate | None:
     """None: no library has an opinion, the standard rules apply."""
     by_overload = _BY_OVERLOAD.get(call.overload)
-    found = by_overload(call) if by_overload else None
-    if found:
-        return found
+    estimate = by_overload(call) if by_overload else None
+    if estimate:
+        return estimate
     by_function = _BY_FUNCTION.get(call.function)
     return by_function(call) if by_function else None
 

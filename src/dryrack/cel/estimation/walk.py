@@ -181,9 +181,9 @@ class _Costs:
         size = None
         for overload in self._knowledge.overloads(expr):
             site = CallSite(expr.function, overload, target, tuple(operands), self._knowledge.hints)
-            found = self._overload(expr, site, costs)
-            cost |= found.cost
-            size = self._result_size(expr, overload, _either(size, found.result_size))
+            estimate = self._overload(expr, site, costs)
+            cost |= estimate.cost
+            size = self._result_size(expr, overload, _either(size, estimate.result_size))
         self._knowledge.learn_size(expr, size)
         return target_cost + cost
 
@@ -199,8 +199,8 @@ class _Costs:
 
     def _overload(self, expr: Call, site: CallSite, costs: Sequence[CostEstimate]) -> CallEstimate:
         """Return the cost of the call with its arguments, if it means this overload."""
-        found = library_estimate(site)
-        if found is None:
+        estimate = library_estimate(site)
+        if estimate is None:
             match site.overload:
                 case "logical_and" | "logical_or":
                     left, right = costs
@@ -212,10 +212,10 @@ class _Costs:
                     size = positive.size_or_unknown | negative.size_or_unknown
                     return CallEstimate(costs[0] + (costs[1] | costs[2]), size)
                 case "add_string" | "add_bytes" | "add_list":
-                    found = self._addition(expr, site)
+                    estimate = self._addition(expr, site)
                 case _:
-                    found = standard_estimate(site)
-        return CallEstimate(sum(costs, found.cost), found.result_size)
+                    estimate = standard_estimate(site)
+        return CallEstimate(sum(costs, estimate.cost), estimate.result_size)
 
     def _addition(self, expr: Call, site: CallSite) -> CallEstimate:
         left, right = site.arguments

@@ -158,12 +158,12 @@ class ConstantQualifier:
     def qualify(self, _scope: Scope, tracker: Tracker, value: Value) -> Value:
         if self.test_only:
             _, present, error = look_up_if_present(value, self.key)
-            found = present if error is None else error
+            result = present if error is None else error
         else:
-            found = look_up(value, self.key)
+            result = look_up(value, self.key)
         tracker.cost += 1
-        tracker.push(self.id, found)
-        return found
+        tracker.push(self.id, result)
+        return result
 
     def qualify_if_present(self, _scope: Scope, tracker: Tracker, value: Value) -> Found:
         found, present, error = look_up_if_present(value, self.key)
@@ -200,9 +200,9 @@ class ComputedQualifier:
 
     def qualify(self, scope: Scope, tracker: Tracker, value: Value) -> Value:
         key = self._key(scope, tracker)
-        found = key if type(key) is Err else look_up(value, key)
-        self._charge(tracker, found)
-        return found
+        result = key if type(key) is Err else look_up(value, key)
+        self._charge(tracker, result)
+        return result
 
     def qualify_if_present(self, scope: Scope, tracker: Tracker, value: Value) -> Found:
         key = self._key(scope, tracker)

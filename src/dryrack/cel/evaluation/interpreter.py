@@ -194,11 +194,11 @@ class Call:
         else:
             value = self.run(*values)
         if tracker.stacked:
-            found = tracker.drop_arguments(self.arg_ids)
+            arguments = tracker.drop_arguments(self.arg_ids)
         else:
-            found = values if len(values) == len(self.args) else None
-        if found is not None:
-            tracker.cost += 1 if self.cost is one else self.cost(found, value)
+            arguments = values if len(values) == len(self.args) else None
+        if arguments is not None:
+            tracker.cost += 1 if self.cost is one else self.cost(arguments, value)
         tracker.push(self.id, value)
         return value
 

@@ -114,20 +114,20 @@ class Tracker:
         values = self.values
         if count and self.ids[-count:] == argument_ids:
             # They mostly are the last there are.
-            found = values[-count:]
+            arguments = values[-count:]
             del self.ids[-count:]
             del values[-count:]
-            return found
-        found = []
+            return arguments
+        arguments = []
         for wanted in reversed(argument_ids):
             position = self._find(wanted)
             if position < 0:
                 return None
-            found.append(values[position])
+            arguments.append(values[position])
             del self.ids[position:]
             del values[position:]
-        found.reverse()
-        return found
+        arguments.reverse()
+        return arguments
 
     def _find(self, node_id: int) -> int:
         positions = self._positions[node_id]

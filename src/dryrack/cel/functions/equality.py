@@ -102,8 +102,8 @@ def _map(left: dict[Any, Value], right: Value, known: Known | None = None) -> bo
         return False
     known = {} if known is None else known
     for key, value in left.items():
-        other, found = find(right, decode_key(key))
-        if not found or _inside(value, other, known) is False:
+        other, is_there = find(right, decode_key(key))
+        if not is_there or _inside(value, other, known) is False:
             return False
     return True
 

@@ -68,10 +68,10 @@ def _uri(text: str) -> list[str]:
 
 
 def _is_date(text: str) -> bool:
-    found = _DATE.fullmatch(text)
-    if not found:
+    match = _DATE.fullmatch(text)
+    if not match:
         return False
-    year, month, day = map(int, found.groups())
+    year, month, day = map(int, match.groups())
     if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1]:
         return False
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -82,8 +82,8 @@ def _is_datetime(text: str) -> bool:
     parts = text.lower().split("t")
     if len(text.encode()) < 4 or len(parts) < 2 or not _is_date(parts[0]):
         return False
-    found = _TIME.fullmatch(parts[1])
-    return found is not None and found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
+    match = _TIME.fullmatch(parts[1])
+    return match is not None and match[1] <= "23" and match[2] <= "59" and match[3] <= "59"
 
 
 def _unless(holds: Callable[[str], object], complaint: str) -> Callable[[str], list[str]]:

@@ -59,11 +59,11 @@ def parse_uint(text: str) -> int | None:
 def parse_float(text: str) -> float | None:
     if "_" in text:
         text = "" if _BAD_UNDERSCORE.search(text) else text.replace("_", "")
-    found = _FLOAT.fullmatch(text)
-    if not found:
+    match = _FLOAT.fullmatch(text)
+    if not match:
         return None
     try:
-        number = float.fromhex(text) if found["hex"] else float(text)
+        number = float.fromhex(text) if match["hex"] else float(text)
     except OverflowError:
         return None
     # A number that is too large is refused; an infinity that was asked for is not.
@@ -121,11 +121,11 @@ def _leading_fraction(fraction: str) -> tuple[int, float]:
 
 def parse_timestamp(text: str) -> tuple[int, int] | None:
     """Read RFC 3339 into nanoseconds since the epoch and the offset in seconds."""
-    found = _RFC3339.fullmatch(text)
-    if found is None:
+    match = _RFC3339.fullmatch(text)
+    if match is None:
         return None
-    year, month, day, hour, minute, second = (int(found[group]) for group in range(1, 7))
-    offset = _offset_seconds(found[8])
+    year, month, day, hour, minute, second = (int(match[group]) for group in range(1, 7))
+    offset = _offset_seconds(match[8])
     if offset is None:
         return None
     # Python's calendar begins with the year 1; the year 0 has the same days as the year 400.
@@ -138,7 +138,7 @@ def parse_timestamp(text: str) -> tuple[int, int] | None:
     seconds = elapsed.days * 86_400 + elapsed.seconds - offset
     if shift:
         seconds -= 146_097 * 86_400
-    fraction = int((found[7] or "0")[:9].ljust(9, "0"))
+    fraction = int((match[7] or "0")[:9].ljust(9, "0"))
     return seconds * 1_000_000_000 + fraction, offset
 
 

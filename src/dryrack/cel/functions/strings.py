@@ -196,8 +196,8 @@ class PatternMemo(dict[str, bool]):
 def search_first(compiled: Any, text: Value) -> Value:
     if type(text) is not str:
         return Err("no such overload")
-    found = compiled.search(text)
-    return found.group(0) if found else ""
+    match = compiled.search(text)
+    return match.group(0) if match else ""
 
 
 def search_all(compiled: Any, text: Value, limit: Value = -1) -> Value:

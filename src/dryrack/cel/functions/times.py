@@ -111,24 +111,24 @@ def _directories() -> frozenset[str]:
 
 
 def _at_path(name: str) -> ZoneInfo | Err:
-    found: ZoneInfo | None = None
+    zone: ZoneInfo | None = None
     steps = [step for step in name.split("/") if step not in ("", ".")]
     for number, step in enumerate(steps, start=1):
-        if found is not None:
+        if zone is not None:
             return Err("not a directory")
         if len(step.encode()) > _NAME_BYTES_MAX:
             return Err(_TOO_LONG)
         path = "/".join(steps[:number])
         try:
-            found = ZoneInfo(path)
+            zone = ZoneInfo(path)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             # From Python 3.12 on a directory is said not to be found.
             if not isinstance(error, IsADirectoryError) and path not in _directories():
                 return Err(f"unknown time zone {name}")
-            found = None
-    if found is None:
+            zone = None
+    if zone is None:
         return Err("is a directory")
-    return Err("not a directory") if name.endswith(("/", "/.")) else found
+    return Err("not a directory") if name.endswith(("/", "/.")) else zone
 
 
 def _whole(unit: int) -> Callable[[Duration], int]:

@@ -106,8 +106,8 @@ def _parse(text: str, *, request: bool) -> _Parts:
         return _Parts("", raw_path="*")
     if text.startswith(":"):
         raise UrlError("missing protocol scheme")
-    found = _SCHEME.match(text)
-    scheme, rest = (found[0][:-1].lower(), text[found.end() :]) if found else ("", text)
+    match = _SCHEME.match(text)
+    scheme, rest = (match[0][:-1].lower(), text[match.end() :]) if match else ("", text)
     force_query = rest.endswith("?") and rest.count("?") == 1
     rest, _, query = rest.partition("?")
     if not rest.startswith("/"):

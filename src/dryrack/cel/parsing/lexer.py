@@ -96,17 +96,17 @@ def tokenize(text: str) -> tuple[list[Token], list[Problem]]:
     end = len(text)
     match = _TOKEN.match
     while position < end:
-        found = match(text, position)
-        if found is None:
+        token = match(text, position)
+        if token is None:
             position = _skip(text, position, problems)
             continue
-        kind = found.lastgroup or ""
+        kind = token.lastgroup or ""
         if kind != "skipped":
-            written = found.group()
+            written = token.group()
             if kind == "punctuation" or written in _KEYWORDS:
                 kind = written
             tokens.append(Token(kind, written, position))
-        position = found.end()
+        position = token.end()
     tokens.append(Token(EOF, EOF, end))
     return tokens, problems
 
@@ -144,15 +144,15 @@ _ESCAPED = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 def syntax_error(tokens: Sequence[Token], index: int, expected: Collection[str]) -> Problem:
     """Return the error for a token that cannot be where it is, with the expected ones."""
     token = tokens[index]
-    found = f"'{token.text.translate(_ESCAPED)}'"
+    shown = f"'{token.text.translate(_ESCAPED)}'"
     names = [_NAMES.get(kind, f"'{kind}'") for kind in sorted(expected, key=_ORDER.index)]
     wanted = names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"
     if token.kind != EOF and tokens[index + 1].kind in expected:
-        message = f"extraneous input {found} expecting {wanted}"
+        message = f"extraneous input {shown} expecting {wanted}"
     elif _is_missing(token.kind, *expected):
-        message = f"missing {wanted} at {found}"
+        message = f"missing {wanted} at {shown}"
     else:
-        message = f"mismatched input {found} expecting {wanted}"
+        message = f"mismatched input {shown} expecting {wanted}"
     # Where there is no text there is no first column either.
     position = token.position if token.kind != EOF or token.position else -1
     return Problem(position, f"Syntax error: {message}")

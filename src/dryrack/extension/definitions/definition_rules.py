@@ -58,12 +58,12 @@ class DefinitionRules(KindRules):
 
     def new_problems(self, obj: Raw, meta: ObjectMeta) -> Sequence[FieldProblem]:
         named = name_problem(obj)
-        found = [
+        problems = [
             *metadata(meta, self.naming, namespaced=False),
             *((invalid("metadata.name", meta.name, named),) if named else ()),
             *problems_of_definition(obj),
         ]
-        return found or tuple(common_metadata(meta, namespaced=False))
+        return problems or tuple(common_metadata(meta, namespaced=False))
 
 
 def _default_conversion(conversion: Raw | None) -> Raw:
@@ -437,11 +437,11 @@ def _tokens(text: str) -> Iterator[str]:
     position = 0
     while position < len(text):
         if text[position] == "'":
-            found = _QUOTE_END.search(text, position + 1)
-            end = found.end() if found else len(text)
+            match = _QUOTE_END.search(text, position + 1)
+            end = match.end() if match else len(text)
         else:
-            found = _DELIMITER.search(text, position)
-            end = found.start() if found else len(text)
+            match = _DELIMITER.search(text, position)
+            end = match.start() if match else len(text)
             end = end if end > position else position + 1
         yield text[position:end]
         position = end

@@ -65,16 +65,16 @@ def pruned(schema: Schema, value: Any, *, is_root: bool = True) -> Any:
         return value
     keeps = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
     has_meta = is_root or bool(schema.get("x-kubernetes-embedded-resource"))
-    kept = {}
+    known = {}
     for name, inner in value.items():
         place = _place(schema, name)
         if has_meta and name in _META:
-            kept[name] = inner
+            known[name] = inner
         elif place is not None:
-            kept[name] = pruned(place, inner, is_root=False)
+            known[name] = pruned(place, inner, is_root=False)
         elif keeps or schema.get("additionalProperties") is True:
-            kept[name] = inner
-    return kept
+            known[name] = inner
+    return known
 
 
 def _place(schema: Schema, name: str) -> Schema | None:

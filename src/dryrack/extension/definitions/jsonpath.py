@@ -154,10 +154,10 @@ class _Reader:
             raise JsonPathError(f"unrecognized character in action: {sign}")
 
     def _take(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self.text, self.position)
-        assert found is not None, "each of these patterns matches nothing, too"
-        self.position = found.end()
-        return found[0]
+        match = pattern.match(self.text, self.position)
+        assert match is not None, "each of these patterns matches nothing, too"
+        self.position = match.end()
+        return match[0]
 
     def _read_field(self) -> None:
         name = self._take(_NAME)
@@ -264,10 +264,10 @@ def _unquoted(text: str) -> str:
 
 def _bounds(inner: str) -> tuple[int | None, int | None, int | None, bool]:
     """Return begin, end and step of a slice, and whether the end follows from the begin."""
-    found = _SLICE.fullmatch(inner)
-    if found is None:
+    match = _SLICE.fullmatch(inner)
+    if match is None:
         raise JsonPathError(f"invalid array index {inner}")
-    begin, end, step = (None if each is None else each.removeprefix(":") for each in found.groups())
+    begin, end, step = (None if each is None else each.removeprefix(":") for each in match.groups())
     numbers = [_index(each) if each else None for each in (begin, end, step)]
     if end is None:
         return numbers[0], (numbers[0] or 0) + 1, numbers[2], True

@@ -102,13 +102,13 @@ def _object(schema: Schema) -> Sized | None:
     bytes_min = 2
     fields = {}
     for name, place in get(schema, "properties", {}).items():
-        found = _inner(place)
-        if found is None:
+        sizes = _inner(place)
+        if sizes is None:
             continue
         # The escaped name alone decides the cost of a rule.
-        fields.update(dict.fromkeys(spellings(name)[:1], found))
+        fields.update(dict.fromkeys(spellings(name)[:1], sizes))
         if name in required and place.get("default") is None:
-            bytes_min += len(name.encode()) + found.bytes_min + 4
+            bytes_min += len(name.encode()) + sizes.bytes_min + 4
     return Sized(bytes_min, fields=fields)
 
 

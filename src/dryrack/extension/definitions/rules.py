@@ -94,11 +94,11 @@ def compile_rule(
 
 def compiled_rules(schema: Schema, *, is_root: bool = True) -> Ruled | None:
     """All rules of a schema that was accepted; nothing if it has none."""
-    found = (
+    candidates = (
         compile_rule(raw, schema, is_root=is_root)
         for raw in get(schema, "x-kubernetes-validations", ())
     )
-    rules = tuple(rule for rule in found if isinstance(rule, Rule))
+    rules = tuple(rule for rule in candidates if isinstance(rule, Rule))
     below = {
         name: compiled_rules(place, is_root=False)
         for name, place in get(schema, "properties", {}).items()

@@ -64,8 +64,8 @@ def schema_problems(schema: Schema, path: str) -> list[FieldProblem]:
     is_readable = not any(problem.detail.endswith(_UNREADABLE) for problem in general)
     shape = sorted(_shape(schema, path), key=str) if is_readable else []
     defaults = [] if shape or not is_readable else list(_defaults(schema, path))
-    found = [*shape, *defaults, *general]
-    return found or list(_rules(schema, path))
+    problems = [*shape, *defaults, *general]
+    return problems or list(_rules(schema, path))
 
 
 def _children(schema: Schema, path: str) -> Iterator[tuple[Schema, str, str]]:
@@ -187,9 +187,9 @@ def _junctors(schema: Schema, path: str) -> Iterator[FieldProblem]:
         yield from _branch(schema["not"], f"{path}.not")
     pattern = schema.get("pattern")
     if pattern:
-        found = compile_pattern(pattern)
-        if isinstance(found, Err):
-            detail = f"must be a valid regular expression, but isn't: {found.message}"
+        compiled = compile_pattern(pattern)
+        if isinstance(compiled, Err):
+            detail = f"must be a valid regular expression, but isn't: {compiled.message}"
             yield invalid(f"{path}.pattern", pattern, detail)
 
 

@@ -146,10 +146,10 @@ def types(schema: Schema) -> tuple[str, ...]:
 
 def _type(schema: Schema, value: Any, place: _Place) -> Iterator[FieldProblem]:
     wanted = types(schema)
-    found = type_of(value)
-    if not wanted or found in wanted:
+    kind = type_of(value)
+    if not wanted or kind in wanted:
         return
-    if found == "null" and schema.get("nullable"):
+    if kind == "null" and schema.get("nullable"):
         return
     # A text with a format is left to the check of formats.
     has_known = known_format(schema) and not {"number", "integer"} & set(wanted)
@@ -157,14 +157,14 @@ def _type(schema: Schema, value: Any, place: _Place) -> Iterator[FieldProblem]:
         return
     if isinstance(value, float) and value.is_integer() and "integer" in wanted:
         return
-    if found == "integer" and "number" in wanted:
+    if kind == "integer" and "number" in wanted:
         return
     form = _form(schema, wanted)
     if form and value is not None and not isinstance(value, str | list):
         # Of what has a format, the server compares formats, also where there are none.
         yield _type_problem(place, form, _FORMS.get(type(value), ""))
     else:
-        yield _type_problem(place, ",".join(wanted), found)
+        yield _type_problem(place, ",".join(wanted), kind)
 
 
 def _form(schema: Schema, wanted: tuple[str, ...]) -> str:
@@ -187,10 +187,10 @@ def _type_problem(place: _Place, wanted: str, shown: str) -> FieldProblem:
 
 def _branches(schema: Schema, value: Any, place: _Place) -> Iterator[FieldProblem]:
     if branches := schema.get("anyOf"):
-        found = [list(_check(branch, value, place)) for branch in branches]
-        if all(found):
+        problems = [list(_check(branch, value, place)) for branch in branches]
+        if all(problems):
             yield _nowhere(f"{quoted(place.path)} must validate at least one schema (anyOf)")
-            yield from found[0]
+            yield from problems[0]
     if branches := schema.get("oneOf"):
         yield from _one_of(branches, value, place)
     if branches := schema.get("allOf"):
@@ -201,22 +201,22 @@ def _branches(schema: Schema, value: Any, place: _Place) -> Iterator[FieldProble
 
 
 def _one_of(branches: list[Schema], value: Any, place: _Place) -> Iterator[FieldProblem]:
-    found = [list(_check(branch, value, place)) for branch in branches]
-    valid = sum(not each for each in found)
+    problems = [list(_check(branch, value, place)) for branch in branches]
+    valid = sum(not each for each in problems)
     if valid == 1:
         return
-    told = f"Found {valid} valid alternatives" if valid else "Found none valid"
-    yield _nowhere(f"{quoted(place.path)} must validate one and only one schema (oneOf). {told}")
+    detail = f"Found {valid} valid alternatives" if valid else "Found none valid"
+    yield _nowhere(f"{quoted(place.path)} must validate one and only one schema (oneOf). {detail}")
     if not valid:
-        yield from found[0]
+        yield from problems[0]
 
 
 def _all_of(branches: list[Schema], value: Any, place: _Place) -> Iterator[FieldProblem]:
-    found = [list(_check(branch, value, place)) for branch in branches]
-    for each in found:
+    problems = [list(_check(branch, value, place)) for branch in branches]
+    for each in problems:
         yield from each
-    if any(found):
-        more = "" if not all(found) else ". None validated"
+    if any(problems):
+        more = "" if not all(problems) else ". None validated"
         yield _nowhere(f"{quoted(place.path)} must validate all the schemas (allOf){more}")
 
 
@@ -245,8 +245,8 @@ def _range_of_format(schema: Schema, value: float, place: _Place) -> Iterator[Fi
     is_whole = isinstance(value, int) or value.is_integer()
     fits = bits is None or -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)
     if not is_whole or not fits:
-        told = f"with format {schema['format']}" if bits else "(default format)"
-        yield _nowhere(f"Checked value must be of type integer {told} in {place.path}")
+        detail = f"with format {schema['format']}" if bits else "(default format)"
+        yield _nowhere(f"Checked value must be of type integer {detail} in {place.path}")
 
 
 def _multiple(factor: float, value: float, place: _Place) -> Iterator[FieldProblem]:
@@ -270,17 +270,17 @@ def _bounds(schema: Schema, value: float, place: _Place) -> Iterator[FieldProble
         least = int(minimum) if isinstance(value, int) else minimum
         is_exclusive = schema.get("exclusiveMinimum")
         if value < least or (is_exclusive and value == least):
-            told = "greater than" if is_exclusive else "greater than or equal to"
+            relation = "greater than" if is_exclusive else "greater than or equal to"
             yield invalid(
-                place.field, value, f"{place.path} in body should be {told} {compact(least)}"
+                place.field, value, f"{place.path} in body should be {relation} {compact(least)}"
             )
     if maximum is not None:
         most = int(maximum) if isinstance(value, int) else maximum
         is_exclusive = schema.get("exclusiveMaximum")
         if value > most or (is_exclusive and value == most):
-            told = "less than" if is_exclusive else "less than or equal to"
+            relation = "less than" if is_exclusive else "less than or equal to"
             yield invalid(
-                place.field, value, f"{place.path} in body should be {told} {compact(most)}"
+                place.field, value, f"{place.path} in body should be {relation} {compact(most)}"
             )
 
 

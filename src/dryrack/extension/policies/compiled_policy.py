@@ -130,7 +130,7 @@ class PolicyCompiler:
         given = get(self.spec, "matchConditions", ())
         again = set(repeated([each.get("name") or "" for each in given]))
         env = environment(has_params=self._has_params)
-        found = []
+        compiled = []
         for index, each in enumerate(given):
             path = f"spec.matchConditions[{index}]"
             name = each.get("name") or ""
@@ -138,17 +138,17 @@ class PolicyCompiler:
             if not text:
                 self.problems.append(required(f"{path}.expression"))
             elif condition := self._compiled(f"{path}.expression", text, env, (t.BOOL,)):
-                found.append(Named(name, text, condition))
+                compiled.append(Named(name, text, condition))
             if not name:
                 self.problems.append(required(f"{path}.name"))
             else:
                 self.problems.extend(qualified_name(f"{path}.name", name))
             if name and index in again:
                 self.problems.append(duplicate(f"{path}.name", name))
-        return found
+        return compiled
 
     def _variables(self) -> list[Named]:
-        found = []
+        compiled = []
         for index, each in enumerate(get(self.spec, "variables", ())):
             path = f"spec.variables[{index}]"
             name = each.get("name") or ""
@@ -162,11 +162,11 @@ class PolicyCompiler:
             self._types[name] = t.DYN
             if condition is not None:
                 self._types[name] = variable_type(condition.checked.output_type)
-                found.append(Named(name, text, condition))
-        return found
+                compiled.append(Named(name, text, condition))
+        return compiled
 
     def _validations(self) -> list[Validation]:
-        found = []
+        compiled = []
         for index, each in enumerate(get(self.spec, "validations", ())):
             path = f"spec.validations[{index}]"
             text = each.get("expression") or ""
@@ -183,11 +183,11 @@ class PolicyCompiler:
             if reason not in _REASONS:
                 self.problems.append(not_supported(f"{path}.reason", reason, _REASONS))
             if condition is not None:
-                found.append(Validation(text, condition, message.strip(), spoken, reason))
-        return found
+                compiled.append(Validation(text, condition, message.strip(), spoken, reason))
+        return compiled
 
     def _mutations(self) -> list[Mutation]:
-        found = []
+        compiled = []
         for index, each in enumerate(get(self.spec, "mutations", ())):
             patch_type = each.get("patchType") or ""
             if patch_type not in PATCH_TYPES:
@@ -203,8 +203,8 @@ class PolicyCompiler:
             env = with_patch_types(self._environment)
             condition = self._compiled(f"{path}.expression", text.strip(), env, (kind,))
             if condition is not None:
-                found.append(Mutation(text.strip(), condition, patch_type))
-        return found
+                compiled.append(Mutation(text.strip(), condition, patch_type))
+        return compiled
 
     def _message(self, path: str, text: str | None) -> Condition | None:
         if not text:
@@ -222,16 +222,16 @@ class PolicyCompiler:
         if not text.strip():
             self.problems.append(required(path, _UNSPECIFIED))
             return None
-        found = compile_condition(text, env)
-        if isinstance(found, str):
-            self.problems.append(invalid(path, text, found))
+        condition = compile_condition(text, env)
+        if isinstance(condition, str):
+            self.problems.append(invalid(path, text, condition))
             return None
-        if kinds and found.checked.output_type not in kinds:
-            shown = str(found.checked.output_type)
+        if kinds and condition.checked.output_type not in kinds:
+            shown = str(condition.checked.output_type)
             detail = f"must evaluate to {_list(kinds)} but got {shown}"
             self.problems.append(invalid(path, text, detail))
             return None
-        return found
+        return condition
 
 
 def _list(kinds: Sequence[t.Type]) -> str:

@@ -35,8 +35,10 @@ class PolicyRules(KindRules):
         super().__init__(namespaced=False, has_status=True)
 
     def default(self, obj: Raw) -> Raw:
-        made = update_at(obj, "spec", lambda spec: set_missing(spec, {"failurePolicy": "Fail"}))
-        return update_at(made, "spec.matchConstraints", with_matches)
+        with_policy = update_at(
+            obj, "spec", lambda spec: set_missing(spec, {"failurePolicy": "Fail"})
+        )
+        return update_at(with_policy, "spec.matchConstraints", with_matches)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         spec = spec_of(obj)
@@ -52,8 +54,10 @@ class MutatingPolicyRules(KindRules):
         super().__init__(namespaced=False)
 
     def default(self, obj: Raw) -> Raw:
-        made = update_at(obj, "spec", lambda spec: set_missing(spec, {"failurePolicy": "Fail"}))
-        return update_at(made, "spec.matchConstraints", with_matches)
+        with_policy = update_at(
+            obj, "spec", lambda spec: set_missing(spec, {"failurePolicy": "Fail"})
+        )
+        return update_at(with_policy, "spec.matchConstraints", with_matches)
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         spec = spec_of(obj)
@@ -151,8 +155,8 @@ def _mutation(path: str, mutation: Raw) -> Iterator[FieldProblem]:
             if name == patch_type and mutation.get(field) is None:
                 yield required(f"{path}.{field}", f"must be specified when patchType is {name}")
             elif name != patch_type and mutation.get(field) is not None:
-                told = f"must not be specified when patchType is {patch_type}"
-                yield invalid(f"{path}.{field}", f"{{{field}}}", told)
+                detail = f"must not be specified when patchType is {patch_type}"
+                yield invalid(f"{path}.{field}", f"{{{field}}}", detail)
 
 
 def _common_problems(spec: Raw) -> Iterator[FieldProblem]:
