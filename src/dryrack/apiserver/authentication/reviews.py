@@ -1,7 +1,7 @@
 """
-Questions about users, answered: who am I, whose token is this, and a token for an account.
+Reviews of users and tokens, and requests for tokens of accounts.
 
-None of these is stored: a review goes in, and comes back with its status filled in.
+A review is answered with its status set; it is not stored.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -32,7 +32,7 @@ _SECONDS_MAX = 2**32
 
 
 def token_review_handlers(tokens: Tokens) -> dict[tuple[str, str], Handlers]:
-    """By the name of what is stored, and the subresource ("" for none)."""
+    """Return the handlers by resource and subresource ("" for none)."""
     questions = TokenQuestions(tokens)
     return {
         (f"selfsubjectreviews.{_GROUP}", ""): {"create": who_am_i},
@@ -54,7 +54,7 @@ async def who_am_i(call: Call) -> Answer:
 
 
 class TokenQuestions:
-    """The questions that need the key."""
+    """Handles reviews and requests that need the signing key."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -64,19 +64,21 @@ class TokenQuestions:
         spec = spec_of(obj)
         if not spec.get("token"):
             raise bad_request("token is required for TokenReview in authentication")
-        return Reply(with_review_status(call, obj, self._status(spec)), 201)
-
-    def _status(self, spec: Raw) -> Raw:
-        audiences = spec.get("audiences") or [ISSUER]
+        status: Raw
         try:
-            user, meant = self._tokens.review(spec["token"], audiences=audiences)
+            user, audiences = self._tokens.review(
+                spec["token"], audiences=spec.get("audiences") or [ISSUER]
+            )
         except InvalidTokenError as error:
-            return {"user": {}, "error": str(error)}
-        known = User(user.name, (*user.groups, "system:authenticated"), user.uid, user.extra)
-        return {"authenticated": True, "user": _user_info(known), "audiences": list(meant)}
+            status = {"user": {}, "error": str(error)}
+        else:
+            groups = (*user.groups, "system:authenticated")
+            info = _user_info(User(user.name, groups, user.uid, user.extra))
+            status = {"authenticated": True, "user": info, "audiences": list(audiences)}
+        return Reply(with_review_status(call, obj, status), 201)
 
     async def request(self, call: Call) -> Answer:
-        """A token for the account that the path names."""
+        """Reply with a token for the account in the path."""
         obj = read_posted(call)
         account = _account(call, obj)
         spec = dict(spec_of(obj))
@@ -95,21 +97,16 @@ class TokenQuestions:
             call.target.namespace, call.target.name, account["uid"], _bound_object(call, spec)
         )
         token = self._tokens.issue(holder, audiences=spec["audiences"], seconds=seconds)
-        named = {**obj, "metadata": _token_metadata(call, obj, account)}
+        names = {key: account[key] for key in ("name", "namespace", "uid")}
+        meta = {**metadata_of(obj), **names, "creationTimestamp": timestamp(now)}
+        named = {**obj, "metadata": meta}
         status = {"token": token, "expirationTimestamp": timestamp(now + seconds)}
         answer = with_review_status(call, named, status)
         return Reply({**answer, "spec": {"boundObjectRef": None, **spec}}, 201)
 
 
-def _token_metadata(call: Call, obj: Raw, account: Raw) -> Raw:
-    given = metadata_of(obj)
-    now = timestamp(call.server.clock.now())
-    names = {key: account[key] for key in ("name", "namespace", "uid")}
-    return {**given, **names, "creationTimestamp": now}
-
-
 def _account(call: Call, obj: Raw) -> Raw:
-    """The metadata of the account; what the body says about it must be true."""
+    """Return the metadata of the account; raise if the body names another one."""
     namespace = call.target.namespace
     name = call.target.name
     given = metadata_of(obj)

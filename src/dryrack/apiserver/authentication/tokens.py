@@ -1,9 +1,9 @@
 """
-Tokens of service accounts: signed statements that expire, and that die with their objects.
+Tokens of service accounts, which expire, and become invalid with their objects.
 
-A token is a JSON web token signed with the cluster's own key (ES256). It holds for as long as it
-says, and while the account (and the pod, secret or node) that it names is there with the same
-uid. Nothing about a token is stored.
+A token is a JSON web token signed with the cluster's own key (ES256). It is valid until it
+expires, and as long as the account (and the pod, secret or node) that it names exists with the
+same uid. Nothing about a token is stored.
 """
 
 import base64
@@ -31,10 +31,10 @@ class Objects(Protocol):
 
 
 class SigningKey(Protocol):
-    """A private key on the curve P-256, from wherever it is kept."""
+    """A private key on the curve P-256."""
 
     def sign(self, content: bytes) -> bytes:
-        """A signature of 64 bytes, r and s."""
+        """Return a signature of 64 bytes, r and s."""
         ...
 
     def verify(self, signature: bytes, content: bytes) -> bool: ...
@@ -52,7 +52,7 @@ class InvalidTokenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The object that a token lives and dies with; `resource` is pods, secrets or nodes."""
+    """The object that a token is bound to; `resource` is pods, secrets or nodes."""
 
     resource: str
     name: str
@@ -61,7 +61,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whom a token speaks for, and where."""
+    """The account of a token, and the objects that the token is bound to."""
 
     namespace: str
     name: str
@@ -70,7 +70,7 @@ class Holder:
 
 
 class Tokens:
-    """Makes tokens and finds out whom they speak for."""
+    """Issues tokens, and finds the user of a token."""
 
     def __init__(self, key: SigningKey, objects: Objects, *, clock: Clock, chance: Chance) -> None:
         self._key = key
@@ -79,6 +79,10 @@ class Tokens:
         self._chance = chance
 
     def issue(self, holder: Holder, *, audiences: Sequence[str], seconds: int) -> str:
+        private: Raw = {"namespace": holder.namespace}
+        for bound in holder.bound:
+            private[bound.resource.removesuffix("s")] = _reference(bound.name, bound.uid)
+        private["serviceaccount"] = _reference(holder.name, holder.uid)
         now = int(self._clock.now())
         claims = {
             "aud": list(audiences),
@@ -86,7 +90,7 @@ class Tokens:
             "iat": now,
             "iss": ISSUER,
             "jti": self._chance.uuid(),
-            "kubernetes.io": _private(holder),
+            "kubernetes.io": private,
             "nbf": now,
             "sub": _user_name(holder.namespace, holder.name),
         }
@@ -96,15 +100,15 @@ class Tokens:
         return f"{content}.{_encode(self._key.sign(content.encode()))}"
 
     def user_of(self, token: str) -> User | None:
-        """The user of a token that is meant for this server, or None."""
+        """Return the user of a token for this server, or None."""
         try:
             return self.review(token, audiences=(ISSUER,))[0]
         except InvalidTokenError:
             return None
 
     def review(self, token: str, *, audiences: Sequence[str]) -> tuple[User, tuple[str, ...]]:
-        """The user, and for which of the audiences; raises an `InvalidTokenError`."""
-        claims = self._proven(token)
+        """Return the user and the matching audiences; raise an `InvalidTokenError`."""
+        claims = self._verified_claims(token)
         meant = [each for each in audiences if each in _texts(claims.get("aud"))]
         if not meant:
             raise InvalidTokenError("token audiences do not match the expected ones")
@@ -126,12 +130,17 @@ class Tokens:
             raise InvalidTokenError(
                 f"service account UID ({uid}) does not match claim ({account['uid']})"
             )
-        for kind in _checked_kinds(private):
-            self._check_bound(f"{kind}s", "" if kind == "node" else namespace, private[kind])
+        # A pod's token names the node only for information.
+        kinds = ["pod"] if "pod" in private else ["secret", "node"]
+        for kind in kinds:
+            bound = private.get(kind)
+            if bound is not None:
+                place = "" if kind == "node" else namespace
+                self._check_bound(f"{kind}s", place, bound)
         return _user(private, str(claims.get("jti", ""))), tuple(meant)
 
-    def _proven(self, token: str) -> Raw:
-        """The claims, if our key signed them: nothing in them is looked at before that."""
+    def _verified_claims(self, token: str) -> Raw:
+        """Return the claims after the signature is verified."""
         content, _, signature = token.rpartition(".")
         header, _, payload = content.partition(".")
         try:
@@ -140,7 +149,7 @@ class Tokens:
             if algorithm == "ES256" and signed:
                 return _decode(payload)
         except (ValueError, RecursionError):
-            # Anybody can send anything; JSON that is nested too deep is one of these things.
+            # Not a token; JSON that is nested too deep raises a RecursionError.
             pass
         raise InvalidTokenError
 
@@ -148,21 +157,6 @@ class Tokens:
         stored = self._objects.get(resource, namespace, reference["name"])
         if stored is None or stored["metadata"]["uid"] != reference["uid"]:
             raise InvalidTokenError("service account token has been invalidated")
-
-
-def _checked_kinds(private: Raw) -> list[str]:
-    """The node of a pod's token is there to be known, not to be checked."""
-    if "pod" in private:
-        return ["pod"]
-    return [kind for kind in ("secret", "node") if kind in private]
-
-
-def _private(holder: Holder) -> Raw:
-    private: Raw = {"namespace": holder.namespace}
-    for bound in holder.bound:
-        private[bound.resource.removesuffix("s")] = _reference(bound.name, bound.uid)
-    private["serviceaccount"] = _reference(holder.name, holder.uid)
-    return private
 
 
 def _reference(name: str, uid: str) -> Raw:

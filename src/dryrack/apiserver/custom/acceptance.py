@@ -1,8 +1,8 @@
 """
-The names of a definition, and whether they are free.
+Acceptance of the names of a definition.
 
-A name that another definition of the same group was given first stays with it. A definition with
-a name that is taken keeps the others and is not served; once it was served, it stays so.
+A name belongs to the first definition of a group that has it. A definition with a name that is
+taken keeps its other names and is not served, unless it was served before.
 """
 
 from __future__ import annotations
@@ -26,19 +26,35 @@ class _Taken:
 
 
 def settle_names(definition: Raw, others: Iterable[Raw], now: str) -> Raw:
-    """The status of a definition, given all other definitions."""
+    """Return the status of a definition, given all other definitions."""
     names = definition["spec"]["names"]
-    taken = _taken(definition, others)
-    accepted, conflict = _accept_names(names, taken, definition)
+    accepted, conflict = _accept_names(names, _find_taken(definition, others), definition)
+    reason, message = conflict or ("NoConflicts", "no conflicts found")
+    names_accepted = {
+        "type": "NamesAccepted",
+        "status": "False" if conflict else "True",
+        "lastTransitionTime": now,
+        "reason": reason,
+        "message": message,
+    }
     status = {**status_of(definition), "acceptedNames": accepted}
-    status = with_condition(status, _names_condition(conflict, now))
-    is_established = condition_of(definition, "Established").get("status") == "True"
-    if is_established and conflict:
+    status = with_condition(status, names_accepted)
+    if conflict and condition_of(definition, "Established").get("status") == "True":
+        # A definition that was served stays so.
         return status
-    return with_condition(status, _established_condition(now, accepted=not conflict))
+    established = {
+        "type": "Established",
+        "status": "False" if conflict else "True",
+        "lastTransitionTime": now,
+        "reason": "NotAccepted" if conflict else "InitialNamesAccepted",
+        "message": "not all names are accepted"
+        if conflict
+        else "the initial names have been accepted",
+    }
+    return with_condition(status, established)
 
 
-def _taken(definition: Raw, others: Iterable[Raw]) -> _Taken:
+def _find_taken(definition: Raw, others: Iterable[Raw]) -> _Taken:
     resources: set[str] = set()
     kinds: set[str] = set()
     for other in others:
@@ -53,7 +69,7 @@ def _taken(definition: Raw, others: Iterable[Raw]) -> _Taken:
 
 
 def _accept_names(names: Raw, taken: _Taken, definition: Raw) -> tuple[Raw, tuple[str, str] | None]:
-    """The names as they are given from now on, and the last conflict if there is any."""
+    """Return the accepted names, and the reason and message of the last conflict, if any."""
     before = get(definition, "status.acceptedNames", {})
     accepted: Raw = {"plural": before.get("plural") or "", "kind": before.get("kind") or ""}
     accepted |= {key: value for key, value in before.items() if value}
@@ -77,26 +93,3 @@ def _accept_names(names: Raw, taken: _Taken, definition: Raw) -> tuple[Raw, tupl
     if names.get("categories"):
         accepted["categories"] = names["categories"]
     return accepted, conflict
-
-
-def _names_condition(conflict: tuple[str, str] | None, now: str) -> Raw:
-    reason, message = conflict or ("NoConflicts", "no conflicts found")
-    return {
-        "type": "NamesAccepted",
-        "status": "False" if conflict else "True",
-        "lastTransitionTime": now,
-        "reason": reason,
-        "message": message,
-    }
-
-
-def _established_condition(now: str, *, accepted: bool) -> Raw:
-    return {
-        "type": "Established",
-        "status": "True" if accepted else "False",
-        "lastTransitionTime": now,
-        "reason": "InitialNamesAccepted" if accepted else "NotAccepted",
-        "message": "the initial names have been accepted"
-        if accepted
-        else "not all names are accepted",
-    }

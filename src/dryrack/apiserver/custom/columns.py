@@ -1,8 +1,7 @@
-"""The table of a custom kind: its name, and what its definition says to show."""
+"""The table of a custom kind: its name and the printer columns of its definition."""
 
 from __future__ import annotations
 
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,38 +25,28 @@ AGE_ONLY = ({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimes
 
 def shape_of_columns(definitions: Sequence[Mapping[str, Any]] | None) -> Shape:
     """Return the shape for `additionalPrinterColumns`; without any, a kind shows its age."""
-    entries = definitions or AGE_ONLY
-    readable = ((_column(entry), _path(entry)) for entry in entries)
-    # A definition that was stored before paths were checked shows what comes before such a path.
-    shown = [
-        (column, path)
-        for column, path in takewhile(lambda each: each[1] is not None, readable)
-        if path is not None
-    ]
+    shown: list[tuple[Column, JsonPath]] = []
+    entries: Sequence[Mapping[str, Any]] = definitions or AGE_ONLY
+    for entry in entries:
+        try:
+            path = parse_json_path(entry["jsonPath"])
+        except JsonPathError:
+            # A definition that was stored before paths were checked: it shows the columns before.
+            break
+        usual = f"Custom resource definition column (in JSONPath format): {entry['jsonPath']}"
+        column = Column(
+            entry["name"],
+            entry["type"],
+            entry.get("format") or "",
+            entry.get("priority") or 0,
+            entry.get("description") or usual,
+        )
+        shown.append((column, path))
 
     def cells(obj: JsonObject, now: float) -> list[Any]:
         return [name_of(obj), *(_cell(column, path, obj, now=now) for column, path in shown)]
 
     return Shape((NAME, *(column for column, _ in shown)), cells)
-
-
-def _column(entry: Mapping[str, Any]) -> Column:
-    path = entry["jsonPath"]
-    described = f"Custom resource definition column (in JSONPath format): {path}"
-    return Column(
-        entry["name"],
-        entry["type"],
-        entry.get("format") or "",
-        entry.get("priority") or 0,
-        entry.get("description") or described,
-    )
-
-
-def _path(entry: Mapping[str, Any]) -> JsonPath | None:
-    try:
-        return parse_json_path(entry["jsonPath"])
-    except JsonPathError:
-        return None
 
 
 def _cell(column: Column, path: JsonPath, obj: JsonObject, *, now: float) -> Any:

@@ -1,24 +1,24 @@
 """
 The strategy of definitions: defaults, validation and deletion.
 
-A definition names the kind it defines; what becomes of the names is written into its status by
-the server. It is never gone at once: its objects go first.
+The server writes the accepted names of a definition into its status. A definition is never removed
+at once, because its objects are deleted first.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import bad_request
 from dryrack.apiserver.strategy import Strategy, Write, keep_status, object_meta, status_only
 from dryrack.apiserver.webhooks.admission_reviews import ADDRESS, endpoint_of
 from dryrack.extension.definitions import DefinitionError, DefinitionRules, problems_of_definition
-from dryrack.kinds.paths import get, spec_of, status_of
+from dryrack.kinds.paths import get, status_of
 from dryrack.kinds.validation.meta import common_metadata_change, metadata_change
 from dryrack.kinds.validation.problems import FieldProblem, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dryrack.kinds.raw import Raw
 
@@ -85,14 +85,14 @@ class DefinitionStrategy(Strategy):
         ]
         if write.subresource == "status":
             return found
-        return [*found, *problems_of_definition(obj), *_unchangeable(obj, old)]
+        return [*found, *problems_of_definition(obj), *_find_immutable_changes(obj, old)]
 
     def prepare_delete(self, obj: Raw, write: Write) -> Raw:
         meta = dict(obj["metadata"])
         finalizers = get(meta, "finalizers", [])
         if CLEANUP not in finalizers:
             finalizers = [*finalizers, CLEANUP]
-            # Unlike others, a definition that is marked has not changed.
+            # Unlike for other kinds, the mark is no change of the generation.
             meta["generation"] = (meta.get("generation") or 2) - 1
         condition = {
             "type": "Terminating",
@@ -109,35 +109,24 @@ class DefinitionStrategy(Strategy):
         return "deletionTimestamp" not in obj["metadata"]
 
 
-def _unchangeable(obj: Raw, old: Raw) -> list[FieldProblem]:
-    new = spec_of(obj)
-    before = spec_of(old)
-    paths: list[tuple[str, ...]] = [("group",), ("names", "plural")]
+def _find_immutable_changes(obj: Raw, old: Raw) -> Iterator[FieldProblem]:
+    paths = ["spec.group", "spec.names.plural"]
     if condition_of(old, "Established").get("status") == "True":
-        paths = [("scope",), ("names", "kind"), *paths]
-    found = []
+        paths = ["spec.scope", "spec.names.kind", *paths]
     for path in paths:
-        now = _at(new, path)
-        then = _at(before, path)
-        if now != then:
-            found.append(invalid(f"spec.{'.'.join(path)}", now, "field is immutable"))
-    return found
-
-
-def _at(value: Any, path: tuple[str, ...]) -> Any:
-    for key in path:
-        value = (value or {}).get(key)
-    return value or ""
+        value = get(obj, path) or ""
+        if value != (get(old, path) or ""):
+            yield invalid(path, value, "field is immutable")
 
 
 def condition_of(definition: Raw, kind: str) -> Raw:
-    """A condition by its type; nothing if it is not there."""
+    """Return a condition by its type, or {}."""
     conditions = get(definition, "status.conditions", ())
     return next((each for each in conditions if each.get("type") == kind), {})
 
 
 def with_condition(status: Raw, condition: Raw) -> Raw:
-    """A status with a condition; if nothing about it changes, since when it holds stays."""
+    """Return a status with a condition, whose time changes only with its status."""
     conditions = list(get(status, "conditions", ()))
     for index, each in enumerate(conditions):
         if each.get("type") == condition["type"]:

@@ -4,14 +4,12 @@ Strict decoding by resource: the schema of a built-in kind, or of a custom one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.kinds import schemas
 from dryrack.kinds.schemas.strict_decode import Conformed, conform, conform_custom
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dryrack.apiserver.registry import Resource
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.schemas import Schema
@@ -24,16 +22,13 @@ class GoShapes:
         self._custom: dict[str, tuple[object, Schema]] = {}
 
     def conform(self, resource: Resource, obj: Raw) -> Conformed:
-        if resource.schema is not None:
-            return conform_custom(self._read(resource, resource.schema), obj)
-        schema = schemas.schema_of(resource.group, resource.version, resource.kind)
-        return Conformed(obj) if schema is None else conform(schema, obj)
-
-    def _read(self, resource: Resource, raw: Mapping[str, Any]) -> Schema:
-        """The schema of a custom kind, read once for each that a definition had."""
+        raw = resource.schema
+        if raw is None:
+            schema = schemas.schema_of(resource.group, resource.version, resource.kind)
+            return Conformed(obj) if schema is None else conform(schema, obj)
         place = f"{resource.plural}.{resource.api_version}"
-        known, made = self._custom.get(place, (None, None))
-        if made is None or known is not raw:
-            made = schemas.custom(dict(raw))
-            self._custom[place] = (raw, made)
-        return made
+        read_from, schema = self._custom.get(place, (None, None))
+        if schema is None or read_from is not raw:
+            schema = schemas.custom(dict(raw))
+            self._custom[place] = (raw, schema)
+        return conform_custom(schema, obj)

@@ -263,7 +263,8 @@ class ServerSocket:
             for message in self._reader.read(data):
                 match message.opcode:
                     case Opcode.PING:
-                        self._answer(message.payload)
+                        if not self._has_closed:
+                            self._write(frame(Opcode.PONG, message.payload))
                     case Opcode.PONG:
                         continue
                     case Opcode.CLOSE:
@@ -285,10 +286,6 @@ class ServerSocket:
         if not self._has_closed:
             self._has_closed = True
             self._write(frame(Opcode.CLOSE, code.to_bytes(2) + reason.encode()))
-
-    def _answer(self, ping: bytes) -> None:
-        if not self._has_closed:
-            self._write(frame(Opcode.PONG, ping))
 
     def _end(self, code: int, reason: str) -> None:
         self.close(code, reason)

@@ -82,65 +82,56 @@ class Attempt:
 
 def match_resource(match: Raw, attempt: Attempt, versions: Iterable[Resource]) -> Resource | None:
     """Return the one of `versions` in which a write matches, or None."""
-    if not _selects_namespace(match.get("namespaceSelector"), attempt):
+    namespace_selector = match.get("namespaceSelector")
+    if namespace_selector and attempt.namespace:
+        namespace = attempt.namespace_object()
+        if attempt.is_namespace:
+            namespace = attempt.new or attempt.old
+        if not _selects(namespace_selector, namespace):
+            return None
+    object_selector = match.get("objectSelector")
+    if object_selector and not (
+        _selects(object_selector, attempt.new) or _selects(object_selector, attempt.old)
+    ):
         return None
-    if not _selects_object(match.get("objectSelector"), attempt):
-        return None
-    others = [each for each in versions if each is not attempt.resource]
-    if match.get("matchPolicy") == "Exact":
-        others = []
-    if _match_rules(get(match, "excludeResourceRules", ()), attempt, others) is not None:
+    resources = [attempt.resource]
+    if match.get("matchPolicy") != "Exact":
+        resources += [each for each in versions if each is not attempt.resource]
+    if _match_rules(get(match, "excludeResourceRules", ()), attempt, resources) is not None:
         return None
     rules = get(match, "resourceRules", ())
-    return _match_rules(rules, attempt, others) if rules else attempt.resource
+    return _match_rules(rules, attempt, resources) if rules else attempt.resource
 
 
 def _match_rules(
-    rules: Sequence[Raw], attempt: Attempt, others: Sequence[Resource]
+    rules: Sequence[Raw], attempt: Attempt, resources: Sequence[Resource]
 ) -> Resource | None:
-    for resource in (attempt.resource, *others):
+    for resource in resources:
         if any(_rule_matches(rule, resource, attempt) for rule in rules):
             return resource
     return None
 
 
 def _rule_matches(rule: Raw, resource: Resource, attempt: Attempt) -> bool:
+    scope = rule.get("scope") or "*"
+    if scope != "*" and (scope == "Namespaced") != attempt.resource.namespaced:
+        return False
     names = get(rule, "resourceNames", ())
-    return (
-        _has(rule.get("operations"), attempt.operation)
-        and _has(rule.get("apiGroups"), resource.group)
-        and _has(rule.get("apiVersions"), resource.version)
-        and _in_scope(rule.get("scope") or "*", attempt)
-        and any(_names_resource(each, resource, attempt) for each in get(rule, "resources", ()))
-        and (not names or attempt.requested_name in names)
-    )
+    if names and attempt.requested_name not in names:
+        return False
+    for given in get(rule, "resources", ()):
+        plural, _, part = given.partition("/")
+        if plural in ("*", resource.plural) and part in ("*", attempt.write.subresource):
+            return (
+                _has(rule.get("operations"), attempt.operation)
+                and _has(rule.get("apiGroups"), resource.group)
+                and _has(rule.get("apiVersions"), resource.version)
+            )
+    return False
 
 
 def _has(values: Sequence[str] | None, wanted: str) -> bool:
     return any(value in ("*", wanted) for value in values or ())
-
-
-def _names_resource(given: str, resource: Resource, attempt: Attempt) -> bool:
-    plural, _, part = given.partition("/")
-    return plural in ("*", resource.plural) and part in ("*", attempt.write.subresource)
-
-
-def _in_scope(scope: str, attempt: Attempt) -> bool:
-    is_namespaced = attempt.resource.namespaced
-    return scope == "*" or (scope == "Namespaced") == is_namespaced
-
-
-def _selects_namespace(selector: Raw | None, attempt: Attempt) -> bool:
-    if not selector or not attempt.namespace:
-        return True
-    found = attempt.namespace_object()
-    if attempt.is_namespace:
-        found = attempt.new or attempt.old
-    return _selects(selector, found)
-
-
-def _selects_object(selector: Raw | None, attempt: Attempt) -> bool:
-    return not selector or any(_selects(selector, each) for each in (attempt.new, attempt.old))
 
 
 def _selects(selector: Raw, obj: Raw | None) -> bool:

@@ -55,50 +55,44 @@ class PolicyAdmission:
         bindings: dict[str, list[Raw]] = {}
         for each in attempt.write.lookup.list(BINDINGS, None):
             bindings.setdefault(each["spec"].get("policyName") or "", []).append(each)
+        resources = self._registry.all()
+        versions = [each for each in resources if each.storage == attempt.resource.storage]
         for name in sorted(bindings):
             policy = attempt.write.lookup.get(POLICIES, "", name)
-            if policy is not None:
-                self._enforce(policy, bindings[name], attempt)
+            if policy is None:
+                continue
+            constraints = get(policy["spec"], "matchConstraints", {})
+            matched = match_resource(constraints, attempt, versions)
+            if matched is None:
+                continue
+            for binding in bindings[name]:
+                scope = get(binding["spec"], "matchResources", {})
+                if match_resource(scope, attempt, versions) is not None:
+                    for denial in self._find_denials(policy, binding, attempt, matched):
+                        _act(policy, binding, denial, attempt)
 
-    def _enforce(self, policy: Raw, bindings: list[Raw], attempt: Attempt) -> None:
-        found = self._registry.all()
-        versions = [each for each in found if each.storage == attempt.resource.storage]
-        matched = match_resource(get(policy["spec"], "matchConstraints", {}), attempt, versions)
-        if matched is None:
-            return
-        for binding in bindings:
-            scope = get(binding["spec"], "matchResources", {})
-            if match_resource(scope, attempt, versions) is not None:
-                for denial in self._denials(policy, binding, attempt, matched):
-                    _act(policy, binding, denial, attempt)
-
-    def _denials(
+    def _find_denials(
         self, policy: Raw, binding: Raw, attempt: Attempt, matched: Resource
     ) -> Iterator[Denial]:
-        ignores_failures = policy["spec"].get("failurePolicy") == "Ignore"
+        spec = policy["spec"]
+        ignores_failures = spec.get("failurePolicy") == "Ignore"
         try:
-            found = list(
-                policy_parameters(self._registry, policy["spec"], binding["spec"], attempt)
-            )
+            parameters = list(policy_parameters(self._registry, spec, binding["spec"], attempt))
         except ConfigurationError as error:
             if not ignores_failures:
                 # A broken binding denies the write, whatever its actions are.
-                raise _refusal(
-                    policy, binding, Denial(f"failed to configure binding: {error}"), attempt
-                ) from None
+                denial = Denial(f"failed to configure binding: {error}")
+                raise _refusal(policy, binding, denial, attempt) from None
             return
-        for params in found:
-            values = variables_of(attempt, matched, params, self._authorization)
-            yield from denials(self._program(policy), values, ignores_failures=ignores_failures)
-
-    def _program(self, policy: Raw) -> CompiledPolicy:
         meta = policy["metadata"]
         state = (meta.get("uid") or "", meta.get("generation") or 0)
-        known = self._compiled.get(meta["name"])
-        if known is None or known[0] != state:
-            known = (state, PolicyCompiler(policy["spec"], meta["name"]).compile())
-            self._compiled[meta["name"]] = known
-        return known[1]
+        compiled = self._compiled.get(meta["name"])
+        if compiled is None or compiled[0] != state:
+            compiled = (state, PolicyCompiler(spec, meta["name"]).compile())
+            self._compiled[meta["name"]] = compiled
+        for params in parameters:
+            values = variables_of(attempt, matched, params, self._authorization)
+            yield from denials(compiled[1], values, ignores_failures=ignores_failures)
 
 
 def policy_parameters(
@@ -114,15 +108,15 @@ def policy_parameters(
     if resource is None:
         shown = f"{kind['apiVersion']}, Kind={kind['kind']}"
         raise ConfigurationError(f"paramKind kind `{shown}` not known")
-    found = list(_find_parameters(resource, reference, attempt))
-    if not found and reference.get("parameterNotFoundAction") == "Deny":
+    objects = list(_find_parameters(resource, reference, attempt))
+    if not objects and reference.get("parameterNotFoundAction") == "Deny":
         raise ConfigurationError(
             "no params found for policy binding with `Deny` parameterNotFoundAction"
         )
-    yield from found
+    yield from objects
 
 
-def _find_parameters(resource: Resource, reference: Raw, attempt: Attempt) -> Iterator[Raw | None]:
+def _find_parameters(resource: Resource, reference: Raw, attempt: Attempt) -> Iterator[Raw]:
     namespace = reference.get("namespace") or ""
     if namespace and not resource.namespaced:
         raise ConfigurationError(
@@ -135,18 +129,17 @@ def _find_parameters(resource: Resource, reference: Raw, attempt: Attempt) -> It
                 "cannot use namespaced paramRef in policy binding that matches cluster-scoped "
                 "resources"
             )
-    stored = attempt.write.lookup.list(resource.storage, namespace or None)
-    for each in stored:
-        if _selects_parameter(reference, each):
-            served = each["apiVersion"] == resource.api_version
-            yield each if served else resource.strategy.from_storage(each)
-
-
-def _selects_parameter(reference: Raw, obj: Raw) -> bool:
-    if reference.get("name"):
-        return bool(obj["metadata"]["name"] == reference["name"])
+    name = reference.get("name")
     selector = decode(get(reference, "selector", {}), LabelSelector)
-    return matches_labels(selector, get(obj["metadata"], "labels", {}))
+    for obj in attempt.write.lookup.list(resource.storage, namespace or None):
+        meta = obj["metadata"]
+        if name:
+            is_selected = meta["name"] == name
+        else:
+            is_selected = matches_labels(selector, get(meta, "labels", {}))
+        if is_selected:
+            is_served = obj["apiVersion"] == resource.api_version
+            yield obj if is_served else resource.strategy.from_storage(obj)
 
 
 def _act(policy: Raw, binding: Raw, denial: Denial, attempt: Attempt) -> None:

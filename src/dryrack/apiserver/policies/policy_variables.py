@@ -31,9 +31,21 @@ def variables_of(
     """Return all variables but the policy's own, with the objects in the matched version."""
     authorizer = Authorizer(_decider(attempt.write.user, authorization))
     new, old = objects_in_version(attempt, matched)
+    # ~ Return the question about the resource of the request.
     return {
         AUTHORIZER: authorizer,
-        REQUEST_RESOURCE: ResourceCheck(authorizer.decide, _question_of(attempt)),
+        REQUEST_RESOURCE: ResourceCheck(
+            authorizer.decide,
+            (
+                Question(
+                    group=attempt.resource.group,
+                    resource=attempt.resource.plural,
+                    subresource=attempt.write.subresource,
+                    namespace=attempt.namespace,
+                    name=attempt.requested_name,
+                )
+            ),
+        ),
         "object": new,
         "oldObject": old,
         "request": admission_request(attempt, matched),
@@ -64,17 +76,6 @@ def _account(name: str) -> User:
     namespace = name.split(":")[2]
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
     return User(name, groups)
-
-
-def _question_of(attempt: Attempt) -> Question:
-    """Return the question about the resource of the request."""
-    return Question(
-        group=attempt.resource.group,
-        resource=attempt.resource.plural,
-        subresource=attempt.write.subresource,
-        namespace=attempt.namespace,
-        name=attempt.requested_name,
-    )
 
 
 def objects_in_version(attempt: Attempt, matched: Resource) -> tuple[Raw | None, Raw | None]:

@@ -150,23 +150,6 @@ def _encode_token(revision: int, place: str) -> str:
 
 
 def _decode_token(token: str) -> tuple[int, str]:
-    raw = _unpack_token(token)
-    version = raw.get("v")
-    revision = raw.get("rv")
-    place = raw.get("start")
-    if version != _TOKEN_VERSION:
-        shown = version if isinstance(version, str) else ""
-        raise _invalid(f"server does not recognize this encoded version {shown}")
-    if not isinstance(revision, int) or not revision or revision < _PRESENT:
-        raise _invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
-    if not isinstance(place, str) or not place:
-        raise _invalid("encoded start key empty (version meta.k8s.io/v1)")
-    if place.startswith("/") or "//" in place or any(p in (".", "..") for p in place.split("/")):
-        raise _invalid(place)
-    return revision, place
-
-
-def _unpack_token(token: str) -> dict[str, object]:
     position = next((at for at, char in enumerate(token) if char not in _BASE64), None)
     if position is not None:
         raise _invalid(f"illegal base64 data at input byte {position}")
@@ -182,7 +165,19 @@ def _unpack_token(token: str) -> dict[str, object]:
     if not isinstance(raw, dict):
         name = go_json.type_name(raw)
         raise _invalid(f"json: cannot unmarshal {name} into Go value of type storage.continueToken")
-    return raw
+    version = raw.get("v")
+    revision = raw.get("rv")
+    place = raw.get("start")
+    if version != _TOKEN_VERSION:
+        shown = version if isinstance(version, str) else ""
+        raise _invalid(f"server does not recognize this encoded version {shown}")
+    if not isinstance(revision, int) or not revision or revision < _PRESENT:
+        raise _invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+    if not isinstance(place, str) or not place:
+        raise _invalid("encoded start key empty (version meta.k8s.io/v1)")
+    if place.startswith("/") or "//" in place or any(p in (".", "..") for p in place.split("/")):
+        raise _invalid(place)
+    return revision, place
 
 
 def _invalid(detail: str) -> StatusError:
