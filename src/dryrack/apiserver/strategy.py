@@ -147,7 +147,7 @@ class Strategy:
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         """What is wrong with a change of the kind's own fields; by default, what always is."""
-        return self.rules.problems(obj)
+        return tuple(self.rules.problems(obj))
 
     def to_storage(self, obj: Raw) -> Raw:
         """From the version of the path to the stored one."""

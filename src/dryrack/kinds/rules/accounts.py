@@ -13,7 +13,7 @@ from dryrack.kinds.validation.names import checked, path_segment, path_segment_p
 from dryrack.kinds.validation.problems import invalid, not_supported, required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
@@ -28,15 +28,21 @@ class RoleRules(KindRules):
     def __init__(self, *, namespaced: bool) -> None:
         super().__init__(namespaced=namespaced, naming=_NAMING)
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return [
-            *(
-                problem
-                for position, rule in enumerate(get(obj, "rules", ()))
-                for problem in self._rule(f"rules[{position}]", rule)
-            ),
-            *_aggregation(obj.get("aggregationRule")),
-        ]
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
+        for position, rule in enumerate(get(obj, "rules", ())):
+            yield from self._rule(f"rules[{position}]", rule)
+        if obj.get("aggregationRule") is None:
+            return
+        at = "aggregationRule.clusterRoleSelectors"
+        selectors = get(obj, at, ())
+        if not selectors:
+            detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+            yield required(at, detail)
+        for position, selector in enumerate(selectors):
+            problems = list(selector_problems(f"{at}[{position}]", selector))
+            yield from problems
+            if problems:
+                yield invalid(f"{at}[{position}]", None, "invalid label selector.")
 
     def _rule(self, at: str, rule: Raw) -> Iterator[FieldProblem]:
         if not rule.get("verbs"):
@@ -60,21 +66,6 @@ class RoleRules(KindRules):
             yield invalid(f"{at}.nonResourceURLs", urls, detail)
 
 
-def _aggregation(rule: Raw | None) -> Iterator[FieldProblem]:
-    if rule is None:
-        return
-    at = "aggregationRule.clusterRoleSelectors"
-    selectors = get(rule, "clusterRoleSelectors", ())
-    if not selectors:
-        detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-        yield required(at, detail)
-    for position, selector in enumerate(selectors):
-        found = list(selector_problems(f"{at}[{position}]", selector))
-        yield from found
-        if found:
-            yield invalid(f"{at}[{position}]", None, "invalid label selector.")
-
-
 class RoleBindingRules(KindRules):
     """Bindings of roles to users, groups and service accounts."""
 
@@ -85,16 +76,10 @@ class RoleBindingRules(KindRules):
         made = update_at(obj, "roleRef", lambda role: set_defaults(role, {"apiGroup": RBAC}))
         return map_items(made, "subjects", _subject)
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        subjects = enumerate(get(obj, "subjects", ()))
-        return [
-            *self._role(get(obj, "roleRef", {})),
-            *(
-                problem
-                for position, subject in subjects
-                for problem in self._subject(f"subjects[{position}]", subject)
-            ),
-        ]
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
+        yield from self._role(get(obj, "roleRef", {}))
+        for position, subject in enumerate(get(obj, "subjects", ())):
+            yield from self._subject(f"subjects[{position}]", subject)
 
     def _role(self, role: Raw) -> Iterator[FieldProblem]:
         if role.get("apiGroup") != RBAC:

@@ -13,7 +13,7 @@ from dryrack.kinds.validation.names import path_segment, path_segment_prefix
 from dryrack.kinds.validation.problems import invalid, not_supported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
@@ -29,18 +29,15 @@ class BudgetRules(KindRules):
         naming = Naming(path_segment, path_segment_prefix)
         super().__init__(namespaced=True, has_status=True, naming=naming)
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(_spec(spec_of(obj)))
-
-
-def _spec(spec: Raw) -> Iterator[FieldProblem]:
-    bounds = [key for key in ("minAvailable", "maxUnavailable") if spec.get(key) is not None]
-    if len(bounds) > 1:
-        yield invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set")
-    for key in bounds:
-        yield from count_or_percentage(f"spec.{key}", spec[key])
-        yield from at_most_all(f"spec.{key}", spec[key])
-    yield from selector_problems("spec.selector", spec.get("selector"))
-    policy = spec.get("unhealthyPodEvictionPolicy")
-    if policy is not None and policy not in _POLICIES:
-        yield not_supported("spec.unhealthyPodEvictionPolicy", policy, _POLICIES)
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
+        spec = spec_of(obj)
+        bounds = [key for key in ("minAvailable", "maxUnavailable") if spec.get(key) is not None]
+        if len(bounds) > 1:
+            yield invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set")
+        for key in bounds:
+            yield from count_or_percentage(f"spec.{key}", spec[key])
+            yield from at_most_all(f"spec.{key}", spec[key])
+        yield from selector_problems("spec.selector", spec.get("selector"))
+        policy = spec.get("unhealthyPodEvictionPolicy")
+        if policy is not None and policy not in _POLICIES:
+            yield not_supported("spec.unhealthyPodEvictionPolicy", policy, _POLICIES)

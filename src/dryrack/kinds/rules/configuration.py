@@ -1,4 +1,4 @@
-"""Configmaps and secrets: values by key, which may be frozen."""
+"""ConfigMaps and Secrets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dryrack.kinds.validation.problems import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
@@ -36,31 +36,27 @@ _ACCOUNT = "kubernetes.io/service-account.name"
 
 
 class ConfigMapRules(KindRules):
-    """Text and bytes by key."""
+    """ConfigMap."""
 
     def __init__(self) -> None:
         super().__init__(namespaced=True)
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(_values(obj))
-
-
-def _values(obj: Raw) -> Iterator[FieldProblem]:
-    data = get(obj, "data", {})
-    binary = get(obj, "binaryData", {})
-    for key in sorted(data):
-        yield from checked(f"data[{key}]", key, config_key)
-        if key in binary:
-            yield invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
-    for key in sorted(binary):
-        yield from checked(f"binaryData[{key}]", key, config_key)
-    size = sum(map(byte_length, data.values())) + sum(map(_decoded_length, binary.values()))
-    if size > VALUES_BYTES_MAX:
-        yield too_long("[]", VALUES_BYTES_MAX)
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
+        data = get(obj, "data", {})
+        binary = get(obj, "binaryData", {})
+        for key in sorted(data):
+            yield from checked(f"data[{key}]", key, config_key)
+            if key in binary:
+                yield invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+        for key in sorted(binary):
+            yield from checked(f"binaryData[{key}]", key, config_key)
+        size = sum(map(byte_length, data.values())) + sum(map(_decoded_length, binary.values()))
+        if size > VALUES_BYTES_MAX:
+            yield too_long("[]", VALUES_BYTES_MAX)
 
 
 class SecretRules(KindRules):
-    """Bytes by key, of a type that says which keys there have to be."""
+    """Secret; its type determines the required keys."""
 
     def __init__(self) -> None:
         super().__init__(namespaced=True)
@@ -73,31 +69,23 @@ class SecretRules(KindRules):
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
         return {**made, "data": dict(sorted({**get(obj, "data", {}), **encoded}.items()))}
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return [*_secret_values(obj), *_of_type(obj)]
-
-
-def _secret_values(obj: Raw) -> Iterator[FieldProblem]:
-    data = get(obj, "data", {})
-    for key in sorted(data):
-        yield from checked(f"data[{key}]", key, config_key)
-    if sum(map(_decoded_length, data.values())) > VALUES_BYTES_MAX:
-        yield too_long("data", VALUES_BYTES_MAX)
-
-
-def _of_type(obj: Raw) -> Iterator[FieldProblem]:
-    kind = obj.get("type") or ""
-    data = get(obj, "data", {})
-    yield from (required(f"data[{key}]") for key in _NEEDED.get(kind, ()) if key not in data)
-    if kind in _JSON:
-        yield from _json(_JSON[kind], data)
-    if kind == "kubernetes.io/basic-auth" and not data.keys() & {"username", "password"}:
-        yield from (required(f"data[{key}]") for key in ("username", "password"))
-    if kind == "kubernetes.io/ssh-auth" and not data.get("ssh-privatekey"):
-        yield required("data[ssh-privatekey]")
-    annotations = get(obj["metadata"], "annotations", {})
-    if kind == "kubernetes.io/service-account-token" and not annotations.get(_ACCOUNT):
-        yield required(f"metadata.annotations[{_ACCOUNT}]")
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
+        data = get(obj, "data", {})
+        for key in sorted(data):
+            yield from checked(f"data[{key}]", key, config_key)
+        if sum(map(_decoded_length, data.values())) > VALUES_BYTES_MAX:
+            yield too_long("data", VALUES_BYTES_MAX)
+        kind = obj.get("type") or ""
+        yield from (required(f"data[{key}]") for key in _NEEDED.get(kind, ()) if key not in data)
+        if kind in _JSON:
+            yield from _json(_JSON[kind], data)
+        if kind == "kubernetes.io/basic-auth" and not data.keys() & {"username", "password"}:
+            yield from (required(f"data[{key}]") for key in ("username", "password"))
+        if kind == "kubernetes.io/ssh-auth" and not data.get("ssh-privatekey"):
+            yield required("data[ssh-privatekey]")
+        annotations = get(obj["metadata"], "annotations", {})
+        if kind == "kubernetes.io/service-account-token" and not annotations.get(_ACCOUNT):
+            yield required(f"metadata.annotations[{_ACCOUNT}]")
 
 
 def _json(key: str, data: Raw) -> Iterator[FieldProblem]:

@@ -15,7 +15,7 @@ from dryrack.kinds.validation.names import checked, label, path_segment, subdoma
 from dryrack.kinds.validation.problems import duplicate, invalid, required, too_many
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
@@ -32,8 +32,12 @@ class PodGroupRules(KindRules):
     def default(self, obj: Raw) -> Raw:
         return update_at(obj, "spec", lambda spec: set_defaults(spec, {"disruptionMode": "Pod"}))
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(_group(spec_of(obj)))
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
+        spec = spec_of(obj)
+        reference = spec.get("podGroupTemplateRef")
+        if reference is not None:
+            yield from _reference("spec.podGroupTemplateRef", reference)
+        yield from _policy("spec.schedulingPolicy", get(spec, "schedulingPolicy", {}))
 
 
 class WorkloadObjectRules(KindRules):
@@ -42,15 +46,28 @@ class WorkloadObjectRules(KindRules):
     def __init__(self) -> None:
         super().__init__(namespaced=True)
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(_workload(spec_of(obj)))
-
-
-def _group(spec: Raw) -> Iterator[FieldProblem]:
-    reference = spec.get("podGroupTemplateRef")
-    if reference is not None:
-        yield from _reference("spec.podGroupTemplateRef", reference)
-    yield from _policy("spec.schedulingPolicy", get(spec, "schedulingPolicy", {}))
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
+        spec = spec_of(obj)
+        controller = spec.get("controllerRef")
+        if controller is not None:
+            yield from _controller("spec.controllerRef", controller)
+        templates = get(spec, "podGroupTemplates", [])
+        at = "spec.podGroupTemplates"
+        if not templates:
+            yield required(at)
+        if len(templates) > TEMPLATES_MAX:
+            yield too_many(at, len(templates), TEMPLATES_MAX)
+        names = [template.get("name") or "" for template in templates]
+        seen: set[str] = set()
+        for position, template in enumerate(templates):
+            if names[position] in seen:
+                yield duplicate(f"{at}[{position}]", template)
+            seen.add(names[position])
+        for position, template in enumerate(templates):
+            path = f"{at}[{position}]"
+            name = names[position]
+            yield from checked(f"{path}.name", name, label) if name else (required(f"{path}.name"),)
+            yield from _policy(f"{path}.schedulingPolicy", get(template, "schedulingPolicy", {}))
 
 
 def _reference(at: str, given: Raw) -> Iterator[FieldProblem]:
@@ -77,29 +94,6 @@ def _policy(at: str, given: Raw) -> Iterator[FieldProblem]:
             yield required(f"{at}.gang.minCount")
         elif count < 1:
             yield invalid(f"{at}.gang.minCount", count, "must be greater than or equal to 1")
-
-
-def _workload(spec: Raw) -> Iterator[FieldProblem]:
-    controller = spec.get("controllerRef")
-    if controller is not None:
-        yield from _controller("spec.controllerRef", controller)
-    templates = get(spec, "podGroupTemplates", [])
-    at = "spec.podGroupTemplates"
-    if not templates:
-        yield required(at)
-    if len(templates) > TEMPLATES_MAX:
-        yield too_many(at, len(templates), TEMPLATES_MAX)
-    names = [template.get("name") or "" for template in templates]
-    seen: set[str] = set()
-    for position, template in enumerate(templates):
-        if names[position] in seen:
-            yield duplicate(f"{at}[{position}]", template)
-        seen.add(names[position])
-    for position, template in enumerate(templates):
-        path = f"{at}[{position}]"
-        name = names[position]
-        yield from checked(f"{path}.name", name, label) if name else (required(f"{path}.name"),)
-        yield from _policy(f"{path}.schedulingPolicy", get(template, "schedulingPolicy", {}))
 
 
 def _controller(at: str, given: Raw) -> Iterator[FieldProblem]:

@@ -17,7 +17,7 @@ from dryrack.kinds.validation.meta import SUBDOMAIN, common_metadata, metadata
 from dryrack.kinds.validation.problems import required
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
@@ -46,7 +46,7 @@ class KindRules:
         """Return a new object for validation, with stand-ins for fields that a cluster sets."""
         return without(obj, "status") if self.has_status else obj
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+    def problems(self, obj: Raw) -> Iterable[FieldProblem]:
         """Return the problems of the fields of the kind."""
         return ()
 

@@ -9,7 +9,7 @@ from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.validation.problems import invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
@@ -21,15 +21,12 @@ class LeaseRules(KindRules):
     def __init__(self) -> None:
         super().__init__(namespaced=True)
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(_spec(spec_of(obj)))
-
-
-def _spec(spec: Raw) -> Iterator[FieldProblem]:
-    seconds = spec.get("leaseDurationSeconds")
-    transitions = spec.get("leaseTransitions")
-    if seconds is not None and seconds <= 0:
-        yield invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
-    if transitions is not None and transitions < 0:
-        detail = "must be greater than or equal to 0"
-        yield invalid("spec.leaseTransitions", transitions, detail)
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
+        spec = spec_of(obj)
+        seconds = spec.get("leaseDurationSeconds")
+        transitions = spec.get("leaseTransitions")
+        if seconds is not None and seconds <= 0:
+            yield invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
+        if transitions is not None and transitions < 0:
+            detail = "must be greater than or equal to 0"
+            yield invalid("spec.leaseTransitions", transitions, detail)

@@ -14,7 +14,7 @@ from dryrack.kinds.validation.names import label_key
 from dryrack.kinds.validation.problems import Token, duplicate, forbidden, invalid, required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
@@ -31,8 +31,33 @@ class LimitRangeRules(KindRules):
     def default(self, obj: Raw) -> Raw:
         return update_at(obj, "spec", lambda spec: map_items(spec, "limits", _set_limit_defaults))
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(_limits(get(obj, "spec.limits", ())))
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
+        given = get(obj, "spec.limits", ())
+        seen: set[str] = set()
+        for position, limit in enumerate(given):
+            at = f"spec.limits[{position}]"
+            kind = limit.get("type") or ""
+            yield from _type(f"{at}.type", kind)
+            if kind in seen:
+                yield duplicate(f"{at}.type", Token(kind))
+            seen.add(kind)
+            for part in ("max", "min"):
+                yield from _resource_names(f"{at}.{part}", kind, limit.get(part))
+            for part in ("default", "defaultRequest"):
+                if kind != "Pod":
+                    yield from _resource_names(f"{at}.{part}", kind, limit.get(part))
+                elif limit.get(part):
+                    yield forbidden(f"{at}.{part}", "may not be specified when `type` is 'Pod'")
+            bounds = [limit.get(part) or {} for part in ("max", "min")]
+            if kind == "PersistentVolumeClaim" and not any("storage" in each for each in bounds):
+                detail = (
+                    "either minimum or maximum storage value is required, but neither was provided"
+                )
+                yield required(f"{at}.limits", detail)
+            yield from _resource_names(
+                f"{at}.maxLimitRequestRatio", kind, limit.get("maxLimitRequestRatio")
+            )
+            yield from _relations(at, limit)
 
 
 def _set_limit_defaults(limit: Raw) -> Raw:
@@ -45,32 +70,6 @@ def _set_limit_defaults(limit: Raw) -> Raw:
         "defaultRequest": dict(sorted(request.items())),
     }
     return {**limit, **{key: value for key, value in made.items() if value}}
-
-
-def _limits(given: Sequence[Raw]) -> Iterator[FieldProblem]:
-    seen: set[str] = set()
-    for position, limit in enumerate(given):
-        at = f"spec.limits[{position}]"
-        kind = limit.get("type") or ""
-        yield from _type(f"{at}.type", kind)
-        if kind in seen:
-            yield duplicate(f"{at}.type", Token(kind))
-        seen.add(kind)
-        for part in ("max", "min"):
-            yield from _resource_names(f"{at}.{part}", kind, limit.get(part))
-        for part in ("default", "defaultRequest"):
-            if kind != "Pod":
-                yield from _resource_names(f"{at}.{part}", kind, limit.get(part))
-            elif limit.get(part):
-                yield forbidden(f"{at}.{part}", "may not be specified when `type` is 'Pod'")
-        bounds = [limit.get(part) or {} for part in ("max", "min")]
-        if kind == "PersistentVolumeClaim" and not any("storage" in each for each in bounds):
-            detail = "either minimum or maximum storage value is required, but neither was provided"
-            yield required(f"{at}.limits", detail)
-        yield from _resource_names(
-            f"{at}.maxLimitRequestRatio", kind, limit.get("maxLimitRequestRatio")
-        )
-        yield from _relations(at, limit)
 
 
 def _type(at: str, kind: str) -> Iterator[FieldProblem]:

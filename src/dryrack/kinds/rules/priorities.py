@@ -11,7 +11,7 @@ from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.problems import forbidden
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
@@ -32,25 +32,21 @@ class PriorityClassRules(KindRules):
     def default(self, obj: Raw) -> Raw:
         return set_missing(obj, {"preemptionPolicy": "PreemptLowerPriority"})
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(_problems(obj))
-
-
-def _problems(obj: Raw) -> Iterator[FieldProblem]:
-    name = obj["metadata"].get("name") or ""
-    value = obj.get("value", 0)
-    if name.startswith("system-"):
-        if SYSTEM_PRIORITIES.get(name) != value or obj.get("globalDefault"):
-            detail = (
-                "priority class names with 'system-' prefix are reserved for system use only. "
-                f"error: {_not_the_system(name)}"
-            )
-            yield forbidden("metadata.name", detail)
-    elif value > _USERS_MAX:
-        detail = f"maximum allowed value of a user defined priority is {_USERS_MAX}"
-        yield forbidden("value", detail)
-    policies = ("PreemptLowerPriority", "Never")
-    yield from one_of("preemptionPolicy", obj.get("preemptionPolicy") or "", policies)
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
+        name = obj["metadata"].get("name") or ""
+        value = obj.get("value", 0)
+        if name.startswith("system-"):
+            if SYSTEM_PRIORITIES.get(name) != value or obj.get("globalDefault"):
+                detail = (
+                    "priority class names with 'system-' prefix are reserved for system use only. "
+                    f"error: {_not_the_system(name)}"
+                )
+                yield forbidden("metadata.name", detail)
+        elif value > _USERS_MAX:
+            detail = f"maximum allowed value of a user defined priority is {_USERS_MAX}"
+            yield forbidden("value", detail)
+        policies = ("PreemptLowerPriority", "Never")
+        yield from one_of("preemptionPolicy", obj.get("preemptionPolicy") or "", policies)
 
 
 def _not_the_system(name: str) -> str:

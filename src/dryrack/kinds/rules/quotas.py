@@ -55,8 +55,8 @@ class QuotaRules(KindRules):
     def __init__(self) -> None:
         super().__init__(namespaced=True, has_status=True)
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(quota_problems(spec_of(obj)))
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
+        return quota_problems(spec_of(obj))
 
 
 def quota_problems(spec: Raw) -> Iterator[FieldProblem]:

@@ -38,18 +38,19 @@ class StorageClassRules(KindRules):
     def default(self, obj: Raw) -> Raw:
         return set_missing(obj, _DEFAULTS)
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
         provisioner = obj.get("provisioner") or ""
-        problems = list(qualified_name("provisioner", provisioner.lower()))
-        if not provisioner:
-            problems = [required("provisioner")]
-        problems += _parameters("parameters", get(obj, "parameters", {}))
+        if provisioner:
+            yield from qualified_name("provisioner", provisioner.lower())
+        else:
+            yield required("provisioner")
+        yield from _parameters("parameters", get(obj, "parameters", {}))
         if obj.get("reclaimPolicy") not in (None, "", *_RECLAIM_POLICIES):
-            problems.append(not_supported("reclaimPolicy", obj["reclaimPolicy"], _RECLAIM_POLICIES))
+            yield not_supported("reclaimPolicy", obj["reclaimPolicy"], _RECLAIM_POLICIES)
         mode = obj.get("volumeBindingMode")
         if mode is not None and mode not in _BINDING_MODES:
-            problems.append(not_supported("volumeBindingMode", mode, _BINDING_MODES))
-        return [*problems, *_topologies("allowedTopologies", get(obj, "allowedTopologies", ()))]
+            yield not_supported("volumeBindingMode", mode, _BINDING_MODES)
+        yield from _topologies("allowedTopologies", get(obj, "allowedTopologies", ()))
 
 
 def _parameters(at: str, given: Raw) -> Iterator[FieldProblem]:

@@ -32,8 +32,8 @@ class VolumeClaimRules(KindRules):
     def default(self, obj: Raw) -> Raw:
         return update_at(obj, "spec", lambda spec: set_defaults(spec, VOLUME_DEFAULTS))
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return tuple(claim_problems("spec", spec_of(obj)))
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
+        return claim_problems("spec", spec_of(obj))
 
 
 def claim_problems(at: str, spec: Raw) -> Iterator[FieldProblem]:

@@ -157,36 +157,31 @@ def _fields(given: Raw) -> Raw:
 def _volume(given: Raw) -> Raw:
     if not any(key != "name" for key in given):
         return {**given, "emptyDir": {}}
-    made = update_at(given, "hostPath", lambda inner: set_defaults(inner, {"type": ""}))
+    volume = update_at(given, "hostPath", lambda inner: set_defaults(inner, {"type": ""}))
     for key in ("secret", "configMap"):
-        made = update_at(made, key, _with_mode)
-    made = update_at(made, "downwardAPI", lambda inner: _fields(_with_mode(inner)))
-    made = update_at(made, "projected", _projected_volume)
-    made = update_at(made, "image", _image)
-    return update_at(made, "ephemeral.volumeClaimTemplate.spec", _claim)
+        volume = update_at(volume, key, _with_mode)
+    volume = update_at(volume, "downwardAPI", lambda inner: _fields(_with_mode(inner)))
 
+    def source(given: Raw) -> Raw:
+        token = {"expirationSeconds": 3600}
+        given = update_at(given, "downwardAPI", _fields)
+        return update_at(given, "serviceAccountToken", lambda inner: set_defaults(inner, token))
 
-def _projected_volume(given: Raw) -> Raw:
-    return null_if_empty(map_items(_with_mode(given), "sources", _source), "sources")
+    def projected(given: Raw) -> Raw:
+        return null_if_empty(map_items(_with_mode(given), "sources", source), "sources")
+
+    def image(given: Raw) -> Raw:
+        return set_defaults(given, {"pullPolicy": pull_policy(given.get("reference") or "")})
+
+    def claim(given: Raw) -> Raw:
+        return set_defaults(given, {"volumeMode": "Filesystem"})
+
+    volume = update_at(update_at(volume, "projected", projected), "image", image)
+    return update_at(volume, "ephemeral.volumeClaimTemplate.spec", claim)
 
 
 def _with_mode(given: Raw) -> Raw:
     return set_defaults(given, _MODE)
-
-
-def _source(given: Raw) -> Raw:
-    made = update_at(given, "downwardAPI", _fields)
-    return update_at(
-        made, "serviceAccountToken", lambda inner: set_defaults(inner, {"expirationSeconds": 3600})
-    )
-
-
-def _image(given: Raw) -> Raw:
-    return set_defaults(given, {"pullPolicy": pull_policy(given.get("reference") or "")})
-
-
-def _claim(given: Raw) -> Raw:
-    return set_defaults(given, {"volumeMode": "Filesystem"})
 
 
 def pull_policy(image: str) -> str:

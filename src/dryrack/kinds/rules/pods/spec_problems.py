@@ -88,12 +88,11 @@ def _claims(at: str, spec: Raw, annotations: Raw) -> list[FieldProblem]:
         return []
     wanted = {key: spec[key] for key in ("resourceClaims", "resources", *_LISTS) if key in spec}
     pod = decode({"metadata": {"annotations": annotations}, "spec": wanted}, Pod)
-    return [_move_problem(each, at) for each in pod_claims(pod)]
-
-
-def _move_problem(problem: FieldProblem, at: str) -> FieldProblem:
-    path = problem.field
-    return replace(problem, field=f"{at}{path.removeprefix('spec')}" if path else "")
+    problems = []
+    for problem in pod_claims(pod):
+        path = f"{at}{problem.field.removeprefix('spec')}" if problem.field else ""
+        problems.append(replace(problem, field=path))
+    return problems
 
 
 def _by_container(claims: Sequence[FieldProblem]) -> dict[str, list[FieldProblem]]:

@@ -19,7 +19,7 @@ from dryrack.kinds.rules.services import needs
 from dryrack.kinds.rules.services.service_problems import FAMILIES, problems
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
@@ -57,8 +57,8 @@ class ServiceRules(KindRules):
             spec = {**spec, "healthCheckNodePort": _GIVEN_PORT}
         return {**super().as_new(obj), "spec": spec}
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(problems(obj))
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
+        return problems(obj)
 
 
 def _set_affinity_defaults(spec: Raw) -> Raw:

@@ -214,7 +214,9 @@ def _numbers(spec: Raw) -> Iterator[FieldProblem]:
     if mode == "Indexed":
         yield from _indexed_problems(spec)
     elif mode == "NonIndexed":
-        yield from _not_indexed_problems(spec)
+        for key in ("backoffLimitPerIndex", "maxFailedIndexes"):
+            if spec.get(key) is not None:
+                yield invalid(f"spec.{key}", spec[key], "requires indexed completion mode")
 
 
 def _indexed_problems(spec: Raw) -> Iterator[FieldProblem]:
@@ -233,13 +235,10 @@ def _indexed_problems(spec: Raw) -> Iterator[FieldProblem]:
         yield invalid(
             "spec.maxFailedIndexes", failed, f"must be less than or equal to {_FAILED_MAX}"
         )
-    if (completions or 0) > _MANY and spec.get("backoffLimitPerIndex") is not None:
-        yield from _of_many(spec)
-
-
-def _of_many(spec: Raw) -> Iterator[FieldProblem]:
-    """Check the limits that keep the lists of indexes in a status short."""
-    if spec.get("maxFailedIndexes") is None:
+    if (completions or 0) <= _MANY or spec.get("backoffLimitPerIndex") is None:
+        return
+    # These limits keep the lists of indexes in a status short.
+    if failed is None:
         detail = f"must be specified when completions is above {_MANY}"
         yield required("spec.maxFailedIndexes", detail)
     for key in ("parallelism", "maxFailedIndexes"):
@@ -250,12 +249,6 @@ def _of_many(spec: Raw) -> Iterator[FieldProblem]:
                 "and used with backoff limit per index"
             )
             yield invalid(f"spec.{key}", value, detail)
-
-
-def _not_indexed_problems(spec: Raw) -> Iterator[FieldProblem]:
-    for key in ("backoffLimitPerIndex", "maxFailedIndexes"):
-        if spec.get(key) is not None:
-            yield invalid(f"spec.{key}", spec[key], "requires indexed completion mode")
 
 
 def _restarts(spec: Raw) -> Iterator[FieldProblem]:

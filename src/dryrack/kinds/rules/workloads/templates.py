@@ -18,7 +18,7 @@ from dryrack.kinds.validation.meta import annotations as annotation_problems
 from dryrack.kinds.validation.problems import forbidden, invalid, not_supported, required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
@@ -121,8 +121,8 @@ class WorkloadRules(KindRules):
     def defaults(self, spec: Raw) -> Raw:
         return spec
 
-    def problems(self, obj: Raw) -> Sequence[FieldProblem]:
-        return list(self.spec_problems(spec_of(obj)))
+    def problems(self, obj: Raw) -> Iterable[FieldProblem]:
+        return self.spec_problems(spec_of(obj))
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         yield from ()
