@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dryrack.scenario.invariants.budgets import miscounted
+from dryrack.scenario.invariants.at_rest import miscounted
 
 Raw = dict[str, Any]
 

@@ -12,6 +12,7 @@ from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
 from dryrack.scenario.expectations import described, lacking
 from dryrack.scenario.model import Expectation
 from dryrack.scenario.references import Reference, fit_all, values_at
+from dryrack.scenario.world import ClusterReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,8 +58,11 @@ def claim(user: str, *devices: str) -> Raw:
     }
 
 
-class Standing:
-    """A cluster that stands still."""
+class FixedCluster(ClusterReader):
+    """A cluster with these objects."""
+
+    def __init__(self) -> None:
+        pass
 
     lists: ClassVar[dict[Endpoint, Sequence[Raw]]] = {
         NODES: [{"kind": "Node", "metadata": {"name": name}} for name in ("n1", "n2")],
@@ -85,7 +89,7 @@ class Standing:
 
 
 def told(raw: Raw) -> list[str]:
-    return asyncio.run(lacking(msgspec.convert(raw, Expectation), Standing()))
+    return asyncio.run(lacking(msgspec.convert(raw, Expectation), FixedCluster()))
 
 
 @pytest.mark.parametrize(
@@ -172,15 +176,15 @@ def test_what_is_left_out_is_counted(
 ) -> None:
     """The first few differences are shown, and the number of the others."""
     pods = [pod(f"p{number}", "n1") for number in range(5)]
-    monkeypatch.setitem(Standing.lists, PODS, pods)
+    monkeypatch.setitem(FixedCluster.lists, PODS, pods)
     assert told(wrong)[shown:] == ["and 2 more"]
 
 
 def test_events_that_are_left_out_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message shows the first few other events, and the number of the rest."""
-    [first] = Standing.lists[EVENTS]
+    [first] = FixedCluster.lists[EVENTS]
     events = [{**first, "message": str(number)} for number in range(5)]
-    monkeypatch.setitem(Standing.lists, EVENTS, events)
+    monkeypatch.setitem(FixedCluster.lists, EVENTS, events)
     assert told({"event": {"of": "Pod/b", "says": "right"}})[0].endswith("; and 2 more")
 
 

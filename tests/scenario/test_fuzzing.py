@@ -10,10 +10,9 @@ from dryrack.allocation.supply.usage import UsageTable
 from dryrack.placement.gangs.dialects import LABEL_PREFIXES
 from dryrack.scenario import EmbeddedRun, fuzz, load_scenario, run_in_virtual_time
 from dryrack.scenario.simulation import fuzzing
-from dryrack.scenario.simulation.fuzzing import SeedOutcome
+from dryrack.scenario.simulation.fuzzing import SeedOutcome, shrunk
 from dryrack.scenario.simulation.random_fleets import FLEETS
 from dryrack.scenario.simulation.random_worlds import random_scenario
-from dryrack.scenario.simulation.shrinking import shrunk
 
 if TYPE_CHECKING:
     from pathlib import Path

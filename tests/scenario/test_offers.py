@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dryrack.kubeletplugin import VirtualDrivers, read_devices
+from dryrack.scenario.invariants.at_rest import unprepared
 from dryrack.scenario.invariants.offers import LATE_SECONDS_MAX, Offers
-from dryrack.scenario.invariants.prepared import unprepared
 from dryrack.scenario.invariants.violations import Invariant
 
 Raw = dict[str, Any]

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         run_in_real_time,
         run_in_virtual_time,
     )
-    from dryrack.scenario.exhibits import Exhibit
     from dryrack.scenario.model import Step
     from dryrack.scenario.outcome import Outcome, StepOutcome, Verdict
     from dryrack.scenario.own_kinds import own_problems
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     )
     from dryrack.scenario.reading import LoadedScenario, ScenarioError, load_scenario, read_scenario
     from dryrack.scenario.replay.anonymity import anonymous
-    from dryrack.scenario.replay.comparison import Comparison, compare
-    from dryrack.scenario.replay.fidelity import Fidelity
+    from dryrack.scenario.replay.comparison import Comparison, Fidelity, compare
     from dryrack.scenario.replay.placements import PodPlacement
     from dryrack.scenario.replay.recording import record
     from dryrack.scenario.replay.replacement import (
@@ -38,27 +36,27 @@ if TYPE_CHECKING:
         with_objects,
         without_place,
     )
-    from dryrack.scenario.runner import Nobody, Observer, title_of
+    from dryrack.scenario.runner import Observer, SilentObserver, title_of
     from dryrack.scenario.simulation.fuzzing import SeedOutcome, fuzz
+    from dryrack.scenario.step_output import StepOutput
 else:
     __getattr__ = exports(
         __name__,
         {
             "cluster_world": "ENGINES ClusterRun run_on_cluster",
             "embedded_world": "EmbeddedRun run_in_real_time run_in_virtual_time",
-            "exhibits": "Exhibit",
+            "step_output": "StepOutput",
             "model": "Step",
             "outcome": "Outcome StepOutcome Verdict",
             "own_kinds": "own_problems",
             "packaged": "DEMOS SCHEMA load_packaged packaged_file packaged_names",
             "reading": "LoadedScenario ScenarioError load_scenario read_scenario",
             "replay.anonymity": "anonymous",
-            "replay.comparison": "Comparison compare",
-            "replay.fidelity": "Fidelity",
+            "replay.comparison": "Comparison Fidelity compare",
             "replay.placements": "PodPlacement",
             "replay.recording": "record",
             "replay.replacement": "with_fleet with_objects without_place",
-            "runner": "Nobody Observer title_of",
+            "runner": "SilentObserver Observer title_of",
             "simulation.fuzzing": "SeedOutcome fuzz",
         },
     )
@@ -70,17 +68,17 @@ __all__ = [
     "ClusterRun",
     "Comparison",
     "EmbeddedRun",
-    "Exhibit",
     "Fidelity",
     "LoadedScenario",
-    "Nobody",
     "Observer",
     "Outcome",
     "PodPlacement",
     "ScenarioError",
     "SeedOutcome",
+    "SilentObserver",
     "Step",
     "StepOutcome",
+    "StepOutput",
     "Verdict",
     "anonymous",
     "compare",

@@ -39,7 +39,7 @@ from dryrack.scenario.fleet import Hardware, fleet_objects
 from dryrack.scenario.invariants.cluster_checks import ClusterInvariants, ScenarioScope
 from dryrack.scenario.journal import Journal
 from dryrack.scenario.references import DEFAULT_NAMESPACE, name_in
-from dryrack.scenario.runner import Nobody, Setting, run
+from dryrack.scenario.runner import Setting, SilentObserver, run
 from dryrack.scenario.world import Kinds, planned_log
 from dryrack.scheduler import DEFAULT_NAME, SchedulerSettings
 
@@ -76,7 +76,7 @@ class ClusterRun:
     """The engines that are attached."""
     stays: bool = False
     """True if the objects stay when the scenario ends: on a control plane made for it."""
-    observer: Observer = field(default_factory=Nobody)
+    observer: Observer = field(default_factory=SilentObserver)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,11 +34,9 @@ from dryrack.cluster.faults import (
     read_injection,
 )
 from dryrack.scenario.checkers import WATCHED, Checkers
-from dryrack.scenario.invariants.budgets import miscounted
+from dryrack.scenario.invariants.at_rest import miscounted, unprepared, unscheduled
 from dryrack.scenario.invariants.offers import Offers
-from dryrack.scenario.invariants.prepared import unprepared
 from dryrack.scenario.invariants.volumes import StoredVolumes
-from dryrack.scenario.unscheduled import unscheduled
 
 if TYPE_CHECKING:
     from dryrack.client.client import Client

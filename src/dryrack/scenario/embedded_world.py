@@ -29,7 +29,7 @@ from dryrack.kinds.registry import BUILTINS
 from dryrack.scenario.embedded_faults import InjectedFaults, StoreInvariants
 from dryrack.scenario.fleet import Hardware, fleet_objects
 from dryrack.scenario.journal import Journal
-from dryrack.scenario.runner import Nobody, Setting, run
+from dryrack.scenario.runner import Setting, SilentObserver, run
 from dryrack.scenario.world import planned_log
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class EmbeddedRun:
     """Options of a run in this process."""
 
     seed: int = 0
-    observer: Observer = field(default_factory=Nobody)
+    observer: Observer = field(default_factory=SilentObserver)
     engines_crash: bool = False
     """True if engines will crash: then they share no caches."""
     skips_missing: bool = False
@@ -140,7 +140,7 @@ async def _run(loaded: LoadedScenario, clock: Timekeeper, how: EmbeddedRun) -> O
     if isinstance(clock, VirtualClock):
         limit = int(seconds_in(loaded.scenario.limit) or 0) + _LIMIT_SECONDS_MARGIN
         # A fleet that renews its leases every ten seconds, and a publisher that lists it every
-        # thirty, do little else. Nobody misses it where no engine dies and nothing is lost.
+        # thirty, do little else. They are not needed if no engine crashes and nothing is lost.
         how = replace(
             how,
             node_lease_seconds=0 if crash else limit,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from dryrack.base.text import listed
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, SLICES
@@ -25,27 +25,15 @@ from dryrack.scenario.references import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dryrack.client.endpoints import Endpoint
     from dryrack.kinds.raw import Raw
     from dryrack.scenario.model import EventExpectation, Expectation
+    from dryrack.scenario.world import ClusterReader
 
 ALL_NODES = "all nodes"
 SOME_NODES = "some nodes"
 _NOTHING = "nothing"
-# Of objects that are alike in what they lack, these tell enough.
+# Of objects with the same problem, these are enough.
 _SHOWN_MAX = 3
-
-
-class Sight(Protocol):
-    """A cluster at one moment."""
-
-    async def endpoint(self, reference: Reference) -> Endpoint | None:
-        """Where objects of that kind are; None if there is no such kind."""
-        ...
-
-    async def list(self, endpoint: Endpoint) -> Sequence[Raw]: ...
-
-    async def log(self, pod: Raw, container: str) -> str: ...
 
 
 def described(each: Expectation) -> str:
@@ -67,24 +55,24 @@ def described(each: Expectation) -> str:
     return f"{text}, for {each.lasting}" if each.lasting else text
 
 
-async def lacking(each: Expectation, sight: Sight) -> list[str]:
+async def lacking(each: Expectation, reader: ClusterReader) -> list[str]:
     """Return a sentence for each part of the expectation that does not hold."""
     if each.object:
-        return await _objects(each, sight)
+        return await _objects(each, reader)
     if each.devices:
-        return await _devices(each.devices, sight)
+        return await _devices(each.devices, reader)
     if each.published:
-        slices = await sight.list(SLICES)
-        return list(_published(each.published, slices, await sight.list(NODES)))
+        slices = await reader.list(SLICES)
+        return list(_published(each.published, slices, await reader.list(NODES)))
     if each.log is not None:
         expected = each.log
-        pods = await _matching(expected.of, sight)
+        pods = await _matching(expected.of, reader)
         if not pods:
             return [f"{expected.of}: not found"]
         wrong: list[str] = []
         for pod in pods:
             container = expected.container or pod["spec"]["containers"][0]["name"]
-            lines = (await sight.log(pod, container)).splitlines()
+            lines = (await reader.log(pod, container)).splitlines()
             wrong += (
                 f"log of {name_in(pod)} {container}: no line has {pattern!r}"
                 for pattern in expected.has
@@ -92,22 +80,22 @@ async def lacking(each: Expectation, sight: Sight) -> list[str]:
             )
         return wrong
     if each.event is not None:
-        return await _event(each.event, sight)
-    there = await _matching(each.gone, sight)
+        return await _event(each.event, reader)
+    there = await _matching(each.gone, reader)
     return _first_few([f"{name_in(obj)} exists" for obj in there])
 
 
-async def _matching(text: str, sight: Sight) -> list[Raw]:
+async def _matching(text: str, reader: ClusterReader) -> list[Raw]:
     reference = Reference.parse(text)
     assert reference is not None, "a scenario that was read names objects as it must"
-    endpoint = await sight.endpoint(reference)
+    endpoint = await reader.endpoint(reference)
     if endpoint is None:
         return []
-    return [obj for obj in await sight.list(endpoint) if reference.fits(obj)]
+    return [obj for obj in await reader.list(endpoint) if reference.fits(obj)]
 
 
-async def _objects(each: Expectation, sight: Sight) -> list[str]:
-    found = await _matching(each.object, sight)
+async def _objects(each: Expectation, reader: ClusterReader) -> list[str]:
+    found = await _matching(each.object, reader)
     fitting = [obj for obj in found if not _wrong(obj, each.fields)]
     if each.count is not None:
         if len(fitting) == each.count:
@@ -139,11 +127,11 @@ def _wanted(value: Any) -> str:
     return "absent" if value is None else as_text(value)
 
 
-async def _devices(expected: Mapping[str, Sequence[str]], sight: Sight) -> list[str]:
-    held = devices_by_pod(await sight.list(CLAIMS))
+async def _devices(expected: Mapping[str, Sequence[str]], reader: ClusterReader) -> list[str]:
+    held = devices_by_pod(await reader.list(CLAIMS))
     wrong: list[str] = []
     for text, wanted in expected.items():
-        pods = await _matching(text, sight)
+        pods = await _matching(text, reader)
         if not pods:
             wrong.append(f"{text}: not found")
         for pod in pods:
@@ -199,12 +187,12 @@ def _published(
                 yield f"{place} has {shown}, not {_offer(wanted)}"
 
 
-async def _event(expected: EventExpectation, sight: Sight) -> list[str]:
+async def _event(expected: EventExpectation, reader: ClusterReader) -> list[str]:
     reference = Reference.parse(expected.of)
     assert reference is not None, "a scenario that was read names objects as it must"
     about = [
         event
-        for event in await sight.list(EVENTS)
+        for event in await reader.list(EVENTS)
         if event["involvedObject"].get("kind") == reference.kind and reference.fits(_subject(event))
     ]
     for event in about:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dryrack.scenario.replay.fidelity import Fidelity
+    from dryrack.scenario.replay.comparison import Fidelity
     from dryrack.scenario.replay.placements import PodPlacement
 
 

@@ -152,8 +152,8 @@ def _step(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, 
             yield (*place, "scale", "replicas"), f"{step.scale.replicas}", "write 0 or more"
     for index, each in enumerate(step.expect):
         yield from _expectation((*place, "expect", index), each)
-    for index, exhibit in enumerate(step.show):
-        yield from _exhibit((*place, "show", index), exhibit)
+    for index, output in enumerate(step.show):
+        yield from _exhibit((*place, "show", index), output)
 
 
 def _faults(
@@ -227,18 +227,18 @@ def _published(place: Path, wanted: Any) -> Iterator[tuple[Path, str, str]]:
         yield place, f"expected counts or patterns, got {described(wanted)}", fix
 
 
-def _exhibit(place: Path, exhibit: Any) -> Iterator[tuple[Path, str, str]]:
-    if isinstance(exhibit, str):
-        if exhibit not in EXHIBITS:
-            yield place, f"unknown output {exhibit!r}", hint(exhibit, EXHIBITS)
+def _exhibit(place: Path, output: Any) -> Iterator[tuple[Path, str, str]]:
+    if isinstance(output, str):
+        if output not in EXHIBITS:
+            yield place, f"unknown output {output!r}", hint(output, EXHIBITS)
         return
-    keys = set(exhibit) if isinstance(exhibit, dict) else set()
+    keys = set(output) if isinstance(output, dict) else set()
     if not any({subject} <= keys <= {subject, *more} for subject, more in _EXHIBITS.items()):
         fix = "write one of " + ", ".join(EXHIBITS) + ", {log: Pod/…} or {object: KIND/…}"
-        yield place, f"unknown output: {described(exhibit)}", fix
+        yield place, f"unknown output: {described(output)}", fix
         return
-    subject = "log" if "log" in exhibit else "object"
-    yield from _reference((*place, subject), exhibit[subject], kind="Pod" * (subject == "log"))
+    subject = "log" if "log" in output else "object"
+    yield from _reference((*place, subject), output[subject], kind="Pod" * (subject == "log"))
 
 
 def _reference(place: Path, text: Any, *, kind: str = "") -> Iterator[tuple[Path, str, str]]:

@@ -18,24 +18,24 @@ from dryrack.client.endpoints import CLAIMS, NODES, PODS
 from dryrack.client.errors import AlreadyExistsError, NotFoundError, TooManyRequestsError
 from dryrack.client.timekeeping import deadline, sleep
 from dryrack.kinds.paths import get, status_of
-from dryrack.scenario.exhibits import exhibit_of
 from dryrack.scenario.expectations import described, lacking
 from dryrack.scenario.outcome import ExpectationOutcome, Outcome, StepOutcome, Verdict
 from dryrack.scenario.problems import before
 from dryrack.scenario.references import DEFAULT_NAMESPACE, Reference, name_in
-from dryrack.scenario.replay.fidelity import fidelity_of
+from dryrack.scenario.replay.comparison import fidelity_of
 from dryrack.scenario.replay.placements import placements_of
-from dryrack.scenario.world import Glance, Kinds
+from dryrack.scenario.step_output import read_output
+from dryrack.scenario.world import ClusterReader, Kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dryrack.client.endpoints import Endpoint
     from dryrack.kinds.raw import Raw
-    from dryrack.scenario.exhibits import Exhibit
     from dryrack.scenario.model import Expectation, Scenario, Step
     from dryrack.scenario.reading import LoadedScenario
     from dryrack.scenario.replay.placements import PodPlacement
+    from dryrack.scenario.step_output import StepOutput
     from dryrack.scenario.world import World
 
 MANAGER = "dryrack-scenario"
@@ -61,10 +61,10 @@ class Observer(Protocol):
 
     def ended(self, outcome: StepOutcome) -> None: ...
 
-    def shown(self, exhibit: Exhibit) -> None: ...
+    def shown(self, output: StepOutput) -> None: ...
 
 
-class Nobody:
+class SilentObserver:
     """An observer that does nothing."""
 
     def began(self, step: Step, at: float) -> None: ...
@@ -73,7 +73,7 @@ class Nobody:
 
     def ended(self, outcome: StepOutcome) -> None: ...
 
-    def shown(self, exhibit: Exhibit) -> None: ...
+    def shown(self, output: StepOutput) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,8 +210,8 @@ class _Run:
         self._world.journal.note(f"step {index} {outcome.verdict}")
         self._setting.observer.ended(outcome)
         for wanted in step.show:
-            glance = Glance(self._world, self._kinds)
-            self._setting.observer.shown(await exhibit_of(wanted, glance, self._world.clock.now()))
+            reader = ClusterReader(self._world, self._kinds)
+            self._setting.observer.shown(await read_output(wanted, reader, self._world.clock.now()))
         if held:
             self._ends[index].set()
         return outcome
@@ -381,7 +381,7 @@ class _Run:
             revision = self._world.revision()
             if revision is None or revision != seen:
                 seen = revision
-                wrong = await lacking(each, Glance(self._world, self._kinds))
+                wrong = await lacking(each, ClusterReader(self._world, self._kinds))
             now = self._now()
             if wrong and since is not None:
                 return self._judged(each, [f"{what}, after it had held" for what in wrong], began)

@@ -112,8 +112,8 @@ class Kinds:
         return next((each for each in self._served if reference.names_kind(each)), None)
 
 
-class Glance:
-    """A world at one moment: what was read once is not read again."""
+class ClusterReader:
+    """A world at one moment: each list is read once."""
 
     def __init__(self, world: World, kinds: Kinds) -> None:
         self._world = world

@@ -28,7 +28,7 @@ from dryrack.scenario import (
     ENGINES,
     ClusterRun,
     EmbeddedRun,
-    Nobody,
+    SilentObserver,
     load_packaged,
     load_scenario,
     packaged_names,
@@ -69,7 +69,7 @@ def run(options: RunOptions) -> bool:
     outcomes: list[Outcome] = []
     with quiet():
         for loaded in scenarios:
-            observer: Observer = Narrator(loaded) if is_table else Nobody()
+            observer: Observer = Narrator(loaded) if is_table else SilentObserver()
             began = time.monotonic()
             if options.keep:
                 outcome = _run_and_keep(loaded, observer)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.raw import Raw
-    from dryrack.scenario import Exhibit, Fidelity, LoadedScenario, Outcome, Step, StepOutcome
+    from dryrack.scenario import Fidelity, LoadedScenario, Outcome, Step, StepOutcome, StepOutput
 
 _MARKS = {Verdict.HELD: ("✓", "green"), Verdict.FAILED: ("✗", "bold red")}
 # Maximum number of rows of a table during a run.
@@ -97,9 +97,9 @@ class Narrator:
             print_line(paint(f"{_INDENT}{shown(failure)}", "red"))
         sys.stdout.flush()
 
-    def shown(self, exhibit: Exhibit) -> None:
+    def shown(self, output: StepOutput) -> None:
         self._clear()
-        print_exhibit(exhibit)
+        print_exhibit(output)
         sys.stdout.flush()
 
     def _change(self, text: str) -> None:
@@ -148,28 +148,28 @@ def _print_first(lines: Sequence[str], print_text: Callable[[str], None]) -> Non
         print_text(f"{_INDENT}and {len(lines) - _WAITING_MAX} more; to print all, use -o json")
 
 
-def print_exhibit(exhibit: Exhibit) -> None:
+def print_exhibit(output: StepOutput) -> None:
     """Print a table or lines."""
-    if exhibit.what in _SHEETS:
-        _print_sheet(exhibit)
-    elif exhibit.what == "slices":
-        _print_rows(SLICE_COLUMNS, slice_rows(exhibit.objects[SLICES]))
-    elif exhibit.lines:
-        for line in exhibit.lines:
+    if output.what in _SHEETS:
+        _print_sheet(output)
+    elif output.what == "slices":
+        _print_rows(SLICE_COLUMNS, slice_rows(output.objects[SLICES]))
+    elif output.lines:
+        for line in output.lines:
             print_line(shown(f"{_INDENT}{line}"))
-    elif not exhibit.objects:
+    elif not output.objects:
         print_line(f"{_INDENT}none")
     else:
-        [objects] = exhibit.objects.values()
-        columns, rows = _ROWS[exhibit.what]
+        [objects] = output.objects.values()
+        columns, rows = _ROWS[output.what]
         _print_rows(columns, [rows(each) for each in objects])
 
 
-def _print_sheet(exhibit: Exhibit) -> None:
+def _print_sheet(output: StepOutput) -> None:
     typed = [
-        decode(each, _MODELS[kind]) for kind, found in exhibit.objects.items() for each in found
+        decode(each, _MODELS[kind]) for kind, found in output.objects.items() for each in found
     ]
-    sheet = _SHEETS[exhibit.what](typed, Look(now=exhibit.now, namespaces=True))
+    sheet = _SHEETS[output.what](typed, Look(now=output.now, namespaces=True))
     if not sheet.rows:
         print_line(f"{_INDENT}{sheet.empty}")
         return

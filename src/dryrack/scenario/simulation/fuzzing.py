@@ -25,12 +25,12 @@ from dryrack.scenario.embedded_world import EmbeddedRun, run_in_virtual_time
 from dryrack.scenario.outcome import Verdict
 from dryrack.scenario.reading import read_scenario
 from dryrack.scenario.simulation.random_worlds import random_scenario
-from dryrack.scenario.simulation.shrinking import shrunk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from dryrack.kinds.raw import Raw
+
 
 _EXPECTATION = "step: "
 _RESTLESS = "the cluster does not become idle"
@@ -153,3 +153,43 @@ def _kind(problem: str) -> str:
     """
     line = problem.partition("\n")[0]
     return line if line.startswith(_EXPECTATION) else line.partition(":")[0]
+
+
+def shrunk(document: Raw, fails: Callable[[Raw], bool], *, trials_max: int = 400) -> Raw:
+    """
+    Return the scenario with as few steps as `fails` needs; the given one fails.
+
+    Delta debugging leaves out steps, large parts first and single ones last, as long as the rest
+    still fails. Steps of a random world have times of their own, so the remaining steps do not
+    move.
+    """
+    steps: list[Raw] = list(document["steps"])
+    size = max(1, len(steps) // 2)
+    trials = 0
+    while True:
+        is_smaller = False
+        place = 0
+        while place < len(steps) and trials < trials_max:
+            rest = steps[:place] + steps[place + size :]
+            trials += 1
+            if rest and fails(document | {"steps": rest}):
+                steps = rest
+                is_smaller = True
+            else:
+                place += size
+        if trials >= trials_max or (size == 1 and not is_smaller):
+            return document | {"steps": _simplest(document, steps, fails)}
+        if size > 1:
+            size //= 2
+
+
+def _simplest(document: Raw, steps: Sequence[Raw], fails: Callable[[Raw], bool]) -> list[Raw]:
+    """Return the steps that apply several objects, with as few of them as needed."""
+    found = list(steps)
+    for place, step in enumerate(found):
+        for obj in step.get("apply", ()):
+            smaller = [each for each in found[place]["apply"] if each is not obj]
+            trial = [*found[:place], {**step, "apply": smaller}, *found[place + 1 :]]
+            if smaller and fails(document | {"steps": trial}):
+                found = trial
+    return found

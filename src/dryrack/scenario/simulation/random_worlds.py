@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.scenario.model import API_VERSION, KIND
 from dryrack.scenario.simulation.random_fleets import FLEETS, claim_template
-from dryrack.scenario.simulation.random_storage import storage
-from dryrack.scenario.simulation.random_work import SETTINGS, RandomWork
+from dryrack.scenario.simulation.random_work import SETTINGS, RandomWork, storage
 from dryrack.scenario.simulation.refill import WELL_SECONDS, Emptied, everywhere, fabric, refill
 
 if TYPE_CHECKING:

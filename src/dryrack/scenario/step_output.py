@@ -1,4 +1,4 @@
-"""What a step shows when it has ended: objects of some kinds, or lines, for a face to print."""
+"""The output that a step of a scenario shows: objects of some kinds, or lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dryrack.client.endpoints import Endpoint
     from dryrack.kinds.raw import Raw
-    from dryrack.scenario.expectations import Sight
+    from dryrack.scenario.world import ClusterReader
 
 _KINDS: Mapping[str, Sequence[Endpoint]] = {
     "claims": (CLAIMS, PODS),
@@ -31,8 +31,8 @@ _KINDS: Mapping[str, Sequence[Endpoint]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Exhibit:
-    """What is shown; `now` is the time of the world's clock."""
+class StepOutput:
+    """Objects or lines to print; `now` is the time of the world's clock."""
 
     what: str
     now: float
@@ -40,54 +40,54 @@ class Exhibit:
     lines: tuple[str, ...] = ()
 
 
-async def exhibit_of(wanted: Any, sight: Sight, now: float) -> Exhibit:
-    """Reads what is to be shown."""
+async def read_output(wanted: Any, reader: ClusterReader, now: float) -> StepOutput:
+    """Read what a step shows."""
     if isinstance(wanted, str):
-        return Exhibit(wanted, now, {kind: await _all(kind, sight) for kind in _KINDS[wanted]})
+        return StepOutput(wanted, now, {kind: await _all(kind, reader) for kind in _KINDS[wanted]})
     if "log" in wanted:
-        return Exhibit("log", now, {}, tuple(await _log_lines(wanted, sight)))
+        return StepOutput("log", now, {}, tuple(await _log_lines(wanted, reader)))
     text = wanted["object"]
     fields = get(wanted, "fields", ())
     lines: list[str] = []
-    for obj in await _matching(text, sight):
+    for obj in await _matching(text, reader):
         lines.append(f"{name_in(obj)}:")
         for path in fields:
             values = values_at(obj, path)
             lines += _field_lines(path, values[0] if len(values) == 1 else values)
-    return Exhibit("object", now, {}, tuple(lines))
+    return StepOutput("object", now, {}, tuple(lines))
 
 
-async def _all(kind: Endpoint, sight: Sight) -> Sequence[Raw]:
+async def _all(kind: Endpoint, reader: ClusterReader) -> Sequence[Raw]:
     try:
-        return await sight.list(kind)
+        return await reader.list(kind)
     except NotFoundError:
         # Not every cluster serves groups of pods.
         return ()
 
 
-async def _matching(text: str, sight: Sight) -> list[Raw]:
+async def _matching(text: str, reader: ClusterReader) -> list[Raw]:
     reference = Reference.parse(text)
     assert reference is not None, "a scenario that was read names objects as it must"
-    endpoint = await sight.endpoint(reference)
-    found = [] if endpoint is None else await sight.list(endpoint)
+    endpoint = await reader.endpoint(reference)
+    found = [] if endpoint is None else await reader.list(endpoint)
     return [obj for obj in found if reference.fits(obj)]
 
 
-async def _log_lines(wanted: Mapping[str, str], sight: Sight) -> list[str]:
+async def _log_lines(wanted: Mapping[str, str], reader: ClusterReader) -> list[str]:
     lines: list[str] = []
     pattern = f"*{wanted.get('has', '')}*"
     container = wanted.get("container")
-    for pod in await _matching(wanted["log"], sight):
+    for pod in await _matching(wanted["log"], reader):
         for name in [each["name"] for each in pod["spec"]["containers"]]:
             if container in (None, name):
                 lines.append(f"{name_in(pod)} {name}:")
-                logged = (await sight.log(pod, name)).splitlines()
+                logged = (await reader.log(pod, name)).splitlines()
                 lines += (f"  {line}" for line in logged if fnmatchcase(line, pattern))
     return lines
 
 
 def _field_lines(path: str, value: Any) -> list[str]:
-    """A value below its path, as `kubectl describe` would have it."""
+    """Return the lines of a field, like `kubectl describe`."""
     import yaml
 
     if not isinstance(value, dict | list):

@@ -1,7 +1,7 @@
 """
-How many of the museum's bugs random worlds find, each planted by its mutant.
+Count the known bugs that random worlds find, each planted by its mutant.
 
-    python -m tests.scenario.museum_worlds --seeds 10 --faults 20
+    python -m tests.scenario.regression_worlds --seeds 10 --faults 20
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import argparse
 import sys
 
 import pytest
-from tests.scenario.test_museum import MUTANTS
+from tests.scenario.mutants import MUTANTS
 
 from dryrack.scenario.simulation.fuzzing import run_seed
 
 
-def found(name: str, seeds: int, faults: int) -> str:
-    """The first seed whose world breaks, and how; "" if none does."""
+def find_failure(name: str, seeds: int, faults: int) -> str:
+    """Return the first seed whose world fails, and how; "" if none does."""
     for seed in range(seeds):
         with pytest.MonkeyPatch.context() as patch:
             MUTANTS[name](patch)
@@ -34,9 +34,9 @@ def main() -> None:
     asked = parser.parse_args()
     missed = []
     for name in asked.mutants:
-        told = found(name, asked.seeds, asked.faults)
-        missed += [] if told else [name]
-        sys.stdout.write(f"{name}: {told or 'not found'}\n")
+        failure = find_failure(name, asked.seeds, asked.faults)
+        missed += [] if failure else [name]
+        sys.stdout.write(f"{name}: {failure or 'not found'}\n")
         sys.stdout.flush()
     count = len(asked.mutants)
     sys.stdout.write(f"{count - len(missed)} of {count} mutants found\n")

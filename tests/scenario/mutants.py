@@ -1,14 +1,8 @@
-"""
-Bugs that others had, each a scenario that holds here, and that a planted mutant makes fail.
-
-A mutant changes one function so that it does what the bug did. The number of a scenario is that of
-the bug in `docs/internals/known-bugs.md`, which tells of those that have none, and why.
-"""
+"""Mutants of known bugs: each changes one function so that it does what the bug did."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,7 +25,6 @@ from dryrack.placement.gangs import search
 from dryrack.placement.gangs.exact import ExactPlacement
 from dryrack.placement.gangs.members import Member, PartialPlacement
 from dryrack.placement.outcomes import Unplaced
-from dryrack.scenario import EmbeddedRun, load_scenario, run_in_virtual_time
 from dryrack.scheduler import Scheduler
 from dryrack.scheduler.demands import Demands
 from dryrack.scheduler.queue import SchedulingQueue
@@ -40,16 +33,14 @@ from dryrack.scheduler.scheduler_cache import SchedulerCache
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.resource import ResourceSlice
-    from dryrack.scenario import Outcome
 
-Raw = dict[str, Any]
 Patch = pytest.MonkeyPatch
-MUSEUM = Path(__file__).parent / "museum"
 
 
 def gives_without_noting(patch: Patch) -> None:
-    """What was decided counts when the watch tells of it, and not before."""
+    """Count an allocation only when the watch shows it, not when it is decided."""
     assume = SchedulerCache.assume
     patch.setattr(
         SchedulerCache,
@@ -59,7 +50,7 @@ def gives_without_noting(patch: Patch) -> None:
 
 
 def waits_for_its_own_gang(patch: Patch) -> None:
-    """A claim that another member is about to have is not to be had."""
+    """Refuse a claim that another member of the gang is about to get."""
     decided = PartialPlacement.decide
 
     def blocked(self: PartialPlacement, member: Member, *args: Any) -> Any:
@@ -72,12 +63,12 @@ def waits_for_its_own_gang(patch: Patch) -> None:
 
 
 def places_pod_by_pod(patch: Patch) -> None:
-    """Each member takes what suits itself."""
+    """Let each member take what suits itself."""
     patch.setattr(search, "place_exactly", lambda *_: ExactPlacement(()))
 
 
 def restores_what_was_before(patch: Patch) -> None:
-    """The claim of a group is remembered as it was before it was written to for the first pod."""
+    """Cache the claim of a group as it was before the write for its first pod."""
     claim = SchedulerCache.claim
 
     def stale(self: SchedulerCache, namespace: str, name: str) -> Any:
@@ -91,7 +82,7 @@ def restores_what_was_before(patch: Patch) -> None:
 
 
 def takes_all_there_are(patch: Patch) -> None:
-    """Selectors of a request for all devices are not asked."""
+    """Ignore the selectors of a request for all devices."""
     check = Draft.check
 
     def careless(self: Draft, *features: Any) -> Ask:
@@ -102,7 +93,7 @@ def takes_all_there_are(patch: Patch) -> None:
 
 
 def counts_no_slices(patch: Patch) -> None:
-    """A pool is as complete as what there is of it."""
+    """Treat every pool as complete."""
     put = LiveAllocator.put_slice
 
     def careless(self: LiveAllocator, each: ResourceSlice) -> Any:
@@ -113,7 +104,7 @@ def counts_no_slices(patch: Patch) -> None:
 
 
 def scores_new_claims_alone(patch: Patch) -> None:
-    """Who has a claim that is allocated already cannot be scored with one that is not."""
+    """Refuse to score a pod with an allocated claim and one that is not."""
     scores = ActivePlugins.device_scores
 
     def strict(self: ActivePlugins, node: Any, allocations: Any) -> Any:
@@ -125,12 +116,12 @@ def scores_new_claims_alone(patch: Patch) -> None:
 
 
 def never_wakes(patch: Patch) -> None:
-    """Who did not fit is not told that something is free."""
+    """Never wake pods that did not fit."""
     patch.setattr(SchedulingQueue, "wake", lambda *_: None)
 
 
 def counts_one_by_one(patch: Patch) -> None:
-    """Each device that is asked for takes a microsecond, in which nobody else is decided."""
+    """Decide slowly: each requested device takes a microsecond."""
     decision = Scheduler._decide
 
     async def thorough(self: Scheduler, name: Any) -> Any:
@@ -144,7 +135,7 @@ def counts_one_by_one(patch: Patch) -> None:
 
 
 def trusts_what_it_wrote(patch: Patch) -> None:
-    """What was once written as it is wanted is taken to be there."""
+    """Assume that a slice which was written once still exists."""
     written = set[str]()
 
     def trusting(wanted: Any, observed: Any) -> Any:
@@ -157,7 +148,7 @@ def trusts_what_it_wrote(patch: Patch) -> None:
 
 
 def publishes_nothing_in_particular(patch: Patch) -> None:
-    """A node that has no devices has a slice all the same."""
+    """Publish a slice for a node without devices."""
 
     def empty(wanted: Any, observed: Any) -> Any:
         if wanted or not observed:
@@ -170,19 +161,19 @@ def publishes_nothing_in_particular(patch: Patch) -> None:
 
 
 def asks_the_driver_once(patch: Patch) -> None:
-    """A driver that was not there is not asked again, neither by and by nor when it is back."""
+    """Do not call a driver again that was down once."""
     patch.setattr(drivers, "RETRY_SECONDS", None)
     patch.setattr(running, "faults_of", lambda *args: replace(faults_of(*args), next_expiry=None))
 
 
 def publishes_names_alone(patch: Patch) -> None:
-    """Devices without what their vendor says of them."""
+    """Publish devices without their attributes."""
     document = Model.document
     patch.setattr(Model, "document", lambda self, slot: document(self, slot) | {"attributes": {}})
 
 
 def remembers_what_a_reboot_took(patch: Patch) -> None:
-    """What was prepared before a reboot counts as prepared after it."""
+    """Count claims as prepared that a reboot has wiped."""
 
     def forgetful(run: Run, event: Event) -> Any:
         after, effects = step(run, event)
@@ -194,12 +185,12 @@ def remembers_what_a_reboot_took(patch: Patch) -> None:
 
 
 def gives_nothing_back(patch: Patch) -> None:
-    """What is prepared stays so when its claim is gone."""
+    """Keep deleted claims prepared."""
     patch.setattr(VirtualDrivers, "unprepare", lambda *_: None)
 
 
 def gives_back_for_everybody(patch: Patch) -> None:
-    """Whoever leaves a claim takes its devices along."""
+    """Unprepare a shared claim when one of its pods ends."""
 
     def hasty(self: PrepareCalls, old: Raw | None, new: Raw | None) -> None:
         before, after = ((each or {}).get("status", {}).get("reservedFor") for each in (old, new))
@@ -210,7 +201,7 @@ def gives_back_for_everybody(patch: Patch) -> None:
 
 
 def waits_for_claims_to_the_last(patch: Patch) -> None:
-    """A pod whose claims are not prepared does not hear that it is deleted."""
+    """Ignore the deletion of a pod whose claims are not prepared."""
 
     def deaf(run: Run, event: Event) -> Any:
         is_missed = isinstance(event, Deleted) and run.prepared_at is None
@@ -238,25 +229,3 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "20-another-pods-claim": gives_back_for_everybody,
     "21-stuck-terminating": waits_for_claims_to_the_last,
 }
-
-
-def played(name: str) -> Outcome:
-    return run_in_virtual_time(load_scenario(MUSEUM / f"{name}.yaml"), EmbeddedRun())
-
-
-def test_every_exhibit_has_its_mutant() -> None:
-    """And every mutant its exhibit."""
-    assert sorted(path.stem for path in MUSEUM.glob("*.yaml")) == sorted(MUTANTS)
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_bug_is_not_here(name: str) -> None:
-    """The scenario holds."""
-    assert played(name).failures == ()
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_bug_would_be_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the mutant it does not: an invariant is broken, or what is expected does not come."""
-    MUTANTS[name](monkeypatch)
-    assert not played(name).held
