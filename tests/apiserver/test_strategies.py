@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from dryrack.client.client import Client
+    from dryrack.kinds.registry import Kind
 
 Raw = dict[str, Any]
 
@@ -584,3 +585,10 @@ def test_what_a_strategy_is_given_is_never_changed(kind: Any) -> None:
         strategy.validate_create(made, _write())
         assert sample == before
         sample = made
+
+
+@pytest.mark.parametrize("kind", BUILTINS, ids=lambda kind: f"{kind.api_version}/{kind.kind}")
+def test_a_strategy_has_the_scope_and_the_status_of_its_kind(kind: Kind) -> None:
+    """The rules of a kind and its row in the registry agree."""
+    strategy = strategy_of(kind)
+    assert (strategy.namespaced, strategy.has_status) == (kind.namespaced, kind.has_status)

@@ -10,6 +10,7 @@ a "no": it stops the pod that met it.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,14 +19,16 @@ from dryrack import cel
 from dryrack.cel.selectors import SelectorFailure, SelectorTable
 from dryrack.hardware.names import qualified
 from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
+from dryrack.kinds.selectors import tolerates_device_taint
 from dryrack.kinds.validation.parts import EXPRESSION_BYTES_MAX, EXPRESSION_COST_MAX
 from dryrack.kinds.validation.problems import byte_length
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from dryrack.kinds.resource import DeviceSelector
+    from dryrack.kinds.resource import DeviceSelector, DeviceToleration
     from dryrack.linter.world import PlacedDevice
+
 
 # What a scheduler of the reference release compiles stored selectors with.
 STORED = cel.Environment(
@@ -215,4 +218,66 @@ def _is_odd(value: object) -> bool:
     """Return whether the value makes every expression on the device fail."""
     return isinstance(value, DeviceAttribute) and (
         value.int_value is None and value.bool_value is None and value.string_value is None
+    )
+
+
+# The effects that keep a request away; None is only a note.
+_KEEPING_AWAY = ("NoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The most devices that any node can use, and the first such node, if they have nodes."""
+
+    count: int
+    node: str
+
+
+class Supply:
+    """
+    The devices that requests can reach.
+
+    All devices of a claim must be reachable from one node. Claims with equal selectors share one
+    count.
+    """
+
+    def __init__(self, node_names: Sequence[str]) -> None:
+        self._order = {name: index for index, name in enumerate(node_names)}
+        self._answers: dict[Hashable, Reach] = {}
+
+    def reach(
+        self, selections: Sequence[Selected], tolerations: tuple[DeviceToleration, ...]
+    ) -> Reach:
+        """Return how many devices that any of `selections` picks the best node can reach."""
+        # By identity: `Selection` keeps all selections as long as the world exists.
+        key = (tuple(sorted({id(each) for each in selections})), tolerations)
+        if key not in self._answers:
+            shapes = {id(shape): shape for each in selections for shape in each.shapes}
+            devices = (placed for shape in shapes.values() for placed in shape.members)
+            self._answers[key] = self._count(devices, tolerations)
+        return self._answers[key]
+
+    def _count(
+        self, devices: Iterable[PlacedDevice], tolerations: tuple[DeviceToleration, ...]
+    ) -> Reach:
+        shared = 0
+        own = Counter[str]()
+        for placed in devices:
+            if not _is_usable(placed, tolerations):
+                continue
+            node = placed.node_name
+            if node is None:
+                shared += 1
+            elif node in self._order:
+                own[node] += 1
+        best = min(own, key=lambda name: (-own[name], self._order[name]), default="")
+        return Reach(shared + own[best], best)
+
+
+def _is_usable(placed: PlacedDevice, tolerations: tuple[DeviceToleration, ...]) -> bool:
+    """Return whether a request with these tolerations tolerates all taints of the device."""
+    return all(
+        any(tolerates_device_taint(toleration, taint) for toleration in tolerations)
+        for taint in placed.device.taints
+        if taint.effect in _KEEPING_AWAY
     )

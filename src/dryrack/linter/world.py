@@ -10,10 +10,12 @@ Objects are in file order everywhere; nothing here depends on the order of a has
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from dryrack.hardware.config_formats import remarked_config, remarked_dra_config, remarked_overlay
 from dryrack.kinds.core import Namespace, Node
 from dryrack.kinds.meta import KubernetesObject
 from dryrack.kinds.pool_generation import newest_generation
@@ -28,14 +30,13 @@ from dryrack.kinds.validation.claims import REQUESTS_MAX
 from dryrack.kinds.validation.meta import DEFAULT_NAMESPACE
 from dryrack.linter.asks import Ask, asks_of
 from dryrack.linter.expressions import visible_names
-from dryrack.linter.publishings import publishings
-from dryrack.linter.reach import Supply
 from dryrack.linter.refusals import Refusal, refusals
-from dryrack.linter.selection import Selected, Selection
+from dryrack.linter.selection import Selected, Selection, Supply
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Hashable, Iterable, Iterator
 
+    from dryrack.hardware.config_formats import Read
     from dryrack.kinds.core import PodSpec
     from dryrack.kinds.documents import Document, Repeat
     from dryrack.kinds.documents import Problem as Fault
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.shape import Mismatch
     from dryrack.kinds.validation import FieldProblem
     from dryrack.linter.finding import Path
-    from dryrack.linter.publishings import Publishing
+
 
 T_co = TypeVar("T_co", covariant=True)
 Object = TypeVar("Object", bound=KubernetesObject)
@@ -402,3 +403,37 @@ def first_by_name(pairs: Iterable[tuple[Name, Named]]) -> Mapping[Name, Named]:
     for name, value in pairs:
         found.setdefault(name, value)
     return found
+
+
+class Publishing(NamedTuple):
+    """A publisher configuration: its document, and what the publisher's reader reports."""
+
+    document: Document
+    read: Read
+
+
+def publishings(
+    documents: Iterable[Document], contents: Mapping[str, bytes]
+) -> Iterator[Publishing]:
+    """
+    Yield the publisher configurations in the documents, in file order.
+
+    In a ConfigMap, each text that contains mappings counts as a configuration, under any key.
+    """
+    for document in documents:
+        match document.kind:
+            case "ConfigMap":
+                content = contents.get(document.file, b"").decode(errors="replace")
+                for key in _keys(document):
+                    yield Publishing(document, remarked_config(document, key, content=content))
+            case "NodeOverlay":
+                yield Publishing(document, remarked_overlay(document))
+            case "DRAConfig":
+                yield Publishing(document, remarked_dra_config(document))
+
+
+def _keys(document: Document) -> Iterator[str]:
+    data = document.raw.get("data")
+    for key, text in data.items() if isinstance(data, Mapping) else ():
+        if isinstance(text, str) and "mappings" in text:
+            yield key

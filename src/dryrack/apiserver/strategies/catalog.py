@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.accounts import (
-    RoleBindingStrategy,
-    RoleStrategy,
-    ServiceAccountStrategy,
-)
 from dryrack.apiserver.strategies.certificates import CertificateRequestStrategy
-from dryrack.apiserver.strategies.configuration import ConfigMapStrategy, SecretStrategy
 from dryrack.apiserver.strategies.events import EventStrategy, NewEventStrategy
 from dryrack.apiserver.strategies.extension import traffic
 from dryrack.apiserver.strategies.extension.api_services import ApiServiceStrategy
 from dryrack.apiserver.strategies.extension.traffic import TrafficStrategy
 from dryrack.apiserver.strategies.extension.webhooks import WebhookStrategy
-from dryrack.apiserver.strategies.gangs import PodGroupStrategy, WorkloadObjectStrategy
-from dryrack.apiserver.strategies.leases import LeaseStrategy
 from dryrack.apiserver.strategies.namespaces import NamespaceStrategy
 from dryrack.apiserver.strategies.nodes import NodeStrategy
 from dryrack.apiserver.strategies.pods.strategy import PodStrategy
-from dryrack.apiserver.strategies.priorities import PriorityClassStrategy
 from dryrack.apiserver.strategies.quotas.strategy import QuotaStrategy
 from dryrack.apiserver.strategies.services.strategy import ServiceStrategy
+from dryrack.apiserver.strategies.small_kinds import (
+    ConfigMapStrategy,
+    LeaseStrategy,
+    PodGroupStrategy,
+    PriorityClassStrategy,
+    RoleBindingStrategy,
+    RoleStrategy,
+    SecretStrategy,
+    ServiceAccountStrategy,
+    WorkloadObjectStrategy,
+)
 from dryrack.apiserver.strategies.validated_as_new import ValidatedAsNewStrategy
 from dryrack.apiserver.strategies.volumes import (
     StorageClassStrategy,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Subject
 from dryrack.apiserver.answer.status import forbidden as refused
-from dryrack.apiserver.strategies.limits.enforcement import check_volume
+from dryrack.apiserver.strategies.limit_ranges import check_volume
 from dryrack.apiserver.strategy import Strategy, object_meta
 from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.quantity import Quantity

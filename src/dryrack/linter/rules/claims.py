@@ -56,7 +56,7 @@ def class_unknown(world: World) -> Iterator[Problem]:
         if world.classes or world.slices:
             fix = suggestion(name, {*world.class_of, *KNOWN_CLASSES}) or "add the DeviceClass"
         else:
-            # ~ Return a fix for a name that differs from that of a known class by a letter or two.
+            # Without classes in the files, only a misspelled well-known class is reported.
             near = difflib.get_close_matches(name, KNOWN_CLASSES, n=1, cutoff=_SLIP)
             fix = f"did you mean {near[0]!r}?" if near else ""
         if fix:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.linter.asks import Ask
-    from dryrack.linter.reach import Reach
+    from dryrack.linter.selection import Reach
     from dryrack.linter.world import ClaimEntry, World
 
 RULES = Registry()

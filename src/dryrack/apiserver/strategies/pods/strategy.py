@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.limits import enforcement
+from dryrack.apiserver.strategies import limit_ranges
 from dryrack.apiserver.strategies.pods import subresources
 from dryrack.apiserver.strategies.pods.admission import (
     apply_admission_plugins,
@@ -68,11 +68,11 @@ class PodStrategy(Strategy):
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
         if write.subresource == "resize":
-            return enforcement.set_limit_range_defaults(obj, write)
+            return limit_ranges.set_limit_range_defaults(obj, write)
         if write.subresource:
             return obj
         if old is None:
-            return apply_admission_plugins(enforcement.set_limit_range_defaults(obj, write), write)
+            return apply_admission_plugins(limit_ranges.set_limit_range_defaults(obj, write), write)
         return {**obj, "spec": with_default_tolerations(_priority_kept(spec_of(obj), old["spec"]))}
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
@@ -129,7 +129,7 @@ class PodStrategy(Strategy):
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
         if old is None or write.subresource == "resize":
-            enforcement.check(obj, write)
+            limit_ranges.check(obj, write)
         if write.subresource == "resize" and old is not None:
             subresources.check_node_capacity(obj, old, write)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import forbidden, invalid
-from dryrack.apiserver.strategies.security.findings import describe_findings
+from dryrack.apiserver.strategies.security.pod import describe_findings
 from dryrack.apiserver.strategies.security.policies import PREFIX, label_problems, policy_of
 from dryrack.apiserver.strategies.security.rules import findings
 from dryrack.kinds.paths import get, metadata_of, spec_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.apiserver.strategies.security.findings import (
+from dryrack.apiserver.strategies.security.pod import (
     Finding,
     name_items,
     plural,

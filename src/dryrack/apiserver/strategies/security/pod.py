@@ -1,4 +1,4 @@
-"""A pod as the rules look at it: who in it sets what about its own safety."""
+"""A pod as the Pod Security rules read it, and the violations that they report."""
 
 from __future__ import annotations
 
@@ -6,13 +6,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from dryrack.apiserver.strategies.security.findings import Finding, setters
 from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from dryrack.kinds.raw import Raw
 
+
 _LISTS = ("initContainers", "containers", "ephemeralContainers")
+
+
+class Finding(NamedTuple):
+    """A reason, and the details that are needed to correct the pod."""
+
+    reason: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({self.detail})" if self.detail else self.reason
 
 
 class Container(NamedTuple):
@@ -75,3 +87,26 @@ class Pod:
 
 
 Check: TypeAlias = Callable[[Pod], Finding | None]
+
+
+def describe_findings(found: Iterable[Finding]) -> str:
+    return ", ".join(map(str, found))
+
+
+def quote_all(items: Iterable[str]) -> str:
+    return ", ".join(f'"{each}"' for each in items)
+
+
+def name_items(one: str, items: Sequence[str]) -> str:
+    """`container "a"`, or `containers "a", "b"`."""
+    return f"{plural(one, items)} {quote_all(items)}"
+
+
+def plural(one: str, items: Sequence[object], many: str = "") -> str:
+    return one if len(items) == 1 else many or f"{one}s"
+
+
+def setters(names: Sequence[str], *, pod: bool = False) -> str:
+    """The pod, containers of it, or both, as the source of a violation."""
+    found = ["pod"] if pod else []
+    return " and ".join([*found, *([name_items("container", names)] if names else [])])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.strategies.security import baseline
-from dryrack.apiserver.strategies.security.findings import Finding, name_items, plural, setters
+from dryrack.apiserver.strategies.security.pod import Finding, name_items, plural, setters
 from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from dryrack.apiserver.strategies.security.pod import Pod
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dryrack.apiserver.strategies.security.findings import Finding
-    from dryrack.apiserver.strategies.security.pod import Check
+    from dryrack.apiserver.strategies.security.pod import Check, Finding
     from dryrack.apiserver.strategies.security.policies import Standard
     from dryrack.kinds.raw import Raw
 

@@ -60,7 +60,8 @@ class JobStrategy(WorkloadStrategy):
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
         yield from _completions(spec_of(obj), spec_of(old))
         yield from immutable_fields(obj, old, "selector")
-        # ~ Fixed, but for where pods go and what they take as long as none has started.
+        # The template is immutable; until the first pod starts, its scheduling fields and
+        # resources can change.
         spec = spec_of(obj)
         before = spec_of(old)
         status = status_of(old)

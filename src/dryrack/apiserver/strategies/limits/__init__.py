@@ -1,1 +1,0 @@
-"""Limits of a namespace: what its containers, pods and volumes get, and must keep to."""
