@@ -242,7 +242,9 @@ def test_device_taints_drive_pods_out(tolerations: list[Raw], leaves_after: int 
     added = 1_800_000_000.0
     taint = {"key": "k", "value": "v", "effect": "NoExecute", "timeAdded": "2027-01-15T08:00:00Z"}
     now = added + 10
-    when = device_taints.eviction_from([claim], lambda _: [device_taints.Driving(taint)], now)
+    when = device_taints.eviction_from(
+        [claim], lambda _: [device_taints.NoExecuteTaint(taint)], now
+    )
     plan = eviction.plan(pod, when, now)
 
     deletes = any(isinstance(each, Delete) for each in plan.writes)

@@ -20,9 +20,9 @@ from dryrack.controllers.garbage_collector import (
     FOREGROUND,
     ORPHAN,
     Collection,
-    Fate,
     Graph,
     Item,
+    OwnerState,
     plan,
 )
 from dryrack.controllers.writes import Delete, EngineContext, Patch
@@ -41,20 +41,20 @@ def item(
     return Item(PODS, name, uid, "7", references, finalizers, is_deleted)
 
 
-@given(st.lists(st.sampled_from(Fate), min_size=1, max_size=4))
-def test_only_what_has_lost_every_owner_goes(fates: list[Fate]) -> None:
+@given(st.lists(st.sampled_from(OwnerState), min_size=1, max_size=4))
+def test_only_what_has_lost_every_owner_goes(fates: list[OwnerState]) -> None:
     """One living or unknown owner is enough to stay."""
     owners = [f"o{number}" for number in range(len(fates))]
     found = plan(item("x", *owners), dict(zip(owners, fates, strict=True)), ())
     deletes = [each for each in found.writes if isinstance(each, Delete)]
 
-    assert bool(deletes) == all(each in (Fate.GONE, Fate.WAITING) for each in fates)
+    assert bool(deletes) == all(each in (OwnerState.GONE, OwnerState.WAITING) for each in fates)
     assert all(each.uid == "x" and each.revision == "7" for each in deletes)
 
 
 def test_lost_owners_are_forgotten_while_others_live() -> None:
     """References to owners that are gone are taken away, and nothing else."""
-    (write,) = plan(item("x", "a", "b"), {"a": Fate.GONE, "b": Fate.SOLID}, ()).writes
+    (write,) = plan(item("x", "a", "b"), {"a": OwnerState.GONE, "b": OwnerState.SOLID}, ()).writes
 
     assert isinstance(write, Patch)
     left = write.patch["metadata"]["ownerReferences"]
@@ -86,7 +86,7 @@ def test_orphans_are_set_free_first() -> None:
 
 def test_foreground_deletion_goes_down_the_tree() -> None:
     """A dependent that is itself an owner is deleted in the foreground, too."""
-    (write,) = plan(item("x", "o"), {"o": Fate.WAITING}, [item("y", "x")]).writes
+    (write,) = plan(item("x", "o"), {"o": OwnerState.WAITING}, [item("y", "x")]).writes
 
     assert isinstance(write, Delete)
     assert write.propagation == "Foreground"
@@ -96,16 +96,16 @@ def test_a_circle_of_owners_ends() -> None:
     """Of two that wait for each other, the one that is not deleted yet stops blocking and goes."""
     waiting = item("o", "x", finalizers=(FOREGROUND,), is_deleted=True)
     other = item("x", "o")
-    (freed,) = plan(other, {"o": Fate.WAITING}, [waiting]).writes
+    (freed,) = plan(other, {"o": OwnerState.WAITING}, [waiting]).writes
     assert isinstance(freed, Patch)
     owners = freed.patch["metadata"]["ownerReferences"]
     assert [each["blockOwnerDeletion"] for each in owners] == [False]
 
     again = replace(other, owners=tuple(owners))
-    (gone,) = plan(again, {"o": Fate.WAITING}, [waiting]).writes
+    (gone,) = plan(again, {"o": OwnerState.WAITING}, [waiting]).writes
     assert isinstance(gone, Delete)
     assert gone.propagation == "Foreground"
-    (released,) = plan(waiting, {"x": Fate.WAITING}, [again]).writes
+    (released,) = plan(waiting, {"x": OwnerState.WAITING}, [again]).writes
     assert isinstance(released, Patch)
     assert released.patch["metadata"]["finalizers"] is None
 

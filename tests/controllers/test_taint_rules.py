@@ -161,10 +161,10 @@ def test_a_rule_without_a_selector_drives_nobody_out() -> None:
     nobody = rule("NoExecute")
     del nobody["spec"]["deviceSelector"]
 
-    assert not Rule.of(nobody).drives(result)
-    assert Rule.of(rule("NoExecute")).drives(result)
-    assert Rule.of(rule("NoExecute", driver="d", device="x")).drives(result)
-    assert not Rule.of(rule("NoExecute", pool="other")).drives(result)
+    assert not Rule.of(nobody).evicts(result)
+    assert Rule.of(rule("NoExecute")).evicts(result)
+    assert Rule.of(rule("NoExecute", driver="d", device="x")).evicts(result)
+    assert not Rule.of(rule("NoExecute", pool="other")).evicts(result)
 
 
 async def _has_said(stage: Stage, name: str, reason: str) -> Raw:

@@ -1,8 +1,8 @@
 """
-What brings a cluster from what it is to what it should be.
+Controllers: they bring the state of a cluster to the desired one.
 
-`<kind>/<reason>.py`: each has a pure `plan` that says what to write, and a thin loop around it.
-No controller deletes anything on partial knowledge: it acts when every cache it reads is whole.
+Each has a pure `plan` that returns what to write, and a `Reconciler` that calls it. No controller
+deletes anything on partial knowledge: it decides when every cache that it reads is complete.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,8 @@
 """
-PodDisruptionBudgets: how many of the pods that a budget covers may be evicted now.
+PodDisruptionBudgets: compute how many pods may be evicted now.
 
-The server lets evictions through by the status that this writes; a budget that was never counted
-allows none. A pod that was evicted counts as missing from that moment on, before its deletion is
-seen, and as there again if it is not deleted after all.
+The server admits evictions by this status; a budget without a status allows none. An evicted pod
+counts as missing at once, before its deletion is seen, and counts again if it is not deleted.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,9 +41,9 @@ from dryrack.kinds.rules.int_or_percent import desired_healthy
 from dryrack.kinds.selectors import matches_labels
 
 Scale = tuple[str, int]
-"""The uid of what controls pods, and how many of them it wants."""
+"""The UID of a controller of pods, and its wanted number of replicas."""
 
-# An eviction that was granted but not carried out by then will not be.
+# An admitted eviction that is not carried out by then never will be.
 DELETION_SECONDS_MAX = 120.0
 _UNMANAGED = (
     "Pods selected by this budget have no controller, so that a percentage or maxUnavailable "
@@ -53,7 +52,7 @@ _UNMANAGED = (
 
 
 def covers(budget: Raw, pod: Raw) -> bool:
-    """Whether a pod is one of those; a budget without a selector has none."""
+    """Return True if a budget covers a pod; a budget without a selector covers none."""
     selector = spec_of(budget).get("selector")
     return selector is not None and matches_labels(decode(selector, LabelSelector), labels_of(pod))
 
@@ -62,32 +61,46 @@ def plan(
     budget: Raw, pods: Sequence[Raw], scale_of: Callable[[Raw], Scale | None], now: float
 ) -> Plan:
     """
-    The status of a budget over the pods that it covers.
+    Return the status of a budget for the pods that it covers.
 
-    `scale_of` tells of a pod with a controller how many such there should be; None: nobody knows.
+    `scale_of` returns the scale of a pod's controller; None if it is unknown.
     """
     managed = [pod for pod in pods if controller_of(pod) is not None]
     scales = [scale_of(pod) for pod in managed] if _needs_scale(budget) else []
     if None in scales:
         lost = managed[scales.index(None)]["metadata"]["name"]
-        return Plan(tuple(_failed(budget, f'found no controllers for pod "{lost}"', now)))
+        return Plan(tuple(_fail(budget, f'found no controllers for pod "{lost}"', now)))
     scale = sum(dict(each for each in scales if each is not None).values())
     expected = scale if _needs_scale(budget) else len(pods)
-    disrupted = _disrupted(budget, pods, now)
+    # The evicted pods whose deletion is not seen yet, with the time of their eviction.
+    waiting = {pod["metadata"]["name"] for pod in pods if not is_deleted(pod)}
+    disrupted: dict[str, str] = {
+        name: when
+        for name, when in get(budget, "status.disruptedPods", {}).items()
+        if name in waiting and seconds_of(when) + DELETION_SECONDS_MAX >= now
+    }
     healthy = sum(
         is_ready(pod) and not is_deleted(pod) and pod["metadata"]["name"] not in disrupted
         for pod in pods
     )
     status = _status(budget, expected, healthy, disrupted)
-    status["conditions"] = _conditions(budget, status["disruptionsAllowed"] > 0, now)
+    is_allowed = status["disruptionsAllowed"] > 0
+    status["conditions"] = _with_allowed(
+        budget,
+        now,
+        status="True" if is_allowed else "False",
+        reason="SufficientPods" if is_allowed else "InsufficientPods",
+    )
     writes: list[Write] = status_update(POD_DISRUPTION_BUDGETS, budget, status)
     if _needs_scale(budget) and len(managed) < len(pods):
         writes.append(Report(budget, "Warning", "UnmanagedPods", _UNMANAGED, once=_once(budget)))
-    return Plan(tuple(writes), _recheck_in(disrupted, now))
+    # A moment after its time is over, an eviction no longer counts.
+    ends = [seconds_of(when) + DELETION_SECONDS_MAX - now for when in disrupted.values()]
+    return Plan(tuple(writes), min(ends) + 1.0 if ends else None)
 
 
 def _needs_scale(budget: Raw) -> bool:
-    """Whether it counts by how many pods there should be, and not by those there are."""
+    """Return True if a budget counts the wanted pods, and not the existing ones."""
     return not isinstance(spec_of(budget).get("minAvailable"), int)
 
 
@@ -98,7 +111,7 @@ def _once(budget: Raw) -> str:
 def _status(budget: Raw, expected: int, healthy: int, disrupted: Mapping[str, str]) -> Raw:
     spec = spec_of(budget)
     desired = desired_healthy(spec.get("maxUnavailable"), spec.get("minAvailable"), expected)
-    # While there is nobody, none may go: the first ones may come before they are counted.
+    # Without pods, no eviction is allowed: new pods may exist before they are counted.
     allowed = max(0, healthy - desired) if expected > 0 else 0
     status: Raw = {
         "currentHealthy": healthy,
@@ -110,55 +123,29 @@ def _status(budget: Raw, expected: int, healthy: int, disrupted: Mapping[str, st
     return status | ({"disruptedPods": dict(disrupted)} if disrupted else {})
 
 
-def _disrupted(budget: Raw, pods: Sequence[Raw], now: float) -> dict[str, str]:
-    """The evicted pods whose deletion is still to be seen, with the time of their eviction."""
-    told = get(budget, "status.disruptedPods", {})
-    waiting = {pod["metadata"]["name"] for pod in pods if not is_deleted(pod)}
-    return {
-        name: when
-        for name, when in told.items()
-        if name in waiting and seconds_of(when) + DELETION_SECONDS_MAX >= now
-    }
-
-
-def _recheck_in(disrupted: Mapping[str, str], now: float) -> float | None:
-    """When the first eviction has run out of time; a moment later, it counts no more."""
-    ends = [seconds_of(when) + DELETION_SECONDS_MAX - now for when in disrupted.values()]
-    return min(ends) + 1.0 if ends else None
-
-
-def _conditions(budget: Raw, is_allowed: bool, now: float) -> list[Raw]:
-    return _with_allowed(
-        budget,
-        now,
-        status="True" if is_allowed else "False",
-        reason="SufficientPods" if is_allowed else "InsufficientPods",
-    )
-
-
-def _with_allowed(budget: Raw, now: float, **told: str) -> list[Raw]:
-    condition = {"type": "DisruptionAllowed", "message": "", **told}
+def _with_allowed(budget: Raw, now: float, **values: str) -> list[Raw]:
+    condition = {"type": "DisruptionAllowed", "message": "", **values}
     condition["lastTransitionTime"] = timestamp(now)
-    seen = {"observedGeneration": budget["metadata"].get("generation", 0)}
-    return with_condition(get(budget, "status.conditions", ()), condition | seen)
+    generation = {"observedGeneration": budget["metadata"].get("generation", 0)}
+    return with_condition(get(budget, "status.conditions", ()), condition | generation)
 
 
-def _failed(budget: Raw, message: str, now: float) -> list[Write]:
-    """What cannot be counted allows nothing."""
+def _fail(budget: Raw, message: str, now: float) -> list[Write]:
+    """Report that the pods cannot be counted; the budget allows no eviction."""
     conditions = _with_allowed(budget, now, status="False", reason="SyncFailed", message=message)
     counts = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
     status = counts | status_of(budget) | {"disruptionsAllowed": 0, "conditions": conditions}
     status["observedGeneration"] = budget["metadata"].get("generation", 0)
     reason = "CalculateExpectedPodCountFailed"
-    said = f"Failed to calculate the number of expected pods: {message}"
+    text = f"Failed to calculate the number of expected pods: {message}"
     return [
         *status_update(POD_DISRUPTION_BUDGETS, budget, status),
-        Report(budget, "Warning", reason, said, once=f"{_once(budget)} {message}"),
+        Report(budget, "Warning", reason, text, once=f"{_once(budget)} {message}"),
     ]
 
 
 class DisruptionController(Reconciler[Name]):
-    """Watches budgets and the pods of their namespaces."""
+    """Keeps the status of PodDisruptionBudgets."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "disruption-controller")
@@ -174,20 +161,16 @@ class DisruptionController(Reconciler[Name]):
             self.queue.add(name_of(new))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
-        for pod in (old, new):
-            if pod is not None:
-                self._on_state(pod)
-
-    def _on_state(self, pod: Raw) -> None:
-        namespace = pod["metadata"]["namespace"]
-        for budget in self._by_namespace.get(namespace):
-            if covers(budget, pod):
-                wait = pace(self._pods_by_namespace.count(namespace))
-                self.queue.add_after(name_of(budget), wait)
+        for pod in filter(None, (old, new)):
+            namespace = pod["metadata"]["namespace"]
+            for budget in self._by_namespace.get(namespace):
+                if covers(budget, pod):
+                    wait = pace(self._pods_by_namespace.count(namespace))
+                    self.queue.add_after(name_of(budget), wait)
 
     @property
     def _pods_by_namespace(self) -> Index:
-        # Kept only where there is a budget to count for.
+        # The index is created when the first budget needs it.
         return self._pods.index("namespace", namespaces)
 
     async def decide(self, name: Name) -> Plan:
@@ -199,15 +182,15 @@ class DisruptionController(Reconciler[Name]):
         return plan(budget, pods, lambda pod: scales.get(_controller_uid(pod)), self._clock.now())
 
     async def _scales(self, pods: Iterable[Raw]) -> Mapping[str, Scale | None]:
-        found: dict[str, Scale | None] = {}
+        scales: dict[str, Scale | None] = {}
         for pod in pods:
             uid = _controller_uid(pod)
-            if uid and uid not in found:
-                found[uid] = self._known_scale(pod) or await self._served_scale(pod)
-        return found
+            if uid and uid not in scales:
+                scales[uid] = self._known_scale(pod) or await self._served_scale(pod)
+        return scales
 
     def _known_scale(self, pod: Raw) -> Scale | None:
-        """The scale of a set, or of the deployment that controls it."""
+        """Return the scale of a set, or of the deployment that controls it."""
         for endpoint in (REPLICA_SETS, STATEFUL_SETS):
             owner = self._owner(pod, endpoint)
             if owner is not None:
@@ -222,7 +205,7 @@ class DisruptionController(Reconciler[Name]):
         return found if found is not None and uid_of(found) == _controller_uid(obj) else None
 
     async def _served_scale(self, pod: Raw) -> Scale | None:
-        """The scale of any other kind that has one."""
+        """Return the scale of a controller of another kind."""
         owner = controller_of(pod)
         assert owner is not None, "only pods with a controller are asked about"
         for each in await discover(self._client):

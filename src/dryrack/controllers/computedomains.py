@@ -87,7 +87,7 @@ def _node(name: str, index: int, node: Raw) -> Raw:
 
 
 class ComputeDomainController(Reconciler[Name]):
-    """Watches ComputeDomains, where they are served, and the claims for their channels."""
+    """Keeps the templates and the status of ComputeDomains, if they are served."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "compute-domain-controller")

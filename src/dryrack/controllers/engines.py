@@ -1,8 +1,8 @@
 """
 All controllers by name, and the way to run some of them.
 
-Engines of one process share their informers: each kind is listed and watched once. Each can be
-left out by its name, so that somebody else's can take its place.
+Engines of one process share their informers: each kind is listed and watched once. Each engine can
+be left out by its name, so that another program can replace it.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A name for people, and the controllers that go by it."""
+    """A name for people, and the controllers with that name."""
 
     name: str
     parts: tuple[Callable[[EngineContext], Controller], ...]
@@ -59,7 +59,7 @@ class Engine:
 
 
 def publisher(options: "PublisherSettings | None" = None) -> Engine:
-    """The engine that gives nodes the devices that they do not have."""
+    """Return the engine that publishes devices for nodes."""
 
     def build(context: EngineContext) -> Controller:
         from dryrack.controllers import slices
@@ -120,11 +120,11 @@ async def run(
     """
     Run these controllers until the task is cancelled.
 
-    `authority` holds the certificates by which pods know the API server, in PEM; each namespace
-    gets them. The caller runs `informers`; without them the controllers run their own. `metrics`
-    counts what the controllers do. `drivers` prepare the devices of virtual nodes, whose leases
-    last for `node_lease_seconds` (0: as long as those of a kubelet). `supervisor` restarts a
-    controller that fails; without it the failure is raised.
+    `authority` has the certificates with which pods verify the API server, in PEM; they are
+    published in each namespace. The caller runs `informers`; without them the controllers run their
+    own. `drivers` prepare the devices of virtual nodes, whose leases last for `node_lease_seconds`
+    (0: as for a kubelet). `supervisor` restarts a controller that fails; without it the failure is
+    raised.
     """
     reading = informers or Informers(client, clock=clock, chance=chance)
     context = EngineContext(

@@ -1,10 +1,10 @@
 """
-Garbage collection: what has lost all its owners goes.
+Garbage collection: delete objects that have lost all their owners.
 
-Background: the owner is gone, the dependents follow. Foreground: the owner waits until the
-dependents that block it are gone; where owners form a circle, one of them stops blocking. Orphan:
-the dependents are set free, then the owner goes. An owner that the graph does not know is asked
-for at the server, and only a clear "not found" or another uid counts as gone.
+Background: the owner is deleted first, then the dependents. Foreground: the owner waits until the
+dependents that block it are deleted; in a circle of owners, one stops blocking. Orphan: the
+dependents lose the owner, then the owner is deleted. An owner that is not in the graph is requested
+from the server; only "not found" or another UID means that it is deleted.
 """
 
 import asyncio
@@ -31,31 +31,31 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
-# How often new kinds are looked for, as kube-controller-manager does.
+# The interval of discovery, as in kube-controller-manager.
 DISCOVERY_SECONDS = 30.0
 
-# While a kind is still being listed, nothing is concluded from what is not there.
+# While a kind is still being listed, a missing object means nothing.
 UNSYNCED_SECONDS = 1.0
 
-# A new definition brings a new kind at once.
+# A change of a definition starts discovery at once.
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
-# Events come and go by themselves, and there are many.
+# Events expire by themselves, and there are many.
 IGNORED = frozenset({"events", "events.events.k8s.io"})
 
-# More than anybody's garbage at one time; forgetting one only costs a question.
+# More owners than are ever deleted at one time; forgetting one only costs a request.
 ABSENT_MAX = 5000
 
 
-class Fate(Enum):
-    """What has become of an owner."""
+class OwnerState(Enum):
+    """The state of an owner."""
 
     SOLID = "solid"
     WAITING = "waiting"
-    """It is being deleted and waits for its dependents."""
+    """The owner is being deleted and waits for its dependents."""
     GONE = "gone"
     UNKNOWN = "unknown"
-    """It cannot be told."""
+    """The kind of the owner is not served."""
 
 
 FOREGROUND = "foregroundDeletion"
@@ -64,7 +64,7 @@ ORPHAN = "orphan"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What the graph keeps of an object."""
+    """The parts of an object that the graph keeps."""
 
     endpoint: Endpoint
     name: Name
@@ -76,7 +76,7 @@ class Item:
 
     @property
     def waits_for_dependents(self) -> bool:
-        """Whether its deletion goes from the leaves to the root."""
+        """Whether it is deleted in the foreground, after its dependents."""
         return self.is_deleted and FOREGROUND in self.finalizers
 
     @property
@@ -85,40 +85,49 @@ class Item:
 
     @property
     def blocks(self) -> bool:
-        """Whether any owner's deletion in the foreground waits for it."""
+        """Whether the deletion of an owner in the foreground waits for it."""
         return any(owner.get("blockOwnerDeletion") for owner in self.owners)
 
     def is_blocking(self, owner: str) -> bool:
-        """Whether an owner's deletion in the foreground waits for it."""
+        """Return True if the deletion of that owner in the foreground waits for it."""
         return any(o["uid"] == owner and o.get("blockOwnerDeletion") for o in self.owners)
 
 
-def plan(item: Item, fates: Mapping[str, Fate], dependents: Sequence[Item]) -> Plan:
-    """What happens to an object; `fates` are those of its owners, by uid."""
+def plan(item: Item, states: Mapping[str, OwnerState], dependents: Sequence[Item]) -> Plan:
+    """Return the writes for an object; `states` has the states of its owners by UID."""
     if item.orphans_dependents:
-        return Plan(tuple(_set_free(item, dependents)))
+        if dependents:
+            return Plan(tuple(_without_owners(each, [{"uid": item.uid}]) for each in dependents))
+        return Plan((_without_finalizer(item, ORPHAN),))
     if item.waits_for_dependents:
-        return Plan(tuple(_let_go(item, dependents)))
+        # Dependents that block the deletion are deleted first.
+        if any(each.is_blocking(item.uid) for each in dependents):
+            return NOTHING
+        return Plan((_without_finalizer(item, FOREGROUND),))
     if item.is_deleted or not item.owners:
         return NOTHING
-    lost = [each for each in item.owners if fates[each["uid"]] in (Fate.GONE, Fate.WAITING)]
+    lost = [
+        each for each in item.owners if states[each["uid"]] in (OwnerState.GONE, OwnerState.WAITING)
+    ]
     if len(lost) < len(item.owners):
-        unclear = any(fate is Fate.UNKNOWN for fate in fates.values())
+        unclear = any(state is OwnerState.UNKNOWN for state in states.values())
         return NOTHING if unclear or not lost else Plan((_without_owners(item, lost),))
-    is_awaited = any(fates[each["uid"]] is Fate.WAITING for each in lost)
+    is_awaited = any(states[each["uid"]] is OwnerState.WAITING for each in lost)
     if not (is_awaited and dependents):
         return Plan((_deletion(item, ""),))
     if item.blocks and any(each.waits_for_dependents for each in dependents):
-        # It waits for one that may wait for it: it stops blocking, and is looked at again.
-        return Plan((_unblocked(item),))
+        # The two may wait for each other, so this one stops blocking and is decided again.
+        owners = [each | {"blockOwnerDeletion": False} for each in item.owners]
+        return Plan((_metadata(item, ownerReferences=owners),))
     return Plan((_deletion(item, "Foreground"),))
 
 
 def _deletion(item: Item, propagation: str) -> Write:
     if not propagation:
-        kept = {ORPHAN: "Orphan", FOREGROUND: "Foreground"}
-        named = (kept[each] for each in item.finalizers if each in kept)
-        propagation = next(named, "Background")
+        policies = {ORPHAN: "Orphan", FOREGROUND: "Foreground"}
+        propagation = next(
+            (policies[each] for each in item.finalizers if each in policies), "Background"
+        )
     return Delete(
         item.endpoint, item.name, item.uid, revision=item.revision, propagation=propagation
     )
@@ -130,27 +139,9 @@ def _without_owners(item: Item, lost: Sequence[Raw]) -> Write:
     return _metadata(item, ownerReferences=left or None)
 
 
-def _unblocked(item: Item) -> Write:
-    owners = [each | {"blockOwnerDeletion": False} for each in item.owners]
-    return _metadata(item, ownerReferences=owners)
-
-
 def _metadata(item: Item, **parts: Any) -> Write:
     identity = {"uid": item.uid, "resourceVersion": item.revision}
     return Patch(item.endpoint, item.name, {"metadata": identity | parts})
-
-
-def _set_free(item: Item, dependents: Sequence[Item]) -> list[Write]:
-    if dependents:
-        return [_without_owners(each, [{"uid": item.uid}]) for each in dependents]
-    return [_without_finalizer(item, ORPHAN)]
-
-
-def _let_go(item: Item, dependents: Sequence[Item]) -> list[Write]:
-    """The blocking dependents are told to go; when none is left, so may the owner."""
-    if any(each.is_blocking(item.uid) for each in dependents):
-        return []
-    return [_without_finalizer(item, FOREGROUND)]
 
 
 def _without_finalizer(item: Item, finalizer: str) -> Write:
@@ -159,7 +150,7 @@ def _without_finalizer(item: Item, finalizer: str) -> Write:
 
 
 class Collection(Reconciler[str]):
-    """Watches everything that can be deleted."""
+    """Watches all kinds that can be deleted."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "garbage-collector-controller", workers=8)
@@ -227,10 +218,10 @@ class Collection(Reconciler[str]):
         before = self._graph.get(item.uid)
         self._graph.put(item)
         if before is not None and replace(before, revision=item.revision) == item:
-            # Nothing that counts here has changed; most writes are such.
+            # Most writes change nothing that matters here.
             return
         for owner in before.owners if before else ():
-            # An owner that lets go of its dependents waits for the last of them.
+            # An owner that orphans its dependents waits for the last of them.
             if owner not in item.owners:
                 self.queue.add(owner["uid"])
         self._absent.pop(item.uid, None)
@@ -261,9 +252,9 @@ class Collection(Reconciler[str]):
             return NOTHING
         if (item.orphans_dependents or item.waits_for_dependents) and not self._is_whole():
             return Plan(again_seconds=UNSYNCED_SECONDS)
-        fates = {each["uid"]: await self._fate(item, each) for each in item.owners}
-        answer = plan(item, fates, self._graph.dependents(uid))
-        if Fate.UNKNOWN in fates.values():
+        states = {each["uid"]: await self._owner_state(item, each) for each in item.owners}
+        answer = plan(item, states, self._graph.dependents(uid))
+        if OwnerState.UNKNOWN in states.values():
             self._unresolved[uid] = None
         if item.waits_for_dependents:
             for each in self._graph.dependents(uid):
@@ -274,25 +265,25 @@ class Collection(Reconciler[str]):
     def _is_whole(self) -> bool:
         return bool(self._watched) and all(each.synced.is_set() for each in self._watched.values())
 
-    async def _fate(self, item: Item, owner: Raw) -> Fate:
+    async def _owner_state(self, item: Item, owner: Raw) -> OwnerState:
         known = self._graph.get(owner["uid"])
         if known is not None:
-            return Fate.WAITING if known.waits_for_dependents else Fate.SOLID
+            return OwnerState.WAITING if known.waits_for_dependents else OwnerState.SOLID
         if owner["uid"] in self._absent:
-            return Fate.GONE
+            return OwnerState.GONE
         group = owner["apiVersion"].rpartition("/")[0]
         endpoint = self._kinds.get((group, owner["kind"]))
         if endpoint is None or (endpoint.is_namespaced and not item.name.namespace):
-            return Fate.UNKNOWN
+            return OwnerState.UNKNOWN
         namespace = item.name.namespace if endpoint.is_namespaced else ""
         try:
             found = await self._context.client.get(endpoint, owner["name"], namespace)
         except NotFoundError:
             found = None
         if found is not None and uid_of(found) == owner["uid"]:
-            return Fate.SOLID
+            return OwnerState.SOLID
         self._remember_absent(owner["uid"])
-        return Fate.GONE
+        return OwnerState.GONE
 
 
 def item_of(endpoint: Endpoint, obj: Raw) -> Item:
@@ -308,7 +299,11 @@ def item_of(endpoint: Endpoint, obj: Raw) -> Item:
 
 
 class Graph:
-    """Items by uid, and the dependents of each."""
+    """
+    All objects of all watched kinds by UID, and the dependents of each.
+
+    A missing owner is no proof that the owner does not exist: the server has to confirm it.
+    """
 
     def __init__(self) -> None:
         self._items: dict[str, Item] = {}
@@ -318,7 +313,7 @@ class Graph:
         return self._items.get(uid)
 
     def dependents(self, uid: str) -> Sequence[Item]:
-        """What names that uid as an owner, whether the owner is known or not; by uid."""
+        """Return the items with that owner, whether or not the owner is known, by UID."""
         return [self._items[each] for each in sorted(self._dependents.get(uid, ()))]
 
     def put(self, item: Item) -> None:

@@ -1,9 +1,9 @@
 """
-The end of a namespace: its pods go, then all else that it contains, then it goes itself.
+Delete the contents of a namespace: first its pods, then all other objects, then the namespace.
 
-Nothing that a pod relies on (network policies, secrets, accounts) goes while a pod still runs.
-Every namespaced kind that can be deleted is asked about at the server, not in a cache. The
-namespace is released only when each of them has answered that nothing is left.
+Nothing that a pod relies on (network policies, secrets, accounts) is deleted while a pod runs.
+Every namespaced kind is listed from the server, not from a cache. The namespace is released only
+when all lists are empty.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,17 +38,17 @@ _NO_FINALIZERS = (
     "ContentHasNoFinalizers",
     "All content-preserving finalizers finished",
 )
-# What is left goes with a grace of seconds; looking more often would only add load. What somebody's
-# finalizers hold may stay for ever: in the end it is looked at as often as a real controller does.
+# Objects are deleted with a grace period of seconds; listing more often would only add load.
+# Objects with finalizers may stay forever: in the end they are listed as by a real controller.
 LOOK_SECONDS = 0.25
 LOOK_SECONDS_MAX = 8.0
 
 
 def plan(namespace: Raw, content: Mapping[Endpoint, Sequence[Raw]], now: float) -> Plan:
     """
-    What is to be deleted, or that the namespace is free.
+    Return the deletions, or the release of the namespace.
 
-    `content` is all there is in it; or the pods alone, while there are any.
+    `content` has all objects in it; while there are pods, only the pods.
     """
     finalizers = get(namespace, "spec.finalizers", ())
     if not is_deleted(namespace) or FINALIZER not in finalizers:
@@ -65,22 +65,17 @@ def plan(namespace: Raw, content: Mapping[Endpoint, Sequence[Raw]], now: float) 
         for endpoint, objects in due.items()
         if any(not is_deleted(each) for each in objects)
     ]
-    conditions = _conditions(namespace, content, now)
+    conditions: list[Raw] = list(get(namespace, "status.conditions", ()))
+    for kind, condition_status, reason, message in _judgements(content):
+        condition = {"type": kind, "status": condition_status, "lastTransitionTime": timestamp(now)}
+        conditions = with_condition(conditions, condition | {"reason": reason, "message": message})
     status = status_of(namespace) | {"conditions": conditions}
     if status != status_of(namespace):
         writes.append(Update(NAMESPACES, namespace | {"status": status}, "status"))
     return Plan(tuple(writes))
 
 
-def _conditions(namespace: Raw, content: Mapping[Endpoint, Sequence[Raw]], now: float) -> list[Raw]:
-    found: list[Raw] = list(get(namespace, "status.conditions", ()))
-    for kind, status, reason, message in _told(content):
-        condition = {"type": kind, "status": status, "lastTransitionTime": timestamp(now)}
-        found = with_condition(found, condition | {"reason": reason, "message": message})
-    return found
-
-
-def _told(content: Mapping[Endpoint, Sequence[Raw]]) -> list[tuple[str, str, str, str]]:
+def _judgements(content: Mapping[Endpoint, Sequence[Raw]]) -> list[tuple[str, str, str, str]]:
     good = [
         (
             "NamespaceDeletionDiscoveryFailure",
@@ -98,17 +93,17 @@ def _told(content: Mapping[Endpoint, Sequence[Raw]]) -> list[tuple[str, str, str
             "All content successfully deleted, may be waiting on finalization",
         ),
     ]
-    told = [(kind, "False", reason, message) for kind, reason, message in good]
+    judgements = [(kind, "False", reason, message) for kind, reason, message in good]
     if content.get(PODS):
-        # As the real controller has it: what remains is counted when no pod is left.
-        return [*told, _ALL_REMOVED, _NO_FINALIZERS]
+        # As in the real controller, the remaining objects are counted when no pod is left.
+        return [*judgements, _ALL_REMOVED, _NO_FINALIZERS]
     remaining = [
         f"{endpoint.plural}.{endpoint.group} has {len(objects)} resource instances"
         for endpoint, objects in sorted(content.items(), key=lambda each: each[0].resource)
         if objects
     ]
     message = f"Some resources are remaining: {', '.join(remaining)}"
-    told.append(("NamespaceContentRemaining", "True", "SomeResourcesRemain", message))
+    judgements.append(("NamespaceContentRemaining", "True", "SomeResourcesRemain", message))
     counted: dict[str, int] = {}
     for objects in content.values():
         for finalizer in (f for each in objects for f in finalizers_of(each)):
@@ -116,14 +111,14 @@ def _told(content: Mapping[Endpoint, Sequence[Raw]]) -> list[tuple[str, str, str
     if counted:
         texts = [f"{each} in {counted[each]} resource instances" for each in sorted(counted)]
         message = f"Some content in the namespace has finalizers remaining: {', '.join(texts)}"
-        told.append(("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", message))
+        judgements.append(("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", message))
     else:
-        told.append(_NO_FINALIZERS)
-    return told
+        judgements.append(_NO_FINALIZERS)
+    return judgements
 
 
 class NamespaceController(Reconciler[str]):
-    """Watches namespaces."""
+    """Deletes the contents of namespaces."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "namespace-controller")
@@ -143,25 +138,22 @@ class NamespaceController(Reconciler[str]):
             return NOTHING
         content = await self._content(name)
         answer = plan(namespace, content, self._context.clock.now())
-        return replace(answer, again_seconds=self._pause(name, content))
+        count = sum(len(objects) for objects in content.values())
+        if not count:
+            return answer
+        # The pause doubles each time that the number of objects stays the same.
+        before, pause = self._left.get(name, (0, 0.0))
+        pause = min(pause * 2, LOOK_SECONDS_MAX) if count == before else LOOK_SECONDS
+        self._left[name] = (count, pause)
+        return replace(answer, again_seconds=pause)
 
     async def _content(self, namespace: str) -> Mapping[Endpoint, Sequence[Raw]]:
-        """The pods, or all else if there are none."""
+        """Return the pods, or all other objects if there are none."""
         pods = await self._objects(PODS, namespace)
         if pods:
             return {PODS: pods}
         served = [each for each in await discover(self._context.client) if _is_content(each)]
         return {each.endpoint: await self._objects(each.endpoint, namespace) for each in served}
-
-    def _pause(self, namespace: str, content: Mapping[Endpoint, Sequence[Raw]]) -> float | None:
-        """Until what is left is looked at again: longer each time that nothing has gone."""
-        count = sum(len(objects) for objects in content.values())
-        if not count:
-            return None
-        before, pause = self._left.get(namespace, (0, 0.0))
-        pause = min(pause * 2, LOOK_SECONDS_MAX) if count == before else LOOK_SECONDS
-        self._left[namespace] = (count, pause)
-        return pause
 
     async def _objects(self, endpoint: Endpoint, namespace: str) -> Sequence[Raw]:
         listing = await self._context.client.list(endpoint, Selection(namespace=namespace))

@@ -1,4 +1,4 @@
-"""What all kinds have: owners, conditions, deletion; read from raw objects."""
+"""Read and change parts that all kinds have: owners, conditions, deletion."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ def annotations_of(obj: Raw) -> Mapping[str, str]:
 
 
 def fault_annotations(node: Raw | None) -> Mapping[str, str]:
-    """What a node says about its faults."""
+    """Return the annotations of a node that describe faults."""
     annotations = annotations_of(node) if node is not None else {}
     return {key: annotations[key] for key in annotations if key.startswith(FAULTS)}
 
@@ -34,7 +34,7 @@ def finalizers_of(obj: Raw) -> Sequence[str]:
 
 
 def is_deleted(obj: Raw) -> bool:
-    """Whether its deletion has begun."""
+    """Return True if the deletion of an object has begun."""
     return bool(obj["metadata"].get("deletionTimestamp"))
 
 
@@ -51,12 +51,12 @@ def owners_of(obj: Raw) -> Sequence[Raw]:
 
 
 def controller_of(obj: Raw) -> Raw | None:
-    """The reference to the one owner that controls it."""
+    """Return the reference to the owner that controls an object."""
     return next((owner for owner in owners_of(obj) if owner.get("controller")), None)
 
 
 def controller_uids(obj: Raw) -> Iterable[str]:
-    """For an index of what somebody controls."""
+    """Return the index key of objects by their controller."""
     owner = controller_of(obj)
     return (owner["uid"],) if owner else ()
 
@@ -67,7 +67,7 @@ def is_controlled_by(obj: Raw, owner: Raw) -> bool:
 
 
 def controller_reference(owner: Raw, endpoint: Endpoint) -> Raw:
-    """A reference that makes `owner` the controller and its deletion wait for the owned one."""
+    """Return a reference to a controller, whose deletion waits for the owned object."""
     return {
         "apiVersion": endpoint.api_version,
         "kind": endpoint.kind,
@@ -84,13 +84,13 @@ def condition_of(obj: Raw, kind: str) -> Raw | None:
 
 
 def has_condition(obj: Raw, kind: str) -> bool:
-    """Whether a condition is there and true."""
+    """Return True if a condition exists and is true."""
     condition = condition_of(obj, kind)
     return condition is not None and condition.get("status") == "True"
 
 
 def with_condition(conditions: Sequence[Raw], new: Raw) -> list[Raw]:
-    """The conditions with one set; its transition time is kept if its status is."""
+    """Return the conditions with one set; an unchanged status keeps its transition time."""
     old = next((each for each in conditions if each["type"] == new["type"]), None)
     if old is None:
         return [*conditions, new]
@@ -100,7 +100,7 @@ def with_condition(conditions: Sequence[Raw], new: Raw) -> list[Raw]:
 
 
 def is_same_but_status(old: Raw | None, new: Raw) -> bool:
-    """Whether nothing but the status has changed, as after a controller's own report."""
+    """Return True if only the status has changed, as after a controller's own write."""
     if old is None or "generation" not in new["metadata"]:
         return False
     keys = ("uid", "generation", "labels", "annotations", "ownerReferences", "deletionTimestamp")
@@ -108,18 +108,18 @@ def is_same_but_status(old: Raw | None, new: Raw) -> bool:
 
 
 def is_terminal(pod: Raw) -> bool:
-    """Whether a pod has run to its end."""
+    """Return True if a pod has ended."""
     return status_of(pod).get("phase") in ("Succeeded", "Failed")
 
 
 def node_names(pod: Raw) -> Iterable[str]:
-    """For an index of the pods of a node."""
+    """Return the index key of pods by their node."""
     node = spec_of(pod).get("nodeName")
     return (node,) if node else ()
 
 
 def namespaces(obj: Raw) -> Iterable[str]:
-    """For an index of what is in a namespace."""
+    """Return the index key of objects by their namespace."""
     return (obj["metadata"].get("namespace") or "",)
 
 
@@ -128,7 +128,6 @@ def is_ready(obj: Raw) -> bool:
 
 
 def with_metadata(obj: Raw, **parts: Any) -> Raw:
-    """A copy with other metadata; a part that is None is left out."""
+    """Return a copy with changed metadata; parts that are None are removed."""
     metadata = obj["metadata"] | parts
-    kept = {key: value for key, value in metadata.items() if value is not None}
-    return obj | {"metadata": kept}
+    return obj | {"metadata": {key: each for key, each in metadata.items() if each is not None}}

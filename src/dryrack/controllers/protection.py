@@ -1,8 +1,10 @@
 """
-PersistentVolumeClaims stay while pods on nodes use them, PersistentVolumes while they are bound.
+Finalizers that keep deleted objects while they are in use.
 
-The server gives each a finalizer; it is taken away when what is deleted is not in use any more. A
-pod that has no node yet does not count: it is not started with a claim that is being deleted.
+PersistentVolumeClaims stay while bound pods use them, PersistentVolumes while they are bound, and
+PodGroups until the last of their pods has ended. The server adds the finalizers; they are removed
+when a deleted object is no longer in use. A pod without a node does not count: it is not started
+with a claim that is being deleted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +32,7 @@ GROUP_FINALIZER = "scheduling.k8s.io/podgroup-protection"
 
 
 def plan(endpoint: Endpoint, obj: Raw, finalizer: str, *, is_used: bool) -> Plan:
-    """Lets go what is deleted and not used; what is not deleted has the finalizer."""
+    """Remove the finalizer of an unused deleted object; add a missing one to others."""
     is_protected = finalizer in finalizers_of(obj)
     if is_deleted(obj):
         is_free = is_protected and not is_used
@@ -43,18 +45,18 @@ def plan(endpoint: Endpoint, obj: Raw, finalizer: str, *, is_used: bool) -> Plan
 
 
 def uses(pod: Raw, claim: Raw) -> bool:
-    """Whether a pod on a node, even one that has ended, keeps a claim that it names."""
+    """Return True if a bound pod, even one that has ended, keeps a claim that it names."""
     name = claim["metadata"]["name"]
     sources = [get(each, "persistentVolumeClaim", {}) for each in spec_of(pod)["volumes"]]
     if any(each.get("claimName") == name for each in sources):
         return True
-    # What comes with the pod goes when its containers have ended, before the pod itself is gone.
+    # An ephemeral claim can be deleted when the containers have ended, before the pod is deleted.
     is_shut_down = is_deleted(pod) and pod["metadata"].get("deletionGracePeriodSeconds") == 0
     return is_controlled_by(claim, pod) and not is_shut_down
 
 
 class ClaimProtection(Reconciler[Name]):
-    """Watches claims that are deleted, and pods that end."""
+    """Keeps PersistentVolumeClaims while bound pods use them."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "persistentvolumeclaim-protection-controller")
@@ -80,7 +82,7 @@ class ClaimProtection(Reconciler[Name]):
 
 
 class VolumeProtection(Reconciler[Name]):
-    """Watches volumes."""
+    """Keeps PersistentVolumes while they are bound."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "persistentvolume-protection-controller")
@@ -103,14 +105,14 @@ def _kept_claims(pod: Raw) -> Iterable[str]:
 
 
 def plan_group(group: Raw, active_pods: int) -> Plan:
-    """Lets a deleted group go that nobody needs any more."""
+    """Remove the finalizer of a deleted group without active pods."""
     if not is_deleted(group) or GROUP_FINALIZER not in finalizers_of(group) or active_pods:
         return NOTHING
     return Plan((without_finalizer(POD_GROUPS, group, GROUP_FINALIZER),))
 
 
 class GroupProtection(Reconciler[Name]):
-    """Watches groups and pods, where groups are served."""
+    """Keeps PodGroups until their pods have ended, if groups are served."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "podgroup-protection-controller")
@@ -128,7 +130,7 @@ class GroupProtection(Reconciler[Name]):
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if old is not None and (new is None or is_terminal(new)):
-            for key in _named(old):
+            for key in _groups_of(old):
                 self.queue.add(key)
 
     async def decide(self, name: Name) -> Plan:
@@ -138,7 +140,7 @@ class GroupProtection(Reconciler[Name]):
         return plan_group(group, self._active.count(f"{name.namespace}/{name.name}"))
 
 
-def _named(pod: Raw) -> Sequence[Name]:
+def _groups_of(pod: Raw) -> Sequence[Name]:
     name = get(pod, "spec.schedulingGroup.podGroupName")
     return (Name(pod["metadata"].get("namespace", ""), name),) if name else ()
 
@@ -146,4 +148,4 @@ def _named(pod: Raw) -> Sequence[Name]:
 def _group_keys(pod: Raw) -> Sequence[str]:
     if is_terminal(pod):
         return ()
-    return [f"{each.namespace}/{each.name}" for each in _named(pod)]
+    return [f"{each.namespace}/{each.name}" for each in _groups_of(pod)]

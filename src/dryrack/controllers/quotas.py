@@ -1,8 +1,8 @@
 """
-What is used of each quota, counted anew when something goes.
+Count the usage of resource quotas again when objects are deleted.
 
-The server raises the numbers when it lets something in; this brings them down, and makes them
-right if they ever are not. Kinds are watched from the moment on in which a quota names them.
+The server raises the numbers when it admits an object; this controller lowers them, and corrects
+them if they are wrong. A kind is watched as soon as a quota names it.
 """
 
 from collections.abc import Iterable
@@ -21,13 +21,13 @@ from dryrack.kinds.quota_usage.pods import is_over
 from dryrack.kinds.quota_usage.quotas import count_usage, resources_of
 from dryrack.kinds.raw import Raw
 
-# What comes is counted by the server. It is looked at once more when the caches have surely seen
-# it, and then together with all else that came meanwhile.
+# The server counts new objects. They are counted again when the caches have surely seen them,
+# together with all others that were created meanwhile.
 SECOND_LOOK_SECONDS = 1.0
 
 
 def plan(quota: Raw, used: Amounts) -> Plan:
-    """The status as it should be, if it is not; what nobody can count stays as it was."""
+    """Return the write of a status that is wrong; resources that are not counted stay."""
     hard = get(quota, "spec.hard", {})
     status = status_of(quota)
     kept = {name: amount for name, amount in get(status, "used", {}).items() if name in hard}
@@ -39,7 +39,7 @@ def plan(quota: Raw, used: Amounts) -> Plan:
 
 
 class QuotaController(Reconciler[Name]):
-    """Watches quotas, and the kinds that they are about."""
+    """Keeps the status of resource quotas."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "resourcequota-controller", workers=1)
@@ -82,7 +82,7 @@ class QuotaController(Reconciler[Name]):
         if quota is None or is_deleted(quota):
             return NOTHING
         await self._watch(resources_of(get(quota, "spec.hard", {})))
-        # It may have changed while a kind that is new to us was listed.
+        # The quota may have changed while a new kind was listed.
         quota = self._quotas.objects.get(name, quota)
         return plan(
             quota, count_usage(quota, partial(self._objects, name.namespace), self._claim_context())
@@ -114,11 +114,11 @@ class QuotaController(Reconciler[Name]):
             return
         served = {each.endpoint.resource: each for each in await discover(self._context.client)}
         for resource in wanted:
-            found = served.get(resource)
-            if found is None or not found.endpoint.is_namespaced:
+            kind = served.get(resource)
+            if kind is None or not kind.endpoint.is_namespaced:
                 continue
-            if found.allows("list", "watch"):
-                informer = informers.of(found.endpoint)
+            if kind.allows("list", "watch"):
+                informer = informers.of(kind.endpoint)
                 self._sources[resource] = (informer, informer.index("namespace", namespaces))
                 informer.listen(partial(self._on_object, resource))
                 await informer.synced.wait()

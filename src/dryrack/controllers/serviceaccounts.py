@@ -1,4 +1,4 @@
-"""What every namespace has: the default account, and the certificates that its pods trust."""
+"""Create the default service account of each namespace, and its certificates."""
 
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from dryrack.client.informer import Name, name_of
@@ -17,7 +17,7 @@ _ABOUT = (
 
 
 def plan(namespace: Raw, account: Raw | None, config_map: Raw | None, *, authority: str) -> Plan:
-    """What is missing; without an authority there is nothing to publish."""
+    """Create what a namespace lacks; without an authority there are no certificates."""
     if is_deleted(namespace):
         return NOTHING
     name = namespace["metadata"]["name"]
@@ -36,7 +36,7 @@ def plan(namespace: Raw, account: Raw | None, config_map: Raw | None, *, authori
 
 
 class ServiceAccountController(Reconciler[str]):
-    """Watches namespaces and what was made in them."""
+    """Keeps the default account and the certificates of namespaces."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "service-account-controller")

@@ -1,12 +1,14 @@
 """
-Claims of storage get a volume, though nothing is stored.
+PersistentVolumes and their claims in a cluster that stores nothing.
 
-One that somebody has made is bound as kube-controller-manager would. Where none does, one is made,
-whatever provisioner the claim's class names and whether or not there is such a class: on nodes
-that do not exist every provisioner is played. A class that waits for the first consumer waits for
-the node that a scheduler writes to the claim, or for a pod that is on a node without that. No
-volume is made for a claim of the class "", of the provisioner `kubernetes.io/no-provisioner`, with
-a selector, or that names its volume.
+An existing volume is bound as kube-controller-manager does it. If no volume fits, one is created,
+whatever provisioner the class names and whether or not the class exists: every provisioner is
+simulated. A class that waits for the first consumer waits for the node that a scheduler writes to
+the claim, or for a bound pod. No volume is created for a claim of the class "", of the provisioner
+`kubernetes.io/no-provisioner`, with a selector, or with the name of a volume.
+
+Ephemeral volumes of pods get their claims here too. A volume whose claim is deleted is deleted or
+kept, by its reclaim policy.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -56,29 +58,29 @@ _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 _NONE = Quantity.parse("0")
 
 
-def bound(claim: Raw, volume: Raw) -> Plan:
-    """Both name each other, and say so; what somebody else's claim has stays there."""
+def bind(claim: Raw, volume: Raw) -> Plan:
+    """Bind a claim and a volume to each other, unless the volume belongs to another claim."""
     is_free = not spec_of(volume).get("claimRef")
     if not is_free and not is_kept_for(volume, claim):
         return NOTHING
     problem = mismatch(volume, claim) if is_free else ""
     if problem:
-        told = f'Cannot bind to requested volume "{volume["metadata"]["name"]}": {problem}'
-        return Plan((Report(claim, "Warning", "VolumeMismatch", told, told),))
-    return Plan((*_given(volume, claim, is_free=is_free), *_taken(claim, volume)))
+        message = f'Cannot bind to requested volume "{volume["metadata"]["name"]}": {problem}'
+        return Plan((Report(claim, "Warning", "VolumeMismatch", message, message),))
+    return Plan((*_bind_volume(volume, claim, is_free=is_free), *_bind_claim(claim, volume)))
 
 
-def _given(volume: Raw, claim: Raw, *, is_free: bool) -> Iterable[Write]:
+def _bind_volume(volume: Raw, claim: Raw, *, is_free: bool) -> Iterable[Write]:
     reference = get(volume, "spec.claimRef", {})
     if reference.get("uid") != uid_of(claim):
         marks = dict(annotations_of(volume)) | ({_BY_CONTROLLER: "yes"} if is_free else {})
-        kept = spec_of(volume) | {"claimRef": _reference(claim)}
-        yield Update(VOLUMES, with_metadata(volume, annotations=marks or None) | {"spec": kept})
+        spec = spec_of(volume) | {"claimRef": _reference(claim)}
+        yield Update(VOLUMES, with_metadata(volume, annotations=marks or None) | {"spec": spec})
     if status_of(volume).get("phase") != "Bound":
         yield Update(VOLUMES, volume | {"status": status_of(volume) | {"phase": "Bound"}}, "status")
 
 
-def _taken(claim: Raw, volume: Raw) -> Iterable[Write]:
+def _bind_claim(claim: Raw, volume: Raw) -> Iterable[Write]:
     name = volume["metadata"]["name"]
     marks = dict(annotations_of(claim))
     if spec_of(claim).get("volumeName") != name:
@@ -88,32 +90,32 @@ def _taken(claim: Raw, volume: Raw) -> Iterable[Write]:
     named = with_metadata(claim, annotations=marks) | {"spec": spec}
     if named != claim:
         yield Update(VOLUME_CLAIMS, named)
-    offer = spec_of(volume)
-    shown: Raw = {key: offer[key] for key in ("accessModes", "capacity") if key in offer}
-    status = status_of(claim) | shown | {"phase": "Bound"}
+    given = spec_of(volume)
+    copied: Raw = {key: given[key] for key in ("accessModes", "capacity") if key in given}
+    status = status_of(claim) | copied | {"phase": "Bound"}
     if status != status_of(claim):
         yield Update(VOLUME_CLAIMS, named | {"status": status}, "status")
 
 
-def grown(claim: Raw, volume: Raw, storage_class: Raw | None) -> Sequence[Write]:
-    """The volume of a bound claim as large as the claim asks for by now, if its class lets it."""
+def expand(claim: Raw, volume: Raw, storage_class: Raw | None) -> Sequence[Write]:
+    """Expand the volume of a bound claim that asks for more, if its class allows that."""
     is_bound = status_of(claim).get("phase") == "Bound" and is_kept_for(volume, claim)
-    if not is_bound or asked_for(claim) <= size_of(volume):
+    if not is_bound or requested_size(claim) <= size_of(volume):
         return ()
     if not (storage_class or {}).get("allowVolumeExpansion"):
         return ()
     if not spec_of(volume).get("csi"):
-        # No resizer is played for what somebody has made of other things.
-        told = "waiting for an external controller to expand this PVC"
-        return (Report(claim, "Normal", "ExternalExpanding", told, told),)
+        # Only volumes of CSI drivers have a simulated resizer.
+        message = "waiting for an external controller to expand this PVC"
+        return (Report(claim, "Normal", "ExternalExpanding", message, message),)
     capacity = {"storage": spec_of(claim)["resources"]["requests"]["storage"]}
     larger = volume | {"spec": spec_of(volume) | {"capacity": capacity}}
-    told = "Resize volume succeeded"
-    return Update(VOLUMES, larger), Report(claim, "Normal", "VolumeResizeSuccessful", told)
+    report = Report(claim, "Normal", "VolumeResizeSuccessful", "Resize volume succeeded")
+    return Update(VOLUMES, larger), report
 
 
-def lost(claim: Raw) -> Plan:
-    """The volume that a claim had is gone."""
+def mark_lost(claim: Raw) -> Plan:
+    """Report that the volume of a bound claim no longer exists."""
     if _COMPLETED not in annotations_of(claim) or status_of(claim).get("phase") == "Lost":
         return NOTHING
     message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
@@ -126,41 +128,41 @@ def lost(claim: Raw) -> Plan:
 
 
 def volume_name(claim: Raw) -> str:
-    """What a volume is called that is made for a claim."""
+    """Return the name of a volume that is created for a claim."""
     return f"pvc-{uid_of(claim)}"
 
 
-def provisioned(claim: Raw, kind: Raw, *, is_used: bool) -> Plan:
-    """A volume of the size that the claim asks for, if one of that class is to be made now."""
-    provisioner = kind.get("provisioner") or _PROVISIONER
+def provision(claim: Raw, storage_class: Raw, *, is_used: bool) -> Plan:
+    """Create a volume of the size that the claim asks for, if its class allows that now."""
+    provisioner = storage_class.get("provisioner") or _PROVISIONER
     spec = spec_of(claim)
-    if kind.get("volumeBindingMode") == _ON_FIRST_USE and not is_used:
+    if storage_class.get("volumeBindingMode") == _ON_FIRST_USE and not is_used:
         return Plan((Report(claim, "Normal", _ON_FIRST_USE, _WAITS, _WAITS),))
     if class_of(claim) == "" or spec.get("selector") or provisioner == _NO_PROVISIONER:
         return NOTHING
     name = volume_name(claim)
-    made: Raw = {
+    volume: Raw = {
         "metadata": {"name": name, "annotations": {_PROVISIONED_BY: provisioner}},
         "spec": {
             "accessModes": get(spec, "accessModes", []),
             "capacity": {"storage": spec["resources"]["requests"]["storage"]},
             "claimRef": _reference(claim),
             "csi": {"driver": _driver(provisioner), "volumeHandle": name},
-            "persistentVolumeReclaimPolicy": kind.get("reclaimPolicy") or "Delete",
+            "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy") or "Delete",
             "volumeMode": spec.get("volumeMode") or "Filesystem",
         },
     }
     if class_of(claim):
-        made["spec"]["storageClassName"] = class_of(claim)
+        volume["spec"]["storageClassName"] = class_of(claim)
     if spec.get("volumeAttributesClassName"):
-        made["spec"]["volumeAttributesClassName"] = spec["volumeAttributesClassName"]
-    told = "Successfully provisioned volume {}"
-    accepted = Report(claim, "Normal", "ProvisioningSucceeded", told)
-    return Plan((Create(VOLUMES, made, accepted=accepted),))
+        volume["spec"]["volumeAttributesClassName"] = spec["volumeAttributesClassName"]
+    message = "Successfully provisioned volume {}"
+    accepted = Report(claim, "Normal", "ProvisioningSucceeded", message)
+    return Plan((Create(VOLUMES, volume, accepted=accepted),))
 
 
 def _driver(provisioner: str) -> str:
-    """Some provisioners, as those that were part of Kubernetes, have names that no driver can."""
+    """Return a valid driver name; some provisioners have names that no driver can have."""
     name = provisioner.replace("/", ".")
     return _PROVISIONER if any(driver_name("driver", name)) else name
 
@@ -175,7 +177,7 @@ def _reference(claim: Raw) -> Raw:
 
 
 class ClaimBinding(Reconciler[Name]):
-    """Watches claims, volumes, and pods that come to nodes."""
+    """Binds claims to volumes, and creates volumes."""
 
     def __init__(self, context: EngineContext) -> None:
         # One worker: two claims would choose the same volume.
@@ -195,7 +197,7 @@ class ClaimBinding(Reconciler[Name]):
             self.queue.add(name_of(new))
 
     def _on_volume(self, old: Raw | None, new: Raw | None) -> None:
-        """Whoever has it or names it, and if nobody has it whoever may want it."""
+        """Decide the claim of a volume, claims that name it, and all candidates if it is free."""
         for each in filter(None, (old, new)):
             reference = spec_of(each).get("claimRef")
             if reference:
@@ -220,21 +222,21 @@ class ClaimBinding(Reconciler[Name]):
         if chosen:
             volume = self._volumes.get("", chosen)
             if volume is None:
-                return lost(claim)
-            writes = grown(claim, volume, self._classes.get("", kind))
-            return Plan((*writes, *bound(claim, volume).writes))
+                return mark_lost(claim)
+            writes = expand(claim, volume, self._classes.get("", kind))
+            return Plan((*writes, *bind(claim, volume).writes))
         storage_class = self._classes.get("", kind) or {}
         kept = self._kept.get("/".join(name))
-        # With the node a scheduler chooses the volume, and keeps it for the claim.
+        # A scheduler chooses the volume together with the node, and keeps it for the claim.
         is_late = storage_class.get("volumeBindingMode") == _ON_FIRST_USE
-        volume = best(claim, kept if is_late else (*kept, *self._free.get(kind)))
+        volume = find_best(claim, kept if is_late else (*kept, *self._free.get(kind)))
         if volume is None:
-            # One that was just made for it.
+            # A volume that was just created for the claim.
             volume = self._volumes.get("", volume_name(claim))
         if volume is not None:
-            return bound(claim, volume)
+            return bind(claim, volume)
         is_used = _SELECTED_NODE in annotations_of(claim) or self._users.count("/".join(name)) > 0
-        return provisioned(claim, storage_class, is_used=is_used)
+        return provision(claim, storage_class, is_used=is_used)
 
 
 def _class_if_unbound(claim: Raw) -> Iterable[str]:
@@ -256,49 +258,49 @@ def _claim_if_kept(volume: Raw) -> Iterable[str]:
 
 
 def _claims_on_node(pod: Raw) -> Iterable[str]:
-    """The claims, by namespace and name, that a pod on a node uses."""
+    """Return the claims, by namespace and name, that a bound pod uses."""
     if is_terminal(pod) or not spec_of(pod).get("nodeName"):
         return ()
     return ["/".join(each) for each in claims_of(pod)]
 
 
 def class_of(obj: Raw) -> str | None:
-    """The storage class of a claim or a volume; None if it says nothing, which "" is not."""
+    """Return the storage class of a claim or a volume; None if it is unset, which "" is not."""
     old = annotations_of(obj).get(_OLD_CLASS)
     return old if old is not None else spec_of(obj).get("storageClassName")
 
 
-def best(claim: Raw, volumes: Iterable[Raw]) -> Raw | None:
-    """The volume that is kept for the claim, else the smallest that does; None if none does."""
-    found = [each for each in volumes if _does(each, claim)]
-    kept = [each for each in found if spec_of(each).get("claimRef")]
-    return min(kept or found, key=lambda each: (size_of(each), name_of(each)), default=None)
+def find_best(claim: Raw, volumes: Iterable[Raw]) -> Raw | None:
+    """Return the volume that is kept for the claim, or else the smallest fitting one."""
+    fitting = [each for each in volumes if _fits(each, claim)]
+    kept = [each for each in fitting if spec_of(each).get("claimRef")]
+    return min(kept or fitting, key=lambda each: (size_of(each), name_of(each)), default=None)
 
 
 def is_kept_for(volume: Raw, claim: Raw) -> bool:
-    """Whether a volume names the claim, by its uid or as one that is to come."""
+    """Return True if a volume names the claim, by its UID or before the claim exists."""
     reference = get(volume, "spec.claimRef", {})
     name = (reference.get("namespace", ""), reference.get("name"))
     return name == name_of(claim) and reference.get("uid") in (None, "", uid_of(claim))
 
 
-def asked_for(claim: Raw) -> Quantity:
+def requested_size(claim: Raw) -> Quantity:
     requests = get(claim, "spec.resources.requests", {})
     return Quantity.parse(requests["storage"]) if "storage" in requests else _NONE
 
 
 def mismatch(volume: Raw, claim: Raw) -> str:
-    """Why a claim cannot have a volume that it names, in the controller's words; "" if it can."""
+    """Return why a claim cannot have a volume that it names, with the controller's text, or ""."""
     if is_deleted(volume):
         return f'the volume is marked for deletion "{volume["metadata"]["name"]}"'
-    if size_of(volume) < asked_for(claim):
+    if size_of(volume) < requested_size(claim):
         return "requested PV is too small"
     if (class_of(volume) or "") != (class_of(claim) or ""):
         return "storageClassName does not match"
-    return _unlike(volume, claim)
+    return _spec_mismatch(volume, claim)
 
 
-def _unlike(volume: Raw, claim: Raw) -> str:
+def _spec_mismatch(volume: Raw, claim: Raw) -> str:
     spec = spec_of(volume)
     wanted = spec_of(claim)
     attributes = "volumeAttributesClassName"
@@ -310,16 +312,16 @@ def _unlike(volume: Raw, claim: Raw) -> str:
     return "" if is_fit else "incompatible accessMode"
 
 
-def _does(volume: Raw, claim: Raw) -> bool:
-    """Who keeps a volume for a claim has chosen it, whatever its class and its labels."""
+def _fits(volume: Raw, claim: Raw) -> bool:
+    """Return True if a claim can have a volume; for a kept one, class and labels do not matter."""
     if not spec_of(volume).get("claimRef"):
-        return not mismatch(volume, claim) and _is_selected(volume, spec_of(claim).get("selector"))
-    is_usable = not is_deleted(volume) and size_of(volume) >= asked_for(claim)
-    return is_usable and is_kept_for(volume, claim) and not _unlike(volume, claim)
-
-
-def _is_selected(volume: Raw, selector: Raw | None) -> bool:
-    return selector is None or matches_labels(decode(selector, LabelSelector), labels_of(volume))
+        selector = spec_of(claim).get("selector")
+        if selector is not None:
+            matches = matches_labels(decode(selector, LabelSelector), labels_of(volume))
+            return matches and not mismatch(volume, claim)
+        return not mismatch(volume, claim)
+    is_usable = not is_deleted(volume) and size_of(volume) >= requested_size(claim)
+    return is_usable and is_kept_for(volume, claim) and not _spec_mismatch(volume, claim)
 
 
 def size_of(volume: Raw) -> Quantity:
@@ -328,21 +330,21 @@ def size_of(volume: Raw) -> Quantity:
 
 
 def claims_of(pod: Raw) -> list[Name]:
-    """By namespace and name, whether or not they are there."""
-    found: list[Name] = []
+    """Return the names of a pod's PersistentVolumeClaims, whether or not they exist."""
+    names: list[Name] = []
     namespace = pod["metadata"]["namespace"]
     pod_name = pod["metadata"]["name"]
     for volume in get(pod, "spec.volumes", ()):
         source = volume.get("persistentVolumeClaim")
         if source:
-            found.append(Name(namespace, source["claimName"]))
+            names.append(Name(namespace, source["claimName"]))
         elif volume.get("ephemeral"):
-            found.append(Name(namespace, f"{pod_name}-{volume['name']}"))
-    return found
+            names.append(Name(namespace, f"{pod_name}-{volume['name']}"))
+    return names
 
 
 def plan_ephemeral_claims(pod: Raw, known: Callable[[str], Raw | None]) -> Plan:
-    """The claims that are missing; one that is somebody else's is told of, and left alone."""
+    """Create the missing claims; a claim that does not belong to the pod is reported."""
     writes: list[Create | Report] = []
     for name, template in _ephemeral_templates(pod):
         claim = known(name)
@@ -356,7 +358,7 @@ def plan_ephemeral_claims(pod: Raw, known: Callable[[str], Raw | None]) -> Plan:
 
 
 def _ephemeral_templates(pod: Raw) -> Iterator[tuple[str, Raw]]:
-    """The names of claims, and what they ask for."""
+    """Yield the names and templates of a pod's ephemeral claims."""
     for volume in get(pod, "spec.volumes", ()):
         template = get(volume, "ephemeral.volumeClaimTemplate")
         if template:
@@ -372,7 +374,7 @@ def _ephemeral_claim(pod: Raw, name: str, template: Raw) -> Raw:
 
 
 class EphemeralClaims(Reconciler[Name]):
-    """Watches pods; the garbage collector sees to the end of claims."""
+    """Creates the claims of ephemeral volumes; the garbage collector deletes them."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "ephemeral-volume-controller")
@@ -384,7 +386,7 @@ class EphemeralClaims(Reconciler[Name]):
             self.queue.add(name_of(new))
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
-        """One that is deleted is made again as long as its pod is there."""
+        """Create a deleted claim again as long as its pod exists."""
         if old is not None and new is None:
             for owner in get(old["metadata"], "ownerReferences", ()):
                 if owner["kind"] == "Pod":
@@ -398,7 +400,7 @@ class EphemeralClaims(Reconciler[Name]):
 
 
 def plan_release(volume: Raw, claim: Raw | None) -> Plan:
-    """What becomes of a volume; `claim` is the one of the name that it has, if there is one."""
+    """Return the writes for a volume; `claim` is the existing claim with the name that it has."""
     uid = get(volume, "spec.claimRef.uid")
     if uid and claim is not None and uid_of(claim) == uid:
         return NOTHING
@@ -414,7 +416,7 @@ def plan_release(volume: Raw, claim: Raw | None) -> Plan:
 
 
 class VolumeRelease(Reconciler[Name]):
-    """Watches volumes, and claims that go."""
+    """Releases or deletes volumes whose claims are deleted."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "persistentvolume-release-controller")

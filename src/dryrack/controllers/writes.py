@@ -1,10 +1,9 @@
 """
-What a plan wants written, as values; and the executor that writes it.
+Writes as values, and the executor that carries them out.
 
-A plan says `Create`, `Patch`, `Delete`; it never talks to a cluster. `WriteExecutor` carries writes
-out in order, and then waits until the caches that the next plan will read have seen them: a plan
-never acts on a world that lacks its own last deeds. The first refusal ends it; the rest is planned
-anew.
+A plan has values such as `Create`, `Patch` and `Delete`; it never calls a cluster. `WriteExecutor`
+carries writes out in order, and then waits until the caches have seen them, so the next plan never
+lacks the writes of the last one. The first refusal ends a plan; the rest is planned again.
 """
 
 import asyncio
@@ -29,22 +28,23 @@ from dryrack.kinds.raw import Raw
 if TYPE_CHECKING:
     from dryrack.controllers.pods.drivers import Drivers
 
-Sight = Callable[[], Awaitable[None]]
+CacheWait = Callable[[], Awaitable[None]]
+"""Waits until a cache has seen a write."""
 
 _logger = logging.getLogger(__name__)
 
-# A cache that lags more than this has lost its watch; planning again is then the lesser evil,
-# and the server refuses what does not fit its state.
+# A cache that lags more than this has lost its watch. Planning with it is better than waiting: the
+# server refuses writes that do not fit its state.
 CATCH_UP_SECONDS_MAX = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
     """
-    A new object.
+    Create an object.
 
-    What came of it is reported, with "{}" in the message replaced: in `accepted` by the name that
-    the object got, in `refused` by the server's words.
+    An event reports the result. "{}" in its message is replaced: in `accepted` by the name of the
+    object, in `refused` by the error.
     """
 
     endpoint: Endpoint
@@ -55,7 +55,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The whole object, at the revision it was read or the same plan wrote it."""
+    """Update an object at the revision that was read, or that the same plan wrote."""
 
     endpoint: Endpoint
     object: Raw
@@ -64,7 +64,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A change; `patch` names a uid or a resourceVersion where it must meet that very object."""
+    """Patch an object; `patch` has a UID or a resourceVersion if it is for that object only."""
 
     endpoint: Endpoint
     name: Name
@@ -75,7 +75,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Fields in the name of a manager, taken from others if need be."""
+    """Apply fields as a field manager, and take them from other managers."""
 
     endpoint: Endpoint
     object: Raw
@@ -85,7 +85,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """The end of that very object."""
+    """Delete the object with that UID."""
 
     endpoint: Endpoint
     name: Name
@@ -97,7 +97,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class DeleteAll:
-    """The end of everything of a kind in a namespace."""
+    """Delete all objects of a kind in a namespace."""
 
     endpoint: Endpoint
     namespace: str
@@ -105,18 +105,18 @@ class DeleteAll:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An event for people; losing one is no failure."""
+    """Write an event; losing one is no failure."""
 
     regarding: Raw
     type: str
     reason: str
     message: str
     once: str = ""
-    """Reports about one object with the same word here are one event, whoever makes them."""
+    """Events about one object with the same text here are one event."""
 
 
 def without_finalizer(endpoint: Endpoint, obj: Raw, finalizer: str) -> Patch:
-    """Lets that very object go, for one of those who keep it."""
+    """Remove one finalizer of an object."""
     metadata = obj["metadata"]
     left = [each for each in get(metadata, "finalizers", ()) if each != finalizer]
     patch = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
@@ -128,7 +128,7 @@ Write = Create | Update | Patch | Apply | Delete | DeleteAll | Report
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to write now, and in how many seconds to look again even if nothing changes."""
+    """What to write now, and in how many seconds to decide again even if nothing changes."""
 
     writes: tuple[Write, ...] = ()
     again_seconds: float | None = None
@@ -139,20 +139,20 @@ NOTHING = Plan()
 
 @dataclass(frozen=True, slots=True)
 class EngineContext:
-    """All that an engine is given."""
+    """Everything that an engine needs."""
 
     client: Client
     informers: Informers
     clock: Timekeeper
     chance: Chance
     authority: str = ""
-    """The certificates by which pods know the server, in PEM; "" where there are none."""
+    """The certificates with which pods verify the server, in PEM, or ""."""
     metrics: Registry | None = None
-    """Where engines count what they do; None: nobody asks."""
+    """The registry for metrics, if there are any."""
     drivers: "Drivers | None" = None
-    """What prepares devices on virtual nodes; None: every claim that is allocated is ready."""
+    """The drivers of virtual nodes; None: every allocated claim is ready."""
     node_lease_seconds: int = 0
-    """How long leases of virtual nodes last; 0: as long as a kubelet's."""
+    """The duration of leases of virtual nodes; 0: as for a kubelet."""
 
 
 Revisions = dict[tuple[Endpoint, Name], str]
@@ -165,7 +165,7 @@ def _at(obj: Raw, revision: str | None) -> Raw:
 
 
 class WriteExecutor:
-    """Carries out what a component plans."""
+    """Carries out the writes of a component."""
 
     def __init__(self, context: EngineContext, component: str) -> None:
         self._context = context
@@ -174,20 +174,20 @@ class WriteExecutor:
 
     async def carry_out(self, writes: Sequence[Write]) -> Sequence[Raw | None]:
         """
-        All writes, in order, and their way into the caches.
+        Carry out all writes in order, and wait until the caches have seen them.
 
-        Answers with the objects as they are stored; None for a write that stores none.
+        Return the stored object of each write; None for a write that stores none.
         """
         revisions: Revisions = {}
-        done = [await self._carry_out(write, revisions) for write in writes]
-        seen = [sight for _, sight in done if sight]
-        if seen:
-            await self._catch_up(seen)
-        return [stored for stored, _ in done]
+        results = [await self._carry_out(write, revisions) for write in writes]
+        waits = [wait for _, wait in results if wait]
+        if waits:
+            await self._catch_up(waits)
+        return [stored for stored, _ in results]
 
-    async def _catch_up(self, seen: Sequence[Sight]) -> None:
+    async def _catch_up(self, waits: Sequence[CacheWait]) -> None:
         async def all_seen() -> None:
-            for each in seen:
+            for each in waits:
                 await each()
 
         async with asyncio.TaskGroup() as group:
@@ -203,7 +203,7 @@ class WriteExecutor:
 
     async def _carry_out(
         self, write: Write, revisions: Revisions
-    ) -> tuple[Raw | None, Sight | None]:
+    ) -> tuple[Raw | None, CacheWait | None]:
         if isinstance(write, Report):
             await self._report(write)
             return None, None
@@ -253,7 +253,7 @@ class WriteExecutor:
         if report is not None:
             await self._report(replace(report, message=report.message.replace("{}", what)))
 
-    async def _delete(self, write: Delete) -> Sight | None:
+    async def _delete(self, write: Delete) -> CacheWait | None:
         with suppress(NotFoundError):
             await self._context.client.delete(
                 write.endpoint,

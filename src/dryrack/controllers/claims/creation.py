@@ -1,10 +1,11 @@
 """
-Claims for pods that name a template.
+Create the ResourceClaims of pods and PodGroups that name a template.
 
-The claim is made first and told to the pod afterwards. Whoever dies in between finds the claim
-again by its owner and its annotation, so a pod never gets two. A pod that was bound by hand has
-no scheduler that reserves its claims for it; that is done here as well. What a pod has from its
-PodGroup is made for the group (see `group_creation`) and told to the pod here.
+The claim is created first, and its name is written to the pod or group afterwards. After a restart
+in between, the claim is found by its owner and its annotation, so no pod gets two. No scheduler
+reserves the claims of a pod that was bound by hand, so they are reserved here. The claims of a
+PodGroup belong to the group, and their names are written to each of its pods; the scheduler
+reserves them for the group, once for all pods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,25 +56,28 @@ def plan(
     templates: Mapping[Name, Raw],
     group: Raw | None = None,
 ) -> Plan:
-    """What the claims of a pod need now; what they need for its group is the group's to make."""
+    """Return what the claims of a pod need; claims of its group are created for the group."""
     if is_deleted(pod) or is_done(pod):
         return NOTHING
     entries = [each for each in claims_of_pod(pod) if each.template and each.claim != ""]
     shared = entries_of_group(pod, group) if group is not None else frozenset()
-    # A claim of this pod under any name counts: its status may not tell of it yet.
-    found = {made_for_entry(each): each for each in claims.values() if is_made_for(each, pod)}
+    # A claim of this pod counts under any name: the status of the pod may not have it yet.
+    existing = {made_for_entry(each): each for each in claims.values() if is_made_for(each, pod)}
     if group is not None:
         of_group = [each for each in claims.values() if is_made_for(each, group)]
-        found |= {made_for_entry(it): it for it in of_group if made_for_entry(it) in shared}
-    missing = [each for each in entries if each.name not in found and each.name not in shared]
+        existing |= {made_for_entry(it): it for it in of_group if made_for_entry(it) in shared}
+    missing = [each for each in entries if each.name not in existing and each.name not in shared]
     if missing:
-        return Plan(tuple(make(pod, each, templates, PODS) for each in missing))
-    told = tell(pod, [each for each in entries if each.name in found], found, PODS)
-    return Plan(tuple(told or _reserve(pod, claims, group)))
+        return Plan(tuple(create_claim(pod, each, templates, PODS) for each in missing))
+    named = [each for each in entries if each.name in existing]
+    writes = update_claim_names(pod, named, existing, PODS)
+    return Plan(tuple(writes or _reserve(pod, claims, group)))
 
 
-def make(owner: Raw, entry: Reference, templates: Mapping[Name, Raw], endpoint: Endpoint) -> Write:
-    """The claim for an entry of a pod or a group, or word that there is no template for it."""
+def create_claim(
+    owner: Raw, entry: Reference, templates: Mapping[Name, Raw], endpoint: Endpoint
+) -> Write:
+    """Create the claim for an entry of a pod or a group, or report that the template is missing."""
     metadata = owner["metadata"]
     owner = {**owner, "kind": endpoint.kind, "apiVersion": endpoint.api_version}
     failure = Report(
@@ -94,14 +98,14 @@ def make(owner: Raw, entry: Reference, templates: Mapping[Name, Raw], endpoint: 
     return Create(CLAIMS, claim_from_template(owner, entry.name, template, kind), refused)
 
 
-def tell(
-    owner: Raw, entries: Sequence[Reference], found: Mapping[str, Raw], endpoint: Endpoint
+def update_claim_names(
+    owner: Raw, entries: Sequence[Reference], claims: Mapping[str, Raw], endpoint: Endpoint
 ) -> list[Write]:
-    """Writes the names of its claims into the status of a pod or a group."""
-    told = [(each.name, found[each.name]["metadata"]["name"]) for each in entries]
-    if [(each.name, each.claim) for each in entries] == told:
+    """Write the names of its claims to the status of a pod or a group."""
+    names = [(each.name, claims[each.name]["metadata"]["name"]) for each in entries]
+    if [(each.name, each.claim) for each in entries] == names:
         return []
-    statuses = [{"name": name, "resourceClaimName": claim} for name, claim in told]
+    statuses = [{"name": entry, "resourceClaimName": claim} for entry, claim in names]
     name = name_of(owner)
     applied = {
         "metadata": {"name": name.name, "namespace": name.namespace},
@@ -117,28 +121,22 @@ def _reserve(pod: Raw, claims: Mapping[Name, Raw], group: Raw | None) -> list[Wr
     shared = entries_of_group(pod, group) if group is not None else frozenset()
     itself = consumer_of_pod(pod)
     of_group = consumer_of_group(group) if group is not None else itself
-    writes = []
+    writes: list[Write] = []
     for entry in claims_of_pod(pod):
         claim = claims.get(Name(namespace, entry.claim or ""))
-        if claim is not None and _lacks(claim, pod):
-            writes.append(_reserved(claim, of_group if entry.name in shared else itself))
+        if claim is None or is_reserved_for(claim, pod):
+            continue
+        status = status_of(claim)
+        consumers = get(status, "reservedFor", ())
+        if status.get("allocation") and len(consumers) < CONSUMERS_MAX:
+            consumers = [*consumers, of_group if entry.name in shared else itself]
+            status = status | {"reservedFor": consumers}
+            writes.append(Update(CLAIMS, claim | {"status": status}, "status"))
     return writes
 
 
-def _lacks(claim: Raw, pod: Raw) -> bool:
-    status = status_of(claim)
-    has_room = len(get(status, "reservedFor", ())) < CONSUMERS_MAX
-    return bool(status.get("allocation")) and has_room and not is_reserved_for(claim, pod)
-
-
-def _reserved(claim: Raw, consumer: Raw) -> Write:
-    status = status_of(claim)
-    consumers = [*get(status, "reservedFor", ()), consumer]
-    return Update(CLAIMS, claim | {"status": status | {"reservedFor": consumers}}, "status")
-
-
 class ClaimCreation(Reconciler[Name]):
-    """Watches pods, templates and claims."""
+    """Creates the claims of pods from templates."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "resource-claim-controller")
@@ -168,7 +166,7 @@ class ClaimCreation(Reconciler[Name]):
         assert claim is not None, "an informer reports an object"
         for pod in self._by_claim.get("/".join(name_of(claim))):
             self.queue.add(name_of(pod))
-        # Its pod may not have been told of it yet.
+        # The status of its pod may not have its name yet.
         owner = pod_owner(claim)
         if owner is not None:
             self.queue.add(Name(name_of(claim).namespace, owner["name"]))
@@ -188,31 +186,28 @@ class ClaimCreation(Reconciler[Name]):
         if self._groups is not None and group_of(pod):
             group = self._groups.get(name.namespace, group_of(pod))
             if group is None:
-                # Only the group can tell which claims are the pod's own.
+                # Only the group shows which claims are the pod's own.
                 return NOTHING
-        return plan(pod, self._claims_of(pod, group), self._templates.objects, group)
-
-    def _claims_of(self, pod: Raw, group: Raw | None) -> Mapping[Name, Raw]:
-        """Those that it or its group owns, and those that it names."""
+        # The claims that the pod or its group owns, and those that it names.
         owners = (pod,) if group is None else (pod, group)
-        found = {
+        claims = {
             name_of(each): each for owner in owners for each in self._by_owner.get(uid_of(owner))
         }
         for entry in claims_of_pod(pod):
-            name = Name(pod["metadata"]["namespace"], entry.claim or "")
-            if name in self._claims.objects:
-                found[name] = self._claims.objects[name]
-        return found
+            claim_name = Name(name.namespace, entry.claim or "")
+            if claim_name in self._claims.objects:
+                claims[claim_name] = self._claims.objects[claim_name]
+        return plan(pod, claims, self._templates.objects, group)
 
 
 def claim_keys(pod: Raw) -> Sequence[str]:
-    """The claims that a pod names, for an index."""
+    """Return the index keys of the claims that a pod names."""
     namespace = pod["metadata"]["namespace"]
     return [f"{namespace}/{each.claim}" for each in claims_of_pod(pod) if each.claim]
 
 
 def _group_keys(pod: Raw) -> Sequence[str]:
-    """The group of a pod that has claims."""
+    """Return the index key of the group of a pod with claims."""
     has_claims = group_of(pod) and spec_of(pod).get("resourceClaims")
     return (f"{pod['metadata']['namespace']}/{group_of(pod)}",) if has_claims else ()
 
@@ -223,19 +218,19 @@ def _template_keys(pod: Raw) -> Sequence[str]:
 
 
 def plan_group(group: Raw, owned: Sequence[Raw], templates: Mapping[Name, Raw]) -> Plan:
-    """What the claims of a group need now; `owned` are those that it controls."""
+    """Return what the claims of a group need; `owned` are those that it controls."""
     if is_deleted(group):
         return NOTHING
     entries = [each for each in claims_of(group) if each.template and each.claim != ""]
-    found = {made_for_entry(each): each for each in owned if is_made_for(each, group)}
-    missing = [each for each in entries if each.name not in found]
+    existing = {made_for_entry(each): each for each in owned if is_made_for(each, group)}
+    missing = [each for each in entries if each.name not in existing]
     if missing:
-        return Plan(tuple(make(group, each, templates, POD_GROUPS) for each in missing))
-    return Plan(tuple(tell(group, entries, found, POD_GROUPS)))
+        return Plan(tuple(create_claim(group, each, templates, POD_GROUPS) for each in missing))
+    return Plan(tuple(update_claim_names(group, entries, existing, POD_GROUPS)))
 
 
 class GroupClaimCreation(Reconciler[Name]):
-    """Watches groups, templates and claims, where groups are served."""
+    """Creates the claims of PodGroups from templates, if groups are served."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "resource-claim-controller")

@@ -1,8 +1,12 @@
 """
-What a DeviceTaintRule has done so far, or would do, as a condition of its status.
+NoExecute taints of devices, and the status of the DeviceTaintRules that set them.
 
-The message counts: pods that have to go, pods that went. It is renewed at once when the rule is
-new or changed, and then no more often than every ten seconds.
+A taint is published with a device, or a DeviceTaintRule sets it on every device that it selects. A
+claim tolerates a taint if the allocation of the device has a toleration. As in the real controller,
+only a toleration with the effect NoExecute counts here, whatever it does for scheduling.
+
+A condition of a rule counts the pods that have to be deleted and those that were deleted. It is
+written at once for a new or changed rule, and then at most every ten seconds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,18 +38,18 @@ _WITHOUT_EFFECT = (
 NO_EXECUTE = "NoExecute"
 
 
-class Driving(NamedTuple):
-    """A taint that drives out, and the uid of its rule; "" if it is published."""
+class NoExecuteTaint(NamedTuple):
+    """A NoExecute taint, and the UID of its rule; "" if it is published."""
 
     taint: Raw
     rule: str = ""
 
 
-TaintsOn = Callable[[DeviceId], Iterable[Driving]]
+TaintsOn = Callable[[DeviceId], Iterable[NoExecuteTaint]]
 
 
 class Eviction(NamedTuple):
-    """When somebody has to go, and the rules that are among the reasons, by uid."""
+    """The time of an eviction, and the UIDs of the rules that cause it."""
 
     when: float
     rules: frozenset[str]
@@ -53,7 +57,7 @@ class Eviction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule as it is stored, and as it selects."""
+    """A rule as it is stored, and decoded."""
 
     raw: Raw
     decoded: DeviceTaintRule
@@ -73,8 +77,8 @@ class Rule:
     def selects(self, device: DeviceId) -> bool:
         return evicts_from(self.decoded, device)
 
-    def drives(self, result: Raw) -> bool:
-        """Whether the holder of a device that was allocated so has to go, now or later."""
+    def evicts(self, result: Raw) -> bool:
+        """Return True if the pods of an allocated device are evicted, now or later."""
         if not self.selects(device_of(result)):
             return False
         return tolerated_seconds(result, {**self.taint, "effect": NO_EXECUTE}) is not None
@@ -82,7 +86,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a rule is about."""
+    """The numbers in the condition of a rule."""
 
     pending: int = 0
     namespaces: int = 0
@@ -93,7 +97,7 @@ class Counts:
 
 @dataclass(slots=True)
 class Rules:
-    """The rules that there are, and what was done by each since the start."""
+    """The existing rules, and the evictions of each since the start."""
 
     known: dict[str, Rule] = field(default_factory=dict)
     evicted: dict[str, int] = field(default_factory=dict)
@@ -105,32 +109,32 @@ class Rules:
             self.known.pop(name, None)
             self.evicted.pop(uid_of(old or new or {"metadata": {}}), None)
 
-    def on(self, device: DeviceId) -> Iterable[Driving]:
-        """The taints of rules that drive out from a device."""
+    def on(self, device: DeviceId) -> Iterable[NoExecuteTaint]:
+        """Yield the NoExecute taints of rules on a device."""
         for name in sorted(self.known):
             rule = self.known[name]
             if rule.effect == NO_EXECUTE and rule.selects(device):
-                yield Driving(rule.taint, uid_of(rule.raw))
+                yield NoExecuteTaint(rule.taint, uid_of(rule.raw))
 
     def named(self, uids: Iterable[str]) -> list[str]:
         wanted = set(uids)
         return [name for name, rule in sorted(self.known.items()) if uid_of(rule.raw) in wanted]
 
     def count(self, uids: Iterable[str]) -> None:
-        """That a pod went because of these."""
+        """Count the eviction of a pod for rules."""
         for uid in uids:
             self.evicted[uid] = self.evicted.get(uid, 0) + 1
 
 
-def plan_status(rule: Rule, counted: Callable[[], Counts], now: float) -> Plan:
-    """The condition, if it is time for it and it says something else than before."""
+def plan_status(rule: Rule, count: Callable[[], Counts], now: float) -> Plan:
+    """Return the write of the condition, if it is due and differs from the present one."""
     before = condition_of(rule.raw, CONDITION)
     generation = rule.raw["metadata"].get("generation", 0)
     if before is not None and before.get("observedGeneration", 0) == generation:
         wait = PERIOD_SECONDS - (now - seconds_of(before["lastTransitionTime"]))
         if wait > 0:
             return Plan(again_seconds=wait)
-    status, reason, message = _told(rule, counted())
+    status, reason, message = _judge(rule, count())
     condition = {"type": CONDITION, "status": status, "reason": reason, "message": message}
     condition |= {"observedGeneration": generation}
     if before is not None and {**before, "lastTransitionTime": ""} == {
@@ -144,7 +148,7 @@ def plan_status(rule: Rule, counted: Callable[[], Counts], now: float) -> Plan:
     return Plan((Apply(TAINT_RULES, reported, MANAGER, "status"),))
 
 
-def _told(rule: Rule, counts: Counts) -> tuple[str, str, str]:
+def _judge(rule: Rule, counts: Counts) -> tuple[str, str, str]:
     status = "False"
     reason = "OtherEffect"
     parts = []
@@ -157,7 +161,13 @@ def _told(rule: Rule, counts: Counts) -> tuple[str, str, str]:
             parts.append(f"{pods} to be evicted in {_namespaces(counts)}.")
     elif rule.effect == "None":
         reason = "NoEffect"
-        parts.append(_foreseen(counts))
+        published = _some(counts.published, "published device", "published devices")
+        allocated = _some(counts.allocated, "allocated device", "allocated devices")
+        pods = _some(counts.pending, "pod", "pods")
+        parts.append(
+            f"{published} selected. {allocated} selected. {pods} would be evicted in "
+            f"{_namespaces(counts)} {_WITHOUT_EFFECT}"
+        )
     else:
         parts.append("Eviction only happens for the NoExecute effect.")
     if counts.evicted:
@@ -165,16 +175,6 @@ def _told(rule: Rule, counts: Counts) -> tuple[str, str, str]:
             f"{_some(counts.evicted, 'pod', 'pods')} evicted since starting the controller."
         )
     return status, reason, " ".join(parts)
-
-
-def _foreseen(counts: Counts) -> str:
-    published = _some(counts.published, "published device", "published devices")
-    allocated = _some(counts.allocated, "allocated device", "allocated devices")
-    pods = _some(counts.pending, "pod", "pods")
-    return (
-        f"{published} selected. {allocated} selected. {pods} would be evicted in "
-        f"{_namespaces(counts)} {_WITHOUT_EFFECT}"
-    )
 
 
 def _namespaces(counts: Counts) -> str:
@@ -185,50 +185,45 @@ def _some(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def pending(
+def find_pending(
     rule: Rule, claims: Iterable[Raw], consumers: Callable[[Raw], Iterable[Raw]]
 ) -> list[Name]:
     """
-    Return the pods that have to go because of a rule, now or later, whatever its effect is.
+    Return the pods that a rule evicts, now or later, whatever its effect is.
 
     `consumers` are the pods that a claim is reserved for. Not every pod of a group uses the claims
     of the group.
     """
-    found = {
+    names = {
         name_of(pod)
         for claim in claims
-        if any(rule.drives(result) for result in results_of(claim))
+        if any(rule.evicts(result) for result in results_of(claim))
         for pod in consumers(claim)
         if spec_of(pod).get("nodeName")
         and not is_deleted(pod)
         and is_reserved_for(claim, pod)
         and any(each.claim == claim["metadata"]["name"] for each in claims_of_pod(pod))
     }
-    return sorted(found)
+    return sorted(names)
 
 
 def eviction_from(claims: Iterable[Raw], taints_on: TaintsOn, now: float) -> Eviction | None:
-    """When those go who use these claims; None: never."""
+    """Return when the pods with these claims are evicted, or None."""
     ends: list[float] = []
     rules: set[str] = set()
     for claim in claims:
-        for end, rule in _ends(claim, taints_on, now):
-            ends.append(end)
-            rules.add(rule)
+        for result in results_of(claim):
+            for each in taints_on(device_of(result)):
+                seconds = tolerated_seconds(result, each.taint)
+                if seconds is not None:
+                    added = each.taint.get("timeAdded")
+                    ends.append((seconds_of(added) if added else now) + seconds)
+                    rules.add(each.rule)
     return Eviction(min(ends), frozenset(rules - {""})) if ends else None
 
 
-def _ends(claim: Raw, taints_on: TaintsOn, now: float) -> Iterator[tuple[float, str]]:
-    for result in results_of(claim):
-        for driving in taints_on(device_of(result)):
-            seconds = tolerated_seconds(result, driving.taint)
-            if seconds is not None:
-                added = driving.taint.get("timeAdded")
-                yield (seconds_of(added) if added else now) + seconds, driving.rule
-
-
 def tolerated_seconds(result: Raw, taint: Raw) -> float | None:
-    """How long the holder of a device may stay after a taint was added; None: for good."""
+    """Return how long a pod may use a device after a taint was added; None: forever."""
     limits = [
         toleration.get("tolerationSeconds")
         for toleration in get(result, "tolerations", ())
@@ -249,7 +244,7 @@ def device_of(result: Raw) -> DeviceId:
 
 
 def published_devices(slices: Iterable[Raw]) -> Iterator[tuple[DeviceId, Raw]]:
-    """The devices of each pool's newest generation."""
+    """Yield the devices of each pool's newest generation."""
     every = list(slices)
     newest: dict[tuple[str, str], int] = {}
     for each in every:
@@ -263,16 +258,16 @@ def published_devices(slices: Iterable[Raw]) -> Iterator[tuple[DeviceId, Raw]]:
 
 
 def pool_of(resource_slice: Raw) -> tuple[tuple[str, str], int]:
-    """Driver and name of the pool of a slice, and its generation."""
+    """Return the driver and the name of a slice's pool, and its generation."""
     spec = spec_of(resource_slice)
     pool = spec["pool"]
     return (spec["driver"], pool["name"]), int(pool.get("generation") or 0)
 
 
 def taints_of(slices: Iterable[Raw]) -> Mapping[DeviceId, Sequence[Raw]]:
-    """The taints that drive out and are published, by device."""
-    found = {
+    """Return the published NoExecute taints, by device."""
+    by_device = {
         device: [taint for taint in get(raw, "taints", ()) if taint.get("effect") == NO_EXECUTE]
         for device, raw in published_devices(slices)
     }
-    return {device: taints for device, taints in found.items() if taints}
+    return {device: taints for device, taints in by_device.items() if taints}

@@ -1,9 +1,9 @@
 """
-Pods leave devices whose NoExecute taints their claims do not tolerate.
+Evict pods from devices whose NoExecute taints their claims do not tolerate.
 
 When a claim's time with a tainted device is over, all pods that use the claim are deleted: those
-that it is reserved for, and those of a PodGroup that it is reserved for. The claim is then freed as
-usual. Rules that taint are told what became of it.
+that it is reserved for, and those of a PodGroup that it is reserved for. The claim is then released
+as usual. The status of DeviceTaintRules reports the evictions.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ from dryrack.controllers.claims.device_taints import (
     NO_EXECUTE,
     PERIOD_SECONDS,
     Counts,
-    Driving,
     Eviction,
+    NoExecuteTaint,
     Rule,
     Rules,
     TaintsOn,
     device_of,
     eviction_from,
-    pending,
+    find_pending,
     plan_status,
     pool_of,
     published_devices,
@@ -31,7 +31,7 @@ from dryrack.controllers.claims.device_taints import (
     taints_of,
 )
 from dryrack.controllers.claims.references import claims_of_pod, is_reserved_for
-from dryrack.controllers.nodes.eviction import departure
+from dryrack.controllers.nodes.eviction import evict
 from dryrack.controllers.objects import is_deleted, is_terminal, spec_of, status_of
 from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import NOTHING, Delete, EngineContext, Plan, Report
@@ -45,20 +45,20 @@ NAME = "device-taint-eviction"
 
 
 def plan(pod: Raw, eviction: Eviction | None, now: float) -> Plan:
-    """What becomes of a pod whose claims end its time then."""
+    """Return the writes that evict a pod, or the time until then."""
     if eviction is None or is_deleted(pod) or is_terminal(pod) or not spec_of(pod).get("nodeName"):
         return NOTHING
     if eviction.when > now:
         return Plan(again_seconds=eviction.when - now)
-    return Plan((_told(pod, "Marking for deletion"), *departure(pod, REASON, MESSAGE, now)))
+    return Plan((_report(pod, "Marking for deletion"), *evict(pod, REASON, MESSAGE, now)))
 
 
-def _told(pod: Raw, message: str) -> Report:
+def _report(pod: Raw, message: str) -> Report:
     return Report(pod, "Normal", "DeviceTaintManagerEviction", message)
 
 
 class DeviceTaintEviction(Reconciler[Name]):
-    """Watches slices, claims, pods and, where they are served, rules."""
+    """Evicts pods from tainted devices, and writes the status of DeviceTaintRules."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, NAME)
@@ -92,7 +92,8 @@ class DeviceTaintEviction(Reconciler[Name]):
                 self._add_consumers(claim)
 
     def _on_slice(self, old: Raw | None, new: Raw | None) -> None:
-        before, after = (taints_of([each]) if each else {} for each in (old, new))
+        before = taints_of([old]) if old else {}
+        after = taints_of([new]) if new else {}
         for device in sorted(set(before) | set(after)):
             if before.get(device) != after.get(device):
                 for claim in self._by_device.get(str(device)):
@@ -110,7 +111,7 @@ class DeviceTaintEviction(Reconciler[Name]):
                         self._add_consumers(claim)
         name = name_of(new or old or {}).name
         self._rules.change(name, old, new)
-        # At once, and before any pod goes.
+        # The status is written at once, before any eviction.
         self._rule_status.queue.add(name)
 
     def _add_consumers(self, claim: Raw) -> None:
@@ -134,34 +135,33 @@ class DeviceTaintEviction(Reconciler[Name]):
             self._due.pop(name, None)
             return NOTHING
         now = self._clock.now()
-        claims = list(self._claims_of(name, pod))
+        named = [
+            self._claims.get(name.namespace, each.claim)
+            for each in claims_of_pod(pod)
+            if each.claim
+        ]
+        claims = [each for each in named if each is not None and is_reserved_for(each, pod)]
         eviction = eviction_from(claims, self._taints_on(claims), now)
-        made = plan(pod, eviction, now)
-        if made is not NOTHING and eviction is not None:
+        answer = plan(pod, eviction, now)
+        if answer is not NOTHING and eviction is not None:
             self._due[name] = eviction.rules
             for rule in self._rules.named(eviction.rules):
                 self._rule_status.queue.add_after(rule, PERIOD_SECONDS)
         elif self._due.pop(name, None) is not None and not is_deleted(pod):
-            return Plan((_told(pod, "Cancelling deletion"),))
-        return made
+            return Plan((_report(pod, "Cancelling deletion"),))
+        return answer
 
     def on_success(self, key: Name, plan: Plan, stored: Sequence[Raw | None]) -> None:
         if any(isinstance(write, Delete) for write in plan.writes):
             self._rules.count(self._due.pop(key, ()))
-
-    def _claims_of(self, name: Name, pod: Raw) -> Iterable[Raw]:
-        for reference in claims_of_pod(pod):
-            claim = self._claims.get(name.namespace, reference.claim) if reference.claim else None
-            if claim is not None and is_reserved_for(claim, pod):
-                yield claim
 
     def _taints_on(self, claims: Sequence[Raw]) -> TaintsOn:
         pools = {device_of(each)[:2] for claim in claims for each in results_of(claim)}
         slices = [each for pool in sorted(pools) for each in self._by_pool.get("/".join(pool))]
         published = taints_of(slices)
 
-        def taints_on(device: DeviceId) -> Iterable[Driving]:
-            yield from (Driving(taint) for taint in published.get(device, ()))
+        def taints_on(device: DeviceId) -> Iterable[NoExecuteTaint]:
+            yield from (NoExecuteTaint(taint) for taint in published.get(device, ()))
             yield from self._rules.on(device)
 
         return taints_on
@@ -176,7 +176,7 @@ class DeviceTaintEviction(Reconciler[Name]):
         evicted = self._rules.evicted.get(rule.raw["metadata"].get("uid", ""), 0)
         if rule.effect not in (NO_EXECUTE, "None"):
             return Counts(evicted=evicted)
-        pods = pending(rule, self._claims.all(), self._consumers)
+        pods = find_pending(rule, self._claims.all(), self._consumers)
         results = [result for claim in self._claims.all() for result in results_of(claim)]
         published = published_devices(self._slices.all()) if rule.effect == "None" else ()
         return Counts(

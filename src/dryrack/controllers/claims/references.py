@@ -1,4 +1,4 @@
-"""How pods and claims name each other."""
+"""References between pods or PodGroups and their claims."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ class Reference:
     """
     One entry of the resourceClaims of a pod, or of a group of pods.
 
-    `claim` is the name of the claim object: None if it is still to be made, "" if the owner was
-    told that it needs none.
+    `claim` is the name of the claim object: None if it is not created yet, "" if the status of the
+    owner says that none is needed.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Reference:
 
 
 def claims_of_pod(pod: Raw) -> Iterator[Reference]:
-    """What a pod claims, and what became of it."""
+    """Yield the claims of a pod, also that of its extended resources."""
     yield from claims_of(pod)
     extended = status_of(pod).get("extendedResourceClaimStatus")
     if extended:
@@ -41,25 +41,25 @@ def claims_of_pod(pod: Raw) -> Iterator[Reference]:
 
 
 def claims_of(owner: Raw) -> Iterator[Reference]:
-    """The entries of a pod, or of a group of pods, and what became of them."""
-    made = {each["name"]: each for each in get(owner, "status.resourceClaimStatuses", ())}
+    """Yield the entries of a pod or a PodGroup, with the names of their claims."""
+    statuses = {each["name"]: each for each in get(owner, "status.resourceClaimStatuses", ())}
     for entry in get(owner, "spec.resourceClaims", ()):
         name = entry["name"]
         if entry.get("resourceClaimName"):
             yield Reference(name, entry["resourceClaimName"])
         elif entry.get("resourceClaimTemplateName"):
-            told = made.get(name)
-            claim = (told.get("resourceClaimName") or "") if told is not None else None
+            status = statuses.get(name)
+            claim = None if status is None else status.get("resourceClaimName") or ""
             yield Reference(name, claim, entry["resourceClaimTemplateName"])
 
 
 def is_done(pod: Raw) -> bool:
-    """Whether a pod will not run any more, and needs no claim."""
+    """Return True if a pod will not run again and needs no claim."""
     return is_terminal(pod) or (is_deleted(pod) and not spec_of(pod).get("nodeName"))
 
 
 def is_reserved_for(claim: Raw, pod: Raw) -> bool:
-    """Whether it is reserved for the pod, or for all pods of its group."""
+    """Return True if a claim is reserved for the pod, or for all pods of its group."""
     return any(
         each.get("uid") == uid_of(pod) or (is_group(each) and each["name"] == group_of(pod))
         for each in get(claim, "status.reservedFor", ())
@@ -67,17 +67,17 @@ def is_reserved_for(claim: Raw, pod: Raw) -> bool:
 
 
 def is_made_for(claim: Raw, owner: Raw) -> bool:
-    """Whether a claim was made from a template for that very pod, or group of pods."""
+    """Return True if a claim was created from a template for that pod or PodGroup."""
     return is_controlled_by(claim, owner)
 
 
 def made_for_entry(claim: Raw) -> str:
-    """The entry of its owner for which a claim was made, or ""."""
+    """Return the entry of its owner for which a claim was created, or ""."""
     return annotations_of(claim).get(POD_CLAIM_NAME, "")
 
 
 def pod_owner(claim: Raw) -> Raw | None:
-    """The reference to the pod for which a claim was made."""
+    """Return the reference to the pod for which a claim was created."""
     owner = controller_of(claim)
     if owner is None or owner.get("kind") != "Pod" or owner.get("apiVersion") != "v1":
         return None
@@ -85,7 +85,7 @@ def pod_owner(claim: Raw) -> Raw | None:
 
 
 def group_owner(claim: Raw) -> str:
-    """The name of the group of pods for which a claim was made, or ""."""
+    """Return the name of the PodGroup for which a claim was created, or ""."""
     owner = controller_of(claim)
     if owner is None or owner.get("kind") != "PodGroup":
         return ""

@@ -1,10 +1,10 @@
 """
-Claims that nobody uses any more: reservations, allocations and finalizers go.
+Remove reservations, allocations and finalizers of claims that are no longer used.
 
-A reservation ends when its pod is gone, replaced, or will not run any more, or when its PodGroup
-is gone. With the last one the allocation ends, in the same write, and then the finalizer that
-protected it. A pod or group that the cache does not know is asked for at the server before it
-counts as gone: it may be too new to be known.
+A reservation ends when its pod is deleted, replaced, or will not run again, or when its PodGroup is
+deleted. With the last reservation the allocation ends, in the same write, and then the finalizer is
+removed. A pod or group that is not in the cache may be too new, so the server is asked before it
+counts as deleted.
 """
 
 from collections.abc import Callable
@@ -34,28 +34,33 @@ def plan(
     group_named: Callable[[str], Raw | None] | None = None,
 ) -> Plan:
     """
-    What is to be freed.
+    Return the writes that release a claim.
 
-    `pod_named` finds a pod of the claim's namespace; None means that there certainly is none. So
-    does `group_named` for groups, where they are served.
+    `pod_named` returns a pod of the claim's namespace; None means that the pod does not exist.
+    `group_named` does the same for PodGroups, if they are served.
     """
     status = status_of(claim)
     consumers = get(status, "reservedFor", ())
-    remaining = [each for each in consumers if _stays(each, pod_named, group_named)]
-    writes = _released(claim, remaining)
-    if not remaining:
-        writes += _discarded(claim, pod_named)
+    remaining = [each for each in consumers if _is_needed(each, pod_named, group_named)]
+    writes = _release(claim, remaining)
+    owner = pod_owner(claim)
+    if not remaining and owner is not None and not is_deleted(claim):
+        # A claim of a pod that will not run is deleted before the pod. Without the pod, the garbage
+        # collector deletes it.
+        pod = pod_named(owner["name"])
+        if pod is not None and (uid_of(pod) != owner["uid"] or is_done(pod)):
+            writes.append(Delete(CLAIMS, name_of(claim), uid_of(claim)))
     return Plan(tuple(writes))
 
 
-def _stays(
+def _is_needed(
     consumer: Raw,
     pod_named: Callable[[str], Raw | None],
     group_named: Callable[[str], Raw | None] | None,
 ) -> bool:
-    """Consumers of other kinds are somebody else's to judge."""
+    """Return True if a consumer still needs the claim; consumers of other kinds always do."""
     if is_group(consumer) and group_named is not None:
-        # It stays itself as long as it has pods.
+        # A PodGroup exists as long as it has pods.
         group = group_named(consumer["name"])
         return group is not None and uid_of(group) == consumer["uid"]
     if consumer.get("apiGroup") or consumer.get("resource") != "pods":
@@ -64,7 +69,7 @@ def _stays(
     return pod is not None and uid_of(pod) == consumer["uid"] and not is_done(pod)
 
 
-def _released(claim: Raw, remaining: list[Raw]) -> list[Write]:
+def _release(claim: Raw, remaining: list[Raw]) -> list[Write]:
     status = status_of(claim)
     is_protected = DELETE_PROTECTION in finalizers_of(claim)
     has_lost = len(remaining) < len(get(status, "reservedFor", ()))
@@ -86,20 +91,8 @@ def _released(claim: Raw, remaining: list[Raw]) -> list[Write]:
     return writes
 
 
-def _discarded(claim: Raw, pod_named: Callable[[str], Raw | None]) -> list[Write]:
-    """A claim that was made for a pod which will not run goes before the pod does."""
-    owner = pod_owner(claim)
-    if owner is None or is_deleted(claim):
-        return []
-    pod = pod_named(owner["name"])
-    # Without the pod, the garbage collector sees to it.
-    if pod is None or (uid_of(pod) == owner["uid"] and not is_done(pod)):
-        return []
-    return [Delete(CLAIMS, name_of(claim), uid_of(claim))]
-
-
 class ClaimRelease(Reconciler[Name]):
-    """Watches claims, and pods that end."""
+    """Releases claims whose pods have ended."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "resource-claim-controller")
@@ -146,18 +139,18 @@ class ClaimRelease(Reconciler[Name]):
             return NOTHING
         consumers = get(claim, "status.reservedFor", ())
         pods = [each["name"] for each in consumers if not each.get("apiGroup")]
-        known = {each: await self._now(self._pods, name.namespace, each) for each in pods}
+        known = {each: await self._current(self._pods, name.namespace, each) for each in pods}
         owner = pod_owner(claim)
         if owner is not None and owner["name"] not in known:
             known[owner["name"]] = self._pods.get(name.namespace, owner["name"])
         if self._groups is None:
             return plan(claim, known.get)
         groups = [each["name"] for each in consumers if is_group(each)]
-        found = {each: await self._now(self._groups, name.namespace, each) for each in groups}
-        return plan(claim, known.get, found.get)
+        existing = {g: await self._current(self._groups, name.namespace, g) for g in groups}
+        return plan(claim, known.get, existing.get)
 
-    async def _now(self, informer: Informer, namespace: str, name: str) -> Raw | None:
-        """The object of that name; one that is not known may be too new to be known."""
+    async def _current(self, informer: Informer, namespace: str, name: str) -> Raw | None:
+        """Return an object from the cache, or from the server if the cache lacks it."""
         known = informer.get(namespace, name)
         if known is not None:
             return known

@@ -1,8 +1,8 @@
 """
-Pods leave nodes whose NoExecute taints they do not tolerate.
+Evict pods from nodes whose NoExecute taints they do not tolerate.
 
-A pod that tolerates all of them for a time goes when the shortest of these times is over, counted
-from when the taint was added; one that tolerates all of them for good stays.
+A pod that tolerates all taints for a time is evicted when the shortest of these times is over,
+counted from the time at which the taint was added. A pod that tolerates all taints forever stays.
 """
 
 from collections.abc import Sequence
@@ -38,23 +38,23 @@ MESSAGE = "Taint manager: deleting due to NoExecute taint"
 
 
 def plan(pod: Raw, taints: Sequence[Raw], now: float) -> Plan:
-    """Whether and when a pod goes; `taints` are those of its node."""
-    driving = [each for each in taints if each.get("effect") == "NoExecute"]
-    if not driving or is_deleted(pod) or is_terminal(pod):
+    """Return the writes that evict a pod, or the time until then."""
+    no_execute = [each for each in taints if each.get("effect") == "NoExecute"]
+    if not no_execute or is_deleted(pod) or is_terminal(pod):
         return NOTHING
-    deadline = leaves_at(get(pod, "spec.tolerations", ()), driving, now)
+    deadline = eviction_time(get(pod, "spec.tolerations", ()), no_execute, now)
     if deadline is None:
         return NOTHING
     if deadline > now:
         return Plan(again_seconds=deadline - now)
     name = name_of(pod)
-    told = f"Marking for deletion Pod {name.namespace}/{name.name}"
-    report = Report(pod, "Normal", "TaintManagerEviction", told)
-    return Plan((report, *departure(pod, REASON, MESSAGE, now)))
+    message = f"Marking for deletion Pod {name.namespace}/{name.name}"
+    report = Report(pod, "Normal", "TaintManagerEviction", message)
+    return Plan((report, *evict(pod, REASON, MESSAGE, now)))
 
 
-def departure(pod: Raw, reason: str, message: str, now: float) -> tuple[Write, ...]:
-    """A pod that is told why it goes, and goes."""
+def evict(pod: Raw, reason: str, message: str, now: float) -> tuple[Write, ...]:
+    """Write the reason of an eviction to the status of a pod, and delete the pod."""
     condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
     if "generation" in pod["metadata"]:
         condition["observedGeneration"] = pod["metadata"]["generation"]
@@ -67,8 +67,8 @@ def departure(pod: Raw, reason: str, message: str, now: float) -> tuple[Write, .
     return (*writes, Delete(PODS, name_of(pod), uid_of(pod)))
 
 
-def leaves_at(tolerations: Sequence[Raw], taints: Sequence[Raw], now: float) -> float | None:
-    """When somebody with these tolerations has to go; None: never."""
+def eviction_time(tolerations: Sequence[Raw], taints: Sequence[Raw], now: float) -> float | None:
+    """Return when a pod with these tolerations is evicted, or None."""
     ends: list[float] = []
     for taint in taints:
         matching = [each for each in tolerations if tolerates(each, taint)]
@@ -82,7 +82,7 @@ def leaves_at(tolerations: Sequence[Raw], taints: Sequence[Raw], now: float) -> 
 
 
 class TaintEviction(Reconciler[Name]):
-    """Watches nodes and pods."""
+    """Evicts pods from tainted nodes."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "taint-eviction-controller")

@@ -1,8 +1,8 @@
 """
-The kubelet of every virtual node: it reports, and it keeps its lease.
+The kubelet of every virtual node: report the status, and renew the lease.
 
-What a node says about itself is kept: capacity and conditions that are there already are never
-replaced, so a fleet can be made with any sizes.
+Existing values of a status, such as capacity and conditions, are never replaced, so nodes can be
+created with any sizes.
 """
 
 import logging
@@ -46,7 +46,7 @@ RENEW_SECONDS_MIN = 10.0
 RENEW_SECONDS_MAX = 35.0
 RENEWALS_PER_SECOND = 20.0
 VERSION = "v1.36.4"
-# What a kubelet must say it can do before a real server resizes a whole pod, or what comes first.
+# The features that a kubelet must declare before a real server resizes pods or init containers.
 _FEATURES = ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"]
 _HEALTHY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "has sufficient memory available"),
@@ -56,7 +56,7 @@ _HEALTHY = (
 )
 
 
-# The fault is told by its message from what others write into the condition, which stays.
+# The message distinguishes the fault from conditions that others write, which stay.
 _FAULTY = (
     "Ready",
     "False",
@@ -74,10 +74,15 @@ def plan(
     lease_seconds: int = LEASE_SECONDS,
     faults: NodeFaults = NO_FAULTS,
 ) -> Plan:
-    """What a virtual node writes about itself now, and when it is to write again."""
+    """Return what a virtual node writes about itself now, and the time until the next write."""
     writes = [*_labels(node), *_status(node, now, faults)]
-    due = _renewal(lease) + renew_seconds
-    if lease is None or not _is_kept(lease, node, lease_seconds) or now >= due:
+    renewed = get(lease, "spec.renewTime")
+    due = (seconds_of(renewed) if renewed else 0.0) + renew_seconds
+    is_valid = lease is not None and (
+        spec_of(lease).get("holderIdentity") == node["metadata"]["name"]
+        and spec_of(lease).get("leaseDurationSeconds") == lease_seconds
+    )
+    if not is_valid or now >= due:
         writes.append(_lease(node, lease, now, lease_seconds))
         due = now + renew_seconds
     if faults.next_expiry is not None:
@@ -85,10 +90,10 @@ def plan(
     return Plan(tuple(writes), max(0.05, due - now))
 
 
-def last_word(node: Raw, lease: Raw | None, now: float) -> Plan:
-    """A node that falls silent promises no more than a kubelet does; a long lease is cut short."""
-    promised = get(lease or {}, "spec.leaseDurationSeconds") or 0
-    if promised <= LEASE_SECONDS:
+def plan_silence(node: Raw, lease: Raw | None, now: float) -> Plan:
+    """Shorten a long lease of a node that becomes silent to the lease of a kubelet."""
+    duration = get(lease, "spec.leaseDurationSeconds", 0)
+    if duration <= LEASE_SECONDS:
         return NOTHING
     return Plan((_lease(node, lease, now, LEASE_SECONDS),))
 
@@ -115,7 +120,11 @@ def _status(node: Raw, now: float, faults: NodeFaults) -> list[Write]:
     wanted = {
         "capacity": capacity,
         "allocatable": allocatable,
-        "addresses": status.get("addresses") or _addresses(node),
+        "addresses": status.get("addresses")
+        or [
+            {"type": "InternalIP", "address": host_address(node)},
+            {"type": "Hostname", "address": node["metadata"]["name"]},
+        ],
         "nodeInfo": _node_info(node),
         "declaredFeatures": status.get("declaredFeatures") or _FEATURES,
         "conditions": _conditions(node, now, faults),
@@ -125,13 +134,6 @@ def _status(node: Raw, now: float, faults: NodeFaults) -> list[Write]:
         return []
     patch = {"metadata": {"uid": uid_of(node)}, "status": changed}
     return [Patch(NODES, name_of(node), patch, "status")]
-
-
-def _addresses(node: Raw) -> list[Raw]:
-    return [
-        {"type": "InternalIP", "address": host_address(node)},
-        {"type": "Hostname", "address": node["metadata"]["name"]},
-    ]
 
 
 def _node_info(node: Raw) -> Raw:
@@ -147,8 +149,8 @@ def _node_info(node: Raw) -> Raw:
         "osImage": "dryrack virtual node",
         "systemUUID": uid_of(node),
     }
-    told = get(node, "status.nodeInfo", {})
-    return usual | {key: value for key, value in told.items() if value}
+    reported = get(node, "status.nodeInfo", {})
+    return usual | {key: value for key, value in reported.items() if value}
 
 
 def _conditions(node: Raw, now: float, faults: NodeFaults) -> list[Raw]:
@@ -158,7 +160,7 @@ def _conditions(node: Raw, now: float, faults: NodeFaults) -> list[Raw]:
     for wanted in _HEALTHY if faults.is_ready else (*_HEALTHY[:-1], _FAULTY):
         kind, status, reason, message = wanted
         old = known.get(kind, {"status": "Unknown"})
-        # Another status than ours is somebody's wish; only "Unknown" means that nobody has spoken.
+        # A status that another program wrote stays; "Unknown" means that no program wrote one.
         is_ours = (
             wanted is _FAULTY
             or old["status"] == "Unknown"
@@ -170,17 +172,6 @@ def _conditions(node: Raw, now: float, faults: NodeFaults) -> list[Raw]:
         new |= {"lastTransitionTime": when, "reason": reason, "message": f"kubelet {message}"}
         conditions = with_condition(conditions, new)
     return conditions
-
-
-def _renewal(lease: Raw | None) -> float:
-    told = get(lease or {}, "spec.renewTime")
-    return seconds_of(told) if told else 0.0
-
-
-def _is_kept(lease: Raw, node: Raw, lease_seconds: int) -> bool:
-    spec = spec_of(lease)
-    told = (spec.get("holderIdentity"), spec.get("leaseDurationSeconds"))
-    return told == (node["metadata"]["name"], lease_seconds)
 
 
 def _lease(node: Raw, lease: Raw | None, now: float, lease_seconds: int) -> Write:
@@ -198,7 +189,7 @@ def _lease(node: Raw, lease: Raw | None, now: float, lease_seconds: int) -> Writ
 
 
 class Heartbeat(Reconciler[str]):
-    """Plays the nodes of a fleet."""
+    """Reports the status and renews the leases of virtual nodes."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "kubelet", workers=8)
@@ -221,10 +212,10 @@ class Heartbeat(Reconciler[str]):
         lease = self._leases.get(LEASE_NAMESPACE, name)
         now = self._clock.now()
         if not is_played(node):
-            return last_word(node, lease, now)
+            return plan_silence(node, lease, now)
         fleet = len(self._nodes.objects)
         renew = min(max(RENEW_SECONDS_MIN, fleet / RENEWALS_PER_SECOND), RENEW_SECONDS_MAX)
-        # As much before its end as usual.
+        # The renewal comes as long before the end of the lease as usual.
         renew += self._lease_seconds - LEASE_SECONDS
         faults = faults_of(annotations_of(node), now)
         decided = plan(
@@ -239,12 +230,12 @@ class Heartbeat(Reconciler[str]):
         return replace(decided, writes=(*reports, *decided.writes)) if reports else decided
 
     def _reports(self, node: Raw, problems: tuple[str, ...]) -> list[Write]:
-        """Annotations that say nothing are told of once."""
+        """Return one event for each invalid fault annotation."""
         name = node["metadata"]["name"]
-        told = self._reported.pop(name, ())
+        reported = self._reported.pop(name, ())
         if problems:
             self._reported[name] = problems
-        new = [each for each in problems if each not in told]
+        new = [each for each in problems if each not in reported]
         for each in new:
             _logger.warning("node %s: %s", name, each)
         return [Report(node, "Warning", "InvalidFault", each, each) for each in new]

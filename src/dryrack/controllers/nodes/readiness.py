@@ -1,9 +1,9 @@
 """
-Nodes that have fallen silent, and the taints that tell of a node's state.
+Conditions of nodes without heartbeats, and taints for the conditions of all nodes.
 
-A node renews its lease. When it has not for longer than the grace, its conditions become Unknown.
-Whatever its conditions are, its taints say the same: NoSchedule for the scheduler, and NoExecute
-where pods are to leave.
+When a node has not renewed its lease for longer than the grace period, its conditions become
+Unknown. The taints follow the conditions: NoSchedule for the scheduler, and NoExecute to evict
+pods.
 """
 
 from dryrack.client.endpoints import LEASES, NODES
@@ -18,7 +18,7 @@ from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 GRACE_SECONDS = 50.0
-# A node that has never spoken may still be coming up.
+# A node that has never reported may still be starting.
 STARTUP_SECONDS = 60.0
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -36,28 +36,28 @@ _OURS = frozenset({NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURES.values()})
 def plan(
     node: Raw, renewed_at: float | None, now: float, *, grace_seconds: float = GRACE_SECONDS
 ) -> Plan:
-    """The conditions of a silent node, or the taints of any; `renewed_at` is of its lease."""
+    """Return the writes of a silent node's conditions, or of the taints of any node."""
     left = _seconds_left(node, renewed_at, now, grace_seconds)
-    if left <= 0 and (silenced := _silenced(node, now)):
-        return Plan(tuple(silenced))
+    if left <= 0 and (writes := _set_unknown(node, now)):
+        return Plan(tuple(writes))
     again_seconds = left if left > 0 else None
-    return Plan(tuple(_tainted(node, now)), again_seconds)
+    return Plan(tuple(_update_taints(node, now)), again_seconds)
 
 
 def _seconds_left(node: Raw, renewed_at: float | None, now: float, grace_seconds: float) -> float:
     if renewed_at is not None:
         return renewed_at + grace_seconds - now
-    heard = [
+    heartbeats = [
         seconds_of(each["lastHeartbeatTime"])
         for each in get(node, "status.conditions", ())
         if each.get("lastHeartbeatTime")
     ]
-    if heard:
-        return max(heard) + GRACE_SECONDS - now
+    if heartbeats:
+        return max(heartbeats) + GRACE_SECONDS - now
     return seconds_of(node["metadata"]["creationTimestamp"]) + STARTUP_SECONDS - now
 
 
-def _silenced(node: Raw, now: float) -> list[Write]:
+def _set_unknown(node: Raw, now: float) -> list[Write]:
     conditions: list[Raw] = get(node, "status.conditions", [])
     known = {each["type"]: each for each in conditions}
     changed: list[Raw] = list(conditions)
@@ -65,12 +65,14 @@ def _silenced(node: Raw, now: float) -> list[Write]:
         old = known.get(kind)
         if old is not None and old["status"] == "Unknown":
             continue
-        told = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
+        reason = "NodeStatusUnknown"
+        message = "Kubelet stopped posting node status."
         if old is None:
-            told = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
-        new = {"type": kind, "status": "Unknown", "reason": told[0], "message": told[1]}
-        heard = (old or {}).get("lastHeartbeatTime") or node["metadata"]["creationTimestamp"]
-        new |= {"lastHeartbeatTime": heard, "lastTransitionTime": timestamp(now)}
+            reason = "NodeStatusNeverUpdated"
+            message = "Kubelet never posted node status."
+        new = {"type": kind, "status": "Unknown", "reason": reason, "message": message}
+        heartbeat = get(old, "lastHeartbeatTime") or node["metadata"]["creationTimestamp"]
+        new |= {"lastHeartbeatTime": heartbeat, "lastTransitionTime": timestamp(now)}
         changed = with_condition(changed, new)
     if changed == conditions:
         return []
@@ -80,25 +82,25 @@ def _silenced(node: Raw, now: float) -> list[Write]:
 
 
 def wanted_taints(node: Raw) -> list[tuple[str, str]]:
-    """Key and effect of the taints that the state of a node asks for."""
+    """Return the key and effect of the taints that a node should have."""
     conditions = {each["type"]: each["status"] for each in get(node, "status.conditions", ())}
-    found = []
+    taints = []
     ready = conditions.get("Ready")
-    # Before its first word a node is not ready, but nobody is driven from it.
+    # Before its first report a node is not ready, but its pods are not evicted.
     if ready is None:
-        found.append((NOT_READY, "NoSchedule"))
+        taints.append((NOT_READY, "NoSchedule"))
     elif ready != "True":
         key = UNREACHABLE if ready == "Unknown" else NOT_READY
-        found += [(key, "NoSchedule"), (key, "NoExecute")]
-    found += [
+        taints += [(key, "NoSchedule"), (key, "NoExecute")]
+    taints += [
         (key, "NoSchedule") for kind, key in _PRESSURES.items() if conditions.get(kind) == "True"
     ]
     if spec_of(node).get("unschedulable"):
-        found.append((UNSCHEDULABLE, "NoSchedule"))
-    return found
+        taints.append((UNSCHEDULABLE, "NoSchedule"))
+    return taints
 
 
-def _tainted(node: Raw, now: float) -> list[Write]:
+def _update_taints(node: Raw, now: float) -> list[Write]:
     taints: list[Raw] = get(node, "spec.taints", [])
     wanted = wanted_taints(node)
     kept = [
@@ -106,11 +108,11 @@ def _tainted(node: Raw, now: float) -> list[Write]:
         for each in taints
         if each["key"] not in _OURS or (each["key"], each["effect"]) in wanted
     ]
-    there = {(each["key"], each["effect"]) for each in kept}
+    present = {(each["key"], each["effect"]) for each in kept}
     missing = [
         {"key": key, "effect": effect, "timeAdded": timestamp(now)}
         for key, effect in wanted
-        if (key, effect) not in there
+        if (key, effect) not in present
     ]
     if not missing and len(kept) == len(taints):
         return []
@@ -120,7 +122,7 @@ def _tainted(node: Raw, now: float) -> list[Write]:
 
 
 class NodeLifecycleController(Reconciler[str]):
-    """Watches nodes and leases."""
+    """Watches the heartbeats of nodes."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "node-controller")
@@ -132,7 +134,7 @@ class NodeLifecycleController(Reconciler[str]):
             self.queue.add(new["metadata"]["name"])
 
     def _on_lease(self, old: Raw | None, new: Raw | None) -> None:
-        """Renewals are seen when the time is up; a lease that is cut short is seen now."""
+        """Decide a node whose lease is shortened; renewals are seen when the lease expires."""
         if old is not None and new is not None and _seconds(new) < _seconds(old):
             self.queue.add(new["metadata"]["name"])
 
@@ -145,7 +147,7 @@ class NodeLifecycleController(Reconciler[str]):
         renewed_at = seconds_of(renewed) if renewed else None
         grace = GRACE_SECONDS
         if lease and is_virtual(node):
-            # A kubelet's grace is always the same; a virtual node that promises more has more.
+            # The grace period of a virtual node grows with its lease.
             grace += max(0, _seconds(lease) - LEASE_SECONDS)
         return plan(node, renewed_at, self._clock.now(), grace_seconds=grace)
 
