@@ -1,5 +1,5 @@
 """
-Real machines as data: which devices an instance type has, as its vendors' drivers publish them.
+The hardware catalog: the devices of instance types, as the drivers of their vendors publish them.
 
     catalogue = parse({"mine.yaml": data}, base=packaged)
     inventory = Inventory(instance_types=catalogue.assignments())
@@ -7,8 +7,15 @@ Real machines as data: which devices an instance type has, as its vendors' drive
 
 from dryrack.hardware.catalogue.catalogue_files import CatalogueCheck, CatalogueError, parse
 from dryrack.hardware.catalogue.identity import devices_on
-from dryrack.hardware.catalogue.selection import MIG, MIG_DYNAMIC, Cards
-from dryrack.hardware.catalogue.values import Catalogue, Fitting, InstanceType, Model
+from dryrack.hardware.catalogue.values import (
+    MIG,
+    MIG_DYNAMIC,
+    Cards,
+    Catalogue,
+    Fitting,
+    InstanceType,
+    Model,
+)
 
 __all__ = [
     "MIG",

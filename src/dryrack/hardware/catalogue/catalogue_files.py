@@ -1,10 +1,10 @@
 """
-From files to a catalogue, or to everything that is wrong with them.
+Catalog files: read them into a catalog, or report all their problems.
 
-Files add to a catalogue that is there already, and replace what it has under the same name. What
-comes out is valid for the API: every model is tried in a slot such as there might be, and every
-machine is put together as a node of it would publish it. That takes most of the time, and the
-files that come with dryrack need not be tried each time that somebody looks something up.
+Files add to an existing catalog, and replace its entries of the same name. The result is valid for
+the API: every model is validated in a sample slot, and every instance type with the devices that
+its nodes publish. Validation takes most of the time; it is skipped for the files that come with
+dryrack.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dryrack.hardware.catalogue.entries import (
     SizeEntry,
 )
 from dryrack.hardware.catalogue.mig import Mig, Profile
-from dryrack.hardware.catalogue.templates import completed
+from dryrack.hardware.catalogue.templates import add_pci_values
 from dryrack.hardware.catalogue.validation import (
     class_problems,
     count_of,
@@ -54,7 +54,6 @@ from dryrack.kinds.resource import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dryrack.hardware.catalogue.entries import MigEntry
     from dryrack.hardware.catalogue.values import Slot
     from dryrack.kinds.documents import Document, Problem
     from dryrack.kinds.shape import Path
@@ -63,7 +62,7 @@ EMPTY = Catalogue()
 
 
 class CatalogueError(DryrackError):
-    """Files that are no catalogue; all that is wrong with them, with file and line."""
+    """Catalog files are invalid; contains all problems, with file and line."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
@@ -71,7 +70,7 @@ class CatalogueError(DryrackError):
 
 
 class CatalogueCheck(Enum):
-    """What is tried while files are read, beyond that they can be."""
+    """How much of the files is validated, beyond their syntax."""
 
     EVERYTHING = "everything"
     NOTHING = "nothing"
@@ -83,7 +82,7 @@ def parse(
     *,
     check: CatalogueCheck = CatalogueCheck.EVERYTHING,
 ) -> Catalogue:
-    """The catalogue of these files, by their names, on top of another."""
+    """Return the catalog of these files, by file name, on top of another catalog."""
     reader = _Reader(base, check)
     for name, content in files.items():
         reader.read(name, content)
@@ -100,7 +99,7 @@ def parse(
 
 @dataclass(slots=True)
 class _Entry:
-    """A named part of a file, and where it stands."""
+    """An entry of a file, and its path."""
 
     document: Document
     path: Path
@@ -112,7 +111,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Reader:
-    """Gathers what the files say, then puts it together."""
+    """Collects the entries of all files, then resolves their references."""
 
     base: Catalogue
     check: CatalogueCheck
@@ -124,22 +123,22 @@ class _Reader:
     instance_types: dict[str, InstanceType] = field(default_factory=dict)
     refitted: dict[str, InstanceType] = field(default_factory=dict)
     device_classes: dict[str, DeviceClass] = field(default_factory=dict)
-    wrong_models: set[str] = field(default_factory=set)
+    invalid_models: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
 
     def read(self, name: str, content: bytes) -> None:
         reading = documents.read(content, name)
         self.problems += reading.problems
         for document in reading.documents:
-            wrong = list(_strangeness(document))
-            self.problems += wrong
-            if not wrong:
-                self._gather(document, decode(document.raw, FileEntry))
+            problems = list(_document_problems(document))
+            self.problems += problems
+            if not problems:
+                self._collect(document, decode(document.raw, FileEntry))
 
-    def _gather(self, document: Document, file: FileEntry) -> None:
+    def _collect(self, document: Document, file: FileEntry) -> None:
         for index, family in enumerate(file.families):
             at = _Entry(document, ("families", index), file.sources)
-            self.problems += self._naming(at, family.name, self.families)
+            self.problems += _name_problems(at, family.name, self.families)
             self.families[family.name] = family
         for index, model in enumerate(file.models):
             self.entries.append((_Entry(document, ("models", index), file.sources), model))
@@ -152,16 +151,22 @@ class _Reader:
             self._add_class(_Entry(document, ("deviceClasses", index), file.sources), each)
 
     def _add_class(self, entry: _Entry, written: DeviceClassEntry) -> None:
-        self.problems += self._naming(entry, written.name, self.device_classes)
-        made = self.device_classes[written.name] = _device_class(written)
+        self.problems += _name_problems(entry, written.name, self.device_classes)
+        selector = DeviceSelector(cel=CELDeviceSelector(expression=written.expression))
+        device_class = self.device_classes[written.name] = DeviceClass(
+            metadata=ObjectMeta(name=written.name),
+            spec=DeviceClassSpec(
+                selectors=(selector,), extended_resource_name=written.extended_resource_name
+            ),
+        )
         if self.check is CatalogueCheck.EVERYTHING:
             self.problems += (
-                entry.problem(found.path, f"class {written.name!r}: {found.message}", found.fix)
-                for found in class_problems(made)
+                entry.problem(each.path, f"class {written.name!r}: {each.message}", each.fix)
+                for each in class_problems(device_class)
             )
 
     def resolve(self) -> None:
-        """Models first: machines are made of them."""
+        """Resolve models before the instance types that have them."""
         for entry, model in self.entries:
             self._add_model(entry, model)
         for entry, machine in self.machines:
@@ -170,16 +175,16 @@ class _Reader:
             self._add_size(entry, name, size)
 
     def _add_size(self, entry: _Entry, name: str, size: SizeEntry) -> None:
-        stated = {"cpu": size.cpu, "memory": size.memory}
-        known = {key: str(value) for key, value in stated.items() if value is not None}
-        below = {**self.base.instance_types, **self.refitted}
+        quantities = {"cpu": size.cpu, "memory": size.memory}
+        texts = {key: str(value) for key, value in quantities.items() if value is not None}
+        existing = {**self.base.instance_types, **self.refitted}
         if name in self.instance_types:
-            self.instance_types[name] = replace(self.instance_types[name], size=known)
-        elif name in below:
-            self.refitted[name] = replace(below[name], size=known)
+            self.instance_types[name] = replace(self.instance_types[name], size=texts)
+        elif name in existing:
+            self.refitted[name] = replace(existing[name], size=texts)
         else:
             message = f"size of {name!r}: unknown instance type"
-            fix = suggestion(name, {**below, **self.instance_types}) or "add the instance type"
+            fix = suggestion(name, {**existing, **self.instance_types}) or "add the instance type"
             self.problems.append(entry.problem((), message, fix))
 
     def _add_model(self, entry: _Entry, written: ModelEntry) -> None:
@@ -190,105 +195,116 @@ class _Reader:
             self.problems.append(entry.problem(("family",), message, fix))
             return
         model = _model(written, families.get(written.family), entry.sources)
-        self.problems += self._naming(entry, written.name, self.models)
-        wrong = (
-            list(model_problems(model, written)) if self.check is CatalogueCheck.EVERYTHING else []
-        )
+        self.problems += _name_problems(entry, written.name, self.models)
+        is_checked = self.check is CatalogueCheck.EVERYTHING
+        problems = list(model_problems(model, written)) if is_checked else []
         self.problems += (
-            entry.problem(found.path, f"model {written.name!r}: {found.message}", found.fix)
-            for found in wrong
+            entry.problem(each.path, f"model {written.name!r}: {each.message}", each.fix)
+            for each in problems
         )
-        # Even one that is wrong is known: what has it should not be said to be wrong as well.
+        # An invalid model is added as well, so that instance types with it get no further problem.
         self.models[written.name] = model
-        if wrong:
-            self.wrong_models.add(written.name)
+        if problems:
+            self.invalid_models.add(written.name)
         elif written.name in self.base.models:
             self._refit(entry, model)
 
     def _refit(self, entry: _Entry, model: Model) -> None:
-        """Machines of the catalogue below have the model as it is now."""
-        needed = [name for name, must in model.variables().items() if must]
+        """Replace the model in instance types of the existing catalog."""
+        required = [name for name, is_required in model.variables().items() if is_required]
         for machine in {**self.base.instance_types, **self.refitted}.values():
             slots = machine.slots_of(model.name)
-            lacking = [name for name in needed if any(name not in slot for slot in slots)]
-            if lacking:
-                what = f"instance type {machine.name!r} does not set {lacking[0]}"
-                fix = f"write {{{lacking[0]}?}}, or add the instance type as well"
+            missing = [name for name in required if any(name not in slot for slot in slots)]
+            if missing:
+                what = f"instance type {machine.name!r} does not set {missing[0]}"
+                fix = f"write {{{missing[0]}?}}, or add the instance type as well"
                 self.problems.append(entry.problem((), f"model {model.name!r}: {what}", fix))
                 return
             if slots:
-                self.refitted[machine.name] = _with_model(machine, model)
-                self._try_machine(entry, self.refitted[machine.name])
-
-    def _naming(self, entry: _Entry, name: str, taken: Mapping[str, Any]) -> Iterator[Problem]:
-        if not name:
-            yield entry.problem((), "an entry has no name", "add a name that no other entry has")
-        elif name in taken:
-            yield entry.problem((), f"{name!r} is defined twice", "remove one of the two")
+                fittings = tuple(
+                    replace(each, model=model) if each.model.name == model.name else each
+                    for each in machine.fittings
+                )
+                self.refitted[machine.name] = replace(machine, fittings=fittings)
+                self._check_machine(entry, self.refitted[machine.name])
 
     def _add_machine(self, entry: _Entry, written: InstanceTypeEntry) -> None:
         if not written.names:
-            self.problems += self._naming(entry, "", {})
-        fittings = list(self._fittings(entry, written))
+            self.problems += _name_problems(entry, "", {})
+        fittings = list(self._find_fittings(entry, written))
         if len(fittings) != len(written.devices):
             return
         for name in written.names:
-            self.problems += self._naming(entry, name, self.instance_types)
+            self.problems += _name_problems(entry, name, self.instance_types)
             self.problems += (
                 entry.problem(("names",), f"instance type {name!r}: {message}")
                 for message in name_problems(name)
             )
-            made = tuple(Fitting(model, _slots(each, name)) for model, each in fittings)
-            machine = InstanceType(name, written.provider, made, written.note, entry.sources)
-            self.instance_types[name] = machine
-        # Machines of one entry differ in nothing but their name: it is enough to try the first.
-        for name in written.names[:1]:
-            self._try_machine(entry, self.instance_types[name])
-
-    def _try_machine(self, entry: _Entry, machine: InstanceType) -> None:
-        doubtful = any(fitting.model.name in self.wrong_models for fitting in machine.fittings)
-        if self.check is CatalogueCheck.EVERYTHING and not doubtful:
-            self.problems += (
-                entry.problem(
-                    found.path, f"instance type {machine.name!r}: {found.message}", found.fix
-                )
-                for found in machine_problems(machine)
+            machine = InstanceType(
+                name,
+                written.provider,
+                tuple(Fitting(model, _slots(each, name)) for model, each in fittings),
+                written.note,
+                entry.sources,
             )
+            self.instance_types[name] = machine
+        # The instance types of one entry differ only in their names: one check is enough.
+        for name in written.names[:1]:
+            self._check_machine(entry, self.instance_types[name])
 
-    def _fittings(
+    def _check_machine(self, entry: _Entry, machine: InstanceType) -> None:
+        if self.check is not CatalogueCheck.EVERYTHING:
+            return
+        if any(fitting.model.name in self.invalid_models for fitting in machine.fittings):
+            return
+        prefix = f"instance type {machine.name!r}"
+        self.problems += (
+            entry.problem(each.path, f"{prefix}: {each.message}", each.fix)
+            for each in machine_problems(machine)
+        )
+
+    def _find_fittings(
         self, entry: _Entry, written: InstanceTypeEntry
     ) -> Iterator[tuple[Model, FittingEntry]]:
-        known = {**self.base.models, **self.models}
+        models = {**self.base.models, **self.models}
         title = ", ".join(written.names)
         for index, fitting in enumerate(written.devices):
-            at = ("devices", index)
-            model = known.get(fitting.model)
+            path = ("devices", index)
+            model = models.get(fitting.model)
             if model is None:
                 message = f"instance type {title}: unknown model {fitting.model!r}"
                 fix = (
-                    suggestion(fitting.model, known)
+                    suggestion(fitting.model, models)
                     or "for the known models, run: dryrack hardware list"
                 )
-                self.problems.append(entry.problem((*at, "model"), message, fix))
+                self.problems.append(entry.problem((*path, "model"), message, fix))
                 continue
-            wrong = list(fitting_problems(model, fitting))
+            problems = list(fitting_problems(model, fitting))
             self.problems += (
-                entry.problem((*at, *found.path), f"instance type {title}: {found.message}")
-                for found in wrong
+                entry.problem((*path, *each.path), f"instance type {title}: {each.message}")
+                for each in problems
             )
-            if not wrong:
+            if not problems:
                 yield model, fitting
 
 
-def _strangeness(document: Document) -> Iterator[Problem]:
-    """What makes a document no file of a catalogue."""
+def _name_problems(entry: _Entry, name: str, taken: Mapping[str, Any]) -> Iterator[Problem]:
+    if not name:
+        yield entry.problem((), "an entry has no name", "add a name that no other entry has")
+    elif name in taken:
+        yield entry.problem((), f"{name!r} is defined twice", "remove one of the two")
+
+
+def _document_problems(document: Document) -> Iterator[Problem]:
+    """Yield the reasons why a document is not a catalog file."""
     if (document.api_version, document.kind) != (API_VERSION, KIND):
         message = f"expected apiVersion {API_VERSION} and kind {KIND}"
         got = f"{document.api_version!r} and {document.kind!r}"
         yield document.problem(("kind",), f"{message}, got {got}")
         return
     for path in shape.unknown(document.raw, shape.of(FileEntry)):
-        yield document.problem(path, f"{shape.render(path)}: unknown field", _field_meant(path))
+        fix = _suggest_field(path)
+        yield document.problem(path, f"{shape.render(path)}: unknown field", fix)
     try:
         decode(document.raw, FileEntry)
     except DecodeError as error:
@@ -296,8 +312,8 @@ def _strangeness(document: Document) -> Iterator[Problem]:
             yield document.problem(mismatch.path, str(mismatch))
 
 
-def _field_meant(path: Path) -> str:
-    known = sorted(
+def _suggest_field(path: Path) -> str:
+    fields = sorted(
         field.encode_name
         for entry in (
             *(FileEntry, ModelEntry, InstanceTypeEntry, FittingEntry, ProfileEntry),
@@ -305,12 +321,18 @@ def _field_meant(path: Path) -> str:
         )
         for field in msgspec.structs.fields(entry)
     )
-    return suggestion(str(path[-1]), known)
+    return suggestion(str(path[-1]), fields)
 
 
 def _model(written: ModelEntry, family: ModelEntry | None, sources: tuple[str, ...]) -> Model:
     shared = family or ModelEntry()
     multiple = written.allow_multiple_allocations
+    mig = written.mig or shared.mig
+    if mig is not None:
+        profiles = tuple(
+            Profile(each.name, each.id, each.starts, each.slices, each.capacity)
+            for each in mig.profiles
+        )
     return Model(
         name=written.name,
         vendor=written.vendor or shared.vendor,
@@ -322,44 +344,16 @@ def _model(written: ModelEntry, family: ModelEntry | None, sources: tuple[str, .
         allow_multiple_allocations=(
             shared.allow_multiple_allocations if multiple is None else multiple
         ),
-        mig=_mig(written.mig or shared.mig),
+        mig=None if mig is None else Mig(mig.whole_device == KEPT, profiles),
         note=written.note or shared.note,
         sources=sources,
     )
 
 
-def _device_class(written: DeviceClassEntry) -> DeviceClass:
-    selector = DeviceSelector(cel=CELDeviceSelector(expression=written.expression))
-    return DeviceClass(
-        metadata=ObjectMeta(name=written.name),
-        spec=DeviceClassSpec(
-            selectors=(selector,), extended_resource_name=written.extended_resource_name
-        ),
-    )
-
-
-def _with_model(machine: InstanceType, model: Model) -> InstanceType:
-    fittings = tuple(
-        replace(each, model=model) if each.model.name == model.name else each
-        for each in machine.fittings
-    )
-    return replace(machine, fittings=fittings)
-
-
-def _mig(written: MigEntry | None) -> Mig | None:
-    if written is None:
-        return None
-    profiles = (
-        Profile(each.name, each.id, each.starts, each.slices, each.capacity)
-        for each in written.profiles
-    )
-    return Mig(written.whole_device == KEPT, tuple(profiles))
-
-
 def _slots(written: FittingEntry, type_: str) -> tuple[Slot, ...]:
-    """What is particular to each device, from lists with one item for each."""
+    """Return the values of each device, from lists with one item for each."""
     return tuple(
-        completed(
+        add_pci_values(
             {"index": index, "type": type_}
             | {name: value_at(values, index) for name, values in written.each.items()}
         )

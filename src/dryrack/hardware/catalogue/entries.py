@@ -1,4 +1,4 @@
-"""The files of the catalogue, as they are written."""
+"""The schema of catalog files."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,13 +9,13 @@ from dryrack.kinds.quantity import Quantity
 API_VERSION = "dryrack.dev/v1alpha1"
 KIND = "Catalogue"
 
-# Whether a card that is partitioned is on offer as a whole as well.
+# The values of wholeDevice: whether a partitioned GPU is also published as a whole.
 KEPT = "kept"
 HIDDEN = "hidden"
 
 
 class ProfileEntry(Model, frozen=True, kw_only=True):
-    """One size of MIG instance, and where on the card it may start."""
+    """A size of MIG instances, and the memory slices at which they may start."""
 
     name: str = ""
     id: Int32 = 0
@@ -31,9 +31,9 @@ class MigEntry(Model, frozen=True, kw_only=True):
 
 class ModelEntry(Model, frozen=True, kw_only=True):
     """
-    A device, or what the devices of a family have in common.
+    A device model, or the common values of a family.
 
-    Attributes and capacity are those of the API, but any value may hold placeholders.
+    Attributes and capacity are those of the API, but any value may contain placeholders.
     """
 
     name: str = ""
@@ -51,9 +51,9 @@ class ModelEntry(Model, frozen=True, kw_only=True):
 
 class FittingEntry(Model, frozen=True, kw_only=True):
     """
-    How many devices of a model, and what is particular to each.
+    The number of devices of a model, and the values of each device.
 
-    Under `each`, a list has one value for every device; anything else is the value of them all.
+    Under `each`, a list has one value for every device; any other value is for all devices.
     """
 
     model: str = ""
@@ -69,14 +69,14 @@ class InstanceTypeEntry(Model, frozen=True, kw_only=True):
 
 
 class SizeEntry(Model, frozen=True, kw_only=True):
-    """What a machine has beside its devices."""
+    """The CPU and memory of an instance type."""
 
     cpu: Quantity | None = None
     memory: Quantity | None = None
 
 
 class DeviceClassEntry(Model, frozen=True, kw_only=True):
-    """A class that comes with a driver, by the expression that its devices meet."""
+    """A DeviceClass that comes with a driver, with its selector."""
 
     name: str = ""
     expression: str = ""

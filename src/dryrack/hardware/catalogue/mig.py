@@ -1,10 +1,10 @@
 """
-MIG: one card as many, or as one.
+MIG: the partitions of a GPU.
 
-NVIDIA's driver with dynamic MIG offers every instance that the card could be cut into, each
-profile at each place, and lets counters tell which exclude each other: one counter for every
-kind of engine, and one for every slice of memory, of which there is one. The totals are the
-most that any profile has. A profile takes its engines and the slices that it covers.
+NVIDIA's driver with dynamic MIG publishes every possible instance of a GPU: each profile at each
+start. Counters exclude instances that overlap: there is one counter for each kind of engine, and
+one with the value 1 for each memory slice. The total of an engine is the largest number that a
+profile has. An instance consumes its engines and the memory slices that it covers.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _ONE = Counter(value=Quantity.parse("1"))
-# What a card has and its instances have not, or under another name.
+# Attributes that instances do not inherit, or have under another name.
 _OF_THE_WHOLE = ("type", "uuid")
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A size of instance, and where on the card it may start, in slices of memory."""
+    """A size of instances, and the memory slices at which they may start."""
 
     name: str
     id: int
@@ -47,14 +47,14 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Mig:
-    """How a card can be cut."""
+    """The possible partitions of a GPU."""
 
     keeps_whole: bool
-    """Whether the card is on offer as one, too: from Hopper on."""
+    """Whether the GPU is also published as a whole: from Hopper on."""
     profiles: tuple[Profile, ...]
 
     def totals(self) -> dict[str, Quantity]:
-        """The most that any profile has of each thing."""
+        """Return the largest amount of each resource that a profile has."""
         names = sorted({name for profile in self.profiles for name in profile.capacity})
         return {
             name: max(p.capacity[name] for p in self.profiles if name in p.capacity)
@@ -65,8 +65,8 @@ class Mig:
         return range(max(profile.slices for profile in self.profiles))
 
 
-def cut(whole: Device, mig: Mig) -> tuple[tuple[Device, ...], CounterSet]:
-    """All that a card may be used as, by name, and the counters that they share."""
+def partition(whole: Device, mig: Mig) -> tuple[tuple[Device, ...], CounterSet]:
+    """Return all devices that a GPU can be used as, by name, and their shared counters."""
     name = f"{whole.name}-counter-set"
     counters = _counters(mig.totals(), mig.slices())
     devices = list(_instances(whole, mig, name))
@@ -74,39 +74,31 @@ def cut(whole: Device, mig: Mig) -> tuple[tuple[Device, ...], CounterSet]:
         consumes = DeviceCounterConsumption(counter_set=name, counters=counters)
         capacity = _capacity(mig.totals())
         devices.append(replace(whole, capacity=capacity, consumes_counters=(consumes,)))
-    return tuple(sorted(devices, key=_name)), CounterSet(name=name, counters=counters)
-
-
-def _name(device: Device) -> str:
-    return device.name
+    ordered = tuple(sorted(devices, key=lambda device: device.name))
+    return ordered, CounterSet(name=name, counters=counters)
 
 
 def _instances(whole: Device, mig: Mig, counter_set: str) -> Iterator[Device]:
     for profile in mig.profiles:
-        attributes = _attributes(whole, profile)
+        attributes = {
+            name: value for name, value in whole.attributes.items() if name not in _OF_THE_WHOLE
+        }
+        attributes["type"] = DeviceAttribute(string_value="mig")
+        attributes["profile"] = DeviceAttribute(string_value=profile.name)
+        if "uuid" in whole.attributes:
+            attributes["parentUUID"] = whole.attributes["uuid"]
+        attributes = dict(sorted(attributes.items()))
         capacity = _capacity(profile.capacity)
+        label = profile.name.replace(".", "").replace("+", "-")
         for start in profile.starts:
-            taken = _counters(profile.capacity, range(start, start + profile.slices))
-            consumes = DeviceCounterConsumption(counter_set=counter_set, counters=taken)
+            counters = _counters(profile.capacity, range(start, start + profile.slices))
+            consumes = DeviceCounterConsumption(counter_set=counter_set, counters=counters)
             yield Device(
-                name=f"{whole.name}-mig-{_label(profile.name)}-{profile.id}-{start}",
+                name=f"{whole.name}-mig-{label}-{profile.id}-{start}",
                 attributes=attributes,
                 capacity=capacity,
                 consumes_counters=(consumes,),
             )
-
-
-def _attributes(whole: Device, profile: Profile) -> dict[str, DeviceAttribute]:
-    inherited = {
-        name: value for name, value in whole.attributes.items() if name not in _OF_THE_WHOLE
-    }
-    own = {
-        "type": DeviceAttribute(string_value="mig"),
-        "profile": DeviceAttribute(string_value=profile.name),
-    }
-    if "uuid" in whole.attributes:
-        own["parentUUID"] = whole.attributes["uuid"]
-    return dict(sorted({**inherited, **own}.items()))
 
 
 def _capacity(amounts: Mapping[str, Quantity]) -> dict[str, DeviceCapacity]:
@@ -121,7 +113,3 @@ def _counters(amounts: Mapping[str, Quantity], slices: range) -> dict[str, Count
 @cache
 def _kebab(name: str) -> str:
     return re.sub(r"(?<!^)([A-Z])", r"-\1", name).lower()
-
-
-def _label(profile: str) -> str:
-    return profile.replace(".", "").replace("+", "-")

@@ -1,11 +1,11 @@
 """
-Placeholders: what of a device depends on where it sits.
+Placeholders in the values of device models, for values that depend on the slot of a device.
 
-`{pci}` must be given by the instance type; `{root?}` may be, and what holds it is left out where
-it is not. Where the API wants a number or a truth, a placeholder that stands alone becomes what
-was given; elsewhere it becomes text. From a PCI address more follows: `{pci_dashed}`, and in
-decimal `{pci_bus}` and `{pci_slot}`.
-Marks such as `{device.uuid}` are left for `identity`, which knows the node.
+The instance type must set `{pci}`; it may set `{root?}`, and otherwise the value that contains the
+placeholder is left out. If the API expects a number or a boolean, a placeholder that is the whole
+value is replaced by the value with its type; otherwise it is replaced by text. `{pci_dashed}`, and
+in decimal `{pci_bus}` and `{pci_slot}`, follow from the PCI address.
+`identity` replaces marks such as `{device.uuid}`, which depend on the node.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 PCI_ADDRESS = re.compile(r"[0-9a-f]{4}:([0-9a-f]{2}):([01][0-9a-f])\.[0-7]")
-# Known of every device, without being given.
+# Placeholders that every device has without a value in the file.
 GIVEN = ("index", "type")
 
 _PLACEHOLDER = re.compile(r"\{([a-z][A-Za-z0-9_.]*)(\??)\}")
@@ -29,11 +29,11 @@ _SAMPLES = {"pci": "0000:01:00.0", "root": "pci0000:00"}
 
 
 class _OmittedError(Exception):
-    """An optional placeholder was not given; never leaves this module."""
+    """An optional placeholder has no value; caught in this module."""
 
 
 def variables(value: Any) -> Iterator[tuple[str, bool]]:
-    """The placeholders that an instance type gives, and whether it must."""
+    """Yield the placeholders that an instance type sets, and whether they are required."""
     if isinstance(value, dict):
         for inner in value.values():
             yield from variables(inner)
@@ -46,53 +46,54 @@ def variables(value: Any) -> Iterator[tuple[str, bool]]:
                 yield "pci" if name in _FROM_PCI else name, not optional
 
 
-def completed(slot: Mapping[str, Any]) -> dict[str, Any]:
-    """All that is known of a slot: what was given, and what follows from it."""
+def add_pci_values(slot: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a slot with the values that follow from its PCI address."""
     address = slot.get("pci")
-    found = PCI_ADDRESS.fullmatch(address) if isinstance(address, str) else None
-    if found is None:
+    match = PCI_ADDRESS.fullmatch(address) if isinstance(address, str) else None
+    if match is None:
         return dict(slot)
-    bus, place = (int(digits, 16) for digits in found.groups())
-    dashed = re.sub("[:.]", "-", found.group())
-    return {**slot, "pci_dashed": dashed, "pci_bus": bus, "pci_slot": place}
+    bus, pci_slot = (int(digits, 16) for digits in match.groups())
+    dashed = re.sub("[:.]", "-", match.group())
+    return {**slot, "pci_dashed": dashed, "pci_bus": bus, "pci_slot": pci_slot}
 
 
-def sample(names: Mapping[str, bool]) -> dict[str, Any]:
-    """A slot in which all these are given."""
-    return completed({name: _SAMPLES.get(name, 0) for name in ("index", *names)} | {"type": "any"})
+def make_sample_slot(names: Mapping[str, bool]) -> dict[str, Any]:
+    """Return a slot with sample values for these placeholders."""
+    values = {name: _SAMPLES.get(name, 0) for name in ("index", *names)}
+    return add_pci_values(values | {"type": "any"})
 
 
-def filled(value: Any, slot: Mapping[str, Any]) -> Any:
-    """The value with its placeholders filled; None where it is left out."""
+def fill(value: Any, slot: Mapping[str, Any]) -> Any:
+    """Replace the placeholders of a value; return None if an optional one has no value."""
     try:
-        return _filled(value, slot)
+        return _fill(value, slot)
     except _OmittedError:
         return None
 
 
-def filled_each(values: Mapping[str, Any], slot: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of a map, those left out missing, in the order in which the API has them."""
-    pairs = ((name, filled(values[name], slot)) for name in sorted(values))
+def fill_entries(values: Mapping[str, Any], slot: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace the placeholders of a map, without entries that are left out, sorted by name."""
+    pairs = ((name, fill(values[name], slot)) for name in sorted(values))
     return {name: value for name, value in pairs if value is not None}
 
 
-def _filled(value: Any, slot: Mapping[str, Any], field: str = "") -> Any:
+def _fill(value: Any, slot: Mapping[str, Any], field: str = "") -> Any:
     if isinstance(value, dict):
-        return {key: _filled(inner, slot, key) for key, inner in value.items()}
+        return {key: _fill(inner, slot, key) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_filled(inner, slot, field) for inner in value]
+        return [_fill(inner, slot, field) for inner in value]
     if not isinstance(value, str) or "{" not in value:
         return value
     whole = _PLACEHOLDER.fullmatch(value)
     if whole is not None and field in _NOT_TEXT:
-        return _looked_up(whole, slot)
-    return _PLACEHOLDER.sub(lambda found: str(_looked_up(found, slot)), value)
+        return _look_up(whole, slot)
+    return _PLACEHOLDER.sub(lambda match: str(_look_up(match, slot)), value)
 
 
-def _looked_up(found: re.Match[str], slot: Mapping[str, Any]) -> Any:
-    name = found[1]
+def _look_up(placeholder: re.Match[str], slot: Mapping[str, Any]) -> Any:
+    name = placeholder[1]
     if name in MARKS:
-        return found.group()
+        return placeholder.group()
     if name not in slot:
         raise _OmittedError
     return slot[name]
