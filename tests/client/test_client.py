@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.client.planes import config_map, site
 
 from dryrack.client import client as verbs
-from dryrack.client.client import MERGE_PATCH, Selection
+from dryrack.client.client import LINE_BYTES_MAX, MERGE_PATCH, LineSplitter, Selection
 from dryrack.client.discovery import discover
 from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, PODS, Endpoint
 from dryrack.client.errors import (
@@ -19,7 +19,6 @@ from dryrack.client.errors import (
     NotFoundError,
     TransportError,
 )
-from dryrack.client.lines import LINE_BYTES_MAX, LineSplitter
 
 
 @given(

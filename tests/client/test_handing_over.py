@@ -114,7 +114,7 @@ async def test_caches_and_the_store_have_one_object() -> None:
         made = await client.create(CONFIG_MAPS, config_map("c", k="v"))
         for each in caches:
             await each.synced.wait()
-            await each.reached(made["metadata"]["resourceVersion"])
+            await each.wait_for_revision(made["metadata"]["resourceVersion"])
         for task in tasks:
             task.cancel()
     kept = [each.objects[Name("default", "c")] for each in caches]

@@ -168,5 +168,5 @@ async def test_a_revision_can_be_waited_for() -> None:
     async with informed(here) as informer:
         await informer.synced.wait()
         made = await here.client.create(CONFIG_MAPS, config_map("a"))
-        await informer.reached(made["metadata"]["resourceVersion"])
+        await informer.wait_for_revision(made["metadata"]["resourceVersion"])
         assert informer.get("default", "a") is not None

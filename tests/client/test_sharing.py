@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dryrack.client.sharing import SharedDecoder, shared
+from dryrack.client.sharing import SharedDecoder, share_parts
 
 _LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([1.0, 0.0, "", "a"])
 _VALUES = st.recursive(
@@ -24,7 +24,7 @@ def test_sharing_changes_no_value(new: Any, like: Any) -> None:
     """What comes out reads as what went in, and the other object stays as it was."""
     wanted = json.dumps(new, sort_keys=True)
     other = json.dumps(like, sort_keys=True)
-    made = shared(copy.deepcopy(new), like)
+    made = share_parts(copy.deepcopy(new), like)
     assert json.dumps(made, sort_keys=True) == wanted
     assert json.dumps(like, sort_keys=True) == other
 
@@ -32,13 +32,13 @@ def test_sharing_changes_no_value(new: Any, like: Any) -> None:
 @given(_VALUES)
 def test_the_same_value_is_the_same_object(value: Any) -> None:
     """Nothing of a copy is kept."""
-    assert shared(copy.deepcopy(value), value) is value
+    assert share_parts(copy.deepcopy(value), value) is value
 
 
 def test_parts_that_agree_are_one() -> None:
     """Also where the objects as a whole differ, and lists have different lengths."""
     like = {"name": "a", "spec": {"containers": [{"image": "i"}], "n": 1}}
-    made = shared({"name": "b", "spec": {"containers": [{"image": "i"}, {}], "n": 1}}, like)
+    made = share_parts({"name": "b", "spec": {"containers": [{"image": "i"}, {}], "n": 1}}, like)
     assert made["spec"]["containers"][0] is like["spec"]["containers"][0]  # type: ignore[index]
     assert made == {"name": "b", "spec": {"containers": [{"image": "i"}, {}], "n": 1}}
 

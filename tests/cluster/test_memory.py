@@ -116,7 +116,7 @@ def test_engines_change_no_object_that_an_informer_gave_them() -> None:
             await work(cluster, clock)
             compared = {}
             for kind in KINDS:
-                informer = reader.informers.known(kind)
+                informer = reader.informers.find_existing(kind)
                 if informer is None or not informer.synced.is_set():
                     continue
                 there = (await cluster.client.list(kind)).items

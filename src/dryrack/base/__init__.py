@@ -1,1 +1,1 @@
-"""What every room may use: errors, limits, and the ports of time and chance."""
+"""Errors, limits, metrics, and the ports of time and randomness, for all packages."""

@@ -1,4 +1,4 @@
-"""Durations as kubectl shows them: two or three significant figures of how long."""
+"""Durations as kubectl shows them, with two or three significant figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ INVALID = "<invalid>"
 
 
 def human(duration: float) -> str:
-    # A clock that is less than two seconds behind counts as right.
+    # A clock may be up to two seconds behind.
     whole = int(duration)
     if whole < -1:
         return INVALID

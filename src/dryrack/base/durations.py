@@ -1,4 +1,4 @@
-"""How long, as people and Go write it: `30s`, `1m30s`, `500ms`."""
+"""Durations in the syntax of Go: `30s`, `1m30s`, `500ms`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-# Possessive, because a long number is not worth dividing in every way.
+# Possessive, so that a long number is not divided in every possible way.
 _NUMBER = r"[0-9]++(?:\.[0-9]++)?+"
 _DURATION = re.compile(rf"(?:{_NUMBER}(?:ms|s|m|h))++")
 _PART = re.compile(rf"({_NUMBER})(ms|s|m|h)")

@@ -37,7 +37,7 @@ def visible_lines(text: str) -> str:
 
 def without_commands(text: str, *, after: str = "") -> str:
     """
-    Return lines that no GitHub runner obeys.
+    Return lines that a GitHub runner does not execute as commands.
 
     `after` is the part of the first line that was printed before; it is not in the result.
     """
@@ -56,7 +56,7 @@ def json_text(
 
 
 def yaml_needs_escapes(text: str) -> bool:
-    """Whether a text has to be in double quotes in YAML, because `yaml_lines` escapes it."""
+    """Return whether a text needs double quotes in YAML, because `yaml_lines` escapes it."""
     return bool(_HIDDEN_IN_LINES.search(text)) or "::" in text or "##[" in text
 
 

@@ -1,11 +1,11 @@
 """
-Parts of a program that are loaded when they are first used.
+Parts of a program that are loaded at their first use.
 
-A command that answers in a moment cannot wait for code that it may never run. `late` stands in
-for such a part: it has the part's type, and becomes the part with the first attribute that
-somebody asks for. It promises that the part is made at most once, and that what was asked for
-once costs nothing the next time. It stands in for objects with methods, not for functions, and
-`isinstance` does not see through it. `exports` does the same for the public names of a package.
+A fast command must not wait for code that it may never run. `late` returns a proxy for an object:
+it has the type of the object, and creates the object when an attribute is first read. The object is
+created at most once, and a second access of an attribute costs nothing. The proxy is for objects
+with methods, not for functions, and `isinstance` does not recognize it. `exports` does the same for
+the public names of a package.
 """
 
 import sys
@@ -22,7 +22,7 @@ class _Late:
         self._loaded: object = None
 
     def __getattr__(self, name: str) -> Any:
-        # Python comes here only for what is not kept below.
+        # Python calls this only for attributes that are not stored below.
         if self._load is not None:
             self._loaded = self._load()
             self._load = None
@@ -32,19 +32,18 @@ class _Late:
 
 
 def late(load: Callable[[], _T]) -> _T:
-    """Stands in for what `load` makes; its attributes may not change once they were read."""
+    """Return a proxy for the result of `load`; its attributes must not change after a read."""
     return cast("_T", _Late(load))
 
 
 def exports(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
     """
-    The `__getattr__` of a package that offers names of its modules, with spaces between them.
+    Return the `__getattr__` of a package that exports names of its modules, separated by spaces.
 
-    Each is loaded when it is first asked for, and is then an attribute like any other. A name that
-    is also a module's would be the module from the moment that something imports it: it cannot be
-    offered so.
+    Each name is loaded at its first use, and is then an attribute like any other. A name must not
+    be that of a module, because an import of the module would set the attribute to the module.
     """
-    homes = {name: module for module, offered in names.items() for name in offered.split()}
+    homes = {name: module for module, exported in names.items() for name in exported.split()}
 
     def get(name: str) -> Any:
         if name not in homes:

@@ -92,8 +92,8 @@ API_ANSWER_BYTES_MAX = 1024 * 1024 * 1024
 # base64.
 WEBHOOK_ANSWER_BYTES_MAX = 8 * 1024 * 1024
 
-# Words in a YAML body, keys too: it is read one by one, while everybody else waits. The largest
-# object that is stored has some 150,000; what has more is no object but an attempt.
+# The number of values in a YAML body, including keys: reading it blocks all other requests. The
+# largest object that can be stored has some 150,000; a body with more is an attack.
 YAML_VALUES_MAX = 250_000
 
 # Events that one watch may have to send before it expires. A client that is this far behind lists

@@ -1,12 +1,12 @@
 """
-Metrics: numbers about what happened, in the text that Prometheus reads (version 0.0.4).
+Metrics in the text format of Prometheus (version 0.0.4).
 
-A `Registry` holds families of measures; a family holds one cell for each combination of its
-labels' values. Whoever counts is given a registry, takes its cells once, and then only adds to
-them. What somebody else knows already, such as the length of a queue, is asked for when the text
-is made. The text is the same for the same numbers.
+A `Registry` contains families of metrics; a family contains one cell for each combination of label
+values. A component gets its cells from the registry once, and then only adds to them. Numbers that
+exist elsewhere, such as the length of a queue, are read when the text is rendered. The text is the
+same for the same numbers.
 
-It is written here because prometheus_client takes 50 ms to import, a quarter of a start.
+dryrack does not use prometheus_client because its import takes 50 ms, a quarter of a start.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Pairs = tuple[tuple[str, str], ...]
 Sample = tuple[str, Pairs, float]
-"""What follows the family's name, the labels, and the number."""
+"""The suffix of the family's name, the labels, and the number."""
 
 
 class Number:
-    """A number that grows, and if it is a gauge goes down too."""
+    """The value of a counter or a gauge."""
 
     __slots__ = ("value",)
 
@@ -48,7 +48,7 @@ class Number:
 
 
 class Distribution:
-    """How many of the observed numbers are at most as large as each of some rising bounds."""
+    """A histogram: the number of observed values up to each of some increasing bounds."""
 
     __slots__ = ("_bounds", "_buckets", "_total")
 
@@ -63,8 +63,8 @@ class Distribution:
 
     def samples(self, labels: Pairs) -> Iterator[Sample]:
         count = 0
-        for bound, found in zip((*self._bounds, math.inf), self._buckets, strict=True):
-            count += found
+        for bound, size in zip((*self._bounds, math.inf), self._buckets, strict=True):
+            count += size
             yield "_bucket", (*labels, ("le", number(bound))), count
         yield "_sum", labels, self._total
         yield "_count", labels, count
@@ -85,17 +85,17 @@ class Family(Generic[Cell]):
     _cells: dict[tuple[str, ...], Cell] = field(default_factory=dict)
 
     def of(self, *values: str) -> Cell:
-        """The cell of these values of the labels, in their order."""
+        """Return the cell of these label values."""
         if len(values) != len(self.labels):
             raise InternalError(f"metric {self.name}: labels {self.labels}, values {values}")
-        found = self._cells.get(values)
-        if found is None:
-            found = self._cells[values] = self.new()
-        return found
+        cell = self._cells.get(values)
+        if cell is None:
+            cell = self._cells[values] = self.new()
+        return cell
 
     def samples(self) -> Iterator[Sample]:
         if not self.labels:
-            # What has never happened is a zero, and not a number that is missing.
+            # A metric that was never counted is rendered as zero.
             self.of()
         for values in sorted(self._cells):
             yield from self._cells[values].samples(tuple(zip(self.labels, values, strict=True)))
@@ -103,7 +103,7 @@ class Family(Generic[Cell]):
 
 @dataclass(slots=True)
 class Reading:
-    """Gauges that are read when the text is made: the sum of what everybody who knows says."""
+    """Gauges that are read when the text is rendered; several readers are added up."""
 
     name: str
     text: str
@@ -112,16 +112,16 @@ class Reading:
     _readers: list[Callable[[], Mapping[tuple[str, ...], float]]] = field(default_factory=list)
 
     def read_from(self, reader: Callable[[], Mapping[tuple[str, ...], float]]) -> None:
-        """Asks for numbers by the values of the labels."""
+        """Add a function that returns numbers by label values."""
         self._readers.append(reader)
 
     def samples(self) -> Iterator[Sample]:
-        found: dict[tuple[str, ...], float] = {}
+        sums: dict[tuple[str, ...], float] = {}
         for reader in self._readers:
             for values, value in reader().items():
-                found[values] = found.get(values, 0) + value
-        for values in sorted(found):
-            yield "", tuple(zip(self.labels, values, strict=True)), found[values]
+                sums[values] = sums.get(values, 0) + value
+        for values in sorted(sums):
+            yield "", tuple(zip(self.labels, values, strict=True)), sums[values]
 
 
 AnyFamily = Family[Number] | Family[Distribution] | Reading
@@ -129,43 +129,43 @@ Asked = TypeVar("Asked", Family[Number], Family[Distribution], Reading)
 
 
 class Registry:
-    """All families of a process, or of a part of it; asking twice for one gives the same."""
+    """All families of a process, or of a part of it; each name has one family."""
 
     def __init__(self) -> None:
         self._families: dict[str, AnyFamily] = {}
 
     def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Family[Number]:
-        return self._known(Family(name, text, tuple(labels), "counter", Number))
+        return self._register(Family(name, text, tuple(labels), "counter", Number))
 
     def gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Family[Number]:
-        return self._known(Family(name, text, tuple(labels), "gauge", Number))
+        return self._register(Family(name, text, tuple(labels), "gauge", Number))
 
     def reading(self, name: str, text: str, labels: Sequence[str] = ()) -> Reading:
-        """Gauges of which somebody else keeps the numbers."""
-        return self._known(Reading(name, text, tuple(labels)))
+        """Return gauges whose numbers are read from functions."""
+        return self._register(Reading(name, text, tuple(labels)))
 
     def histogram(
         self, name: str, text: str, labels: Sequence[str] = (), *, bounds: Sequence[float]
     ) -> Family[Distribution]:
-        """The bounds rise; the last, infinity, is understood."""
+        """Return a histogram with increasing bounds; the last, infinity, is added."""
         new = partial(Distribution, tuple(bounds))
-        return self._known(Family(name, text, tuple(labels), "histogram", new))
+        return self._register(Family(name, text, tuple(labels), "histogram", new))
 
     @property
     def families(self) -> tuple[AnyFamily, ...]:
-        """All of them, in the order of their names."""
+        """All families, in the order of their names."""
         return tuple(self._families[name] for name in sorted(self._families))
 
     def render(self) -> str:
-        """The text of all of them."""
+        """Return the text of all families."""
         return "".join(line for family in self.families for line in _lines(family))
 
-    def _known(self, asked: Asked) -> Asked:
-        known = self._families.setdefault(asked.name, asked)
-        is_alike = (known.kind, known.labels, known.text) == (asked.kind, asked.labels, asked.text)
-        if type(known) is not type(asked) or not is_alike:
-            raise InternalError(f"metric {asked.name} is defined twice, and not alike")
-        return known
+    def _register(self, new: Asked) -> Asked:
+        family = self._families.setdefault(new.name, new)
+        is_same = (family.kind, family.labels, family.text) == (new.kind, new.labels, new.text)
+        if type(family) is not type(new) or not is_same:
+            raise InternalError(f"metric {new.name} is defined twice, and not alike")
+        return family
 
 
 def _lines(family: AnyFamily) -> Iterator[str]:
@@ -173,21 +173,21 @@ def _lines(family: AnyFamily) -> Iterator[str]:
     yield f"# HELP {family.name} {text}\n"
     yield f"# TYPE {family.name} {family.kind}\n"
     for suffix, labels, value in family.samples():
-        pairs = ",".join(f'{name}="{_escaped(each)}"' for name, each in labels)
+        pairs = ",".join(f'{name}="{_escape(each)}"' for name, each in labels)
         braces = f"{{{pairs}}}" if pairs else ""
         yield f"{family.name}{suffix}{braces} {number(value)}\n"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def number(value: float) -> str:
-    """A number as Prometheus reads it."""
+    """Return a number as text for Prometheus."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
-    # Beyond this a float has no units any more, and its digits would be made up.
+    # Larger floats are not exact, and most of their digits would have no meaning.
     is_whole = float(value).is_integer() and abs(value) < 2**53
     return str(int(value)) if is_whole else repr(float(value))

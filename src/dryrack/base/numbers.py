@@ -1,10 +1,10 @@
-"""Numbers in text that somebody else wrote."""
+"""Numbers in texts from outside."""
 
 from __future__ import annotations
 
 INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
-# Python raises for thousands of digits, and other digits than ASCII's are none for Kubernetes.
+# Python raises for thousands of digits, and Kubernetes accepts only ASCII digits.
 _DIGITS_MAX = 19
 
 

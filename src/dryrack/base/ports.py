@@ -1,23 +1,23 @@
 """
-Time and chance, as arguments.
+The ports of time and randomness.
 
-No pure room reads a clock or rolls dice. Whoever needs the time or an identifier asks for
-one of these ports; `cluster` and the faces wire the real ones, and tests and simulations
-wire ones that a seed decides.
+Pure packages read no clock and no random numbers. Code that needs the time or an identifier gets
+one of these ports; `cluster` and the CLI provide the real ones, and tests and simulations provide
+ones that depend on a seed.
 """
 
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time, in seconds since 1970."""
+    """A source of the time, in seconds since 1970."""
 
     def now(self) -> float: ...
 
 
 class Chance(Protocol):
-    """The one source of randomness of a run."""
+    """The only source of randomness of a run."""
 
     def uuid(self) -> str:
-        """A lower-case RFC 4122 identifier."""
+        """Return a lower-case RFC 4122 identifier."""
         ...

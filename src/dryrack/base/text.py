@@ -7,7 +7,7 @@ NAMES_MAX = 10
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in order, the first few of many."""
+    """Return names in order, the first few of many."""
     ordered = sorted(names)
     more = len(ordered) - NAMES_MAX
     shown = ", ".join(ordered[:NAMES_MAX])
@@ -25,12 +25,12 @@ def hint(name: str, known: Iterable[str]) -> str:
     ordered = sorted(known)
     bare = name.rpartition("/")[2]
     by_bare = {each.rpartition("/")[2]: each for each in reversed(ordered)}
-    meant = [each for each in ordered if each.rpartition("/")[2] == bare]
-    meant = meant or get_close_matches(name, ordered, n=1)
-    meant = meant or [by_bare[each] for each in get_close_matches(bare, by_bare, n=1)]
-    if meant:
-        return f"did you mean {' or '.join(map(repr, meant[:NAMES_MAX]))}?"
-    # A name out of a file may hold anything, and a line end would look like an answer of ours.
+    similar = [each for each in ordered if each.rpartition("/")[2] == bare]
+    similar = similar or get_close_matches(name, ordered, n=1)
+    similar = similar or [by_bare[each] for each in get_close_matches(bare, by_bare, n=1)]
+    if similar:
+        return f"did you mean {' or '.join(map(repr, similar[:NAMES_MAX]))}?"
+    # A name from a file may contain line ends, which would look like further output.
     if not ordered:
         return "none exist"
     return f"use one of: {listed(repr(each)[1:-1] for each in ordered)}"

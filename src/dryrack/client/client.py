@@ -1,9 +1,9 @@
 """
 The verbs of the Kubernetes API, on raw objects.
 
-Objects go in and come out as JSON builtins; a refusal is raised as an `ApiError`. The client adds
-no policy: it neither retries nor caches. An object that is returned may be shared with others who
-read it; nobody changes one in place.
+Objects are JSON builtins; a refusal is raised as an `ApiError`. The client adds no policy: it
+neither retries nor caches. Returned objects may be shared with other readers and must not be
+changed in place.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
@@ -16,7 +16,6 @@ import msgspec
 
 from dryrack.client.endpoints import Endpoint
 from dryrack.client.errors import TransportError, error_of
-from dryrack.client.lines import LineSplitter
 from dryrack.client.sharing import LARGE_BYTES_MIN, SharedDecoder
 from dryrack.client.transport import ADMIN, Chunk, Request, Response, Stream, Transport, User
 from dryrack.kinds.paths import get, metadata_of
@@ -36,11 +35,13 @@ Read = TypeVar("Read")
 
 # The size of a page of client-go; one page is far below what a server may refuse to send.
 PAGE_OBJECTS = 500
+# The server refuses an object of more than 3 MiB; a line that is longer than this is no object.
+LINE_BYTES_MAX = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What was there at a revision."""
+    """The objects of a list, with its revision."""
 
     items: tuple[Raw, ...]
     revision: str
@@ -49,9 +50,9 @@ class Listing:
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
     """
-    ADDED, MODIFIED, DELETED or BOOKMARK; an ERROR is raised instead.
+    An event of the type ADDED, MODIFIED, DELETED, or BOOKMARK; an ERROR is raised instead.
 
-    `is_handed_over`: the object is the server's own, which is in this process.
+    If `is_handed_over` is set, the object is the one that the server in this process stores.
     """
 
     type: str
@@ -61,22 +62,22 @@ class WatchEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which objects of a kind; nothing said: all of them, in all namespaces."""
+    """The objects of a kind to select; by default all objects in all namespaces."""
 
     namespace: str = ""
     labels: str = ""
     fields: str = ""
 
     def query(self) -> dict[str, str]:
-        found = {"labelSelector": self.labels, "fieldSelector": self.fields}
-        return {key: value for key, value in found.items() if value}
+        query = {"labelSelector": self.labels, "fieldSelector": self.fields}
+        return {key: value for key, value in query.items() if value}
 
 
 EVERYTHING = Selection()
 
 
 class Client:
-    """Talks to one cluster as one user."""
+    """Sends requests to one cluster as one user."""
 
     def __init__(self, transport: Transport, *, user: User = ADMIN, agent: str = "dryrack") -> None:
         self._transport = transport
@@ -86,25 +87,25 @@ class Client:
         self._documents: dict[tuple[str, Callable[[Raw], Any]], tuple[bytes, Any]] = {}
 
     def through(self, wrap: Callable[[Transport], Transport]) -> "Client":
-        """The same user and agent, whose requests take another way."""
+        """Return a client with the same user and agent, whose transport is wrapped."""
         return Client(wrap(self._transport), user=self._user, agent=self._headers["user-agent"])
 
     async def get(self, endpoint: Endpoint, name: str, namespace: str = "") -> Raw:
-        """One object."""
+        """Return one object."""
         return await self._ask("GET", endpoint.path(namespace, name))
 
     async def list(self, endpoint: Endpoint, selection: Selection = EVERYTHING) -> Listing:
-        """All that is selected, page by page, at one revision."""
+        """Return all selected objects at one revision, read in pages."""
         return await self._list(endpoint, selection, JSON)
 
     async def list_metadata(self, endpoint: Endpoint, selection: Selection = EVERYTHING) -> Listing:
-        """The same without all but metadata, for those who only want to know what there is."""
+        """Return only the metadata of all selected objects."""
         return await self._list(endpoint, selection, METADATA_LIST)
 
     async def _list(self, endpoint: Endpoint, selection: Selection, accept: str) -> Listing:
         items: list[Raw] = []
         query = selection.query() | {"limit": str(PAGE_OBJECTS)}
-        # Items of a list leave out what the list says once for all of them.
+        # The items of a list have no kind and apiVersion of their own.
         kind = {"kind": endpoint.kind, "apiVersion": endpoint.api_version}
         while True:
             request = self._request("GET", endpoint.path(selection.namespace), query, accept=accept)
@@ -116,7 +117,7 @@ class Client:
             query["continue"] = metadata["continue"]
 
     async def peek(self, endpoint: Endpoint, selection: Selection = EVERYTHING) -> None:
-        """Raises if that cannot be listed; asks for no more than is needed to know."""
+        """Raise if the selection cannot be listed; read at most one object."""
         await self._ask(
             "GET", endpoint.path(selection.namespace), selection.query() | {"limit": "1"}
         )
@@ -127,7 +128,7 @@ class Client:
         """
         Create an object, or post one to a subresource, such as a binding.
 
-        The API server answers to metadata that is malformed, so it has to get there.
+        Malformed metadata is sent as it is, because the API server reports the error.
         """
         metadata = obj.get("metadata")
         is_readable = isinstance(metadata, dict) and isinstance(metadata.get("namespace", ""), str)
@@ -138,11 +139,12 @@ class Client:
         name = metadata.get("name", "")
         path = endpoint.path(namespace, name if subresource else "", subresource)
         query = {"fieldValidation": field_validation} if field_validation else {}
-        return await self._ask("POST", path, query, body=_typed(endpoint, obj))
+        return await self._ask("POST", path, query, body=_with_type(endpoint, obj))
 
     async def update(self, endpoint: Endpoint, obj: Raw, *, subresource: str = "") -> Raw:
-        """The whole object; refused if it has changed since it was read."""
-        return await self._ask("PUT", _path(endpoint, obj, subresource), body=_typed(endpoint, obj))
+        """Replace the whole object; the server refuses if it has changed since it was read."""
+        path = _path(endpoint, obj, subresource)
+        return await self._ask("PUT", path, body=_with_type(endpoint, obj))
 
     async def patch(
         self,
@@ -154,7 +156,7 @@ class Client:
         subresource: str = "",
         media_type: str = MERGE_PATCH,
     ) -> Raw:
-        """A change; of which kind, the media type says."""
+        """Change an object by a patch of the media type."""
         path = endpoint.path(namespace, name, subresource)
         return await self._ask("PATCH", path, body=patch, media_type=media_type)
 
@@ -168,13 +170,13 @@ class Client:
         force: bool = False,
         field_validation: str = "",
     ) -> Raw:
-        """Server-side apply: these fields, in the name of a field manager."""
+        """Apply fields in the name of a field manager (server-side apply)."""
         strictness = {"fieldValidation": field_validation} if field_validation else {}
         return await self._ask(
             "PATCH",
             _path(endpoint, obj, subresource),
             {"fieldManager": manager, "force": "true" if force else "false", **strictness},
-            body=_typed(endpoint, obj),
+            body=_with_type(endpoint, obj),
             media_type=APPLY_PATCH,
         )
 
@@ -189,7 +191,7 @@ class Client:
         grace_seconds: int | None = None,
         propagation: str = "",
     ) -> Raw:
-        """Begins a deletion; of that object and no namesake if `uid` is given."""
+        """Delete an object; with `uid`, only if no other object has its name by now."""
         options: Raw = {"kind": "DeleteOptions", "apiVersion": "v1"}
         expected = {"uid": uid, "resourceVersion": revision}
         expected = {key: value for key, value in expected.items() if value}
@@ -202,21 +204,21 @@ class Client:
         return await self._ask("DELETE", endpoint.path(namespace, name), body=options)
 
     async def delete_collection(self, endpoint: Endpoint, selection: Selection) -> Raw:
-        """Begins the deletion of all that is selected."""
+        """Delete all selected objects."""
         return await self._ask("DELETE", endpoint.path(selection.namespace), selection.query())
 
     async def get_path(self, path: str, accept: str = JSON) -> Raw:
-        """A document that is no object of a kind, as those of discovery."""
+        """Return a document that is no object of a kind, such as those of discovery."""
         return _read(await self._send(self._request("GET", path, {}, accept=accept)), path)
 
     async def read_path(self, path: str, read: Callable[[Raw], Read], accept: str = JSON) -> Read:
-        """What a function makes of such a document: if it is as before, the same as before."""
+        """Return the result of `read` for such a document; call it only if the document changed."""
         document = await self._send(self._request("GET", path, {}, accept=accept))
-        known, made = self._documents.get((path, read), (None, None))
-        if known != document:
-            made = read(_read(document, path))
-            self._documents[path, read] = (document, made)
-        return cast("Read", made)
+        previous, result = self._documents.get((path, read), (None, None))
+        if previous != document:
+            result = read(_read(document, path))
+            self._documents[path, read] = (document, result)
+        return cast("Read", result)
 
     @asynccontextmanager
     async def watch(
@@ -229,10 +231,11 @@ class Client:
         with_initial_events: bool = False,
     ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
         """
-        What changes after a revision; closed with the block.
+        Yield the events after a revision; the watch is closed at the end of the block.
 
-        With initial events it begins with one ADDED for every object that is there, followed by a
-        bookmark that `ends_initial_events` knows. The objects of events may be the server's own.
+        With initial events the watch begins with one ADDED for every existing object, followed by
+        a bookmark for which `ends_initial_events` is true. The objects of events may be those that
+        the server stores.
         """
         query = selection.query() | {"watch": "true", "allowWatchBookmarks": "true"}
         if timeout_seconds is not None:
@@ -250,7 +253,7 @@ class Client:
             await stream.aclose()
 
     async def text(self, endpoint: Endpoint, name: str, *, namespace: str, subresource: str) -> str:
-        """What a part of an object answers in plain text, as logs do."""
+        """Return the plain text of a subresource, such as the log of a pod."""
         path = endpoint.path(namespace, name, subresource)
         request = self._request("GET", path, {}, accept="*/*")
         return (await self._send(request)).decode()
@@ -299,8 +302,7 @@ class Client:
         if body is not None:
             headers = headers | {"content-type": media_type}
             data = _encode(body)
-        asked = urlencode(query) if query else ""
-        return Request(method, path, asked, headers, data, self._user)
+        return Request(method, path, urlencode(query) if query else "", headers, data, self._user)
 
 
 def _path(endpoint: Endpoint, obj: Raw, subresource: str) -> str:
@@ -308,7 +310,7 @@ def _path(endpoint: Endpoint, obj: Raw, subresource: str) -> str:
     return endpoint.path(metadata.get("namespace", ""), metadata["name"], subresource)
 
 
-def _typed(endpoint: Endpoint, obj: Raw) -> Raw:
+def _with_type(endpoint: Endpoint, obj: Raw) -> Raw:
     return {"kind": endpoint.kind, "apiVersion": endpoint.api_version} | obj
 
 
@@ -357,6 +359,34 @@ _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_large = msgspec.json.Decoder(_LargeEnvelope).decode
 
 
+class LineSplitter:
+    """
+    Keeps the beginning of a line until its end arrives.
+
+    Text after the last newline is lost with the connection.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the lines that this chunk completes, without empty ones."""
+        *complete, rest = chunk.split(b"\n")
+        for part in complete:
+            line = b"".join((*self._parts, part)) if self._parts else part
+            self._parts.clear()
+            self._size = 0
+            if line:
+                yield line
+        if not rest:
+            return
+        self._parts.append(rest)
+        self._size += len(rest)
+        if self._size > LINE_BYTES_MAX:
+            raise TransportError(f"a line of more than {LINE_BYTES_MAX} bytes; this is no watch")
+
+
 async def _events(stream: Stream, decoder: SharedDecoder) -> AsyncGenerator[WatchEvent, None]:
     splitter = LineSplitter()
     async for chunk in stream:
@@ -364,7 +394,7 @@ async def _events(stream: Stream, decoder: SharedDecoder) -> AsyncGenerator[Watc
             if event.type == "ERROR":
                 raise error_of(event.object)
             yield event
-        # The next one may be long in coming, and this one may be megabytes.
+        # The next chunk may take long, and this one may have megabytes.
         del chunk
 
 
@@ -380,21 +410,18 @@ def _events_of(
         return
     for line in splitter.feed(chunk):
         try:
-            yield _event(line, decoder)
+            if len(line) < LARGE_BYTES_MIN:
+                envelope = _decode_envelope(line)
+                yield WatchEvent(envelope.type, envelope.object)
+            else:
+                large = _decode_large(line)
+                yield WatchEvent(large.type, decoder.decode(large.object))
         except (msgspec.DecodeError, RecursionError) as error:
             raise TransportError(f"a watch event is no JSON: {error}") from error
 
 
-def _event(line: bytes, decoder: SharedDecoder) -> WatchEvent:
-    if len(line) < LARGE_BYTES_MIN:
-        envelope = _decode_envelope(line)
-        return WatchEvent(envelope.type, envelope.object)
-    large = _decode_large(line)
-    return WatchEvent(large.type, decoder.decode(large.object))
-
-
 def ends_initial_events(event: WatchEvent) -> bool:
-    """Whether all that was there when a watch began has been sent."""
+    """Return whether an event is the bookmark after all initial events of a watch."""
     if event.type != "BOOKMARK":
         return False
     annotations = get(event.object.get("metadata", {}), "annotations", {})

@@ -1,8 +1,9 @@
 """
-Who a client is, where that changes with time.
+Credentials of a client, which may change with time.
 
-Tokens expire: one in a file is replaced by whoever keeps the file, one of a command is asked for
-anew. `headers` tells what to send; after a 401, `renew` says whether there is something new to try.
+Tokens expire: a token file is replaced by another program, and a credential command runs again.
+`headers` returns the headers to send; after a 401, `renew` returns whether there may be a new
+credential.
 """
 
 import asyncio
@@ -19,18 +20,18 @@ from dryrack.client.timekeeping import seconds_of
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
-# A command that asks a person something takes its time; one that hangs must not hang us for ever.
+# A command may have to wait for a person; a command that hangs must not block dryrack for ever.
 COMMAND_SECONDS_MAX = 120.0
-# Tokens are taken for expired a little before they are: the server's clock is another one.
+# Tokens count as expired a little early, because the clock of the server may differ.
 EARLY_SECONDS = 30.0
-# client-go looks into a token file once a minute.
+# client-go reads a token file once a minute.
 FILE_SECONDS = 60.0
 
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
 class CredentialError(DryrackError):
-    """There is no way to say who asks."""
+    """No credential is available."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +43,20 @@ class KeyPair:
 
 
 class Credentials(Protocol):
-    """See the module's docstring."""
+    """The identity of a client: headers, and a client certificate."""
 
     async def headers(self) -> Mapping[str, str]: ...
 
     async def key_pair(self) -> KeyPair | None: ...
 
     def renew(self) -> bool:
-        """Forgets what was refused; False if there can be nothing newer."""
+        """Drop a refused credential; return whether there may be a new one."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """What never changes: a token, a password, a certificate, or nothing."""
+    """A credential that never changes: a token, a password, a certificate, or none."""
 
     header: str = field(default="", repr=False)
     pair: KeyPair | None = None
@@ -71,7 +72,7 @@ class Fixed:
 
 
 class TokenFile:
-    """A token that somebody else keeps fresh in a file."""
+    """A token in a file that another program renews."""
 
     def __init__(self, path: Path, clock: Clock, pair: KeyPair | None = None) -> None:
         self._path = path
@@ -134,15 +135,11 @@ class Command:
         return True
 
     async def _credential(self) -> Raw:
-        if self._status is None or self._is_over(self._status):
+        expires = (self._status or {}).get("expirationTimestamp")
+        is_expired = expires and seconds_of(expires) - EARLY_SECONDS <= self._clock.now()
+        if self._status is None or is_expired:
             self._status = self._read(await self._run())
         return self._status
-
-    def _is_over(self, status: Raw) -> bool:
-        expires = status.get("expirationTimestamp")
-        if not expires:
-            return False
-        return seconds_of(expires) - EARLY_SECONDS <= self._clock.now()
 
     async def _run(self) -> bytes:
         command = self._spec["command"]
@@ -170,14 +167,14 @@ class Command:
         return output
 
     def _environment(self) -> dict[str, str]:
-        given: Sequence[Raw] = get(self._spec, "env", ())
-        asked: Raw = {"interactive": False}
+        variables: Sequence[Raw] = get(self._spec, "env", ())
+        spec: Raw = {"interactive": False}
         if self._spec.get("provideClusterInfo"):
-            asked["cluster"] = self._cluster
-        info = {"apiVersion": self._spec["apiVersion"], "kind": "ExecCredential", "spec": asked}
+            spec["cluster"] = self._cluster
+        info = {"apiVersion": self._spec["apiVersion"], "kind": "ExecCredential", "spec": spec}
         return {
             **os.environ,
-            **{each["name"]: each["value"] for each in given},
+            **{each["name"]: each["value"] for each in variables},
             "KUBERNETES_EXEC_INFO": json.dumps(info),
         }
 
@@ -189,9 +186,9 @@ class Command:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CredentialError(f"exec {command!r}: printed no ExecCredential") from error
         if answer.get("apiVersion") != self._spec["apiVersion"]:
-            said = answer.get("apiVersion")
+            version = answer.get("apiVersion")
             raise CredentialError(
-                f"exec {command!r}: answered as {said!r}; the kubeconfig expects "
+                f"exec {command!r}: answered as {version!r}; the kubeconfig expects "
                 f"{self._spec['apiVersion']!r}"
             )
         if not status.get("token") and not status.get("clientCertificateData"):

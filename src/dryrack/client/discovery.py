@@ -1,4 +1,4 @@
-"""What a cluster serves: every kind once, in the version that its group prefers."""
+"""The kinds that a cluster serves: each once, in the preferred version of its group."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A kind and what can be done with it."""
+    """A served kind with its verbs."""
 
     endpoint: Endpoint
     verbs: frozenset[str]
@@ -24,40 +24,40 @@ class Served:
 
 
 async def discover(client: Client) -> tuple[Served, ...]:
-    """All kinds; a version that a server could not answer for is left out."""
-    found: list[Served] = []
+    """Return all kinds, without versions whose API server is not available."""
+    kinds: list[Served] = []
     for path in ("/api", "/apis"):
-        served = await client.read_path(path, _all_preferred, _AGGREGATED)
+        served = await client.read_path(path, _read_groups, _AGGREGATED)
         if served is None:
             raise TransportError(f"{path}: no aggregated discovery; Kubernetes 1.30 has it")
-        found += served
-    return tuple(found)
+        kinds += served
+    return tuple(kinds)
 
 
-def _all_preferred(answer: Raw) -> tuple[Served, ...] | None:
+def _read_groups(answer: Raw) -> tuple[Served, ...] | None:
     if answer.get("kind") != "APIGroupDiscoveryList":
         return None
-    return tuple(each for group in get(answer, "items", ()) for each in _preferred(group))
+    return tuple(each for group in get(answer, "items", ()) for each in _read_group(group))
 
 
 async def is_served(client: Client, endpoint: Endpoint) -> bool:
-    """Whether objects of one kind, in one version, can be listed and watched now."""
+    """Return whether objects of one kind, in one version, can be listed and watched now."""
     try:
-        found = await client.read_path(f"/apis/{endpoint.api_version}", _watchable)
+        plurals = await client.read_path(f"/apis/{endpoint.api_version}", _find_watchable)
     except NotFoundError:
         return False
-    return endpoint.plural in found
+    return endpoint.plural in plurals
 
 
-def _watchable(answer: Raw) -> frozenset[str]:
+def _find_watchable(answer: Raw) -> frozenset[str]:
     resources = get(answer, "resources", ())
     return frozenset(
         each["name"] for each in resources if {"list", "watch"} <= set(get(each, "verbs", ()))
     )
 
 
-def _preferred(group: Raw) -> Iterator[Served]:
-    """The versions are in the order of preference."""
+def _read_group(group: Raw) -> Iterator[Served]:
+    """Yield each kind of a group in its first version; versions are in the order of preference."""
     seen: set[str] = set()
     name = get(group, "metadata.name") or ""
     for version in get(group, "versions", ()):

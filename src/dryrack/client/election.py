@@ -1,10 +1,10 @@
 """
-One of several: whoever holds a lease works, the others wait.
+Leader election: of several candidates, only the holder of a lease works.
 
-The holder renews; who has not been seen to renew for the length of the lease has lost it, by the
-watcher's own clock, so clocks need not agree. A holder that cannot renew stops working before
-anybody else may begin: the deadline for its renewal is shorter than the lease, and a server that
-does not answer does not move it. A holder that finds another in its place stops at once.
+The holder renews the lease. A candidate takes the lease if its own clock shows no renewal for the
+duration of the lease, so that clocks need not agree. A holder that cannot renew stops before
+another candidate may begin: its deadline is shorter than the lease, also if the server does not
+answer. A holder that finds another holder stops at once.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from dryrack.client.client import Client
 from dryrack.client.endpoints import LEASES
 from dryrack.client.errors import ApiError, ConflictError, NotFoundError, TransportError
 from dryrack.client.informer import Name
-from dryrack.client.timekeeping import Timekeeper, deadline, jittered, micro_timestamp, sleep
+from dryrack.client.timekeeping import Timekeeper, add_jitter, deadline, micro_timestamp, sleep
 from dryrack.kinds.paths import spec_of
 from dryrack.kinds.raw import Raw
 
@@ -35,12 +35,12 @@ class LostLeadershipError(DryrackError):
 
 
 class _TakenError(DryrackError):
-    """The lease that was ours is somebody else's."""
+    """Another candidate has taken the lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How long things take; the values of client-go."""
+    """The durations of an election; the defaults are those of client-go."""
 
     lease_seconds: float = 15.0
     renew_seconds: float = 10.0
@@ -48,26 +48,26 @@ class Terms:
 
 
 def is_open(lease: Raw, identity: str, *, unchanged_seconds: float) -> bool:
-    """Whether somebody may take a lease that has looked the same for so long."""
+    """Return whether a candidate may take a lease that has not changed for this time."""
     spec = spec_of(lease)
     holder = spec.get("holderIdentity") or ""
     duration = float(spec.get("leaseDurationSeconds") or 0)
     return holder in ("", identity) or unchanged_seconds >= duration
 
 
-def taken(lease: Raw, identity: str, terms: Terms, now: float) -> Raw:
-    """The lease as its holder writes it."""
+def take_lease(lease: Raw, identity: str, terms: Terms, now: float) -> Raw:
+    """Return the lease with this holder, taken or renewed now."""
     spec = spec_of(lease)
     when = micro_timestamp(now)
     is_mine = spec.get("holderIdentity") == identity
-    held = {
+    changes = {
         "holderIdentity": identity,
         "leaseDurationSeconds": int(terms.lease_seconds),
         "renewTime": when,
         "acquireTime": spec.get("acquireTime") or when if is_mine else when,
         "leaseTransitions": int(spec.get("leaseTransitions") or 0) + (not is_mine),
     }
-    return lease | {"spec": spec | held}
+    return lease | {"spec": spec | changes}
 
 
 class LeaderElection:
@@ -90,20 +90,20 @@ class LeaderElection:
         self._chance = chance
         self._terms = terms or Terms()
         self._seen: tuple[str, float] = ("", clock.now())
-        # When the last attempt that succeeded began: the others count from later moments.
+        # The start of the last successful attempt; other candidates count from a later time.
         self._renewed = NEVER
         self._complaint = ""
         self._holder = ""
 
     async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Waits for the lease, works while holding it, and gives it back."""
+        """Wait for the lease, work while holding it, and release it."""
         while not await self._try():
-            await sleep(self._clock, jittered(self._chance, self._terms.retry_seconds))
+            await sleep(self._clock, add_jitter(self._chance, self._terms.retry_seconds))
         _logger.info("lease %s: held by %s", "/".join(self._lease), self._identity)
         try:
             await self._work_while_held(work)
         finally:
-            await self._give_back()
+            await self._release()
 
     async def _work_while_held(self, work: Callable[[], Awaitable[None]]) -> None:
         async def worker() -> None:
@@ -121,30 +121,27 @@ class LeaderElection:
             raise LostLeadershipError(f"lease {name}: {renewing.result()}; start again")
 
     async def _renew(self) -> str:
-        """Returns when the lease is lost: how."""
+        """Renew the lease until it is lost; return the reason."""
         try:
             while True:
                 async with deadline(self._clock, self._renewed + self._terms.renew_seconds):
-                    await self._renew_once()
+                    is_renewed = False
+                    while not is_renewed:
+                        await sleep(self._clock, self._terms.retry_seconds)
+                        is_renewed = await self._try()
         except TimeoutError:
             return "not renewed in time"
         except _TakenError:
             return "taken by another"
 
-    async def _renew_once(self) -> None:
-        is_renewed = False
-        while not is_renewed:
-            await sleep(self._clock, self._terms.retry_seconds)
-            is_renewed = await self._try()
-
     async def _try(self) -> bool:
-        """One attempt to take or to renew."""
+        """Make one attempt to take or renew the lease."""
         try:
             return await self._attempt()
         except ConflictError:
             return False
         except (ApiError, TransportError) as error:
-            # A candidate tries every other second; the same complaint once is enough.
+            # A candidate tries every other second; an error is logged once.
             if str(error) != self._complaint:
                 _logger.warning("lease %s: %s", "/".join(self._lease), error)
             self._complaint = str(error)
@@ -156,7 +153,7 @@ class LeaderElection:
             lease = await self._client.get(LEASES, self._lease.name, self._lease.namespace)
         except NotFoundError:
             metadata = {"name": self._lease.name, "namespace": self._lease.namespace}
-            new = taken({"metadata": metadata}, self._identity, self._terms, now)
+            new = take_lease({"metadata": metadata}, self._identity, self._terms, now)
             await self._client.create(LEASES, new)
             self._renewed = now
             return True
@@ -166,29 +163,23 @@ class LeaderElection:
         if not is_open(lease, self._identity, unchanged_seconds=now - self._seen[1]):
             if self._renewed != NEVER:
                 raise _TakenError(f"lease {'/'.join(self._lease)}: taken by another")
-            self._say_who_has(lease)
+            holder = lease["spec"]["holderIdentity"]
+            if holder != self._holder:
+                _logger.info("lease %s: held by %s; waiting", "/".join(self._lease), holder)
+            self._holder = holder
             return False
-        await self._client.update(LEASES, taken(lease, self._identity, self._terms, now))
+        await self._client.update(LEASES, take_lease(lease, self._identity, self._terms, now))
         self._renewed = now
         return True
 
-    def _say_who_has(self, lease: Raw) -> None:
-        holder = lease["spec"]["holderIdentity"]
-        if holder != self._holder:
-            _logger.info("lease %s: held by %s; waiting", "/".join(self._lease), holder)
-        self._holder = holder
-
-    async def _give_back(self) -> None:
+    async def _release(self) -> None:
         self._renewed = NEVER
         try:
             async with deadline(self._clock, self._clock.now() + GIVE_BACK_SECONDS_MAX):
-                await self._clear()
+                lease = await self._client.get(LEASES, self._lease.name, self._lease.namespace)
+                spec = spec_of(lease)
+                if spec.get("holderIdentity") == self._identity:
+                    released = spec | {"holderIdentity": "", "leaseDurationSeconds": 1}
+                    await self._client.update(LEASES, lease | {"spec": released})
         except (ApiError, TransportError, TimeoutError) as error:
             _logger.info("lease %s: not given back: %s", "/".join(self._lease), error)
-
-    async def _clear(self) -> None:
-        lease = await self._client.get(LEASES, self._lease.name, self._lease.namespace)
-        spec = spec_of(lease)
-        if spec.get("holderIdentity") == self._identity:
-            freed = spec | {"holderIdentity": "", "leaseDurationSeconds": 1}
-            await self._client.update(LEASES, lease | {"spec": freed})

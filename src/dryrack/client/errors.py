@@ -1,8 +1,8 @@
 """
-How a cluster says no to a client.
+Errors of requests to a cluster.
 
-A refusal carries the whole `Status` that the server sent; its class tells the refusals apart that
-an engine treats differently. A cluster that cannot be reached is a `TransportError`.
+A refusal contains the `Status` that the server sent; there is a class for each refusal that
+components treat differently. Without an answer, a `TransportError` is raised.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from dryrack.kinds.paths import get
 
 
 class TransportError(DryrackError):
-    """No answer, or half of one; whether the request had an effect is not known."""
+    """No answer, or an incomplete one; the request may have had an effect."""
 
 
 class ApiError(DryrackError):
-    """A refusal."""
+    """The API server refused a request."""
 
     def __init__(self, status: Mapping[str, Any]) -> None:
         self.status = dict(status)
@@ -37,45 +37,45 @@ class ApiError(DryrackError):
 
     @property
     def retry_after_seconds(self) -> float:
-        """How long the server asks to wait; 0 if it does not."""
+        """The time to wait that the server requests, or 0."""
         details = get(self.status, "details", {})
         return float(details.get("retryAfterSeconds") or 0)
 
 
 class BadRequestError(ApiError):
-    """The request makes no sense."""
+    """The request is malformed."""
 
 
 class UnauthorizedError(ApiError):
-    """The server does not know who asks."""
+    """The server cannot authenticate the user."""
 
 
 class ForbiddenError(ApiError):
-    """The server knows who asks, and refuses."""
+    """The user has no permission."""
 
 
 class NotFoundError(ApiError):
-    """There is no such object, or no such kind."""
+    """The object or the kind does not exist."""
 
 
 class ConflictError(ApiError):
-    """Somebody was faster; read again."""
+    """The object has changed since it was read; read it again."""
 
 
 class AlreadyExistsError(ConflictError):
-    """A name is taken."""
+    """An object of this name exists."""
 
 
 class GoneError(ApiError):
-    """A revision is no longer known; list again."""
+    """The server no longer has a revision; list again."""
 
 
 class InvalidError(ApiError):
-    """An object is understood and not accepted."""
+    """The object is invalid."""
 
 
 class TooManyRequestsError(ApiError):
-    """Later, perhaps; also an eviction that a budget does not allow."""
+    """The request may succeed later; also an eviction that a disruption budget does not allow."""
 
 
 _BY_CODE: dict[int, type[ApiError]] = {
@@ -91,7 +91,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
 
 
 def error_of(status: Mapping[str, Any]) -> ApiError:
-    """The error for a `Status`."""
+    """Return the error for a `Status`."""
     if status.get("reason") == "AlreadyExists":
         return AlreadyExistsError(status)
     return _BY_CODE.get(int(status.get("code") or 500), ApiError)(status)

@@ -1,4 +1,4 @@
-"""Events: what engines tell people about an object, as recorders of client-go write it."""
+"""Events about objects, as recorders of client-go write them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-# What the API takes as a name; an event's begins with that of its object.
+# The longest name in the API; the name of an event begins with that of its object.
 _NAME_MAX = 253
 _SUFFIX_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class EventRecorder:
-    """Writes events in the name of a component; losing one is no failure."""
+    """Writes events in the name of a component; a lost event is only logged."""
 
     client: Client
     clock: Timekeeper
@@ -36,14 +36,26 @@ class EventRecorder:
     async def record(
         self, regarding: Raw, reason: str, message: str, *, type: str, once: str = ""
     ) -> None:
-        """Events about one object with the same reason and `once` are one, whoever writes them."""
+        """
+        Write an event about an object.
+
+        Events with the same object, reason, and `once` are written only once, by all processes.
+        """
+        metadata = regarding["metadata"]
         suffix = self.chance.uuid().replace("-", "")
         if once:
-            whose = regarding["metadata"].get("uid", "")
-            suffix = hashlib.sha256(f"{whose} {reason} {once}".encode()).hexdigest()
+            uid = metadata.get("uid", "")
+            suffix = hashlib.sha256(f"{uid} {reason} {once}".encode()).hexdigest()
+        suffix = suffix[:_SUFFIX_CHARS]
+        prefix = metadata["name"][: _NAME_MAX - len(suffix) - 1].rstrip("-.")
+        namespace = metadata.get("namespace") or "default"
+        involved = {key: regarding[key] for key in ("kind", "apiVersion")}
+        keys = ("name", "namespace", "uid", "resourceVersion")
+        involved |= {key: metadata[key] for key in keys if metadata.get(key)}
         when = timestamp(self.clock.now())
         event = {
-            **_names(regarding, suffix[:_SUFFIX_CHARS]),
+            "metadata": {"name": f"{prefix}.{suffix}", "namespace": namespace},
+            "involvedObject": involved,
             "reason": reason,
             "message": message,
             "type": type,
@@ -59,15 +71,3 @@ class EventRecorder:
             if isinstance(error, AlreadyExistsError) and once:
                 return
             _logger.info("%s: event %s lost: %s", self.component, reason, error)
-
-
-def _names(regarding: Raw, suffix: str) -> Raw:
-    """What an event is called, and what it is about."""
-    metadata = regarding["metadata"]
-    keys = ("name", "namespace", "uid", "resourceVersion")
-    involved = {key: regarding[key] for key in ("kind", "apiVersion")}
-    involved |= {key: metadata[key] for key in keys if metadata.get(key)}
-    room = _NAME_MAX - len(suffix) - 1
-    name = f"{metadata['name'][:room].rstrip('-.')}.{suffix}"
-    namespace = metadata.get("namespace") or "default"
-    return {"metadata": {"name": name, "namespace": namespace}, "involvedObject": involved}

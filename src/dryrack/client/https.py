@@ -1,10 +1,9 @@
 """
-The way to a cluster over HTTPS.
+A transport over HTTPS.
 
-One pool of connections per cluster. A watch is answered with a stream, everything else with the
-whole body, which has a limit that also counts what a compressed body expands to. After a 401 new
-credentials are tried once, if there are any. Redirects are not followed: another server must not
-get the request.
+It has one pool of connections per cluster. A watch returns a stream, every other request the whole
+body, with a limit for its decompressed size. After a 401, new credentials are tried once, if there
+are any. Redirects are not followed, so that another server does not get the request.
 """
 
 import asyncio
@@ -26,16 +25,16 @@ from dryrack.client.pool import Pool
 from dryrack.client.transport import Request, Response
 
 CONNECT_SECONDS = 10.0
-# What the server itself takes for one request at most, and a little more.
+# A little more than the longest time that the server takes for a request.
 ANSWER_SECONDS = 70.0
 _REDIRECTS = range(300, 400)
 _GZIP = "gzip"
-# What tells zlib to expect the header of gzip.
+# Lets zlib expect the header of gzip.
 _GZIP_WINDOW = zlib.MAX_WBITS | 16
 
 
 class _Chunks:
-    """A body that goes on; an error of the connection is ours."""
+    """A streamed body; raises errors of the connection as TransportError."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
@@ -51,7 +50,7 @@ class _Chunks:
             raise TransportError(f"watch broken off: {error}") from error
 
     async def aclose(self) -> None:
-        # A polite end of TLS waits for the server, and a socket waits with it.
+        # A clean end of TLS waits for the server, and keeps the socket open.
         connection = self._response.connection
         transport = connection.transport if connection is not None else None
         self._response.close()
@@ -60,7 +59,7 @@ class _Chunks:
 
 
 class HttpsTransport:
-    """See the module's docstring; made by `connected`."""
+    """A transport to one cluster; see `connected`."""
 
     def __init__(
         self, connection: Connection, *, answer_bytes_max: int = API_ANSWER_BYTES_MAX
@@ -115,10 +114,10 @@ class HttpsTransport:
             answered = tuple((key.lower(), value) for key, value in response.headers.items())
             return Response(response.status, answered, body)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise TransportError(f"{where}: {_words(error)}") from error
+            raise TransportError(f"{where}: {_describe(error)}") from error
 
     async def _current_session(self) -> aiohttp.ClientSession:
-        """A session with the present certificate; those of commands change."""
+        """Return a session with the current certificate; a credential command may change it."""
         pair = await self._connection.credentials.key_pair()
         if self._is_closed:
             raise TransportError(f"{self._connection.server}: the connection is closed")
@@ -131,7 +130,7 @@ class HttpsTransport:
         return self._session
 
     def _retire(self) -> None:
-        """Whoever wants a session must not wait for the end of the former one, or use it."""
+        """Close the session in the background, so that a new one can be used at once."""
         if self._session is not None:
             closing = asyncio.create_task(self._session.close())
             self._retiring.add(closing)
@@ -139,7 +138,7 @@ class HttpsTransport:
             self._session = None
 
     async def aclose(self) -> None:
-        """Returns when no socket is open any more."""
+        """Close all sockets, and wait until they are closed."""
         self._is_closed = True
         self._retire()
         await asyncio.gather(*self._retiring)
@@ -172,8 +171,8 @@ async def _read_body(response: aiohttp.ClientResponse, where: str, bytes_max: in
     return b"".join(parts)
 
 
-def _words(error: Exception) -> str:
-    """What happened, without the names of what it happened in."""
+def _describe(error: Exception) -> str:
+    """Return the message of an error, without names of classes and files."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, aiohttp.ClientSSLError) or not isinstance(error, aiohttp.ClientOSError):
@@ -197,11 +196,11 @@ async def connected(
 
 def tls_context(connection: Connection, pair: KeyPair | None) -> ssl.SSLContext:
     """
-    Return what a connection trusts and shows.
+    Return the TLS settings of a connection.
 
-    As Go does, trust each certificate of the authority by itself, also the serving certificate
-    that is no authority, and do not ask for fields that RFC 5280 wants and that programs leave
-    out of their own certificates. Python 3.13 asks for them by default.
+    As in Go, each certificate of the authority is trusted by itself, also a serving certificate
+    that is no authority. Fields that RFC 5280 requires may be missing, because programs leave them
+    out of their own certificates; Python 3.13 requires them by default.
     """
     authority = connection.authority
     context = ssl.create_default_context(cadata=authority.decode() if authority else None)
@@ -211,16 +210,12 @@ def tls_context(connection: Connection, pair: KeyPair | None) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if pair is not None:
-        _load(context, pair)
+        # OpenSSL reads keys only from files; this one is private, and is deleted at once.
+        descriptor, path = tempfile.mkstemp()
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(pair.certificate + b"\n" + pair.key)
+            context.load_cert_chain(path)
+        finally:
+            os.unlink(path)
     return context
-
-
-def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """OpenSSL takes keys from files alone; ours exists for this moment, and for us alone."""
-    descriptor, path = tempfile.mkstemp()
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(pair.certificate + b"\n" + pair.key)
-        context.load_cert_chain(path)
-    finally:
-        os.unlink(path)

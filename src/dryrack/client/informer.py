@@ -1,13 +1,13 @@
 """
 A cache of all objects of a kind, kept by a watch.
 
-An `Informer` lists once and watches from there on; when the server no longer knows its revision it
-lists again and tells its listeners the difference. Whatever happens to the connection, listeners
-hear of every object's last state, in the order of its changes; they may miss states in between.
+An `Informer` lists once and watches from there on; when the server no longer has its revision it
+lists again and reports the difference to its listeners. Also after a lost connection, listeners get
+the last state of every object, in the order of its changes; they may miss states in between.
 
-Promise: a listener is called once with `(None, new)` for each object there is, with `(old, new)`
-for a change and with `(old, None)` when it is gone. Objects are shared: nobody changes them. They
-are what the server says but for `managedFields`, which are dropped.
+Promise: a listener is called once with `(None, new)` for each existing object, with `(old, new)`
+for a change, and with `(old, None)` for a deletion. Objects are shared and must not be changed.
+They are those of the server, without `managedFields`.
 """
 
 import asyncio
@@ -31,26 +31,25 @@ from dryrack.client.errors import (
     InvalidError,
     TransportError,
 )
-from dryrack.client.sharing import shared
+from dryrack.client.sharing import share_parts
 from dryrack.client.supervision import Component, Supervisor, current_component
-from dryrack.client.timekeeping import Timekeeper, fraction, jittered, sleep
+from dryrack.client.timekeeping import Timekeeper, add_jitter, fraction, sleep
 from dryrack.kinds.raw import Raw
 
 Listener = Callable[[Raw | None, Raw | None], None]
 
 _logger = logging.getLogger(__name__)
 
-# client-go waits from 0.8 s up to 30 s between attempts to reach a server that is not there.
+# client-go waits from 0.8 s up to 30 s between attempts to connect to a server.
 BACKOFF_SECONDS_MIN = 0.8
 BACKOFF_SECONDS_MAX = 30.0
 
-# The server ends a watch between five and ten minutes, as reflectors ask, so that a connection
-# that died silently is noticed.
+# As in client-go, a watch ends after five to ten minutes, so that a dead connection is noticed.
 WATCH_SECONDS_MIN = 300
 
 
 class Name(NamedTuple):
-    """Which object of a kind; `namespace` is "" for kinds without one."""
+    """The identity of an object of a kind; `namespace` is "" for kinds without one."""
 
     namespace: str
     name: str
@@ -62,24 +61,24 @@ def name_of(obj: Raw) -> Name:
 
 
 class Index:
-    """Objects by something about them; kept by an informer."""
+    """Objects by keys that a function computes; updated by an informer."""
 
     def __init__(self, keys_of: Callable[[Raw], Iterable[str]]) -> None:
         self.users: dict[Component | None, None] = {}
         """The components that read the index; None stands for code that is not supervised."""
         self._keys_of = keys_of
-        self._found: dict[str, dict[Name, Raw]] = {}
-        # Under which keys each object stands; to work that out again would take as long as new.
+        self._objects: dict[str, dict[Name, Raw]] = {}
+        # The keys of each object, which would take long to compute again.
         self._keys: dict[Name, tuple[str, ...]] = {}
 
     def get(self, key: str) -> tuple[Raw, ...]:
-        """All objects with that key, in the order of their names."""
-        found = self._found.get(key, {})
-        return tuple(found[name] for name in sorted(found))
+        """Return all objects with that key, in the order of their names."""
+        objects = self._objects.get(key, {})
+        return tuple(objects[name] for name in sorted(objects))
 
     def count(self, key: str) -> int:
-        """How many have that key."""
-        return len(self._found.get(key, ()))
+        """Return the number of objects with that key."""
+        return len(self._objects.get(key, ()))
 
     def change(self, old: Raw | None, new: Raw | None) -> None:
         obj = new if new is not None else old
@@ -89,21 +88,18 @@ class Index:
         keys = () if new is None else tuple(dict.fromkeys(self._keys_of(new)))
         for key in self._keys.pop(name, ()):
             if key not in keys:
-                self._remove(key, name)
+                bucket = self._objects[key]
+                bucket.pop(name, None)
+                if not bucket:
+                    del self._objects[key]
         if new is not None and keys:
             self._keys[name] = keys
             for key in keys:
-                self._found.setdefault(key, {})[name] = new
-
-    def _remove(self, key: str, name: Name) -> None:
-        bucket = self._found[key]
-        bucket.pop(name, None)
-        if not bucket:
-            del self._found[key]
+                self._objects.setdefault(key, {})[name] = new
 
 
 class Informer:
-    """See the module's docstring. `run` keeps it going; nothing happens before."""
+    """A cache of the objects of a kind; it is filled while `run` runs."""
 
     def __init__(
         self,
@@ -123,7 +119,7 @@ class Informer:
         self._objects: dict[Name, Raw] = {}
         self._listeners: list[tuple[Listener, Component | None]] = []
         self._indexes: dict[str, Index] = {}
-        # What came last, with which the next may have much in common.
+        # The last object, which may have many parts in common with the next one.
         self._last: Raw | None = None
         self._revision = ""
         self._moved = asyncio.Event()
@@ -133,20 +129,20 @@ class Informer:
 
     @property
     def objects(self) -> Mapping[Name, Raw]:
-        """What is known now; it goes on changing."""
+        """The objects by name, updated with every event."""
         return self._objects
 
     def get(self, namespace: str, name: str) -> Raw | None:
         return self._objects.get(Name(namespace, name))
 
     def all(self, namespace: str = "") -> tuple[Raw, ...]:
-        """Every object, or those of a namespace, in the order of their names."""
+        """Return all objects, or those of a namespace, in the order of their names."""
         names = sorted(n for n in self._objects if not namespace or n.namespace == namespace)
         return tuple(self._objects[name] for name in names)
 
     def listen(self, listener: Listener) -> None:
         """
-        Call the listener for every object that is known, and for every change from now on.
+        Call the listener for every cached object, and for every change from now on.
 
         A listener that raises ends the component that registered it, and no other.
         """
@@ -158,9 +154,9 @@ class Informer:
         for obj in self.all():
             listener(None, obj)
 
-    def on_trouble(self, told: Callable[[str], None]) -> None:
-        """Tells why the server cannot be followed, and "" when it can again."""
-        self._on_trouble = told
+    def on_trouble(self, listener: Callable[[str], None]) -> None:
+        """Call the listener with the error of a failed watch, and with "" once it works again."""
+        self._on_trouble = listener
 
     def index(self, name: str, keys_of: Callable[[Raw], Iterable[str]]) -> Index:
         """Return the index of that name, which several components can share."""
@@ -173,25 +169,25 @@ class Informer:
         index.users[current_component()] = None
         return index
 
-    async def reached(self, revision: str) -> None:
-        """Waits until the cache has seen a revision (of this kind)."""
+    async def wait_for_revision(self, revision: str) -> None:
+        """Wait until the cache has a revision (of this kind)."""
         while not self._revision or int(self._revision) < int(revision):
             await self._moved.wait()
 
-    async def parted(self, name: Name, uid: str) -> None:
-        """Waits until an object is gone, or known to be going."""
+    async def wait_for_deletion(self, name: Name, uid: str) -> None:
+        """Wait until an object is deleted, or has a deletion timestamp."""
         while (obj := self._objects.get(name)) is not None:
             metadata = obj["metadata"]
             if metadata.get("uid") != uid or "deletionTimestamp" in metadata:
                 return
             await self._moved.wait()
 
-    def doubt(self) -> None:
-        """Lists anew when it runs next, because something that it was told cannot be."""
+    def drop_revision(self) -> None:
+        """List again at the next run, because an event was missed."""
         self._revision = ""
 
     async def run(self) -> None:
-        """Lists and watches until it is cancelled."""
+        """List and watch until the task is canceled."""
         rounds = 0
         while True:
             began = self._clock.now()
@@ -206,28 +202,25 @@ class Informer:
                 self._set_trouble(str(error))
                 has_failed = True
             rounds = 0 if self._clock.now() - began >= BACKOFF_SECONDS_MIN else rounds + 1
-            await self._wait(rounds, has_failed=has_failed)
-
-    async def _wait(self, rounds: int, *, has_failed: bool) -> None:
-        """A server that is not there, or ends every watch at once, is not asked all the time."""
-        if not has_failed and rounds <= 2:
-            await asyncio.sleep(0)
-            return
-        seconds = min(BACKOFF_SECONDS_MIN * 2 ** min(max(rounds - 1, 0), 10), BACKOFF_SECONDS_MAX)
-        await sleep(self._clock, jittered(self._chance, seconds))
+            # Back off from a server that does not answer, or ends every watch at once.
+            if not has_failed and rounds <= 2:
+                await asyncio.sleep(0)
+                continue
+            seconds = BACKOFF_SECONDS_MIN * 2 ** min(max(rounds - 1, 0), 10)
+            await sleep(self._clock, add_jitter(self._chance, min(seconds, BACKOFF_SECONDS_MAX)))
 
     async def _follow(self) -> None:
-        """One watch, with the listing that it needs before."""
+        """Run one watch, after the list that it may need."""
         if not self._revision and self._serves_initial_events:
             try:
-                await self._watch(_Replacement(self._kept))
+                await self._watch(_Replacement(self._reduce))
             except (BadRequestError, InvalidError):
                 self._serves_initial_events = False
             return
         if not self._revision:
             listing = await self._client.list(self.endpoint, self._selection)
             events = [WatchEvent("ADDED", item) for item in listing.items]
-            objects = {(name := name_of(e.object)): self._kept(name, e) for e in events}
+            objects = {(name := name_of(e.object)): self._reduce(name, e) for e in events}
             self._replace(objects, listing.revision)
         await self._watch(None)
 
@@ -256,7 +249,7 @@ class Informer:
     def _take(self, event: WatchEvent) -> None:
         if event.type != "BOOKMARK":
             name = name_of(event.object)
-            self._set(name, None if event.type == "DELETED" else self._kept(name, event))
+            self._set(name, None if event.type == "DELETED" else self._reduce(name, event))
         self._move(_revision_of(event.object))
 
     def _replace(self, objects: dict[Name, Raw], revision: str) -> None:
@@ -267,16 +260,16 @@ class Informer:
         self._move(revision)
         self.synced.set()
 
-    def _kept(self, name: Name, event: WatchEvent) -> Raw:
-        """An object without what nobody decides by, and with what it has in common with others."""
+    def _reduce(self, name: Name, event: WatchEvent) -> Raw:
+        """Return the object without managed fields, with parts shared with other objects."""
         obj = event.object
         metadata = event.object["metadata"]
         if "managedFields" in metadata:
-            # A third of most objects. The server keeps what an update does not mention.
+            # They are a third of most objects. The server keeps them if an update has none.
             rest = {key: value for key, value in metadata.items() if key != "managedFields"}
             obj = {**obj, "metadata": rest}
         if not event.is_handed_over:
-            obj = shared(obj, self._objects.get(name) or self._last)
+            obj = share_parts(obj, self._objects.get(name) or self._last)
         self._last = obj
         return obj
 
@@ -296,17 +289,17 @@ class Informer:
             except Exception as error:
                 if None in index.users:
                     raise
-                # Its users build it anew when they start again.
+                # Its users build it again when they restart.
                 del self._indexes[key]
                 for component in index.users:
                     if component is not None:
                         component.fail(error)
         for listener, component in tuple(self._listeners):
             if component is None:
-                _tell(listener, old, new)
+                _notify(listener, old, new)
             elif not component.is_over:
                 try:
-                    _tell(listener, old, new)
+                    _notify(listener, old, new)
                 except Exception as error:  # noqa: BLE001 - it ends the component
                     component.fail(error)
 
@@ -317,11 +310,11 @@ class Informer:
 
 
 class _Replacement:
-    """Collects initial events until all are there."""
+    """Collects the initial events of a watch."""
 
-    def __init__(self, kept: Callable[[Name, WatchEvent], Raw]) -> None:
+    def __init__(self, reduce: Callable[[Name, WatchEvent], Raw]) -> None:
         self.objects: dict[Name, Raw] = {}
-        self._kept = kept
+        self._reduce = reduce
 
     def completes(self, event: WatchEvent) -> bool:
         if event.type == "BOOKMARK":
@@ -330,12 +323,12 @@ class _Replacement:
         if event.type == "DELETED":
             self.objects.pop(name, None)
         else:
-            self.objects[name] = self._kept(name, event)
+            self.objects[name] = self._reduce(name, event)
         return False
 
 
-def _tell(listener: Listener, old: Raw | None, new: Raw | None) -> None:
-    # An object with the name of another that is gone meanwhile is another object.
+def _notify(listener: Listener, old: Raw | None, new: Raw | None) -> None:
+    # An object with another uid replaced a deleted object of the same name.
     if old is not None and new is not None and old["metadata"]["uid"] != new["metadata"]["uid"]:
         listener(old, None)
         old = None
@@ -350,21 +343,21 @@ _Part = tuple[Endpoint, Selection]
 
 
 class Cache(Protocol):
-    """Something else that knows objects of a kind, or that there are none."""
+    """Another cache of the objects of a kind, which may not be served."""
 
     @property
     def endpoint(self) -> Endpoint: ...
 
     @property
     def is_known(self) -> bool:
-        """Whether it is whole."""
+        """Whether the cache is complete."""
         ...
 
     async def run(self) -> None: ...
 
 
 class Informers:
-    """One informer per kind, or per part of a kind, shared by all engines of a process."""
+    """One informer per kind, or per part of a kind, shared by all components of a process."""
 
     def __init__(
         self,
@@ -386,20 +379,20 @@ class Informers:
         self._cache_tasks: dict[int, asyncio.Task[None]] = {}
 
     def of(self, endpoint: Endpoint, selection: Selection = EVERYTHING) -> Informer:
-        """The informer of a kind, or of a part of it; it starts now, or with `run`."""
+        """Return the informer of a kind, or of a part of it; it starts now, or with `run`."""
         part = (endpoint, selection)
         if part not in self._by_part:
-            self._by_part[part] = self.apart(endpoint, selection)
+            self._by_part[part] = self.new_informer(endpoint, selection)
             self._start(part)
         return self._by_part[part]
 
-    def apart(self, endpoint: Endpoint, selection: Selection = EVERYTHING) -> Informer:
-        """An informer that its owner runs."""
+    def new_informer(self, endpoint: Endpoint, selection: Selection = EVERYTHING) -> Informer:
+        """Return an informer that is not shared, and that the caller runs."""
         return Informer(
             self._client, endpoint, clock=self._clock, chance=self._chance, selection=selection
         )
 
-    def tend(self, cache: Cache) -> None:
+    def add_cache(self, cache: Cache) -> None:
         """Run another cache as well, now or with `run`, until the current component is over."""
         self._caches.append(cache)
         component = current_component()
@@ -407,18 +400,18 @@ class Informers:
             component.on_end(lambda: self._stop_cache(cache))
         self._start_cache(cache)
 
-    def known(self, endpoint: Endpoint) -> Informer | None:
-        """The informer of the whole kind, if there is one."""
+    def find_existing(self, endpoint: Endpoint) -> Informer | None:
+        """Return the informer of the whole kind, if there is one."""
         return self._by_part.get((endpoint, EVERYTHING))
 
     def unsynced(self) -> tuple[str, ...]:
-        """The kinds whose caches are not whole yet."""
+        """Return the kinds whose caches are not complete yet."""
         informers = [each.endpoint for each in self._by_part.values() if not each.synced.is_set()]
         caches = [each.endpoint for each in self._caches if not each.is_known]
         return tuple(endpoint.resource for endpoint in (*informers, *caches))
 
     async def run(self) -> None:
-        """Keeps all of them going, also those that somebody asks for later."""
+        """Run all informers and caches, also those that are added later."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
@@ -431,16 +424,16 @@ class Informers:
                 self._group = None
 
     def refresh(self, endpoint: Endpoint) -> None:
-        """Has the informer of a kind list anew; listeners hear of what it has missed."""
+        """List a kind again; listeners get the changes that the informer has missed."""
         part = (endpoint, EVERYTHING)
         task = self._tasks.get(part)
         if task is not None:
-            self._by_part[part].doubt()
+            self._by_part[part].drop_revision()
             task.cancel()
             self._start(part)
 
     def drop(self, endpoint: Endpoint) -> None:
-        """Ends the informer of a kind that is no longer served."""
+        """Stop the informer of a kind that is no longer served."""
         part = (endpoint, EVERYTHING)
         self._by_part.pop(part, None)
         task = self._tasks.pop(part, None)

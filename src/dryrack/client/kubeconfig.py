@@ -1,8 +1,8 @@
 """
-Where a cluster is and who we are there: kubeconfig files, and the account of a pod.
+The address of a cluster and the credentials for it: kubeconfig files, and the account of a pod.
 
-Files are read as kubectl reads them: `KUBECONFIG` may name several, of which the first that has
-an entry wins; paths in a file are relative to that file.
+Files are read as in kubectl: `KUBECONFIG` may name several files, and the first with an entry wins;
+paths in a file are relative to that file.
 """
 
 import base64
@@ -24,7 +24,7 @@ _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFil
 
 
 class KubeconfigError(DryrackError):
-    """A kubeconfig that leads to no cluster."""
+    """A kubeconfig is invalid, or has no such cluster."""
 
 
 class NoContextError(KubeconfigError):
@@ -33,26 +33,26 @@ class NoContextError(KubeconfigError):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A cluster, and who we are there."""
+    """The address of a cluster, and the credentials for it."""
 
     server: str
     credentials: Credentials
     authority: bytes | None = None
-    """Certificates in PEM; None: those of the machine."""
+    """Certificates in PEM; None for those of the machine."""
     is_verified: bool = True
     server_name: str = ""
     namespace: str = "default"
 
 
 def kubeconfig_paths(environment: Mapping[str, str], home: Path) -> Sequence[Path]:
-    """The files that kubectl would read."""
-    named = [each for each in environment.get("KUBECONFIG", "").split(":") if each]
-    return [Path(each) for each in named] or [home / ".kube" / "config"]
+    """Return the files that kubectl reads."""
+    paths = [Path(each) for each in environment.get("KUBECONFIG", "").split(":") if each]
+    return paths or [home / ".kube" / "config"]
 
 
 def load(paths: Sequence[Path], clock: Clock, *, context: str = "") -> Connection:
-    """The connection of a context, or of the current one."""
-    config = _merged([_read(path) for path in paths if path.exists()])
+    """Return the connection of a context, or of the current one."""
+    config = _merge([_read(path) for path in paths if path.exists()])
     if not config:
         raise not_found(paths)
     name = context or config["current-context"]
@@ -90,7 +90,7 @@ def _quote(paths: Sequence[Path]) -> str:
 def in_cluster(
     environment: Mapping[str, str], clock: Clock, *, account: Path = SERVICE_ACCOUNT
 ) -> Connection:
-    """The connection of a pod to its own cluster."""
+    """Return the connection of a pod to its own cluster."""
     host, port = (environment.get(f"KUBERNETES_SERVICE_{part}", "") for part in ("HOST", "PORT"))
     if not host or not port:
         raise KubeconfigError("not in a cluster: KUBERNETES_SERVICE_HOST and _PORT are not set")
@@ -125,7 +125,11 @@ def _read(path: Path) -> Raw:
             )
     for kind in ("cluster", "user"):
         for entry in config.get(f"{kind}s") or ():
-            entry[kind] = _absolute(entry.get(kind) or {}, path.parent)
+            values = entry.get(kind) or {}
+            entry[kind] = {
+                key: str(path.parent / value) if key in _PATHS and value else value
+                for key, value in values.items()
+            }
     return config
 
 
@@ -133,13 +137,7 @@ def _is_entry(value: object, kind: str) -> bool:
     return isinstance(value, dict) and isinstance(value.get(kind) or {}, dict)
 
 
-def _absolute(entry: Raw, base: Path) -> Raw:
-    return {
-        key: str(base / value) if key in _PATHS and value else value for key, value in entry.items()
-    }
-
-
-def _merged(configs: Sequence[Raw]) -> Raw:
+def _merge(configs: Sequence[Raw]) -> Raw:
     if not configs:
         return {}
     merged: Raw = {"current-context": ""}
@@ -161,7 +159,13 @@ def _entry(config: Raw, kind: str, name: str) -> Raw:
 
 
 def _credentials(user: Raw, cluster: Raw, clock: Clock) -> Credentials:
-    pair = _key_pair(user)
+    pair = None
+    certificate = _content(user, "client-certificate")
+    if certificate is not None:
+        key = _content(user, "client-key")
+        if key is None:
+            raise KubeconfigError("kubeconfig: a client-certificate without a client-key")
+        pair = KeyPair(certificate, key)
     if user.get("exec"):
         about = {"server": cluster["server"]}
         authority = _content(cluster, "certificate-authority")
@@ -180,18 +184,8 @@ def _credentials(user: Raw, cluster: Raw, clock: Clock) -> Credentials:
     return Fixed(pair=pair)
 
 
-def _key_pair(user: Raw) -> KeyPair | None:
-    certificate = _content(user, "client-certificate")
-    if certificate is None:
-        return None
-    key = _content(user, "client-key")
-    if key is None:
-        raise KubeconfigError("kubeconfig: a client-certificate without a client-key")
-    return KeyPair(certificate, key)
-
-
 def _content(entry: Raw, name: str) -> bytes | None:
-    """What an entry has inline, or in a file."""
+    """Return the inline data of an entry, or the content of its file."""
     inline = entry.get(f"{name}-data")
     if inline:
         try:

@@ -1,8 +1,8 @@
 """
-What a client and a work queue have done, in the names that client-go and controller-runtime use.
+The metrics of clients and work queues, with the names of client-go and controller-runtime.
 
-People have dashboards for controllers; a measure that means the same has the same name. Whoever
-gives no registry pays nothing.
+A metric that means the same has the same name, so that dashboards for controllers work. Without a
+registry nothing is counted.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from dryrack.base.metrics import Registry
     from dryrack.client.transport import Request, Response, Transport
 
-# From ten nanoseconds up to a quarter of an hour, as controller-runtime has them.
+# The bounds of controller-runtime: from ten nanoseconds up to a quarter of an hour.
 QUEUE_BOUNDS = tuple(float(f"1e{exponent}") for exponent in range(-8, 4))
 _QUEUE = ("name", "controller")
 
 
 class QueueMeter:
-    """Counts for the queue of one controller."""
+    """Counts the keys of the queue of one controller."""
 
     def __init__(self, registry: Registry, name: str, queue: Sized) -> None:
         depth = registry.reading("workqueue_depth", "Keys in the queue.", _QUEUE)
@@ -52,21 +52,21 @@ class QueueMeter:
         self._held_back = held_back.of(name, name)
         self._waited = waited.of(name, name)
 
-    def added(self) -> None:
+    def count_add(self) -> None:
         self._added.add()
 
-    def taken(self, waited_seconds: float) -> None:
+    def count_take(self, waited_seconds: float) -> None:
         self._waited.observe(waited_seconds)
 
-    def retried(self) -> None:
+    def count_retry(self) -> None:
         self._retried.add()
 
-    def held_back(self) -> None:
+    def count_held_back(self) -> None:
         self._held_back.add()
 
 
 class MeteredTransport:
-    """Counts the requests that take this way, by what came of them."""
+    """Counts requests by status code and method."""
 
     def __init__(self, to: Transport, registry: Registry) -> None:
         self._to = to
@@ -80,7 +80,7 @@ class MeteredTransport:
         try:
             response = await self._to.send(request)
         except TransportError:
-            # The word of client-go for an answer that never came.
+            # The label value of client-go for requests without an answer.
             self._requests.of("<error>", request.method).add()
             raise
         self._requests.of(str(response.status), request.method).add()

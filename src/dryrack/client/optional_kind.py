@@ -1,14 +1,13 @@
 """
-Optional kinds: custom resources that may be absent, defined later, or taken away again.
+Optional kinds: custom resources that may be missing, defined later, or deleted again.
 
-An `OptionalKind` finds out whether its kind is served, and keeps an informer for as long as it is.
-Definitions are watched, each by its name, so that a new kind is there within a moment; where they
-may not be watched, the kind is looked for now and then. A kind that goes takes its objects with
-it: the listener is told of each.
+An `OptionalKind` checks whether its kind is served, and runs an informer for as long as it is.
+Definitions are watched by name, so that a new kind is noticed within a moment; without permission
+for that, the kind is checked at intervals. When a kind is deleted, the listener gets the deletion
+of each object.
 
-Promise: `is_known` only when all objects are known, or when there certainly are none. A server
-that does not answer, or says no more than that it does not know the kind while its definition is
-there, is no reason to believe that anything is gone.
+Promise: `is_known` is true only if all objects are known, or if there certainly are none. If a
+server does not answer, or does not serve a kind whose definition exists, the objects stay.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-# A definition is served within a second; one that never is must not cost a request a second.
+# A definition is served within a second; one that is never served is checked less and less often.
 SOON_SECONDS = 0.25
-# How long a new kind may stay unseen where definitions may not be watched.
+# The interval of checks without permission to watch definitions.
 SELDOM_SECONDS = 30.0
 
 
 class OptionalKind:
-    """One kind; `run` keeps it going, and nothing is known before."""
+    """A kind that may not be served; it is checked while `run` runs."""
 
     def __init__(
         self,
@@ -56,9 +55,9 @@ class OptionalKind:
         is_builtin: bool = False,
     ) -> None:
         """
-        `is_builtin` is a kind that comes with the server, if it is switched on.
+        Build it for a kind; `is_builtin` means that the server itself may serve it.
 
-        That is found out once: who does so starts the server anew, and its clients see it.
+        A built-in kind is checked once, because enabling it requires a restart of the server.
         """
         self.endpoint = endpoint
         self._is_builtin = is_builtin
@@ -73,7 +72,7 @@ class OptionalKind:
         self._definition: Informer | None = None
         self._may_watch = True
         self._woken = asyncio.Event()
-        self._looks = 0
+        self._checks = 0
 
     @property
     def is_known(self) -> bool:
@@ -88,28 +87,25 @@ class OptionalKind:
         return self._objects.all() if self._objects is not None else ()
 
     async def run(self) -> None:
-        """Looks for the kind until it is cancelled, and keeps its informer going."""
+        """Check the kind until the task is canceled, and run its informer."""
         async with asyncio.TaskGroup() as group:
             while True:
                 self._woken.clear()
-                is_settled = await self._looked(group)
-                self._looks = 0 if is_settled else self._looks + 1
+                is_settled = await self._check(group)
+                self._checks = 0 if is_settled else self._checks + 1
                 if is_settled and self._is_builtin:
                     return
-                await self._pause(SELDOM_SECONDS if is_settled else self._soon())
+                seconds = SELDOM_SECONDS
+                if not is_settled:
+                    seconds = min(SOON_SECONDS * 2.0 ** min(self._checks - 1, 16), SELDOM_SECONDS)
+                timer = self._clock.call_at(self._clock.now() + seconds, self._woken.set)
+                try:
+                    await self._woken.wait()
+                finally:
+                    timer.cancel()
 
-    def _soon(self) -> float:
-        return min(SOON_SECONDS * 2.0 ** min(self._looks - 1, 16), SELDOM_SECONDS)
-
-    async def _pause(self, seconds: float) -> None:
-        timer = self._clock.call_at(self._clock.now() + seconds, self._woken.set)
-        try:
-            await self._woken.wait()
-        finally:
-            timer.cancel()
-
-    async def _looked(self, group: asyncio.TaskGroup) -> bool:
-        """Whether it could be told what is the case."""
+    async def _check(self, group: asyncio.TaskGroup) -> bool:
+        """Check whether the kind is served; return whether the result is certain."""
         try:
             is_defined = not self._is_builtin and await self._is_defined(group)
             is_here = await is_served(self._client, self.endpoint)
@@ -125,24 +121,26 @@ class OptionalKind:
         return is_here or not is_defined
 
     async def _is_defined(self, group: asyncio.TaskGroup) -> bool:
-        """Whether a definition says that it is served; False also if that may not be asked."""
+        """Return whether a definition serves the kind; False also without permission to read it."""
         name = self.endpoint.resource
         if self._definition is None:
             selection = Selection(fields=f"metadata.name={name}")
             try:
                 await self._client.list(DEFINITIONS, selection)
             except ForbiddenError as error:
-                self._tell_once(error)
+                if self._may_watch:
+                    seconds = int(SELDOM_SECONDS)
+                    _logger.info("%s: looked for every %d s: %s", name, seconds, error)
+                self._may_watch = False
                 return False
-            self._definition = self._informers.apart(DEFINITIONS, selection)
+            self._definition = self._informers.new_informer(DEFINITIONS, selection)
             self._definition.listen(self._on_definition)
             group.create_task(self._definition.run(), name=f"informer definition {name}")
         await self._definition.synced.wait()
         definition = self._definition.objects.get(Name("", name))
-        return definition is not None and self._promises(definition)
-
-    def _promises(self, definition: Raw) -> bool:
-        """Whether it says that our version is served; one with a name that is taken never is."""
+        if definition is None:
+            return False
+        # A definition whose names conflict with another kind is never established.
         versions = get(definition, "spec.versions", ())
         served = [each.get("name") for each in versions if each.get("served")]
         conditions = get(definition, "status.conditions", ())
@@ -151,27 +149,21 @@ class OptionalKind:
         )
         return established and self.endpoint.version in served
 
-    def _tell_once(self, error: ForbiddenError) -> None:
-        if self._may_watch:
-            seconds = int(SELDOM_SECONDS)
-            _logger.info("%s: looked for every %d s: %s", self.endpoint.resource, seconds, error)
-        self._may_watch = False
-
     def _on_definition(self, old: Raw | None, new: Raw | None) -> None:
-        self._looks = 0
+        self._checks = 0
         self._woken.set()
 
     def _follow(self, group: asyncio.TaskGroup) -> None:
         if self._objects is not None:
             return
         self._is_absent = False
-        self._objects = self._informers.apart(self.endpoint)
+        self._objects = self._informers.new_informer(self.endpoint)
         self._objects.listen(self._on_object)
         self._following = group.create_task(
-            self._followed(self._objects), name=f"informer {self.endpoint.resource}"
+            self._run_informer(self._objects), name=f"informer {self.endpoint.resource}"
         )
 
-    async def _followed(self, objects: Informer) -> None:
+    async def _run_informer(self, objects: Informer) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(objects.run(), name=f"watch {self.endpoint.resource}")
             await objects.synced.wait()
@@ -180,7 +172,8 @@ class OptionalKind:
     def _leave(self) -> None:
         objects = self._objects
         following = self._following
-        self._objects = self._following = None
+        self._objects = None
+        self._following = None
         if following is not None:
             following.cancel()
         is_news = not self._is_absent

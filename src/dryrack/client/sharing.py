@@ -1,11 +1,10 @@
 """
-Keeping once what many objects have in common.
+Sharing of equal parts between objects, to save memory.
 
-Objects of one kind mostly come from one template, and an object that changes mostly stays as it
-was. What is read from JSON is new in every part; here each part that equals the same part of
-another object is replaced by that one. A large object is read part by part, and a part whose text
-was read before is not read again. Parts are shared by identity afterwards, so nobody may change
-them.
+Most objects of one kind come from one template, and most changes leave most of an object as it was.
+Decoded JSON shares nothing; here each part that equals the same part of another object is replaced
+by that part. A large object is decoded part by part, and a part whose text was decoded before is
+not decoded again. Afterwards objects share parts by identity, so that they must not be changed.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ import msgspec
 
 _ABSENT = object()
 
-# Small objects are read faster as a whole, and are shared with what they replace.
+# Small objects are decoded faster as a whole, and share parts with the object that they replace.
 LARGE_BYTES_MIN = 8192
-# The attributes, the capacity or the counters of a device, and everything smaller.
+# The size of the attributes, the capacity, or the counters of a device.
 _PART_BYTES_MAX = 1024
-# What a few dozen types of machines have in common, and the last nodes have to themselves; 10 MB.
+# Enough for the parts of a few dozen instance types, and of the last nodes; 10 MB.
 _PARTS_MAX = 8192
 _SMALLEST_BYTES = 24
 
@@ -32,13 +31,13 @@ _decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 class SharedDecoder:
     """
-    Reads large JSON objects so that parts with the same text are one value.
+    Decodes large JSON objects so that parts with the same text are one value.
 
-    Metadata is everybody's own: it is never the same, and is changed by those who keep objects.
+    Metadata is not shared: it is never the same, and informers change it.
     """
 
     def __init__(self) -> None:
-        self._known = lru_cache(maxsize=_PARTS_MAX)(self._read)
+        self._cached = lru_cache(maxsize=_PARTS_MAX)(self._read)
 
     def decode(self, text: bytes | msgspec.Raw) -> dict[str, Any]:
         parts: dict[str, Any] = _decode_parts(text)
@@ -48,7 +47,7 @@ class SharedDecoder:
 
     def _part(self, part: msgspec.Raw) -> Any:
         text = bytes(part)
-        return self._known(text) if len(text) <= _PART_BYTES_MAX else self._read(text)
+        return self._cached(text) if len(text) <= _PART_BYTES_MAX else self._read(text)
 
     def _read(self, text: bytes) -> Any:
         if len(text) > _SMALLEST_BYTES:
@@ -65,11 +64,11 @@ class SharedDecoder:
 _OBJECT, _LIST = b"{["
 
 
-def shared(new: Any, like: Any) -> Any:
+def share_parts(new: Any, like: Any) -> Any:
     """
-    `new`, with the parts of `like` where the two are the same; `like` if they are the same.
+    Return `new` with the parts of `like` that are equal, or `like` if all parts are equal.
 
-    Changes `new`, which must be nobody else's. True is not 1, and 1 is not 1.0.
+    This changes `new`, which must not be shared yet. True is not equal to 1, nor 1 to 1.0.
     """
     if new is like:
         return like
@@ -87,9 +86,9 @@ def _of_dicts(new: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
     is_same = len(new) == len(like)
     for key, value in new.items():
         there = like.get(key, _ABSENT)
-        kept = shared(value, there)
-        if kept is there:
-            new[key] = kept
+        part = share_parts(value, there)
+        if part is there:
+            new[key] = part
         else:
             is_same = False
     return like if is_same else new
@@ -97,11 +96,11 @@ def _of_dicts(new: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
 
 def _of_lists(new: list[Any], like: list[Any]) -> list[Any]:
     is_same = len(new) == len(like)
-    # The ends of lists differ in length, and then there is nothing to compare.
+    # If one list is longer, its end has no counterpart to compare with.
     for index, (value, there) in enumerate(zip(new, like, strict=False)):
-        kept = shared(value, there)
-        if kept is there:
-            new[index] = kept
+        part = share_parts(value, there)
+        if part is there:
+            new[index] = part
         else:
             is_same = False
     return like if is_same else new

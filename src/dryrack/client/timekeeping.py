@@ -1,9 +1,9 @@
 """
-Time that passes, for engines.
+Clocks with timers, and virtual time for simulations.
 
-The clock port of `base` tells the time; an engine also has to wait. Everything that waits is
-built on one seam, `call_at`, so that a simulation can hold a whole cluster's time in its hands:
-`VirtualClock` stands still until somebody advances it.
+The clock port of `base` returns the time; components also have to wait. All waits use one function,
+`call_at`, so that a simulation can control the time of a whole cluster: `VirtualClock` stands still
+until it is advanced.
 """
 
 import asyncio
@@ -23,21 +23,21 @@ Result = TypeVar("Result")
 
 
 class Timer(Protocol):
-    """Something that will happen, and can be called off."""
+    """A call in the future that can be canceled."""
 
     def cancel(self) -> None: ...
 
 
 class Timekeeper(Clock, Protocol):
-    """A clock that can also wake somebody."""
+    """A clock with timers."""
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """Calls once, on the running loop, at or after `when` (seconds since 1970)."""
+        """Call once, on the running loop, at or after `when` (seconds since 1970)."""
         ...
 
 
 async def sleep(clock: Timekeeper, seconds: float) -> None:
-    """Waits by that clock."""
+    """Wait by that clock."""
     if seconds <= 0:
         await asyncio.sleep(0)
         return
@@ -51,7 +51,7 @@ async def sleep(clock: Timekeeper, seconds: float) -> None:
 
 @asynccontextmanager
 async def deadline(clock: Timekeeper, when: float) -> AsyncIterator[None]:
-    """A block that ends by then; `TimeoutError` if it does not by itself."""
+    """Raise `TimeoutError` if the block does not end before that time."""
     async with asyncio.timeout(None) as limit:
         timer = clock.call_at(when, lambda: limit.reschedule(0.0))
         try:
@@ -61,38 +61,38 @@ async def deadline(clock: Timekeeper, when: float) -> AsyncIterator[None]:
 
 
 def fraction(chance: Chance) -> float:
-    """A number from 0 up to 1, exclusive."""
+    """Return a random number from 0 up to 1, exclusive."""
     return int(chance.uuid()[:8], 16) / 2**32
 
 
-def jittered(chance: Chance, seconds: float) -> float:
-    """Between the half of it and the whole: waits of many spread out, and none grows."""
+def add_jitter(chance: Chance, seconds: float) -> float:
+    """Return a random time between the half and the whole, so that many waits spread out."""
     return seconds * (0.5 + fraction(chance) / 2)
 
 
 def timestamp(seconds: float) -> str:
-    """A time as metadata has it: RFC 3339, whole seconds."""
+    """Return a time as in metadata: RFC 3339, whole seconds."""
     return _timestamp(int(seconds))
 
 
-# One write asks some times for the same second.
+# One write needs the same second several times.
 @lru_cache(maxsize=64)
 def _timestamp(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_timestamp(seconds: float) -> str:
-    """A time as leases and events have it."""
+    """Return a time as in leases and events: RFC 3339 with microseconds."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def seconds_of(text: str) -> float:
-    """The time that a timestamp tells."""
+    """Return the time of a timestamp."""
     return datetime.fromisoformat(text).timestamp()
 
 
 class _Pending:
-    """One call that waits in a virtual clock."""
+    """A pending call of a virtual clock."""
 
     __slots__ = ("callback", "is_cancelled")
 
@@ -102,24 +102,24 @@ class _Pending:
 
     def cancel(self) -> None:
         self.is_cancelled = True
-        # It stays in line, but keeps nobody.
-        self.callback = _nothing
+        # The entry stays in the heap, without a reference to the callback's objects.
+        self.callback = _do_nothing
 
 
-def _nothing() -> None:
-    """What a call that was called off does."""
+def _do_nothing() -> None:
+    pass
 
 
-# A reconciliation in process is a chain of some dozens of steps of the loop: a request, its
-# answer, the watch events that follow. Time moves on only when such chains have had their turn.
+# A reconciliation in the process takes some dozens of steps of the loop: a request, its answer, the
+# watch events that follow. Time advances only after such steps.
 SETTLING_STEPS = 200
 
-# A thousand nodes that gangs fill at one moment take some 3,000 steps.
+# Gangs that fill a thousand nodes at one moment take some 3,000 steps.
 RESTLESS_STEPS = 200_000
 
 
 class VirtualClock:
-    """Time that moves only when told to; what falls due happens in order."""
+    """A clock that moves only by `advance`; timers run in the order of their times."""
 
     def __init__(self, start: float = 1_800_000_000.0) -> None:
         self._now = start
@@ -135,7 +135,7 @@ class VirtualClock:
         return pending
 
     async def advance(self, seconds: float) -> None:
-        """Lets time pass; whoever wakes up acts before the next one does."""
+        """Let time pass; all tasks that a timer wakes run before the next timer does."""
         end = self._now + seconds
         await settle()
         while self._calls and self._calls[0][0] <= end:
@@ -144,7 +144,7 @@ class VirtualClock:
         self._now = end
 
     async def advance_until(self, is_done: Callable[[], bool]) -> None:
-        """Lets time pass, from one call to the next, until something is so."""
+        """Let time pass, from one timer to the next, until the condition is true."""
         await settle()
         while not is_done():
             assert self._calls, "all tasks wait, and none of them for a timer"
@@ -152,7 +152,7 @@ class VirtualClock:
                 await settle()
 
     def _call_next(self) -> bool:
-        """Moves on to the next call; whether there was one that was not called off."""
+        """Run the next timer; return False if it was canceled."""
         when, _, pending = heapq.heappop(self._calls)
         if pending.is_cancelled:
             return False
@@ -162,7 +162,7 @@ class VirtualClock:
 
 
 async def settle(steps: int = SETTLING_STEPS) -> None:
-    """Lets everybody who can act without time passing do so."""
+    """Run all tasks until each of them waits for time to pass."""
     loop = asyncio.get_running_loop()
     if isinstance(loop, VirtualTimeLoop):
         await loop.idle()
@@ -172,14 +172,14 @@ async def settle(steps: int = SETTLING_STEPS) -> None:
 
 
 class RestlessError(DryrackError):
-    """Somebody goes on for ever without time passing: what one does another undoes at once."""
+    """Tasks never come to rest, for example because they undo each other's changes."""
 
     def __init__(self) -> None:
         super().__init__(f"nothing comes to rest: {RESTLESS_STEPS} steps, and no time passed")
 
 
 class _IdleSelector(selectors.DefaultSelector):
-    """Notices when a loop would wait: it asks for events, and has nothing else to do."""
+    """Detects when a loop would wait: it selects events, and has no other work."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -213,9 +213,9 @@ class _IdleSelector(selectors.DefaultSelector):
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """
-    An event loop that knows when all tasks wait, for simulations in one process.
+    An event loop that detects when all tasks wait, for simulations in one process.
 
-    With it, time moves on as soon as nobody can act, and not a step earlier.
+    With it, time advances exactly when no task can run any more.
     """
 
     def __init__(self) -> None:
@@ -223,13 +223,13 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         super().__init__(self._idle_selector)
 
     async def idle(self) -> None:
-        """Waits until nobody can act without time passing."""
+        """Wait until all tasks wait for time to pass."""
         future: asyncio.Future[None] = self.create_future()
         self._idle_selector.waiting.append(future)
         await future
 
 
 def run_virtual(main: Coroutine[Any, Any, Result]) -> Result:
-    """Runs a simulation; threads and sockets that somebody waits for are not part of it."""
+    """Run a simulation; it does not wait for threads and sockets."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(main)

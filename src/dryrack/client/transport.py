@@ -1,13 +1,13 @@
 """
-A request and its response, apart from how they travel.
+Requests and responses, independent of the transport.
 
-An engine talks to a cluster through a `Transport`. The embedded API server is one itself, so a
-request in process is a function call; over HTTPS it is a connection. Neither side can tell which
-it is. Header names are lower case on both sides.
+A component talks to a cluster through a `Transport`. The embedded API server is one, so that a
+request in the process is a function call; over HTTPS it is a connection. The difference is visible
+on neither side. Header names are lower case on both sides.
 
-Who says so in a request may be given the objects of a watch instead of JSON, if both ends are in
-one process. Such an object is the one that the server keeps, and everybody else is given the same
-one: nobody changes it. Answers are JSON always, so that their readers have something of their own.
+If both sides are in one process, a request may allow objects instead of JSON in a watch. Such an
+object is the one that the server stores and gives to all watches, so that it must not be changed.
+Other responses are always JSON, so that each reader has its own objects.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from dryrack.kinds.raw import Raw
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks, as an authenticator found out."""
+    """The user of a request, as an authenticator identified it."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -29,16 +29,16 @@ class User:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-# Whoever holds the server object in their hands may do anything with it.
+# Code with a reference to the server object has all permissions.
 ADMIN = User("system:admin", ("system:masters", "system:authenticated"))
 
 
 class Request(msgspec.Struct, frozen=True):
     """
-    What is asked.
+    A request to an API server.
 
-    `path` and `query` are as a client writes them into the request line: percent-encoded, without
-    the question mark between them. `takes_objects`: a watch may have objects instead of JSON.
+    `path` and `query` are percent-encoded as in the request line, without the question mark between
+    them. With `takes_objects`, a watch may return objects instead of JSON.
     """
 
     method: str
@@ -54,8 +54,8 @@ class Handed(NamedTuple):
     """
     An event of a watch.
 
-    The object is JSON if the server keeps no more of it than that, or if it is so large that its
-    reader had better share what it has in common with others.
+    The object is JSON if the server stores only JSON, or if it is so large that its reader should
+    share the parts that are equal in other objects.
     """
 
     type: str
@@ -67,9 +67,9 @@ Chunk = bytes | list[Handed]
 
 class Stream(Protocol):
     """
-    A body that goes on: any number of chunks, each as soon as it is there.
+    A streamed body: any number of chunks, each as soon as it arrives.
 
-    Whoever reads it closes it, also after an error: a watch that nobody reads is a leak.
+    The reader has to close it, also after an error: a watch without a reader is a leak.
     """
 
     def __aiter__(self) -> "Stream": ...
@@ -83,18 +83,18 @@ Body = bytes | Stream
 
 
 class Response(msgspec.Struct, frozen=True):
-    """What is answered. A header may be there more than once, as `warning` is."""
+    """A response. A header may occur more than once, such as `warning`."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
     body: Body
 
     def header(self, name: str) -> str | None:
-        """The first header of a name, given in lower case."""
+        """Return the first header with a name, which is in lower case."""
         return next((value for key, value in self.headers if key == name), None)
 
 
 class Transport(Protocol):
-    """Brings a request to a cluster, and the response back."""
+    """Sends a request to a cluster, and returns the response."""
 
     async def send(self, request: Request) -> Response: ...

@@ -1,13 +1,13 @@
 """
-What is to be looked at, each thing by one worker at a time.
+A queue of keys, of which each is handled by one worker at a time.
 
-A key that is added twice before somebody takes it is taken once; a key that is added while
-somebody works on it is taken again afterwards, never beside. A failed key comes back later and
-later; `forget` starts it over.
+A key that is added twice before it is taken is taken once; a key that is added while a worker
+handles it is taken again afterwards. A failed key is retried with an increasing delay; `forget`
+resets the delay.
 
-No key starves the others, whatever is done with it: workers let the event loop turn between two
-keys, and a key that comes back again and again at once, by its own wish or because two writers
-undo each other's work, is held back more and more until it leaves off.
+No key starves the others: workers let the event loop run between keys, and a key that is added
+again at once many times, for example because two writers undo each other's work, is delayed more
+and more until that ends.
 """
 
 import asyncio
@@ -27,17 +27,17 @@ Key = TypeVar("Key", bound=Hashable)
 RETRY_SECONDS_MIN = 0.005
 RETRY_SECONDS_MAX = 1000.0
 
-# A key that needs no request is handled in some 100 µs; whoever waits for the loop waits for a few.
+# A key that needs no request is handled in some 100 µs; other tasks wait for a few such keys.
 KEYS_AT_A_STRETCH = 16
 
-# No object needs more looks than this in a second; owners of many pods look less often by
-# themselves. Each second in which a key wants more turns than it has halves them, down to one.
+# No object has to be handled more often than this in a second; controllers handle owners of many
+# pods less often. Each second in which a key exceeds its number halves the number, down to one.
 TURN_SECONDS = 1.0
 TURNS_MAX = 200
 
 
 class ReadyKeys(Protocol[Key]):
-    """Keys that can be taken, in the order in which they are to be; a deque is one."""
+    """The keys that can be taken, in their order; a deque is one."""
 
     def __len__(self) -> int: ...
 
@@ -47,21 +47,21 @@ class ReadyKeys(Protocol[Key]):
 
 
 class _Turns(Generic[Key]):
-    """How often each key was taken in this second; keys that leave off are forgotten."""
+    """The number of times that each key was taken in the current second."""
 
     def __init__(self) -> None:
         self._ends_at = 0.0
         self._taken: dict[Key, int] = {}
         self._held_back: set[Key] = set()
         self._excesses: dict[Key, int] = {}
-        """In how many seconds on end a key wanted more turns than it had."""
+        """The number of consecutive seconds in which a key exceeded its turns."""
 
     def take(self, key: Key, now: float) -> None:
         self._begin(now)
         self._taken[key] = self._taken.get(key, 0) + 1
 
     def wait_of(self, key: Key, now: float) -> float:
-        """How long a key has to wait for its next turn; 0 if it has not used up its turns."""
+        """Return how long a key has to wait for its next turn; 0 if it has turns left."""
         self._begin(now)
         if self._taken.get(key, 0) < max(1, TURNS_MAX >> self._excesses.get(key, 0)):
             return 0.0
@@ -69,7 +69,7 @@ class _Turns(Generic[Key]):
         return self._ends_at - now
 
     def is_notorious(self, key: Key) -> bool:
-        """Whether a key was held back in the seconds before this one too."""
+        """Return whether a key was held back in the second before this one, too."""
         return key in self._excesses
 
     def _begin(self, now: float) -> None:
@@ -81,12 +81,13 @@ class _Turns(Generic[Key]):
             for key in self._excesses.keys() | self._held_back
         }
         self._excesses = {key: int(number) for key, number in counted.items() if number > 0}
-        self._taken, self._held_back = {}, set()
+        self._taken = {}
+        self._held_back = set()
         self._ends_at = now + TURN_SECONDS
 
 
 class WorkQueue(Generic[Key]):
-    """See the module's docstring."""
+    """A queue with delays, retries, and limits per key."""
 
     def __init__(
         self,
@@ -97,10 +98,10 @@ class WorkQueue(Generic[Key]):
         retry_seconds_max: float = RETRY_SECONDS_MAX,
     ) -> None:
         """
-        `on_held_back` is told of each key that begins to come too often.
+        Build an empty queue.
 
-        `ready` says who comes first, if not who came first. No key that failed waits longer than
-        `retry_seconds_max`.
+        `on_held_back` is called with each key that begins to be added too often. `ready` replaces
+        the order of arrival. No failed key waits longer than `retry_seconds_max`.
         """
         self._clock = clock
         self._on_held_back = on_held_back
@@ -121,32 +122,36 @@ class WorkQueue(Generic[Key]):
         return len(self._waiting)
 
     def keys(self) -> AbstractSet[Key]:
-        """Those that wait for a worker."""
+        """Return the keys that wait for a worker."""
         return self._waiting.keys()
 
     def delayed_keys(self) -> AbstractSet[Key]:
-        """Those that come back later."""
+        """Return the keys that are added later."""
         return self._due.keys()
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key waits for a worker, nor is in a worker's hands."""
+        """Whether no key waits for a worker or is being handled."""
         return not self._waiting and not self._taken
 
     def measure(self, meter: QueueMeter) -> None:
-        """Tells the meter what happens from now on."""
+        """Count in the meter from now on."""
         self._meter = meter
 
     def add(self, key: Key) -> None:
-        """As soon as somebody is free."""
+        """Add a key for the next free worker."""
         if key in self._waiting:
             return
-        self._waiting[key] = self._on_add()
+        added_at = 0.0
+        if self._meter is not None:
+            self._meter.count_add()
+            added_at = self._clock.now()
+        self._waiting[key] = added_at
         if key not in self._taken:
             self._make_ready(key)
 
     def add_after(self, key: Key, seconds: float) -> None:
-        """Not before; the earliest of several times counts."""
+        """Add a key after a delay; of several times the earliest counts."""
         if seconds <= 0:
             self.add(key)
             return
@@ -160,29 +165,29 @@ class WorkQueue(Generic[Key]):
             self._set_timer()
 
     def retry(self, key: Key) -> None:
-        """After a failure: later each time."""
+        """Add a key again after a failure, with an increasing delay."""
         if self._meter is not None:
-            self._meter.retried()
+            self._meter.count_retry()
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         seconds = RETRY_SECONDS_MIN * 2 ** min(failures, 40)
         self.add_after(key, min(seconds, self._retry_seconds_max))
 
     def forget(self, key: Key) -> None:
-        """After a success."""
+        """Reset the delay after a success."""
         self._failures.pop(key, None)
 
     async def take(self) -> Key:
-        """The next key; `done` must follow."""
+        """Return the next key; `done` must follow."""
         while not self._ready:
             self._woken.clear()
             await self._woken.wait()
         key = self._ready.popleft()
-        since = self._waiting.pop(key)
+        added_at = self._waiting.pop(key)
         self._taken.add(key)
         self._turns.take(key, self._clock.now())
         if self._meter is not None:
-            self._meter.taken(self._clock.now() - since)
+            self._meter.count_take(self._clock.now() - added_at)
         return key
 
     def done(self, key: Key) -> None:
@@ -191,7 +196,7 @@ class WorkQueue(Generic[Key]):
             self._make_ready(key)
 
     async def work(self, handle: Callable[[Key], Awaitable[object]]) -> None:
-        """Takes keys for ever; whoever handles one decides about trying again."""
+        """Take and handle keys for ever; the handler decides about retries."""
         while True:
             for _ in range(KEYS_AT_A_STRETCH):
                 key = await self.take()
@@ -199,31 +204,21 @@ class WorkQueue(Generic[Key]):
                     await handle(key)
                 finally:
                     self.done(key)
-            # Handlers that never wait would keep the event loop to themselves.
+            # Handlers that never wait would block the event loop.
             await asyncio.sleep(0)
 
     def _make_ready(self, key: Key) -> None:
         wait = self._turns.wait_of(key, self._clock.now())
         if wait > 0:
             del self._waiting[key]
-            self._hold_back(key, wait)
+            if self._meter is not None:
+                self._meter.count_held_back()
+            if self._on_held_back is not None and not self._turns.is_notorious(key):
+                self._on_held_back(key)
+            self.add_after(key, wait)
             return
         self._ready.append(key)
         self._woken.set()
-
-    def _hold_back(self, key: Key, wait: float) -> None:
-        if self._meter is not None:
-            self._meter.held_back()
-        if self._on_held_back is not None and not self._turns.is_notorious(key):
-            self._on_held_back(key)
-        self.add_after(key, wait)
-
-    def _on_add(self) -> float:
-        """The time, if somebody wants to know how long keys wait."""
-        if self._meter is None:
-            return 0.0
-        self._meter.added()
-        return self._clock.now()
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -236,7 +231,7 @@ class WorkQueue(Generic[Key]):
         now = self._clock.now()
         while self._later and self._later[0][0] <= now:
             due, _, key = heapq.heappop(self._later)
-            # An entry whose time was brought forward has happened already.
+            # An entry with another time was replaced by an earlier one.
             if self._due.get(key) == due:
                 del self._due[key]
                 self.add(key)

@@ -100,7 +100,7 @@ class ComputeDomainController(Reconciler[Name]):
             on_object=self._on_domain,
             on_known=lambda: None,
         )
-        context.informers.tend(self._domains)
+        context.informers.add_cache(self._domains)
         self._claims = self.watch(CLAIMS, self._on_claim)
         self._by_domain = self._claims.index("compute domain", _domain_keys)
         self._templates = self.watch(TEMPLATES, self._on_template)

@@ -108,7 +108,8 @@ class QuotaController(Reconciler[Name]):
             each
             for each in resources
             if each not in self._sources
-            or informers.known(self._sources[each][0].endpoint) is not self._sources[each][0]
+            or informers.find_existing(self._sources[each][0].endpoint)
+            is not self._sources[each][0]
         ]
         if not wanted:
             return

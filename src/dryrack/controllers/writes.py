@@ -216,8 +216,8 @@ class WriteExecutor:
         stored = await self._store(write, revisions)
         revision = stored["metadata"]["resourceVersion"]
         revisions[write.endpoint, name_of(stored)] = revision
-        informer = self._context.informers.known(write.endpoint)
-        return stored, partial(informer.reached, revision) if informer else None
+        informer = self._context.informers.find_existing(write.endpoint)
+        return stored, partial(informer.wait_for_revision, revision) if informer else None
 
     async def _store(self, write: Create | Update | Patch | Apply, revisions: Revisions) -> Raw:
         client = self._context.client
@@ -264,8 +264,8 @@ class WriteExecutor:
                 grace_seconds=write.grace_seconds,
                 propagation=write.propagation,
             )
-        informer = self._context.informers.known(write.endpoint)
-        return partial(informer.parted, write.name, write.uid) if informer else None
+        informer = self._context.informers.find_existing(write.endpoint)
+        return partial(informer.wait_for_deletion, write.name, write.uid) if informer else None
 
     async def _report(self, report: Report) -> None:
         await self._recorder.record(

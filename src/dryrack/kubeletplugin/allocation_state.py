@@ -299,7 +299,7 @@ def states_of_virtual_nodes(
     is_virtual: Callable[[Raw], bool],
 ) -> AllocationStates:
     """Of all nodes that are played."""
-    states = informers.apart(STATES, Selection(namespace=STATE_NAMESPACE))
+    states = informers.new_informer(STATES, Selection(namespace=STATE_NAMESPACE))
     caches = StateCaches(informers.of(NODES), informers.of(CLAIMS), states, (states,))
     terms = StateTerms(
         STATE_NAMESPACE,

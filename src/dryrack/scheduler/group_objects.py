@@ -100,7 +100,7 @@ class GroupObjects:
             for endpoint in _KINDS
         ]
         for each in self._kinds:
-            informers.tend(each)
+            informers.add_cache(each)
 
     async def wait_until_known(self) -> None:
         """Wait until it is known which kinds are served, for a limited time."""

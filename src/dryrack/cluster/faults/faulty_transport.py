@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from dryrack.client.errors import TransportError
-from dryrack.client.timekeeping import fraction, jittered, sleep
+from dryrack.client.timekeeping import add_jitter, fraction, sleep
 from dryrack.client.transport import Response
 from dryrack.cluster.faults.model import RETRY_AFTER_SECONDS, WatchEnd
 
@@ -85,7 +85,7 @@ class FaultyTransport:
 
     async def _delay(self, seconds: float) -> None:
         if seconds > 0:
-            await sleep(self._life.clock, jittered(self._life.chance, seconds))
+            await sleep(self._life.clock, add_jitter(self._life.chance, seconds))
 
 
 class FaultyStream:
@@ -104,7 +104,7 @@ class FaultyStream:
             chunk: Chunk = await anext(self._inner)
             fault = self._life.api
             if fault is not None and fault.watch_latency_seconds > 0:
-                seconds = jittered(self._life.chance, fault.watch_latency_seconds)
+                seconds = add_jitter(self._life.chance, fault.watch_latency_seconds)
                 await sleep(self._life.clock, seconds)
         except StopAsyncIteration:
             chunk = b""

@@ -128,7 +128,7 @@ class Sources(Reconciler["Source | Task"]):
             )
         }
         for each in self._kinds.values():
-            context.informers.tend(each)
+            context.informers.add_cache(each)
         counts.listen(self._on_published)
 
     @property

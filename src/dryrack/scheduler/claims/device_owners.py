@@ -48,7 +48,7 @@ class DeviceOwners:
         for claim in written:
             try:
                 async with deadline(self._clock, self._clock.now() + CATCH_UP_SECONDS_MAX):
-                    await self._claims.reached(claim["metadata"]["resourceVersion"])
+                    await self._claims.wait_for_revision(claim["metadata"]["resourceVersion"])
             except TimeoutError:
                 problem = "its allocation is not seen"
                 raise OvertakenError(f"claim {full_name(claim)}: {problem}") from None

@@ -130,7 +130,7 @@ class VolumeBinding:
         except NotFoundError as error:
             raise _failure(each, "was deleted") from error
         # From here on the informer shows the node, unless the provisioner removed it.
-        await self._claims.reached(written["metadata"]["resourceVersion"])
+        await self._claims.wait_for_revision(written["metadata"]["resourceVersion"])
 
     async def _bind_volume(self, each: UnboundClaim) -> None:
         """Bind the volume to the claim; a controller binds the claim to the volume."""
@@ -154,7 +154,7 @@ class VolumeBinding:
         }
         patch = {"metadata": identity | marks, "spec": {"claimRef": claim_reference}}
         written = await self._client.patch(VOLUMES, each.volume, patch)
-        await self._volumes.reached(written["metadata"]["resourceVersion"])
+        await self._volumes.wait_for_revision(written["metadata"]["resourceVersion"])
 
     def _is_bound(self, each: UnboundClaim) -> bool:
         volume = self._fleet.volumes.bound_to(self._find_claim(each))
