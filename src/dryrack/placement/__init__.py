@@ -36,7 +36,7 @@ from dryrack.placement.gangs.dialects import (
 )
 from dryrack.placement.gangs.members import Member, MemberPlaced, MemberRefused
 from dryrack.placement.gangs.search import GangPlaced, GangRefused, place_gang, place_gang_now
-from dryrack.placement.index.pod_hints import queueing_hint
+from dryrack.placement.index.affinity_terms import queueing_hint
 from dryrack.placement.index.volume_matching import Unbindable, VolumeOffers
 from dryrack.placement.index.volumes import (
     SELECTED_NODE,

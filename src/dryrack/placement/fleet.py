@@ -13,7 +13,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, TypeVar
 
 from dryrack.kinds.core import Node
-from dryrack.placement.index.node_index import NodeIndex
 from dryrack.placement.index.owner_selectors import OwnerSelectors
 from dryrack.placement.index.pod_index import PodIndex
 from dryrack.placement.index.volumes import Volumes
@@ -187,3 +186,34 @@ class Fleet:
     def reopen_all(self) -> None:
         """Note an event that could help any pod on any node."""
         self._queues.clear()
+
+
+class NodeIndex:
+    """Images and PreferNoSchedule taints of all nodes, which scores compare between nodes."""
+
+    def __init__(self) -> None:
+        # The size of each image by node.
+        self.images: dict[str, dict[str, int]] = {}
+        # Nodes with a PreferNoSchedule taint.
+        self.avoided: dict[str, None] = {}
+        self._images_of: dict[str, tuple[str, ...]] = {}
+
+    def put(self, node: Node) -> None:
+        """Add or replace a node."""
+        name = node.metadata.name
+        self.drop(name)
+        if any(taint.effect == "PreferNoSchedule" for taint in node.spec.taints):
+            self.avoided[name] = None
+        sizes = {each: image.size_bytes for image in node.status.images for each in image.names}
+        if sizes:
+            self._images_of[name] = tuple(sizes)
+        for image, size in sizes.items():
+            self.images.setdefault(image, {})[name] = size
+
+    def drop(self, name: str) -> None:
+        """Remove a node."""
+        self.avoided.pop(name, None)
+        for image in self._images_of.pop(name, ()):
+            del self.images[image][name]
+            if not self.images[image]:
+                del self.images[image]

@@ -1,1 +1,1 @@
-"""What is known of a whole cluster, kept as it changes: pods by domain, images, owners, volumes."""
+"""Indexes of a whole cluster, updated with each change: pods by domain, owners, volumes."""

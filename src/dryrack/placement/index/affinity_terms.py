@@ -1,8 +1,8 @@
 """
-Inter-pod affinity terms, parsed: which pods a term means, and by which label of their nodes.
+Inter-pod affinity terms, parsed: the pods that a term matches, and the topology key.
 
-A term that a pod brings is about pods that run already; one of a pod that runs is about those that
-come. Both are asked by `matches`.
+The terms of a new pod match pods that run already; those of a running pod match new pods. Both use
+`matches`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dryrack.kinds.selectors import LabelMatcher, parse_label_selector
+from dryrack.kinds.selectors import LabelMatcher, SelectorError, parse_label_selector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from dryrack.kinds.core import Affinity, PodAffinity, PodAffinityTerm
+    from dryrack.kinds.core import Affinity, Pod, PodAffinity, PodAffinityTerm
+    from dryrack.placement.fleet import Fleet
+    from dryrack.placement.occupant import Occupant
+
 
 _NO_LABELS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
-    """Pods of some namespaces with some labels, on nodes that are alike in one label."""
+    """A selector of pods in some namespaces, and the label that their nodes have in common."""
 
     topology_key: str
     selector: LabelMatcher
@@ -31,7 +34,7 @@ class AffinityTerm:
 
     @staticmethod
     def of(term: PodAffinityTerm, namespace: str) -> AffinityTerm:
-        """A term of a pod in the namespace; raises `SelectorError`."""
+        """Parse a term of a pod in the namespace; raises `SelectorError`."""
         names = frozenset(term.namespaces)
         if not names and term.namespace_selector is None:
             names = frozenset((namespace,))
@@ -43,7 +46,7 @@ class AffinityTerm:
         )
 
     def among(self, namespaces: Mapping[str, Mapping[str, str]]) -> AffinityTerm:
-        """With the names of the namespaces, of those that there are, which it selects."""
+        """Return the term with the names of the existing namespaces that it selects."""
         if self.namespace_selector.is_empty or self.namespace_selector.requirements is None:
             return self
         selected = {
@@ -58,9 +61,9 @@ class AffinityTerm:
         namespace_labels: Mapping[str, str] = _NO_LABELS,
     ) -> bool:
         """
-        Whether a pod is meant; a term that was told of the namespaces needs no labels of theirs.
+        Return True if a pod matches; after `among` the labels of namespaces are not needed.
 
-        As in kube-scheduler, one that selects namespaces only by what they lack means all of them.
+        As in kube-scheduler, a namespace selector with only negative conditions matches them all.
         """
         if namespace not in self.namespaces and not self.namespace_selector.matches(
             namespace_labels
@@ -71,7 +74,7 @@ class AffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class PodTerms:
-    """All that a pod asks of other pods; preferences with their weights, against with negative."""
+    """All terms of a pod; preferences with their weights, which anti-affinity makes negative."""
 
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
@@ -79,19 +82,19 @@ class PodTerms:
 
     @staticmethod
     def of(affinity: Affinity | None, namespace: str) -> PodTerms:
-        """The terms of a pod in the namespace; raises `SelectorError`."""
+        """Parse the terms of a pod in the namespace; raises `SelectorError`."""
         if affinity is None or not (affinity.pod_affinity or affinity.pod_anti_affinity):
             return NO_TERMS
         toward = affinity.pod_affinity
         against = affinity.pod_anti_affinity
         return PodTerms(
-            _required(toward, namespace),
-            _required(against, namespace),
-            (*_preferred(toward, namespace, 1), *_preferred(against, namespace, -1)),
+            _parse_required(toward, namespace),
+            _parse_required(against, namespace),
+            (*_parse_preferred(toward, namespace, 1), *_parse_preferred(against, namespace, -1)),
         )
 
     def among(self, namespaces: Mapping[str, Mapping[str, str]]) -> PodTerms:
-        """With the names of the namespaces that terms select."""
+        """Return the terms with the names of the namespaces that they select."""
         if self is NO_TERMS:
             return self
         return PodTerms(
@@ -104,14 +107,43 @@ class PodTerms:
 NO_TERMS = PodTerms()
 
 
-def _required(part: PodAffinity | None, namespace: str) -> tuple[AffinityTerm, ...]:
+def _parse_required(part: PodAffinity | None, namespace: str) -> tuple[AffinityTerm, ...]:
     terms = part.required_during_scheduling_ignored_during_execution if part else ()
     return tuple(AffinityTerm.of(term, namespace) for term in terms)
 
 
-def _preferred(
+def _parse_preferred(
     part: PodAffinity | None, namespace: str, sign: int
 ) -> Iterable[tuple[AffinityTerm, int]]:
     terms = part.preferred_during_scheduling_ignored_during_execution if part else ()
     for each in terms:
         yield AffinityTerm.of(each.pod_affinity_term, namespace), sign * each.weight
+
+
+def queueing_hint(pod: Pod, fleet: Fleet) -> Callable[[Occupant], bool] | None:
+    """
+    Return a predicate for pods whose arrival may help this pending pod; None if none can.
+
+    A pod with required affinity waits for a pod that it matches; a pod with a topology spread
+    constraint waits for more pods in another domain.
+    """
+    namespace = pod.metadata.namespace
+    try:
+        terms = PodTerms.of(pod.spec.affinity, namespace).among(fleet.namespaces).affinity
+        spreads = [
+            parse_label_selector(each.label_selector)
+            for each in pod.spec.topology_spread_constraints
+            if each.when_unsatisfiable == "DoNotSchedule"
+        ]
+    except SelectorError:
+        return None
+    if not terms and not spreads:
+        return None
+
+    def helps(other: Occupant) -> bool:
+        return bool(
+            (terms and all(term.matches(other.name[0], other.labels) for term in terms))
+            or (other.name[0] == namespace and any(s.matches(other.labels) for s in spreads))
+        )
+
+    return helps

@@ -1,9 +1,9 @@
 """
-The pods that belong with a pod: those that its Services, and the workload that made it, select.
+Selectors of Services and workloads, for the pods that belong together.
 
-Kube-scheduler spreads such pods where they say nothing about it themselves. Only what it looks at
-counts: Services of the namespace, and a ReplicaSet, StatefulSet or ReplicationController that
-controls the pod.
+kube-scheduler spreads such pods by default. As there, these are the pods that the Services of the
+namespace select, and those of the ReplicaSet, StatefulSet or ReplicationController that controls
+the pod.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ CONTROLLERS = {
     "ReplicaSet": "apps/v1",
     "StatefulSet": "apps/v1",
 }
-_NOBODY = LabelMatcher(None)
-_EVERYBODY = LabelMatcher(())
+_MATCHES_NONE = LabelMatcher(None)
+_MATCHES_ALL = LabelMatcher(())
 
 
 class OwnerSelectors:
-    """What Services and workloads select, as far as they are known."""
+    """The selectors of the known Services and workloads."""
 
     def __init__(self) -> None:
         # By kind and namespace, then by name.
         self._known: dict[tuple[str, str], dict[str, LabelMatcher]] = {}
 
     def put(self, kind: str, namespace: str, name: str, selector: LabelSelector | None) -> None:
-        """A Service or a workload is there, as it is now; without a selector it has no pods."""
+        """Add or replace a Service or a workload; without a selector it selects no pods."""
         try:
             matcher = parse_label_selector(selector)
         except SelectorError:
-            matcher = _NOBODY
+            matcher = _MATCHES_NONE
         self._known.setdefault((kind, namespace), {})[name] = matcher
 
     def drop(self, kind: str, namespace: str, name: str) -> None:
-        """It is gone."""
+        """Remove a Service or a workload."""
         self._known.get((kind, namespace), {}).pop(name, None)
 
     def of(self, pod: Pod) -> LabelMatcher:
-        """What all of those select together that the pod belongs to; empty if there are none."""
+        """Return the combined selector of the pod's Services and controller; may be empty."""
         metadata = pod.metadata
         services = self._known.get((SERVICE, metadata.namespace), {})
         matchers = [each for each in services.values() if each.matches(metadata.labels)]
         for owner in metadata.owner_references:
             if owner.controller and CONTROLLERS.get(owner.kind) == owner.api_version:
                 owned = self._known.get((owner.kind, metadata.namespace), {})
-                matchers.append(owned.get(owner.name, _NOBODY))
+                matchers.append(owned.get(owner.name, _MATCHES_NONE))
         if not matchers:
-            return _EVERYBODY
-        # In one order, and once each, so that the same pods are the same question.
+            return _MATCHES_ALL
+        # Sorted and without duplicates, so that equal selectors are equal keys.
         unique = {each: None for matcher in matchers for each in matcher.requirements or ()}
         return LabelMatcher(tuple(sorted(unique, key=repr)))

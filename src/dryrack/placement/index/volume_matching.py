@@ -1,9 +1,9 @@
 """
-Volume matching: which free PersistentVolumes the claims of a pod get on a node.
+Volume matching: the free PersistentVolumes that the claims of a pod get on a node.
 
-As kube-scheduler's VolumeBinding has it: the smallest that does, beginning with the smallest claim;
-one that is kept for a claim is its alone. For a claim that finds none a volume is made, if its
-class has a provisioner and the node is one on which that makes volumes.
+As in kube-scheduler's VolumeBinding, each claim gets the smallest volume that fits, beginning with
+the smallest claim; a volume that is reserved for a claim is for that claim only. If no volume fits,
+one is provisioned, if the class has a provisioner and allows the node.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOTHING = Quantity.parse("0")
 
 
 class Unbindable(NamedTuple):
-    """Why a claim can have no volume on a node, and what would help."""
+    """The reason for which a claim cannot have a volume on a node, and the remedy."""
 
     claim: ClaimKey
     fact: str
@@ -37,7 +37,7 @@ class Unbindable(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A volume that does for a claim on the nodes that it can be used on."""
+    """A volume that fits a claim, with the nodes that can use it."""
 
     size: Quantity
     name: str
@@ -48,7 +48,7 @@ class _Candidate(NamedTuple):
 
 
 class _WaitingClaim:
-    """A claim with its candidates: those of one host by its name, for there may be many."""
+    """A claim with its candidates: those of one host by its name, as there may be many."""
 
     def __init__(self, claim: PersistentVolumeClaim, waits: WaitingClass, volumes: Volumes) -> None:
         self.key = key_of(claim)
@@ -78,16 +78,17 @@ class _WaitingClaim:
                     place.append(candidate)
 
     def _places(self, candidate: _Candidate) -> Iterable[list[_Candidate]]:
+        """Return the lists for the hosts of a candidate, or that of the others."""
         hosts: set[str] = set()
         for term in () if candidate.matcher is None else candidate.matcher.terms:
-            found = [each for each in term.labels if (each.key, each.operator) == (_HOST, "In")]
-            if not found:
+            of_host = [each for each in term.labels if (each.key, each.operator) == (_HOST, "In")]
+            if not of_host:
                 return (self._others,)
-            hosts.update(found[0].values)
+            hosts.update(of_host[0].values)
         return [self._by_host[host] for host in sorted(hosts)] or (self._others,)
 
     def on(self, labels: Mapping[str, str], taken: Iterable[str]) -> str:
-        """The volume that it gets; "" if there is none."""
+        """Return the volume that the claim gets; "" if there is none."""
         if self._kept:
             first = self._kept[0]
             return first.name if first.reaches(labels) else ""
@@ -102,46 +103,44 @@ class _WaitingClaim:
 
 
 class VolumeOffers:
-    """What claims of one pod that wait for a node may get, looked at once for all nodes."""
+    """The volumes that waiting claims of one pod may get, computed once for all nodes."""
 
     def __init__(
         self, volumes: Volumes, waiting: Iterable[tuple[PersistentVolumeClaim, WaitingClass]]
     ) -> None:
-        found = {key_of(claim): _WaitingClaim(claim, waits, volumes) for claim, waits in waiting}
-        self._wishes = sorted(found.values(), key=lambda each: each.size)
+        claims = {key_of(claim): _WaitingClaim(claim, waits, volumes) for claim, waits in waiting}
+        self._claims = sorted(claims.values(), key=lambda each: each.size)
 
     def __bool__(self) -> bool:
-        return bool(self._wishes)
+        return bool(self._claims)
 
     def on(self, node: ObjectMeta) -> Mapping[ClaimKey, str] | Unbindable:
-        """By claim the volume that it gets on a node; "" if one is to be made there."""
-        found: dict[ClaimKey, str] = {}
-        for wish in self._wishes:
-            volume = wish.on(node.labels, found.values())
-            problem = None if volume else _unmade(wish, node)
+        """Return by claim the volume that it gets on a node; "" if one is provisioned there."""
+        volumes: dict[ClaimKey, str] = {}
+        for claim in self._claims:
+            volume = claim.on(node.labels, volumes.values())
+            problem = None if volume else _check_provisioning(claim, node)
             if problem is not None:
                 return problem
-            found[wish.key] = volume
-        return found
+            volumes[claim.key] = volume
+        return volumes
 
 
-def _unmade(wish: _WaitingClaim, node: ObjectMeta) -> Unbindable | None:
-    """Why no volume can be made for the claim on a node."""
-    chosen = wish.claim.metadata.annotations.get(SELECTED_NODE)
-    name = wish.key[1]
+def _check_provisioning(waiting: _WaitingClaim, node: ObjectMeta) -> Unbindable | None:
+    """Return why no volume can be provisioned for the claim on a node."""
+    chosen = waiting.claim.metadata.annotations.get(SELECTED_NODE)
+    name = waiting.key[1]
     about = f"the volume of PersistentVolumeClaim {name}"
     if chosen is not None and chosen != node.name:
         fact = f"{about} is being created on node {chosen}"
-        remedy = "wait for it"
-        return Unbindable(wish.key, fact, f"{remedy}, or delete claim {name}")
-    if not wish.waits.is_provisioned:
+        return Unbindable(waiting.key, fact, f"wait for it, or delete claim {name}")
+    if not waiting.waits.is_provisioned:
         fact = f"no free PersistentVolume of the node fits PersistentVolumeClaim {name}"
-        remedy = f"create one of class {class_of(wish.claim)} with its size and access mode"
-        return Unbindable(wish.key, fact, remedy)
-    if not wish.waits.reaches(node.labels):
+        remedy = f"create one of class {class_of(waiting.claim)} with its size and access mode"
+        return Unbindable(waiting.key, fact, remedy)
+    if not waiting.waits.reaches(node.labels):
         fact = f"{about} can only be created on other nodes"
-        remedy = "see allowedTopologies"
-        return Unbindable(wish.key, fact, f"{remedy} of its class")
+        return Unbindable(waiting.key, fact, "see allowedTopologies of its class")
     return None
 
 
@@ -159,7 +158,7 @@ def _does(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def _is_on_offer(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """What is asked of a volume that nobody keeps for the claim besides."""
+    """Return True if a volume that is not reserved for the claim is available to it."""
     selector = claim.spec.selector
     return (
         volume.status.phase == "Available"

@@ -1,10 +1,10 @@
 """
-Persistent volumes and their claims, as far as they tie pods to nodes.
+Persistent volumes and their claims, as far as they restrict the nodes of pods.
 
-In files nothing binds claims: there one that names no volume ties its pods to nothing, and they do
-not wait until it has one. On a cluster such pods have to wait until it is bound. Claims of some
-classes are bound when a scheduler has chosen a node for their pod: the class says on which nodes a
-volume can be made, and a claim remembers a node that was chosen.
+In files nothing binds claims: a claim without a volume does not restrict its pods there, and they
+do not wait for it. On a cluster such pods wait until the claim is bound. Claims of some classes are
+bound when a scheduler has chosen a node for their pod: the class has the topologies for new
+volumes, and an annotation of the claim has the chosen node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ClaimKey = tuple[str, str]
 
 
 class VolumeProblem(NamedTuple):
-    """Why no node can take a pod: the claim, by namespace and name, and what is so."""
+    """A claim for which no node can take its pod, with the message."""
 
     claim: ClaimKey
     message: str
@@ -41,9 +41,9 @@ class WaitingClass(NamedTuple):
     """A StorageClass whose claims are bound only when a pod uses them."""
 
     is_provisioned: bool = True
-    """Whether volumes are made for claims; else somebody has made them, each on its node."""
+    """Whether volumes are provisioned for claims; otherwise they exist already."""
     topologies: tuple[tuple[tuple[str, frozenset[str]], ...], ...] = ()
-    """Terms of labels and their values, of which a node has to meet one; none: all nodes do."""
+    """Terms of labels and their values, of which a node has to match one; empty: all match."""
 
     def reaches(self, labels: Mapping[str, str]) -> bool:
         return not self.topologies or any(
@@ -54,31 +54,31 @@ class WaitingClass(NamedTuple):
 
 @dataclass(slots=True)
 class Volumes:
-    """What is known of volumes; claims are by namespace and name."""
+    """The known volumes and claims; claims are by namespace and name."""
 
-    # Whether this is a cluster, whose controllers bind claims: pods wait for that.
+    # Whether this is a cluster, whose controllers bind claims, so that pods wait for them.
     are_stored: bool = False
     claims: dict[ClaimKey, PersistentVolumeClaim] = field(default_factory=dict)
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
     waiting_classes: dict[str, WaitingClass] = field(default_factory=dict)
-    # Classes that do not wait, where it is not known of a cluster that it binds claims.
+    # Classes with immediate binding, for files.
     immediate_classes: set[str] = field(default_factory=set)
-    # For whom volumes are kept by decisions that are being written, by the names of the volumes.
+    # Volumes that decisions have reserved for claims, until they are written.
     assumed: dict[str, ClaimKey] = field(default_factory=dict)
 
     def of(self, pod: Pod) -> Iterator[PersistentVolume]:
-        """The volumes that claims of the pod are bound to, as far as they are there."""
+        """Yield the existing volumes that claims of the pod are bound to."""
         for key in claim_keys(pod):
             claim = self.claims.get(key)
             if claim is not None and claim.spec.volume_name in self.volumes:
                 yield self.volumes[claim.spec.volume_name]
 
     def bound_to(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        """The volume that a claim has for good, if it is known."""
+        """Return the volume that a claim is bound to, if it is known."""
         return self.volumes.get(claim.spec.volume_name) if _is_bound(claim) else None
 
     def owner(self, volume: PersistentVolume) -> ClaimKey | None:
-        """The claim that a volume is kept for, or will be; None if it is free."""
+        """Return the claim that a volume is reserved for, or will be; None if it is free."""
         reference = volume.spec.claim_ref
         if reference is None:
             return self.assumed.get(volume.metadata.name)
@@ -86,13 +86,13 @@ class Volumes:
 
     @staticmethod
     def is_kept(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-        """Whether it is for that very claim, not for another of its name."""
+        """Return True if it is reserved for this claim, not for another one with its name."""
         reference = volume.spec.claim_ref
         return reference is None or reference.uid in ("", claim.metadata.uid)
 
     @staticmethod
     def reaches(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
-        """Whether a volume can be used on a node with these labels; its name is not looked at."""
+        """Return True if a node with these labels can use a volume; its name does not count."""
         affinity = volume.spec.node_affinity
         if affinity is None or not affinity.required:
             return True
@@ -100,7 +100,7 @@ class Volumes:
         return any(term.matches(labels, "") for term in terms)
 
     def waiting(self, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, WaitingClass]]:
-        """The claims of the pod that are bound when a node is chosen for it."""
+        """Yield the claims of the pod that are bound when a node is chosen for it."""
         for key in claim_keys(pod) if self.are_stored and self.waiting_classes else ():
             claim = self.claims.get(key)
             if claim is not None and not claim.spec.volume_name:
@@ -109,7 +109,7 @@ class Volumes:
                     yield claim, waits
 
     def unbound(self, storage_class: str) -> list[tuple[str, str]]:
-        """The claims of a class that have no volume yet."""
+        """Return the claims of a class that have no volume yet."""
         return [
             key
             for key, claim in self.claims.items()
@@ -117,18 +117,21 @@ class Volumes:
         ]
 
     def problem(self, pod: Pod) -> VolumeProblem | None:
-        """The first of the pod's claims that keeps it from every node."""
-        found = [(key, self.claims.get(key)) for key in claim_keys(pod)]
-        for why in (self._unusable, self._volume_missing):
-            for key, claim in found:
-                message = why(pod, key[1], claim)
-                if message:
-                    return VolumeProblem(key, message)
+        """Return the first claim for which no node can take the pod."""
+        claims = [(key, self.claims.get(key)) for key in claim_keys(pod)]
+        for key, claim in claims:
+            message = self._check_claim(pod, key[1], claim)
+            if message:
+                return VolumeProblem(key, message)
+        for key, claim in claims:
+            name = claim.spec.volume_name if claim is not None else ""
+            if self.are_stored and name and name not in self.volumes:
+                return VolumeProblem(key, f'persistentvolume "{name}" not found')
         return None
 
     @staticmethod
-    def _unmade(pod: Pod, name: str, claim: PersistentVolumeClaim | None) -> str:
-        """Of a claim that is made for the pod alone."""
+    def _check_ephemeral(pod: Pod, name: str, claim: PersistentVolumeClaim | None) -> str:
+        """Return the problem of a claim that is created for the pod."""
         if claim is None:
             maker = "waiting for ephemeral volume controller to create"
             return f'{maker} the persistentvolumeclaim "{name}"'
@@ -139,19 +142,27 @@ class Volumes:
         about = f"PVC {claim.metadata.namespace}/{name}"
         return f"{about} was not created for pod {full} (pod is not owner)"
 
-    def _unusable(self, pod: Pod, name: str, claim: PersistentVolumeClaim | None) -> str:
+    def _check_claim(self, pod: Pod, name: str, claim: PersistentVolumeClaim | None) -> str:
+        """Return the problem of a claim; empty if it has none."""
         about = f'persistentvolumeclaim "{name}"'
-        if _is_made_for(name, pod):
+        is_ephemeral = any(
+            volume.ephemeral is not None and name == f"{pod.metadata.name}-{volume.name}"
+            for volume in pod.spec.volumes
+        )
+        if is_ephemeral:
             if claim is None and not self.are_stored:
                 return ""
-            if problem := self._unmade(pod, name, claim):
+            if problem := self._check_ephemeral(pod, name, claim):
                 return problem
         if claim is None:
             return f"{about} not found"
         if claim.metadata.deletion_timestamp is not None:
             return f"{about} is being deleted"
         if not self.are_stored:
-            return _UNBOUND if self._is_left_pending(claim) else ""
+            # The status shows that a cluster has found no volume for the claim.
+            is_pending = claim.status.phase == "Pending" and not claim.spec.volume_name
+            is_immediate = class_of(claim) in ("", *self.immediate_classes)
+            return _UNBOUND if is_pending and is_immediate else ""
         volume = claim.spec.volume_name
         if claim.status.phase == "Lost":
             return f'{about} bound to non-existent persistentvolume "{volume}"'
@@ -160,21 +171,9 @@ class Volumes:
             return _UNBOUND
         return ""
 
-    def _is_left_pending(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether a cluster has seen a claim, as it says, and found no volume for it."""
-        is_awaited = claim.status.phase == "Pending" and not claim.spec.volume_name
-        return is_awaited and class_of(claim) in ("", *self.immediate_classes)
-
-    def _volume_missing(self, _pod: Pod, _name: str, claim: PersistentVolumeClaim | None) -> str:
-        if not self.are_stored or claim is None or not claim.spec.volume_name:
-            return ""
-        if claim.spec.volume_name in self.volumes:
-            return ""
-        return f'persistentvolume "{claim.spec.volume_name}" not found'
-
 
 def class_of(obj: PersistentVolumeClaim | PersistentVolume) -> str:
-    """The storage class of a claim or a volume; "" if it has none."""
+    """Return the storage class of a claim or a volume; "" if it has none."""
     return obj.metadata.annotations.get(_CLASS, obj.spec.storage_class_name or "")
 
 
@@ -183,20 +182,12 @@ def key_of(claim: PersistentVolumeClaim) -> ClaimKey:
 
 
 def claim_keys(pod: Pod) -> Iterator[ClaimKey]:
-    """Return the claims of storage that a pod has."""
+    """Yield the PersistentVolumeClaims of a pod."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
             yield pod.metadata.namespace, volume.persistent_volume_claim.claim_name
         elif volume.ephemeral is not None:
             yield pod.metadata.namespace, f"{pod.metadata.name}-{volume.name}"
-
-
-def _is_made_for(name: str, pod: Pod) -> bool:
-    """Whether a claim of that name comes and goes with the pod."""
-    return any(
-        volume.ephemeral is not None and name == f"{pod.metadata.name}-{volume.name}"
-        for volume in pod.spec.volumes
-    )
 
 
 def _is_bound(claim: PersistentVolumeClaim) -> bool:

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from dryrack.kinds.selectors import SelectorError
 from dryrack.placement.framework import SCORE_MAX, GroupedCheck, NodeGroups, Plugin
 from dryrack.placement.index.affinity_terms import NO_TERMS, AffinityTerm, PodTerms
-from dryrack.placement.index.pod_counts import KeptCounts, PodCounts
-from dryrack.placement.index.term_counts import Brought
+from dryrack.placement.index.pod_counts import Brought, KeptCounts, PodCounts
 from dryrack.placement.node_state import NodeRefusal
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from dryrack.placement.fleet import Fleet
 from dryrack.placement.gangs.dialects import Flaw, Membership, gang_of
 from dryrack.placement.gangs.members import Member
 from dryrack.placement.gangs.search import GangRefused, place_gang_now
-from dryrack.placement.index.pod_hints import queueing_hint
+from dryrack.placement.index.affinity_terms import queueing_hint
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.place import Cluster, Placed, Refusal, Unplaced, place
 from dryrack.placement.plugins import profile_named
