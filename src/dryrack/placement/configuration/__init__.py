@@ -1,1 +1,1 @@
-"""KubeSchedulerConfigurations: what a file says, and the profiles that it comes to."""
+"""KubeSchedulerConfigurations: read a file, and resolve its profiles."""

@@ -1,8 +1,8 @@
 """
-KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1): how a scheduler is set up.
+KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1): the configuration of a scheduler.
 
-It is a file and never stored in a cluster. What is only handed on, such as the settings of a
-connection, is not looked into.
+It is a file and never stored in a cluster. Fields without effect, such as the settings of a
+connection, are not decoded.
 """
 
 from collections.abc import Mapping
@@ -82,7 +82,7 @@ class KubeSchedulerConfiguration(Model, frozen=True, kw_only=True):
 
 
 class PluginArgs(Model, frozen=True, kw_only=True):
-    """What the arguments of all plugins may have."""
+    """The fields that the arguments of all plugins may have."""
 
     api_version: str = ""
     kind: str = ""

@@ -1,9 +1,9 @@
 """
-Profiles of a configuration: which plugins are asked, in which order, and with which weights.
+Profiles of a configuration: the enabled plugins in their order, with their weights.
 
-As kube-scheduler resolves them: what `multiPoint` says is merged with what is on by default, and
-holds at every extension point unless the point says otherwise. A plugin that a point enables itself
-comes before those of `multiPoint` if it is one of them, else after.
+As in kube-scheduler, `multiPoint` is merged with the defaults, and holds at every extension point
+unless the point overrides it. A plugin that a point enables itself comes before those of
+`multiPoint` if it is one of them, else after.
 """
 
 from __future__ import annotations
@@ -25,10 +25,21 @@ _NOTHING = PluginSet()
 
 
 def profile_of(config: ProfileConfig, name: str, available: Mapping[str, Plugin]) -> Profile:
-    """What a profile comes to, for the scheduler of this name, with the plugins that there are."""
-    everywhere = _merged(_defaults(name), config.plugins.get(MULTI_POINT, _NOTHING))
-    filters = _expanded(config.plugins.get("filter", _NOTHING), everywhere)
-    scores = _expanded(config.plugins.get("score", _NOTHING), everywhere)
+    """Return the profile for the scheduler of this name, with the available plugins."""
+    everywhere = _merge(_defaults(name), config.plugins.get(MULTI_POINT, _NOTHING))
+    filters = _resolve(config.plugins.get("filter", _NOTHING), everywhere)
+    scores = _resolve(config.plugins.get("score", _NOTHING), everywhere)
+    enabled = {entry.name for each in config.plugins.values() for entry in each.enabled}
+    # A plugin of the scheduler is on at the point of its work, or by name at another point.
+    scheduler_plugins = frozenset(
+        name
+        for name, point in SCHEDULER_PLUGINS.items()
+        if name in enabled
+        or any(
+            entry.name == name
+            for entry in _resolve(config.plugins.get(point, _NOTHING), everywhere)
+        )
+    )
     return Profile(
         scheduler_name=name,
         filters=tuple(
@@ -42,12 +53,12 @@ def profile_of(config: ProfileConfig, name: str, available: Mapping[str, Plugin]
             if (plugin := available.get(entry.name)) and plugin.score is not None
         ),
         args=config.args,
-        scheduler_plugins=_scheduler_plugins(config, everywhere),
+        scheduler_plugins=scheduler_plugins,
     )
 
 
 def _defaults(name: str) -> tuple[PluginEntry, ...]:
-    """What is on for a scheduler of this name where nobody says otherwise."""
+    """Return the default plugins of a scheduler of this name."""
     usual = profile_named(name)
     weights = {plugin.name: weight for plugin, weight in usual.scores}
     asked = dict.fromkeys((*(plugin.name for plugin in usual.filters), *weights))
@@ -57,41 +68,29 @@ def _defaults(name: str) -> tuple[PluginEntry, ...]:
     )
 
 
-def _merged(defaults: Sequence[PluginEntry], said: PluginSet) -> tuple[PluginEntry, ...]:
-    """The defaults without those that are off, each as it is said again; then what is added."""
-    again = {entry.name: entry for entry in said.enabled}
-    kept = [again.get(entry.name, entry) for entry in defaults if not _is_off(entry, said)]
-    names = {entry.name for entry in kept}
-    return (*kept, *(entry for entry in said.enabled if entry.name not in names))
+def _merge(defaults: Sequence[PluginEntry], plugins: PluginSet) -> tuple[PluginEntry, ...]:
+    """Return the defaults that are not disabled, with new weights, then the additional plugins."""
+    enabled = {entry.name: entry for entry in plugins.enabled}
+    merged = [
+        enabled.get(entry.name, entry) for entry in defaults if not _is_disabled(entry, plugins)
+    ]
+    names = {entry.name for entry in merged}
+    return (*merged, *(entry for entry in plugins.enabled if entry.name not in names))
 
 
-def _expanded(said: PluginSet, everywhere: Sequence[PluginEntry]) -> tuple[PluginEntry, ...]:
-    """What is asked at one point."""
-    if any(entry.name == EVERY for entry in said.disabled):
-        return said.enabled
-    common = [entry for entry in everywhere if not _is_off(entry, said)]
+def _resolve(plugins: PluginSet, everywhere: Sequence[PluginEntry]) -> tuple[PluginEntry, ...]:
+    """Return the plugins of one extension point."""
+    if any(entry.name == EVERY for entry in plugins.disabled):
+        return plugins.enabled
+    common = [entry for entry in everywhere if not _is_disabled(entry, plugins)]
     names = {entry.name for entry in common}
-    own = {entry.name for entry in said.enabled}
+    own = {entry.name for entry in plugins.enabled}
     return (
-        *(entry for entry in said.enabled if entry.name in names),
+        *(entry for entry in plugins.enabled if entry.name in names),
         *(entry for entry in common if entry.name not in own),
-        *(entry for entry in said.enabled if entry.name not in names),
+        *(entry for entry in plugins.enabled if entry.name not in names),
     )
 
 
-def _is_off(entry: PluginEntry, said: PluginSet) -> bool:
-    return any(each.name in (entry.name, EVERY) for each in said.disabled)
-
-
-def _scheduler_plugins(config: ProfileConfig, everywhere: Sequence[PluginEntry]) -> frozenset[str]:
-    """Those that are on at the point where the scheduler does their work, or by name at another."""
-    named = {entry.name for said in config.plugins.values() for entry in said.enabled}
-    return frozenset(
-        name
-        for name, point in SCHEDULER_PLUGINS.items()
-        if name in named
-        or any(
-            entry.name == name
-            for entry in _expanded(config.plugins.get(point, _NOTHING), everywhere)
-        )
-    )
+def _is_disabled(entry: PluginEntry, plugins: PluginSet) -> bool:
+    return any(each.name in (entry.name, EVERY) for each in plugins.disabled)

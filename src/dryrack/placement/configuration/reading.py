@@ -1,10 +1,9 @@
 """
-A KubeSchedulerConfiguration, read from a file: which plugins decide for whom, and how.
+Read a KubeSchedulerConfiguration from a file.
 
-What is wrong comes back as problems, all of them, each with file, line, field and fix; then nothing
-of the file is used. What kube-scheduler has a use for and dryrack has not is told as a note. A
-plugin that is not there is refused, because a profile without it would decide otherwise than its
-author thinks.
+All mistakes are returned as problems, each with file, line, field and fix; then nothing of the file
+is used. A setting that has an effect in kube-scheduler only is reported as a note. A plugin that
+does not exist is refused, because the profile would not decide as its author expects.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ Decoded = TypeVar("Decoded", bound=msgspec.Struct)
 
 EVERY = "*"
 MULTI_POINT = "multiPoint"
-# Where plugins are asked: the fields of `Plugins`, and how each is written.
+# The extension points: the fields of `Plugins`, and their names in files.
 POINTS: Mapping[str, str] = {
     each.name: each.encode_name for each in msgspec.structs.fields(Plugins)
 }
@@ -55,14 +54,14 @@ NEVER = frozenset(
     {"NodeDeclaredFeatures", "NodeVolumeLimits", "PodGroupPodsCount", "TopologyPlacementGenerator"}
     | {"VolumeBinding", "VolumeRestrictions", "VolumeZone"}
 )
-# What plugins are called elsewhere.
+# Names of plugins in kubenexus.
 OTHER_NAMES: Mapping[str, str] = {
     "BackfillScoring": "Backfill",
     "TopologyScoring": "TopologySpread",
     "WorkloadAwareScoring": "WorkloadAware",
 }
 _WEIGHED = ("score", MULTI_POINT)
-# Fields that have no effect, and why.
+# Fields without effect, with the reason.
 _MEANINGLESS: Mapping[str, str] = {
     "parallelism": "dryrack uses one thread",
     "clientConnection": "use --kubeconfig; dryrack does not limit its requests",
@@ -71,7 +70,7 @@ _MEANINGLESS: Mapping[str, str] = {
     "percentageOfNodesToScore": "dryrack always uses the default",
     "delayCacheUntilActive": "dryrack always fills its caches",
 }
-# The same of arguments, by plugin.
+# Arguments without effect, by plugin, with the reason.
 _IDLE_ARGS: Mapping[str, Mapping[str, str]] = {
     "Coscheduling": {
         "permitWaitingTimeSeconds": "a pending gang reserves nothing",
@@ -88,10 +87,10 @@ _IDLE_ARGS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ProfileConfig:
-    """What one profile says; plugins have the names that they have here."""
+    """The configuration of one profile; plugins have their names in dryrack."""
 
     scheduler_name: str = ""
-    """What pods have as schedulerName; "" if the file does not say."""
+    """The schedulerName of its pods; "" if the file does not set it."""
     plugins: Mapping[str, PluginSet] = field(default_factory=dict)
     """By extension point, as it is written."""
     args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -100,12 +99,12 @@ class ProfileConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What a file says."""
+    """The content of a file."""
 
     profiles: tuple[ProfileConfig, ...]
     leader_election: LeaderElectionSettings
     backoff_seconds: tuple[float, float]
-    """How long a pod that was refused waits at least: the first time, and at most."""
+    """The first and the longest backoff of an unschedulable pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ class ConfigurationReading:
 def read_configuration(
     data: bytes | str, name: str, available: Mapping[str, Plugin]
 ) -> ConfigurationReading:
-    """Reads the text of a file; `available` are the plugins that there are."""
+    """Read the text of a file; `available` are the existing plugins."""
     reading = read(data, name)
     if reading.problems:
         return ConfigurationReading(None, reading.problems)
@@ -130,8 +129,8 @@ def read_configuration(
         return ConfigurationReading(None, (problem,))
     reader = _Reader(reading.documents[0], available)
     configuration = reader.read()
-    found = None if reader.problems else configuration
-    return ConfigurationReading(found, tuple(reader.problems), tuple(reader.notes))
+    valid = None if reader.problems else configuration
+    return ConfigurationReading(valid, tuple(reader.problems), tuple(reader.notes))
 
 
 @dataclass(slots=True)
@@ -151,10 +150,9 @@ class _Reader:
                 self._problem((key,), f"{value!r} is not supported", f"use {right}")
         if self.problems:
             return None
-        written = self._decoded(self.document.raw, KubeSchedulerConfiguration, ())
-        return self._configuration(written) if written is not None else None
-
-    def _configuration(self, written: KubeSchedulerConfiguration) -> Configuration:
+        written = self._decode(self.document.raw, KubeSchedulerConfiguration, ())
+        if written is None:
+            return None
         for name, why in _MEANINGLESS.items():
             if self.document.raw.get(name) is not None:
                 self._note((name,), f"has no effect: {why}")
@@ -184,8 +182,8 @@ class _Reader:
         for name, text in durations.items():
             self._check_duration(("leaderElection", name), text)
         if all(seconds) and not seconds[0] > seconds[1] > seconds[2]:
-            said = ", ".join(f"{name} {text}" for name, text in durations.items())
-            self._problem(("leaderElection",), said, "make each longer than the next")
+            values = ", ".join(f"{name} {text}" for name, text in durations.items())
+            self._problem(("leaderElection",), values, "make each longer than the next")
 
     def _check_duration(self, path: Path, text: str) -> None:
         if text and not seconds_in(text):
@@ -250,20 +248,24 @@ class _Reader:
 
     def _plugin_set(self, path: Path, written: PluginSet) -> PluginSet:
         enabled = [
-            self._enabled(entry, (*path, "enabled", number))
+            self._read_enabled(entry, (*path, "enabled", number))
             for number, entry in enumerate(written.enabled)
         ]
         names = [entry.name for entry in enabled]
         for number, name in enumerate(names):
             if name in names[:number]:
                 self._problem((*path, "enabled", number, "name"), f"{name!r} is enabled twice")
-        disabled = [
-            self._disabled(entry, (*path, "disabled", number))
-            for number, entry in enumerate(written.disabled)
-        ]
+        disabled = []
+        for number, entry in enumerate(written.disabled):
+            name = entry.name
+            if name != EVERY:
+                name = self._name((*path, "disabled", number, "name"), name)
+            if name in ALWAYS:
+                self._note((*path, "disabled", number, "name"), f"dryrack cannot disable {name}")
+            disabled.append(PluginEntry(name=name))
         return PluginSet(enabled=tuple(enabled), disabled=tuple(disabled))
 
-    def _enabled(self, entry: PluginEntry, path: Path) -> PluginEntry:
+    def _read_enabled(self, entry: PluginEntry, path: Path) -> PluginEntry:
         name = self._name((*path, "name"), entry.name)
         if name in NEVER and name not in self.available:
             self._note((*path, "name"), f"{name} has no effect in dryrack")
@@ -278,43 +280,35 @@ class _Reader:
             self._problem((*path, "name"), f"{name} does not score nodes", "remove it here")
         return PluginEntry(name=name, weight=entry.weight)
 
-    def _disabled(self, entry: PluginEntry, path: Path) -> PluginEntry:
-        if entry.name == EVERY:
-            return entry
-        name = self._name((*path, "name"), entry.name)
-        if name in ALWAYS:
-            self._note((*path, "name"), f"dryrack cannot disable {name}")
-        return PluginEntry(name=name)
-
     def _name(self, path: Path, name: str) -> str:
-        """The plugin's name here."""
-        found = OTHER_NAMES.get(name, name)
+        """Return the plugin's name in dryrack."""
+        own = OTHER_NAMES.get(name, name)
         known = {*self.available, *SCHEDULER_PLUGINS, *ALWAYS, *NEVER}
-        if found not in known:
+        if own not in known:
             self._problem(path, f"unknown plugin {name!r}", hint(name, known))
-        return found
+        return own
 
     def _args(self, plugin: str, args: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-        """As they are written, without nulls; those of a plugin from elsewhere are its affair."""
+        """Return the arguments without nulls; those of a plugin from elsewhere are not checked."""
         model = PLUGIN_ARGS.get(plugin)
         if model is None:
             return args
-        said: Mapping[str, Any] = shape.regular(args, shape.of(model))
-        if said.get("kind", "") not in ("", f"{plugin}Args"):
-            message = f"{said['kind']!r} is not the kind of the arguments of {plugin}"
+        regular: Mapping[str, Any] = shape.regular(args, shape.of(model))
+        if regular.get("kind", "") not in ("", f"{plugin}Args"):
+            message = f"{regular['kind']!r} is not the kind of the arguments of {plugin}"
             self._problem((*path, "kind"), message, f"use {plugin}Args")
-        elif self._decoded(dict(said), model, path) is not None:
-            for within, message in argument_problems(plugin, said):
+        elif self._decode(dict(regular), model, path) is not None:
+            for within, message in _argument_problems(plugin, regular):
                 self._problem((*path, *within), message)
             for name in ("filterTimeout", "bindingTimeout"):
-                self._check_duration((*path, name), str(said.get(name, "")))
+                self._check_duration((*path, name), str(regular.get(name, "")))
             for name, why in _IDLE_ARGS.get(plugin, {}).items():
-                if name in said:
+                if name in regular:
                     self._note((*path, name), f"has no effect: {why}")
-        return said
+        return regular
 
-    def _decoded(self, raw: dict[str, Any], model: type[Decoded], within: Path) -> Decoded | None:
-        """The typed value; all its fields have to be known."""
+    def _decode(self, raw: dict[str, Any], model: type[Decoded], within: Path) -> Decoded | None:
+        """Return the typed value; None with problems, for example for unknown fields."""
         form = shape.of(model)
         for path in shape.unknown(raw, form):
             fix = hint(str(path[-1]), _at(form, path))
@@ -336,7 +330,7 @@ class _Reader:
 
 
 def _at(form: Shape, path: Path) -> Collection[str]:
-    """The fields that there are beside the one that a path leads to."""
+    """Return the fields of the object that contains the last step of the path."""
     for step in path[:-1]:
         match form:
             case shape.Fields(fields=fields):
@@ -349,8 +343,8 @@ def _at(form: Shape, path: Path) -> Collection[str]:
 _STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 
 
-def argument_problems(plugin: str, args: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Values of arguments that kube-scheduler would refuse; their types are right."""
+def _argument_problems(plugin: str, args: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Yield the values that kube-scheduler would refuse; their types are right."""
     match plugin:
         case "InterPodAffinity":
             yield from _outside(args, "hardPodAffinityWeight", 100)

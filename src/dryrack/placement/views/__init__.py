@@ -1,1 +1,1 @@
-"""Who has what, and what is free: a cluster's devices, claims and gangs, for whoever shows them."""
+"""Views of a cluster's devices, claims and gangs, for commands and the dashboard."""

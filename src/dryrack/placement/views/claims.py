@@ -1,4 +1,4 @@
-"""Claims at a glance: what each has or waits for, where, and for which pods."""
+"""Views of claims: their state, devices, node and pods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DONE = ("Succeeded", "Failed")
 
 
 class ClaimState(StrEnum):
-    """How far a claim has come."""
+    """The state of a claim."""
 
     PENDING = "pending"
     ALLOCATED = "allocated"
@@ -37,18 +37,18 @@ class ClaimView:
     namespace: str
     name: str
     state: ClaimState
-    # What it asks for: class and number, by request.
+    # Class and number, by request.
     requests: Mapping[str, str]
-    # What it has, as "driver/pool/device".
+    # Its devices, as "driver/pool/device".
     devices: tuple[str, ...] = ()
-    # The node that its devices are on; empty if it has none, or they can be used on several.
+    # The node of its devices; empty if it has none, or if several nodes can use them.
     node: str = ""
-    # Those that may use it; while it is pending, those that name it.
+    # The pods that may use it; while it is pending, the pods that name it.
     pods: tuple[str, ...] = ()
     created: str = ""
 
     def document(self) -> dict[str, Any]:
-        """The claim as programs read it."""
+        """Return the claim as programs read it."""
         return {
             "namespace": self.namespace,
             "name": self.name,
@@ -62,7 +62,7 @@ class ClaimView:
 
 
 def claims_of(claims: Iterable[ResourceClaim], pods: Iterable[Pod] = ()) -> tuple[ClaimView, ...]:
-    """Every claim, by namespace and name."""
+    """Return every claim, by namespace and name; `pods` that have not ended may use them."""
     users: dict[str, list[str]] = defaultdict(list)
     for pod in pods:
         if pod.status.phase in _DONE:
@@ -71,8 +71,8 @@ def claims_of(claims: Iterable[ResourceClaim], pods: Iterable[Pod] = ()) -> tupl
             name = named_claim(pod, entry)
             if name:
                 users[f"{pod.metadata.namespace}/{name}"].append(pod.metadata.name)
-    found = [_view(each, users.get(claim_name(each), ())) for each in claims]
-    return tuple(sorted(found, key=lambda each: (each.namespace, each.name)))
+    views = [_view(each, users.get(claim_name(each), ())) for each in claims]
+    return tuple(sorted(views, key=lambda each: (each.namespace, each.name)))
 
 
 def _view(claim: ResourceClaim, users: Iterable[str]) -> ClaimView:
@@ -101,7 +101,7 @@ def _state(claim: ResourceClaim) -> ClaimState:
 
 
 def _asks(request: DeviceRequest) -> str:
-    """Class and number; of a request with several ways, all of them."""
+    """Return class and number of a request, or of all its alternatives."""
     ways = request.first_available or ((request.exactly,) if request.exactly is not None else ())
     return " or ".join(
         f"{'all' if each.allocation_mode == 'All' else each.count or 1} × {each.device_class_name}"
@@ -110,7 +110,7 @@ def _asks(request: DeviceRequest) -> str:
 
 
 def node_of(selector: NodeSelector | None) -> str:
-    """The one node that a selector selects by name; empty if it is not such a selector."""
+    """Return the node that a selector selects by name; empty for other selectors."""
     if selector is None or len(selector.node_selector_terms) != 1:
         return ""
     for field in selector.node_selector_terms[0].match_fields:

@@ -1,10 +1,10 @@
 """
-The inventory of devices: where each is, who holds it, and whether it can be given out now.
+Views of devices: their node, their claims, and whether they can be allocated now.
 
-What is published counts as consumers count it: the newest generation of a pool, and none of it
-while slices are missing. A partition is free if what it takes of the shared counters is left, a
-device that claims share if some of its capacity is. A device is not free on a node that takes no
-pods. Devices that a claim holds and nobody publishes any more are withdrawn.
+As in the allocator, the newest generation of a pool counts, and none of it while slices are
+missing. A partition is free if the shared counters have enough left for it, a shared device if some
+of its capacity is left. A device is not free on a node that takes no pods. A device that a claim
+has and that is no longer published is withdrawn.
 
 A summary counts the devices that can be allocated at the same time.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 ALL_NODES = "all nodes"
 SOME_NODES = "some nodes"
-# Where drivers say what a device is, by the last part of the attribute's name; the first counts.
+# Attributes with the model of a device, by the last part of their names; the first counts.
 _MODELS = ("productName", "model", "product", "pciDevice", "architecture", "type")
 _PROFILES = ("profile", "migProfile")
 
@@ -45,7 +45,7 @@ _Counters = dict[tuple[str, str], Quantity]
 
 
 class DeviceState(StrEnum):
-    """Whether a device can be given out now."""
+    """Whether a device can be allocated now."""
 
     FREE = "free"
     SHARED = "shared"
@@ -54,10 +54,10 @@ class DeviceState(StrEnum):
     CONFLICT = "conflict"
     """More of it is allocated than there is: two claims have it, or its counters are overdrawn."""
     BLOCKED = "blocked"
-    """A partition, of whose counters others have too much."""
+    """A partition whose counters other devices have used up."""
     TAINTED = "tainted"
     INCOMPLETE = "incomplete"
-    """Slices of its pool are missing; nothing of the pool is given out."""
+    """Slices of its pool are missing, so that nothing of the pool is allocated."""
     CORDONED = "cordoned"
     """It would be free, but its node is cordoned."""
     NOT_READY = "not ready"
@@ -65,7 +65,7 @@ class DeviceState(StrEnum):
     NO_NODE = "no node"
     """It would be free, but no node that it is for exists."""
     WITHDRAWN = "withdrawn"
-    """A claim has it, and nobody publishes it."""
+    """A claim has it, and no slice publishes it."""
 
 
 _AVAILABLE = (DeviceState.FREE, DeviceState.SHARED)
@@ -73,7 +73,7 @@ _AVAILABLE = (DeviceState.FREE, DeviceState.SHARED)
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A claim that has a device, or with admin access only looks at it."""
+    """A claim that has a device, possibly with admin access only."""
 
     claim: str
     pods: tuple[str, ...]
@@ -104,11 +104,11 @@ class DeviceView:
     taints: tuple[str, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
     capacity: Mapping[str, Quantity] = field(default_factory=dict)
-    # What is left of the capacity, where claims may share it.
+    # The remaining capacity, if claims may share it.
     left: Mapping[str, Quantity] = field(default_factory=dict)
-    # The counter sets that it takes from, if it is a partition.
+    # The counter sets of a partition.
     counter_sets: tuple[str, ...] = ()
-    # What it takes of each counter, and what devices in use leave of that.
+    # The amount that it takes of each counter, and the amounts that devices in use leave.
     takes: Mapping[tuple[str, str], Quantity] = field(default_factory=dict, repr=False)
     counters_left: Mapping[tuple[str, str], Quantity] = field(default_factory=dict, repr=False)
 
@@ -118,11 +118,11 @@ class DeviceView:
 
     @property
     def takers(self) -> tuple[str, ...]:
-        """The claims that keep others from it; those with admin access do not."""
+        """Return the claims that exclude others; claims with admin access do not."""
         return tuple(each.claim for each in self.holders if not each.admin_access)
 
     def document(self) -> dict[str, Any]:
-        """The device as programs read it."""
+        """Return the device as programs read it."""
         found: dict[str, Any] = {
             "node": self.node,
             "driver": self.driver,
@@ -145,7 +145,7 @@ class DeviceView:
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """How many devices of a model can be allocated at the same time, and on which nodes."""
+    """The number of devices of a model that can be allocated at the same time, by node."""
 
     driver: str
     model: str
@@ -153,7 +153,7 @@ class ModelSummary:
     free: int
     # The most that are free on one node.
     largest: int
-    # How many nodes have how many of how many free, the fullest of free ones first.
+    # The number of nodes by free devices and all devices, the most free devices first.
     nodes: Mapping[tuple[int, int], int]
     # Whether no more than that can be allocated at the same time.
     is_exact: bool = True
@@ -217,16 +217,16 @@ def devices_of(
 
 
 def skipped_devices(devices: Sequence[DeviceView], claim: str) -> tuple[DeviceView, ...]:
-    """Devices that come before the last one that a claim has in a pool, and that it has not."""
+    """Return devices before the last device of a claim in a pool that the claim does not have."""
     pools: dict[tuple[str, str], list[DeviceView]] = defaultdict(list)
     for each in devices:
         pools[each.driver, each.pool].append(each)
-    found: list[DeviceView] = []
+    skipped: list[DeviceView] = []
     for pool in pools.values():
         own = [any(h.claim == claim for h in each.holders) for each in pool]
         last = max((place for place, is_own in enumerate(own) if is_own), default=0)
-        found += [each for each, is_own in zip(pool[:last], own, strict=False) if not is_own]
-    return tuple(found)
+        skipped += [each for each, is_own in zip(pool[:last], own, strict=False) if not is_own]
+    return tuple(skipped)
 
 
 def summary_of(devices: Iterable[DeviceView]) -> tuple[ModelSummary, ...]:
@@ -253,7 +253,7 @@ def free_at_once(devices: Iterable[DeviceView]) -> AtOnce:
         if each.state not in _AVAILABLE:
             continue
         if not each.takes or each.takers:
-            # What a shared device takes of counters is taken once.
+            # A shared device takes its counters once.
             whole += 1
             continue
         pool = (each.driver, each.pool)
@@ -278,7 +278,7 @@ def _holders(claims: Iterable[ResourceClaim]) -> dict[_Id, list[Holder]]:
 
 
 class _NodeReach:
-    """Which nodes take pods, and so can use the devices that are for them."""
+    """The nodes that take pods, and so can use their devices."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = {each.metadata.name: each for each in nodes}
@@ -330,7 +330,7 @@ def _pool(
 def _counters_left(
     slices: Sequence[ResourceSlice], held: Mapping[_Id, Sequence[Holder]]
 ) -> _Counters:
-    """What devices that are in use leave of the counters of a pool."""
+    """Return the amounts that devices in use leave of the counters of a pool."""
     left: _Counters = {}
     for each in slices:
         for counters in each.spec.shared_counters:
@@ -415,7 +415,7 @@ def _capacity_left(device: Device, holders: Sequence[Holder]) -> dict[str, Quant
 
 
 def _users(holders: Sequence[Holder]) -> Sequence[Holder]:
-    """Those who take something of the device."""
+    """Return the holders that use the device, not those with admin access."""
     return [each for each in holders if not each.admin_access]
 
 
@@ -432,13 +432,13 @@ def _withdrawn(device: _Id, holders: Sequence[Holder]) -> DeviceView:
 
 
 def _node(each: ResourceSlice, device: Device) -> str:
-    """Where a device is."""
+    """Return the node of a device, or for which nodes it is."""
     name = each.spec.node_name or device.node_name
     return name or (ALL_NODES if each.spec.all_nodes or device.all_nodes else SOME_NODES)
 
 
 def _model(attributes: Mapping[str, str]) -> str:
-    """What a device is, as far as its driver says so."""
+    """Return the model of a device from its attributes; empty if they have none."""
     by_part = {name.rpartition("/")[2]: value for name, value in attributes.items()}
     model = next((by_part[each] for each in _MODELS if by_part.get(each)), "")
     profile = next((by_part[each] for each in _PROFILES if by_part.get(each)), "")

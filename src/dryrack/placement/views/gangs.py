@@ -1,4 +1,4 @@
-"""Gangs at a glance: how many members each needs, has and has placed, and why it waits."""
+"""Views of gangs: their needed, existing and placed members, and why they wait."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from dryrack.placement.gangs.dialects import (
     Flaw,
     GangKey,
-    Membership,
     definitions,
     gang_of,
-    membership,
+    key_of,
 )
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class GangStatus(StrEnum):
-    """How far a gang has come."""
+    """The state of a gang."""
 
     PLACED = "placed"
     """As many members as it needs are on nodes."""
@@ -48,9 +47,9 @@ class GangView:
 
     key: GangKey
     status: GangStatus
-    # None, if it is not known how many it needs.
+    # None if it is unknown how many members it needs.
     min_count: int | None
-    # By name: those on a node, and those that are not.
+    # The names of members with and without a node.
     placed: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
     created: str = ""
@@ -58,17 +57,17 @@ class GangView:
 
     @property
     def name(self) -> str:
-        """Its name within the namespace; in a Workload with the group and its replica."""
+        """Return its name within the namespace; in a Workload with the group and its replica."""
         parts = (self.key.name, self.key.group, self.key.replica)
         return "/".join(part for part in parts if part)
 
     @property
     def is_placed(self) -> bool:
-        """Whether it has all the places that it needs, or had them and is done."""
+        """Return True if as many members as it needs are placed, or have succeeded."""
         return self.status in _PLACED
 
     def document(self) -> dict[str, Any]:
-        """The gang as programs read it."""
+        """Return the gang as programs read it."""
         return {
             "namespace": self.key.namespace,
             "name": self.name,
@@ -83,15 +82,16 @@ class GangView:
 
 
 def gangs_of(pods: Iterable[Pod], groups: Iterable[KubernetesObject] = ()) -> tuple[GangView, ...]:
-    """Every gang that pods or objects name, by namespace and name."""
+    """Return every gang that pods or objects name, by namespace and name."""
     known = {each.key: each for group in groups for each in definitions(group)}
     members: dict[GangKey, list[Pod]] = defaultdict(list)
     for pod in pods:
-        said = membership(pod)
-        if isinstance(said, Membership) and not _has_left(pod):
-            members[said.key].append(pod)
+        key = key_of(pod)
+        has_left = pod.metadata.deletion_timestamp is not None or pod.status.phase == "Failed"
+        if key is not None and not has_left:
+            members[key].append(pod)
     named = {key.definition for key in members}
-    views = [_view(key, gang_of(key, found, known), found) for key, found in members.items()]
+    views = [_view(key, gang_of(key, own, known), own) for key, own in members.items()]
     views += [
         _view(key, gang_of(key, (), known), ())
         for key, each in known.items()
@@ -114,7 +114,7 @@ def _view(key: GangKey, gang: Gang | Flaw, pods: Iterable[Pod]) -> GangView:
         created = gang.created
         minimum = gang.min_count
         status = _status(minimum, pods)
-        why = "" if status in _PLACED else gang.too_few or _told(pods)
+        why = "" if status in _PLACED else gang.too_few or _scheduler_message(pods)
     return GangView(
         key=key,
         status=status,
@@ -136,8 +136,8 @@ def _status(minimum: int, pods: Sequence[Pod]) -> GangStatus:
     return GangStatus.WAITING if len(pods) >= minimum else GangStatus.GATHERING
 
 
-def _told(pods: Iterable[Pod]) -> str:
-    """What the scheduler said to the first that waits and was told something."""
+def _scheduler_message(pods: Iterable[Pod]) -> str:
+    """Return the gates or the scheduler's message of the first pod that has any."""
     for pod in pods:
         if pod.spec.scheduling_gates:
             gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
@@ -146,7 +146,3 @@ def _told(pods: Iterable[Pod]) -> str:
             if condition.type == "PodScheduled" and condition.status == "False":
                 return condition.message
     return ""
-
-
-def _has_left(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None or pod.status.phase == "Failed"

@@ -1,9 +1,9 @@
 """
-How many partitions of devices can be allocated at the same time.
+The number of partitions of devices that can be allocated at the same time.
 
-Partitions that take from the same counters exclude one another, so the number of free ones says
-little. The largest set that the counters allow is searched for, one group of related partitions
-after the other; equal groups, one for each card of a fleet, are searched once.
+Partitions that take from the same counters exclude one another, so that the number of free ones is
+too large. The search finds the largest set that the counters allow, one group of related partitions
+after the other. It searches equal groups once, as a fleet has one for each card.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-# What a partition takes: counters by number, with amounts.
+# The counters of a partition by number, with amounts.
 _Takes = tuple[tuple[int, int], ...]
 
-# Groups as large as those of any card end long before; a search that is given up is a lower bound.
+# Groups of any known card need fewer steps; a search that stops at the limit is a lower bound.
 _STEPS_MAX = 20_000
 _GROUPS_REMEMBERED_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class AtOnce:
-    """How many devices can be allocated at the same time."""
+    """The number of devices that can be allocated at the same time; a lower bound if not exact."""
 
     count: int
     is_exact: bool = True
-    """If not, it may be more than the count."""
 
     def __add__(self, other: AtOnce) -> AtOnce:
         return AtOnce(self.count + other.count, self.is_exact and other.is_exact)
