@@ -1,4 +1,4 @@
-"""What the kinds do that no recording shows."""
+"""Behaviour of kinds that no recording covers."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_a_status_keeps_what_older_kubelets_do_not_know() -> None:
 
 
 def test_an_eviction_asks_the_budget() -> None:
-    """Too early while nobody has counted, refused at nought, counted down, and then a deletion."""
+    """An eviction is too early before the budget has a status, and refused at zero disruptions."""
 
     async def scenario(client: Client) -> None:
         await running(client, "p", app="x")
@@ -263,7 +263,7 @@ def test_a_log_is_for_a_container_that_runs() -> None:
     ],
 )
 def test_what_needs_a_running_program_is_refused_with_the_reason(path: str, said: str) -> None:
-    """Nothing runs here, and nobody shall think that it does."""
+    """Containers do not run, and the answer says so."""
 
     async def scenario(client: Client) -> None:
         with pytest.raises(ApiError, match=said) as refused:
@@ -311,7 +311,7 @@ def test_generations_count_changes_of_the_spec() -> None:
 
 
 def test_a_daemon_set_counts_its_templates() -> None:
-    """The old counter is kept as an annotation, and nobody else writes it."""
+    """The old generation counter is an annotation that clients cannot write."""
     counter = "deprecated.daemonset.template.generation"
 
     async def scenario(client: Client) -> None:
@@ -328,7 +328,7 @@ def test_a_daemon_set_counts_its_templates() -> None:
 
 
 def test_a_scale_writes_the_workload_at_the_revision_that_was_seen() -> None:
-    """What is scaled is the deployment; an old revision is a conflict."""
+    """A scale update scales the deployment; an old revision is a conflict."""
 
     async def scenario(client: Client) -> None:
         await client.create(DEPLOYMENTS, workload("d"))
@@ -348,7 +348,7 @@ def test_a_scale_writes_the_workload_at_the_revision_that_was_seen() -> None:
 
 
 def test_an_applied_scale_owns_the_number_and_nothing_else() -> None:
-    """Whoever applies another number is told who has it, by force takes it, and may apply 0."""
+    """An apply of another number is a conflict that names the owner; force takes ownership."""
 
     async def scenario(client: Client) -> None:
         await client.create(DEPLOYMENTS, workload("d", replicas=2))
@@ -366,7 +366,7 @@ def test_an_applied_scale_owns_the_number_and_nothing_else() -> None:
 
 
 def test_a_job_that_is_deleted_leaves_its_pods() -> None:
-    """Without a policy a deletion of a job orphans, as older clients count on."""
+    """A deletion of a Job without a policy orphans its pods, as older clients expect."""
 
     async def scenario(client: Client) -> None:
         job = workload("j")
@@ -403,7 +403,7 @@ def test_a_job_that_waits_can_be_moved_and_nothing_else() -> None:
 
 
 def test_a_change_of_a_fixed_field_is_refused_with_its_path() -> None:
-    """Nearly all of a pod is fixed; who changes it is told which fields he changed."""
+    """Most fields of a pod are immutable; the message names the changed fields."""
 
     async def scenario(client: Client) -> None:
         made = await client.create(PODS, pod("p", nodeSelector={"a": "b"}))
@@ -456,7 +456,7 @@ def test_a_resize_is_of_cpu_and_memory_within_the_node(containers: list[Raw], sa
 
 
 def test_a_debug_container_stays_as_it_is() -> None:
-    """What `kubectl debug` has put in is neither changed nor taken out; more can be added."""
+    """Ephemeral containers cannot change or be removed; more can be added."""
 
     async def scenario(client: Client) -> None:
         made = await client.create(PODS, pod("p"))
@@ -476,7 +476,7 @@ def test_a_debug_container_stays_as_it_is() -> None:
 
 
 def test_a_gated_pod_is_only_narrowed() -> None:
-    """Behind a gate a pod can be told more narrowly where to go, and not otherwise."""
+    """The node selection of a gated pod can only become narrower."""
 
     async def scenario(client: Client) -> None:
         gates = [{"name": "example.com/wait"}]

@@ -121,5 +121,5 @@ def test_every_shape_has_a_cell_for_each_column() -> None:
     ],
 )
 def test_ages_have_two_or_three_figures(seconds: int, text: str) -> None:
-    """Each range of ages is told in the units that the server uses for it."""
+    """Ages have the units of the real server."""
     assert human(seconds) == text

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 RECORDED = Path(__file__).parent / "manifests.json"
 
-# What the texts that nobody chose are made of.
+# The parts of random texts.
 _PIECES = (
     *("a: ", "b: ", "1: ", "'1': ", "true: ", "1.0: ", "0x1: ", "x", "y", "5", "~", '"q"', "'z'"),
     *("\n", "\n", "\n", "  ", "  ", "\r\n", "\t", "- ", "? ", ": ", ", ", "{", "}", "[", "]"),
@@ -36,14 +36,14 @@ _PIECES_MAX = 9
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What kubectl finds in a text, and why it stops."""
+    """The documents that kubectl reads from a text, and its error."""
 
     documents: tuple[Any, ...]
     error: str = ""
 
 
 def kubectl() -> Oracle[Answer]:
-    """How kubectl of the reference release reads files, built if need be."""
+    """Return an oracle that reads files as kubectl of the reference release does."""
     return Oracle(build(MODULE).path("manifests"), Answer)
 
 
@@ -61,7 +61,7 @@ def recorded() -> tuple[Row, ...]:
 
 
 def drawn(count: int, seed: int) -> Iterator[dict[str, str]]:
-    """Texts that nobody would write."""
+    """Yield random texts."""
     chance = random.Random(seed)
     for _ in range(count):
         text = "".join(chance.choices(_PIECES, k=chance.randint(1, _PIECES_MAX)))

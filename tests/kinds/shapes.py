@@ -1,4 +1,4 @@
-"""Random documents of a kind, with fields that nobody models strewn in."""
+"""Random documents of a kind, with additional fields that are not modelled."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What stands beside our kinds in a file, and what is a mistake."""
+"""Bystanders, custom kinds and mistaken kinds in files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What claims use of quotas, by device class and by extended resource.
+The quota usage of claims, by device class and by extended resource.
 
 The cases are those of the evaluator for ResourceClaims in Kubernetes 1.36
 (`pkg/quota/v1/evaluator/core`), and a few for what its cases leave open.

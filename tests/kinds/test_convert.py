@@ -27,7 +27,7 @@ def ids(row: dict[str, Any]) -> str:
 
 
 def pruned(value: Any) -> Any:
-    """Without what Go writes or leaves out as it likes: nulls and empty objects and lists."""
+    """Return the value without nulls and empty objects and lists, which Go may leave out."""
     if isinstance(value, dict):
         inner = {key: pruned(each) for key, each in value.items()}
         return {key: each for key, each in inner.items() if each not in (None, {}, [])}
@@ -143,7 +143,7 @@ def test_a_device_of_the_wrong_type_does_not_get_lost(basic: Any) -> None:
 
 
 def test_fields_of_v1_are_none_in_v1beta1() -> None:
-    """What stands where only v1 has it is passed over, as the server does, and can be named."""
+    """Fields in a place that only v1 has are ignored, as by the server, and listed."""
     raw = {
         "apiVersion": V1BETA1,
         "kind": "ResourceSlice",

@@ -158,7 +158,7 @@ def test_no_time_is_left_out(schedule: str, zone: str, start: int) -> None:
 
 
 def wall_seconds(seconds: float, zone: str) -> float:
-    """What clocks show in a zone, as if that was UTC."""
+    """Return the local time in a zone, as if it were UTC."""
     wall = datetime.fromtimestamp(seconds, time_zone(zone))
     return wall.replace(tzinfo=UTC).timestamp()
 
@@ -188,7 +188,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("schedule", REFUSALS)
 def test_a_schedule_is_refused_in_the_words_of_kubernetes(schedule: str) -> None:
-    """What is wrong, and with which part."""
+    """The error names the wrong part."""
     with pytest.raises(ScheduleError) as refusal:
         parse_schedule(schedule)
 

@@ -1,4 +1,4 @@
-"""Documents become typed objects, or all their mistakes are told."""
+"""Documents become typed objects, or all their mismatches are reported."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ def test_a_document_must_be_an_object(raw: Any) -> None:
 
 
 def test_names_are_not_validated_on_reading() -> None:
-    """What the API forbids can still be read; saying so is validation's."""
+    """Decoding accepts values that validation refuses."""
     raw = {"spec": {"devices": {"requests": [{"name": "subReq-0"}]}}}
 
     assert decode(raw, ResourceClaim).spec.devices.requests[0].name == "subReq-0"

@@ -121,7 +121,7 @@ def test_json_has_lines_too() -> None:
     ],
 )
 def test_bad_input_is_one_problem_with_its_line(data: bytes, line: int, message: str) -> None:
-    """Whatever the file is, the answer is a message with file and line."""
+    """Every unreadable file gets a message with file and line."""
     reading = read(data, "f.yaml")
 
     assert reading.documents == ()
@@ -158,7 +158,7 @@ def test_a_brace_may_begin_yaml() -> None:
 
 
 def test_an_error_in_the_third_document_is_found_there() -> None:
-    """The others are delivered, and all problems are told."""
+    """Readable documents are returned, and all problems are reported."""
     text = "kind: A\n---\nkind: B\n---\nkind: C\n  x: 1\n---\nkind: D\nd: 1\nd: 2\n---\nkind: E\n"
     reading = read(text, "f.yaml")
 
@@ -253,7 +253,7 @@ def test_paths_are_read_leniently(text: str, steps: tuple[str | int, ...]) -> No
 
 
 def test_half_a_character_is_none() -> None:
-    """Go reads an escape without its other half as U+FFFD; nobody can print what it stands for."""
+    """Go reads half of a surrogate pair as U+FFFD."""
     reading = read(r'{"kind": "\ud800", "spec": ["\ud83d\ude00", {"\uDC00": 1}]}', "f.json")
 
     assert [each.raw for each in reading.documents] == [
@@ -263,7 +263,7 @@ def test_half_a_character_is_none() -> None:
 
 @pytest.mark.parametrize("line", ["name: {{ .Release.Name }}", "{{- if .Values.gpu }}"])
 def test_templates_are_to_be_rendered_first(line: str) -> None:
-    """Who names the template of a file is told so."""
+    """A template instead of a manifest is reported as such."""
     reading = read(f"kind: Pod\n{line}\n", "f.yaml")
 
     assert "render it first" in reading.problems[0].fix

@@ -232,7 +232,7 @@ VALUES = st.recursive(
 @given(VALUES)
 @settings(max_examples=200)
 def test_no_value_breaks_the_search(spec: Any) -> None:
-    """Whatever an object holds, its templates are listed and their pods are made or refused."""
+    """The templates of any object are listed, and their pods are created or refused."""
     workload = document("Anything", spec)
     made = WorkloadPods([workload], ()).of_custom(workload)
 

@@ -116,7 +116,7 @@ def test_containers_are_told_which_requests_are_theirs(
 
 
 def test_every_class_stands_for_a_resource_of_its_name() -> None:
-    """Without saying so."""
+    """No warning is given."""
     name = "deviceclass.resource.kubernetes.io/gpu"
     asked = pod({"name": "c", "resources": {"requests": {name: "1"}, "limits": {name: "1"}}})
 

@@ -1,5 +1,5 @@
 """
-A file has the documents that kubectl finds in it, and nothing in it is passed over.
+A file has the documents that kubectl reads from it, and no text is skipped.
 
 What kubectl refuses is refused. Where it reads less than is written, dryrack differs from it on
 purpose: whoever asks what a file means to a cluster wants to hear that a part of it means nothing.
@@ -60,7 +60,7 @@ def same(ours: Any, theirs: Any) -> bool:
     ],
 )
 def test_text_after_the_end_of_a_document_is_a_fault(text: str, line: int) -> None:
-    """kubectl ignores it, whatever it is, so an object would silently not be there."""
+    """kubectl ignores such text, so an object would be missing without a message."""
     _, (fault,) = found(text)
 
     assert fault.message.startswith(PASSED_OVER)
@@ -87,7 +87,7 @@ def test_keys_that_become_one_are_a_fault(text: str, keys: str) -> None:
 
 
 def test_an_object_that_begins_in_another_is_told_once() -> None:
-    """Files that were joined without a divider repeat every key; one word tells why."""
+    """Files that were joined without a divider repeat every key; the message says why."""
     inner = "metadata: {name: a, name: b}\n"
     _, (nested, joined) = found(
         f"apiVersion: v1\nkind: Pod\n{inner}apiVersion: v1\nkind: Pod\n{inner}"
@@ -126,7 +126,7 @@ def test_the_recorded_answers_are_kubectls() -> None:
 
 @pytest.mark.real
 def test_no_text_means_something_else_to_kubectl() -> None:
-    """Whatever is drawn: the same documents, or a fault, and the fault has its reason."""
+    """For any text, the documents are the same, or there is a fault with a reason."""
     with kubectl() as oracle:
         asked = oracle.ask(drawn(DRAWN, SEED))
         differ = [repr(each["text"]) for each, theirs in asked if differs(each["text"], theirs)]
@@ -147,6 +147,6 @@ def differs(text: str, theirs: Answer) -> bool:
 
 
 def is_on_purpose(fault: Fault) -> bool:
-    """Whether kubectl reads such a text, and loses a part of it."""
+    """Return whether kubectl reads the text and ignores a part of it."""
     words = (PASSED_OVER, NOT_FOR_KUBERNETES)
     return isinstance(fault, RepeatedKey) or fault.message.startswith(words)

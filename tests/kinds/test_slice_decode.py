@@ -27,7 +27,7 @@ def slice_of(node: str, attributes: Raw) -> Raw:
 
 
 def test_slices_read_as_they_would_alone() -> None:
-    """Whatever was read before, also where a part is read in two ways."""
+    """The result does not depend on what was decoded before."""
     decoder = SliceDecoder()
     for raw in (slice_of("n1", MODEL), slice_of("n2", MODEL | {"serial": {"string": "8"}})):
         assert decoder.decode(raw) == decode(raw, ResourceSlice)

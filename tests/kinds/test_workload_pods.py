@@ -64,7 +64,7 @@ def node(name: str, *taints: str, **labels: str) -> Any:
     ],
 )
 def test_a_workload_makes_as_many_pods_as_run_at_once(text: str, expected: Sequence[str]) -> None:
-    """They are numbered, so that everybody can say which one is meant."""
+    """Pods are numbered, so that messages can name one."""
     assert names(made(text)) == expected
 
 
@@ -165,7 +165,7 @@ def test_a_pod_with_the_beginning_of_a_name_gets_one() -> None:
 
 
 def test_why_there_are_so_many_pods_is_told() -> None:
-    """Of a Job those that run at once; a suspended one is tried all the same."""
+    """A Job has the pods that run in parallel, even if it is suspended."""
     job = workload("Job", f"suspend: true, parallelism: 2, completions: 3, {TEMPLATE}")
     found = made(job)
     assert isinstance(found, Made)

@@ -21,7 +21,7 @@ TWICE = "a: 1\na: 2"
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: repr(row["yaml"]))
 def test_each_text_becomes_the_same_json(row: dict[str, Any]) -> None:
-    """The same texts are refused, and the others have the same value and type of value."""
+    """The same texts are refused, and all others have the same value and type."""
     found = list(documents(row["yaml"]))
 
     if "error" in row or row["yaml"] == TWICE:
@@ -41,7 +41,7 @@ def value_of(found: list[Parsed | Fault]) -> Any:
 
 
 def test_the_last_of_two_keys_counts_where_that_is_asked_for() -> None:
-    """As Kubernetes reads it: each repetition is told with its key and the line of its value."""
+    """Each repeated key is reported with the line of its value."""
     text = "a: 1\nb: {c: 1, c: 2}\na:\n  3\ny: 1\non: 2\n"
     (found,) = documents(text, Repeats.LAST_COUNTS)
 
@@ -52,7 +52,7 @@ def test_the_last_of_two_keys_counts_where_that_is_asked_for() -> None:
 
 
 def test_keys_of_other_types_are_no_repetition_to_kubernetes() -> None:
-    """It compares what keys mean, not what becomes of them; so nothing is told of `1` and `'1'`."""
+    """Keys are compared by value, so `1` and `'1'` are not repetitions."""
     (found,) = documents("1: a\n'1': b\n1.0: c\n'1': d\n1: e\n", Repeats.LAST_COUNTS)
 
     assert isinstance(found, Parsed)
@@ -60,7 +60,7 @@ def test_keys_of_other_types_are_no_repetition_to_kubernetes() -> None:
 
 
 def test_merged_keys_are_repetitions_to_kubernetes() -> None:
-    """Whatever comes second is told, be it written or merged; in a file neither is a fault."""
+    """The second of two equal keys is reported, written or merged; neither is a fault."""
     text = "a: 1\n<<: {a: 2,\n  b: 3}\nb: 4\n"
     (told,) = documents(text, Repeats.LAST_COUNTS)
     (read,) = documents(text)

@@ -324,7 +324,7 @@ _REFUSALS = frozenset({"DR001", "DR002", "DR003", "DR004"})
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What the server and lint say about a document."""
+    """The verdicts of the server and of lint on a document."""
 
     document: Raw
     status: int

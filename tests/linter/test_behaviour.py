@@ -1,5 +1,5 @@
 """
-What lint promises beyond the rules' own examples.
+Behaviour of lint that the examples of the rules do not show.
 
 Order, repetition, versions, broken neighbours, and the cases in which a rule must keep quiet.
 """
@@ -50,7 +50,7 @@ def test_a_sound_world_yields_nothing() -> None:
 
 
 def test_findings_come_by_file_line_and_code() -> None:
-    """Whatever the order of the files, findings are in the order of their names and lines."""
+    """Findings are in the order of file names and lines, for any order of the files."""
     bad = [(code, example.bad.encode()) for code, example in EXAMPLES.items()]
     found = lint(reversed(bad))
 
@@ -95,7 +95,7 @@ def test_findings_do_not_depend_on_the_hash_seed() -> None:
 
 
 def test_a_broken_document_does_not_hide_its_neighbours() -> None:
-    """The faults of the second and third document are told although the first has no end."""
+    """Faults of later documents are reported although the first document has no end."""
     text = join(
         "kind: [\n",
         SLICE.replace("generation: 1", "generation: one"),
@@ -277,7 +277,7 @@ def test_objects_of_other_groups_are_others() -> None:
 
 
 def test_a_refusal_carries_the_reason_and_field_of_the_api() -> None:
-    """What the API server would refuse is told with the reason and field of its causes."""
+    """A refusal of the API server is reported with the reason and field of its causes."""
     (finding,) = findings(SLICE.replace("driver: gpu.example.com", "driver: example.com/gpu"))
 
     assert (finding.reason, finding.field) == ("FieldValueInvalid", "spec.driver")
@@ -302,7 +302,7 @@ def test_a_forbidden_attribute_name_is_corrected(name: str, meant: str) -> None:
 
 
 def test_claims_alone_are_not_blamed_for_devices_elsewhere() -> None:
-    """Without a slice in the files nothing is said about devices that might match."""
+    """Rules about matching devices are silent if the files have no slice."""
     assert codes(join(CLASS, CLAIM, TEMPLATE, POD)) == []
 
 
@@ -347,7 +347,7 @@ def test_an_expression_is_tried_on_devices_of_all_drivers(
 
 
 def test_a_missing_attribute_is_looked_for_in_capacity() -> None:
-    """Somebody who asks the attributes for the memory is sent to the capacity."""
+    """A selector that reads memory from the attributes gets a hint to the capacity."""
     text = join(
         SLICE,
         CLASS.replace(
@@ -382,7 +382,7 @@ def test_counters_beside_devices_are_told_where_to_go() -> None:
 
 
 def test_a_loop_over_attributes_sees_every_device() -> None:
-    """Devices are told apart by all attributes when an expression looks at all of them."""
+    """Devices are compared by all attributes if an expression reads all of them."""
     loop = 'device.attributes["gpu.example.com"].exists(name, name == "spare")'
     spare = SLICE.replace(
         "      numa: {int: 1}\n", "      numa: {int: 1}\n      spare: {bool: true}\n"
@@ -415,7 +415,7 @@ def test_devices_of_all_nodes_count_for_each() -> None:
 
 
 def test_a_device_that_many_may_share_is_not_counted() -> None:
-    """Where devices can be given more than once, no count is too high."""
+    """No count is too high if devices allow multiple allocations."""
     shared = SLICE.replace(
         "  - name: gpu-0\n", "  - name: gpu-0\n    allowMultipleAllocations: true\n"
     )
@@ -424,7 +424,7 @@ def test_a_device_that_many_may_share_is_not_counted() -> None:
 
 
 def test_a_workload_is_judged_by_the_template_of_its_pods() -> None:
-    """A Deployment whose containers forget the claim is told as a pod is."""
+    """A Deployment whose containers do not use the claim is reported like a pod."""
     pod = yaml.safe_load(POD.replace("    resources:\n      claims:\n      - name: gpu\n", ""))
     workload = {
         "apiVersion": "batch/v1",
@@ -466,7 +466,7 @@ def test_a_claim_that_is_not_there_is_looked_for_elsewhere(pod: str, fix: str) -
 
 
 def test_no_execute_on_everything_says_who_is_evicted() -> None:
-    """An empty selector with NoExecute is told with its consequence."""
+    """An empty selector with NoExecute is reported with its consequence."""
     start = TAINT_RULE.index("  deviceSelector")
     end = TAINT_RULE.index("  taint:")
     rule = TAINT_RULE[:start] + "  deviceSelector: {}\n" + TAINT_RULE[end:]
@@ -499,7 +499,7 @@ def test_a_misspelt_field_of_a_pod_is_found(version: str, kind: str, path: str) 
 
 
 def test_kinds_of_others_are_passed_over() -> None:
-    """A file may hold objects that nobody here knows; that they are not checked is said once."""
+    """Objects of unknown kinds are allowed; one finding says that they are not checked."""
     whatever = "apiVersion: example.com/v1\nkind: Whatever\nmetadata: {name: NAME}\n"
     both = f"{whatever.replace('NAME', 'a')}---\n{whatever.replace('NAME', 'b')}"
 
@@ -541,12 +541,12 @@ ANY = "name: any, deviceClassName: gpu"
 def test_an_alternative_may_fail_while_another_serves(
     lines: Sequence[str], expected: Sequence[str]
 ) -> None:
-    """Wishes that the files cannot grant are what alternatives are for; all in vain is told."""
+    """A request is reported only if none of its alternatives can be served."""
     assert codes(join(SLICE, CLASS, alternatives(*lines))) == expected
 
 
 def test_what_a_missing_slice_may_bring_is_not_missed() -> None:
-    """A pool that lacks a slice is told for that alone, not for what the slice would hold."""
+    """An incomplete pool is reported once, not for the contents of the missing slice."""
     assert codes(COUNTERS.split("---\n")[0]) == ["DR201"]
     assert codes(COUNTERS.split("---\n")[1]) == ["DR201"]
 

@@ -1,5 +1,5 @@
 """
-Whatever a file says, lint answers with findings.
+Lint answers with findings for any file.
 
 The rules' examples are broken at random: a value is replaced by one of another kind, a field
 is dropped or renamed. No rule may trip over what it did not expect.
@@ -97,7 +97,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("expression", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_selector_is_judged_and_forgotten(expression: str) -> None:
-    """What the API refuses is told as such and is not run on any device."""
+    """An expression that the API refuses is reported and not evaluated."""
     text = join(SLICE, CLASS.replace('device.driver == "gpu.example.com"', json.dumps(expression)))
     found = lint([("hostile.yaml", text.encode())])
 

@@ -41,14 +41,14 @@ def test_a_class_that_a_driver_installs_need_not_be_in_the_files(name: str) -> N
 
 
 def test_files_without_classes_and_slices_are_for_a_cluster_that_has_them() -> None:
-    """Unless a name is almost that of a class that everybody knows."""
+    """A name that is close to a well-known class is reported."""
     assert codes(CLAIM.replace("deviceClassName: gpu", "deviceClassName: our-own")) == []
     (finding,) = findings(CLAIM.replace("deviceClassName: gpu", "deviceClassName: gpu.nvida.com"))
     assert (finding.code, finding.fix) == ("DR501", "did you mean 'gpu.nvidia.com'?")
 
 
 def test_too_many_devices_of_an_unknown_class_are_not_counted() -> None:
-    """Nobody knows which devices the class has; that it is missing is said."""
+    """A missing class is reported, and its devices are not guessed."""
     claim = CLAIM.replace("deviceClassName: gpu", "deviceClassName: gpus")
     world = join(SLICE, CLASS, claim.replace("count: 2", "count: 9"))
     assert codes(world) == ["DR501"]
@@ -94,7 +94,7 @@ def test_a_suggestion_is_similar_and_of_the_same_vendor(
 
 
 def test_a_driver_name_that_cannot_exist_is_told_once() -> None:
-    """With the name that was meant, and without a second fix for the same line."""
+    """The finding names the intended name, and the line has one fix only."""
     text = CLASS.replace('device.driver == "gpu.example.com"', 'device.driver == "example.com/gpu"')
     (finding,) = findings(join(SLICE, text))
     assert (finding.code, finding.fix) == ("DR408", "did you mean 'gpu.example.com'?")
@@ -165,7 +165,7 @@ def test_a_field_with_its_name_in_go_is_renamed() -> None:
     ],
 )
 def test_an_old_version_gets_its_whole_conversion(api_version: str, spec: str, fix: str) -> None:
-    """Who follows it once is done; a second round would find nothing new."""
+    """Applying the fix once is enough: a second run has no findings."""
     text = (
         f"apiVersion: resource.k8s.io/{api_version}\nkind: ResourceClaim\n"
         f"metadata: {{name: c}}\nspec: {spec}\n"

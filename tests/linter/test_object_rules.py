@@ -119,7 +119,7 @@ def test_what_depends_on_the_cluster_is_no_error(spec: str) -> None:
 
 
 def test_a_schema_of_the_wrong_types_is_an_error_and_no_more() -> None:
-    """A definition that cannot even be read is told as what it is."""
+    """A definition that cannot be decoded is reported as such."""
     text = """\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -141,7 +141,7 @@ spec:
 
 
 def test_what_a_server_takes_is_no_error() -> None:
-    """Of the objects in our examples, all that need no claim's judgement are taken."""
+    """All objects of the examples are accepted."""
     for path in sorted(EXAMPLES.glob("*.yaml")):
         for document in read(path.read_bytes(), path.name).documents:
             assert not object_problems(document), f"{path.name}:{document.line}"
@@ -223,7 +223,7 @@ def ours(pod: dict[str, Any]) -> Answer:
 @pytest.mark.real
 @pytest.mark.timeout(600)
 def test_every_cause_is_the_servers() -> None:
-    """Of pods that nobody would write, reasons, fields and messages are those of Kubernetes."""
+    """Reasons, fields and messages for random pods are those of Kubernetes."""
     chance = Random(SEED)
     asked = [{"object": spoiled(chance)} for _ in range(QUESTIONS)]
     found = []

@@ -83,7 +83,7 @@ spec:
 
 
 def test_a_whole_number_with_a_fraction_is_an_integer() -> None:
-    """kubectl sends 2.0 as 2, whatever field it is in."""
+    """kubectl sends 2.0 as 2 in every field."""
     text = b"""
 apiVersion: batch/v1
 kind: Job

@@ -46,7 +46,7 @@ def worlds(case: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
 
 
 def allocated(text: str) -> tuple[ClaimAllocation, ...]:
-    """What the allocator gives to the claim, if anything."""
+    """Return the allocation of the claim, or None."""
     found = [typed(document) for document in read(text, "case.json").documents]
     world = World.of(each.object for each in found if isinstance(each, Typed))
     settings = Settings(

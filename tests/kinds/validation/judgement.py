@@ -52,7 +52,7 @@ class Cause(msgspec.Struct, frozen=True, order=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What was made of a question; by the server's code or ours."""
+    """The answer to a question, by the server's code or ours."""
 
     causes: tuple[Cause, ...] | None = ()
     bad_request: str = ""

@@ -1,5 +1,5 @@
 """
-Same causes as the API server's own code, on documents that nobody would write.
+The causes of the API server's own code, for random documents.
 
 The oracle runs the registry's strategies of the reference release. A difference is printed as the
 question that shows it, ready to be put into `cases.yaml`.
@@ -63,7 +63,7 @@ def test_the_recorded_cases_are_what_the_server_says(server: Oracle[Answer]) -> 
 
 @pytest.mark.real
 def test_expressions_are_judged_alike_by_our_compiler(server: Oracle[Answer]) -> None:
-    """With `dryrack.cel` as the checker, the verdict on expressions is the server's as well."""
+    """The verdict on expressions is the server's if `dryrack.cel` checks them."""
     selectors = "spec.devices.requests.0.exactly.selectors"
     asked = [
         Case(name=text, base="claim", set={selectors: [{"cel": {"expression": text}}]}).question()

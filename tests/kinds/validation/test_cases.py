@@ -18,7 +18,7 @@ def test_causes_are_the_recorded_ones(case: Case) -> None:
 
 
 def test_every_base_is_valid_by_itself() -> None:
-    """What a case changes is the reason for its causes."""
+    """The causes of a case come from its change: every base is valid."""
     untouched = {case.base for case in CASES if case.name == f"a valid {case.base}"}
 
     assert untouched == set(BASES)
@@ -56,5 +56,5 @@ def test_every_reason_has_a_case() -> None:
     ],
 )
 def test_a_comparison_can_fail(theirs: Answer, our: Answer) -> None:
-    """Answers that differ in anything are told apart."""
+    """Answers that differ are reported."""
     assert difference(theirs, our)

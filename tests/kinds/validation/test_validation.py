@@ -1,4 +1,4 @@
-"""What `validate` promises beyond being right: words, fixes, order, and what it leaves alone."""
+"""Messages, fixes and order of problems, and values that are not checked."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_values_are_shown_as_go_shows_them(value: object, shown: str) -> None:
 
 
 def test_a_problem_reads_like_the_servers_line() -> None:
-    """A line that somebody saw in kubectl's output can be searched for here."""
+    """The text of a problem is the line that kubectl prints."""
     problem = invalid("spec.pool.generation", -1, "must be greater than or equal to zero")
 
     assert str(problem) == (
@@ -91,7 +91,7 @@ def test_a_problem_reads_like_the_servers_line() -> None:
     ],
 )
 def test_a_fix_is_named_where_one_is_known(device: dict[str, Any], fix: str) -> None:
-    """The reader is told what would be right, not only what is wrong."""
+    """A problem has a fix where one is known."""
     (problem,) = validate(slice_with(**device))
 
     assert problem.fix == fix
@@ -107,7 +107,7 @@ def test_a_slash_in_a_driver_name_becomes_a_dot() -> None:
 
 
 def test_an_expression_is_left_to_its_checker() -> None:
-    """What the compiler says is the detail of an invalid value."""
+    """The message of the compiler is the detail of an invalid value."""
     compiler = Compiler(ExpressionProblem("compilation failed: why"))
     problems = validate(claim_with("no"), checker=compiler)
 
@@ -154,7 +154,7 @@ def test_without_a_checker_expressions_pass() -> None:
 
 
 def test_admin_access_is_not_judged_in_an_unknown_namespace() -> None:
-    """Without the namespace's labels nobody can say; with them somebody can."""
+    """Admin access is checked only if the labels of the namespace are known."""
     document = documents.stored(documents.CLAIMS[0])
     document["spec"]["devices"]["requests"][0]["exactly"]["adminAccess"] = True
     claim = decode(document, ResourceClaim)
@@ -164,7 +164,7 @@ def test_admin_access_is_not_judged_in_an_unknown_namespace() -> None:
 
 
 def test_the_answer_does_not_depend_on_the_order_of_keys() -> None:
-    """Maps are read in the order of their keys, whatever order they were written in."""
+    """Maps are checked in the order of their keys."""
     attributes: dict[str, Any] = {"b-": {}, "a-": {}, "c-": {}}
     backwards = dict(reversed(attributes.items()))
 
