@@ -20,7 +20,8 @@ from dryrack.store import Key, Store
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 TASKS = "/apis/example.com/v1/namespaces/default/tasks"
@@ -116,7 +117,7 @@ class Watching:
     response: Response
 
     async def events(self) -> list[Raw]:
-        """What has been told since the last time; ends the reading if the watch is over."""
+        """Return the events since the last call; stop reading if the watch is over."""
         body = self.response.body
         assert not isinstance(body, bytes), body
         reading = asyncio.ensure_future(body.__anext__())

@@ -1,5 +1,5 @@
 """
-Requests that somebody might have sent, spoilt in every way that there is.
+Valid requests, damaged in many ways.
 
 Each starts as a request of a recording, so that most of it is right and the odd part of it gets
 far. The same seed makes the same requests. By hand, as many as one likes:
@@ -129,7 +129,7 @@ class Answered:
     @property
     def is_well(self) -> bool:
         """
-        Whether it is an answer, in time, and none that says that the server is broken.
+        Return whether the server answers in time, and without an internal error.
 
         The real server has a few answers of 500 for what nobody should send; they have no reason.
         And it says by 504 that a revision has not come yet, by 501 that something is not there.

@@ -81,7 +81,7 @@ class Asking:
     wrong: list[Answered] = field(default_factory=list)
 
     def documents(self) -> dict[str, Any]:
-        """All that there are, by address; one of them is of a custom kind."""
+        """Return all documents by address; one of them is of a custom kind."""
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         self._send(Asked("POST", path, {}, json.dumps(DEFINITION).encode()))
         addresses = sorted(self._json("/openapi/v3")["paths"])

@@ -14,9 +14,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 _TARGET = Path(__file__).parents[2] / "src/dryrack/apiserver/authorization/roles.json.gz"
 _KINDS = "clusterroles,clusterrolebindings,roles,rolebindings"

@@ -1,5 +1,5 @@
 """
-Takes from Kubernetes' Go types how each struct of the served kinds is written.
+Extract the fields of the structs of all served kinds from Kubernetes' Go types.
 
     python -m tests.apiserver.extract_structs
 

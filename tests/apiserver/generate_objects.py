@@ -81,7 +81,7 @@ class Maker:
         return made
 
     def _keys(self, schema: Schema) -> set[str]:
-        """What tells an item apart is always there, or most lists would be refused."""
+        """Always set the keys of items, or most lists would be refused."""
         return {name for name in ("name", "type", "key", "uid") if name in schema.required}
 
     def value(self, schema: Schema, depth: int) -> Any:

@@ -51,7 +51,7 @@ def cluster(name: str) -> Iterator[Server]:
 
 
 def _dryrack(home: Path, *words: str) -> None:
-    """With a home of its own: somebody else may have a cluster of that name."""
+    """Start a cluster with a home of its own, because another one may have its name."""
     subprocess.run(
         [sys.executable, "-m", "dryrack", *words],
         check=True,
@@ -62,7 +62,7 @@ def _dryrack(home: Path, *words: str) -> None:
 
 
 def _with_files(kubeconfig: Path) -> Path:
-    """The same kubeconfig, with its certificates in files beside it."""
+    """Return the kubeconfig with its certificates in files beside it."""
     config = yaml.safe_load(kubeconfig.read_text())
     _to_file(config["clusters"][0]["cluster"], "certificate-authority", kubeconfig.parent)
     for name in ("client-certificate", "client-key"):

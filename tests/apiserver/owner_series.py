@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.apiserver.generate_objects import KINDS, Kind, Maker, kind_of
 from tests.apiserver.one_version import OneVersion
@@ -18,7 +18,9 @@ from dryrack.apiserver.ownership.server_side_apply import (
 )
 from dryrack.kinds.schemas.strict_decode import conform
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
 _MANAGERS = ("alice", "bob", "carol", "kubectl")
 _WRITES_MAX = 6
 NOW = "2026-01-01T00:00:00Z"
@@ -50,7 +52,7 @@ def series(seed: int) -> Raw:
 
 
 def _part(random: Random, value: Raw) -> Raw:
-    """Some of the fields, as somebody applies who cares for these."""
+    """Return some of the fields, as a client applies that manages these."""
     return {
         name: _some(random, inner)
         for name, inner in copy.deepcopy(value).items()
@@ -76,7 +78,7 @@ def read(kind: Kind, value: Raw) -> Raw:
 
 
 def followed(case: Raw) -> list[Raw]:
-    """What each write of a series makes: the object, or why it is refused."""
+    """Return the result of each write of a series: the object or the refusal."""
     group, _, version = case["apiVersion"].rpartition("/")
     kind = kind_of(group, version, case["kind"])
     tracked = Tracked(
@@ -114,7 +116,7 @@ def _written(live: Raw | None, write: Raw, tracked: Tracked) -> Raw | ApplyConfl
 
 
 def comparable(outcome: Raw) -> Raw:
-    """An outcome without times, owners by name; of several refusals that there are any."""
+    """Return a result without times, with owners and refusals sorted."""
     error = outcome.get("error")
     if error is not None:
         return {"error": sorted(error.splitlines())}

@@ -142,7 +142,7 @@ def compared(
 
 def _renumbered(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
-    With uids and revisions numbered by when they are first seen.
+    Number uids and revisions in the order of their appearance.
 
     A recording numbers them over all steps; without those of kubectl the numbers would differ.
     """

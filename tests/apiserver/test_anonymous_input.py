@@ -1,5 +1,5 @@
 """
-What a client sends before the server knows who it is: refused, never an error of the server.
+Input of clients that are not authenticated is refused, and never an error of the server.
 
 The whole API server with its authentication, over loopback and without TLS. Numbers and JSON that
 Python itself cannot convert are refused from known clients, too.
@@ -14,8 +14,8 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.apiserver.http_serving import exchange, get, post
 from tests.apiserver.replay import CountingChance
-from tests.apiserver.test_http import exchange, get, post
 from tests.apiserver.whole_plane import WholePlane
 
 from dryrack.apiserver import Authentication, Flow, HttpServer
@@ -103,7 +103,7 @@ _CONTINUE = _encoded(b'{"v":"meta.k8s.io/v1","rv":%b,"start":"a"}' % DIGITS.enco
     ids=["limit", "timeout", "continue", "deep continue"],
 )
 def test_a_query_with_thousands_of_digits_is_a_bad_request(query: str) -> None:
-    """Python converts 4,300 digits at most; a client is told that the number is too large."""
+    """Python converts 4,300 digits at most; the refusal says that the number is too large."""
     assert WholePlane().ask("GET", f"{MAPS}?{query}").status == 400
 
 

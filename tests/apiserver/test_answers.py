@@ -13,7 +13,8 @@ from dryrack.apiserver.strategies.services.allocation import RANGE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PODS = "/api/v1/namespaces/default/pods"
@@ -73,7 +74,7 @@ def test_the_status_of_a_namespace_brings_its_metadata(plane: ControlPlane) -> N
 def test_the_addresses_of_a_pod_are_under_both_names(
     plane: ControlPlane, sent: Raw, kept: tuple[str, list[str]]
 ) -> None:
-    """Whoever writes one of them fills the other; the first address wins over the list."""
+    """A client that sets one of them sets the other; the first address wins over the list."""
     account = {"metadata": {"name": "default"}}
     plane.ask("POST", "/api/v1/namespaces/default/serviceaccounts", account)
     spec = {"containers": [{"name": "c", "image": "i"}]}
@@ -109,7 +110,7 @@ def test_a_strict_request_is_told_what_is_repeated_and_what_is_unknown(plane: Co
     ],
 )
 def test_a_review_is_never_a_table(plane: ControlPlane, accept: str, code: int, kind: str) -> None:
-    """Whoever takes nothing else is refused; whoever takes JSON as well gets that."""
+    """A client that accepts nothing else is refused; one that also accepts JSON gets JSON."""
     body = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     status, found = plane.ask("POST", path, body, accept)

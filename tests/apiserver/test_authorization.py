@@ -1,10 +1,10 @@
-"""Roles and bindings decide as in Kubernetes; reviews tell it; headers can borrow a name."""
+"""Roles and bindings decide as in Kubernetes, reviews report it, and headers impersonate."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from multidict import CIMultiDict
@@ -24,7 +24,9 @@ from dryrack.cluster.ports import SystemChance
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.signing import EllipticKey
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 JOE = User("joe", ("system:authenticated",))
 ROBOT = User("system:serviceaccount:factory:robot", ("system:serviceaccounts",))
@@ -95,7 +97,7 @@ def test_a_role_is_looked_up_where_it_is_bound() -> None:
     ],
 )
 def test_subjects_are_users_groups_and_accounts(subject: Raw, user: User) -> None:
-    """Each kind of subject finds its user, and nobody else."""
+    """Each kind of subject matches its user, and no other."""
     sources = Sources(
         cluster_roles=[role("r", pods("get"))], cluster_bindings=[binding("r", subject)]
     )
@@ -165,7 +167,7 @@ def test_roles_that_all_select_each_other_are_visited_once(selectors: str) -> No
 
 
 def test_masters_may_do_anything() -> None:
-    """Whatever is stored: the way back in for whoever locked the door."""
+    """Members of system:masters may do anything, whatever roles are stored."""
     assert Policy.of(Sources()).allows(asks(ADMIN, "delete"))
     assert not Policy.of(Sources()).allows(asks(JOE, "get"))
 
@@ -227,7 +229,7 @@ def _rbac_scenario(scenario: Any) -> None:
 
 
 def test_a_cluster_enforces_its_roles_as_they_change() -> None:
-    """Nobody may anything before a role says so, and from then on that and no more."""
+    """Without a role a user may do nothing; with a role exactly what it allows."""
 
     async def scenario(cluster: Rbac) -> None:
         where = "/api/v1/namespaces/default/pods"
@@ -324,7 +326,7 @@ async def _grant_everywhere(cluster: Rbac, name: str, *rules: Raw) -> None:
 
 
 def test_nobody_binds_what_he_does_not_have() -> None:
-    """Unless he may bind that role, or is one of the masters; a role that is not there is told."""
+    """The verb `bind` or system:masters allow it; a missing role is an error."""
 
     async def scenario(cluster: Rbac) -> None:
         await _grant_everywhere(cluster, "writer", *GRANTED)
@@ -358,7 +360,7 @@ def test_nobody_binds_what_he_does_not_have() -> None:
 
 
 def test_escalation_is_a_right_of_its_own() -> None:
-    """With the verb a role may get anything; aggregation needs all there is."""
+    """The verb `escalate` allows any rule; aggregation needs all permissions."""
 
     async def scenario(cluster: Rbac) -> None:
         await _grant_everywhere(cluster, "writer", *GRANTED)
@@ -405,7 +407,7 @@ def test_a_list_of_one_name_is_allowed_by_that_name() -> None:
 
 
 def test_paths_that_are_no_resources_are_guarded_too() -> None:
-    """Everybody who is known discovers; metrics are for those who may."""
+    """Every authenticated user may read discovery; metrics need permission."""
 
     async def scenario(cluster: Rbac) -> None:
         assert (await cluster.ask("GET", "/api", user=JOE))["code"] == 200
@@ -449,7 +451,7 @@ def test_reviews_tell_what_would_be_decided() -> None:
 
 
 def test_a_review_must_ask_one_thing() -> None:
-    """Neither both nor none of resource and path; and somebody to ask about."""
+    """A review needs either a resource or a path, and a subject."""
 
     async def scenario(cluster: Rbac) -> None:
         path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -474,7 +476,7 @@ def nothing(asked: Attributes) -> bool:
 
 
 def test_a_borrowed_name_brings_its_groups() -> None:
-    """Accounts bring theirs; everybody but the anonymous is authenticated."""
+    """Service accounts imply groups; all users but the anonymous one are authenticated."""
     headers = CIMultiDict({"Impersonate-User": ROBOT.name})
     assert impersonate(ADMIN, headers, everything).groups == (
         "system:serviceaccounts",

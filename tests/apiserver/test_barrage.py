@@ -24,7 +24,7 @@ def test_whatever_is_sent_is_answered(seed: int) -> None:
 
 
 def test_requests_leave_nothing_behind() -> None:
-    """The same requests again and again: after the first rounds little is added any more."""
+    """The same requests repeated: after the first rounds memory hardly grows."""
     counts = []
     with Target(requests_max=1_000_000) as target:
         for _ in range(4):

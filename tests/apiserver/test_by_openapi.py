@@ -12,7 +12,7 @@ EXAMPLES = 2
 @pytest.mark.real
 @pytest.mark.timeout(600)
 def test_every_operation_is_answered() -> None:
-    """Of every kind and version; right or refused, and none that says that it is broken."""
+    """Objects of every kind and version are accepted or refused, without an internal error."""
     with Target(requests_max=10**9) as target:
         asking = Asking(target)
         for document in asking.documents().values():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.apiserver.whole_plane import WholePlane
 
 from dryrack.store import Key
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 SHARE = "11111111-2222-3333-4444-555555555555"

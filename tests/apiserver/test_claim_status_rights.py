@@ -1,4 +1,4 @@
-"""Who may write which part of a claim's status, with roles in force."""
+"""Permissions to write the parts of a claim's status, with RBAC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from dryrack.cluster.process.modes import AuthorizationMode
 if TYPE_CHECKING:
     from tests.realcluster.fixtures import StartCluster
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
@@ -44,7 +45,7 @@ def driver(prefix: str, name: str = "gpu.example.com") -> Raw:
 
 
 class Asked(Protocol):
-    """Some server, asked by somebody."""
+    """A server, and requests of one user to it."""
 
     async def ask(self, method: str, target: str, body: Raw, who: User = ADMIN) -> Raw: ...
 
@@ -96,7 +97,7 @@ def statuses(
     asked: Asked | None = None,
     name: str = "c",
 ) -> list[Raw]:
-    """What a user with these rules is answered to an update and to a patch of the status."""
+    """Return the answers to an update and a patch of the status by a user with these rules."""
     server = asked or Embedded()
 
     async def run() -> list[Raw]:
@@ -136,7 +137,7 @@ def statuses(
 def test_who_has_the_right_of_a_part_writes_it(
     user: User, rules: list[Raw], before: Raw, after: Raw
 ) -> None:
-    """The scheduler binds; a driver tells of its devices, from their node or from anywhere."""
+    """The scheduler binds; a driver sets the status of its devices from its node or anywhere."""
     assert [each["code"] for each in statuses(user, rules, before=before, after=after)] == [200] * 2
 
 

@@ -1,4 +1,4 @@
-"""Whatever arrives on a connection, in whatever pieces: an answer or an end, never an error."""
+"""Any bytes on a connection, in any pieces, lead to an answer or an end, never to an error."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class SlowWire(Wire):
 
 
 class Bugs(logging.Handler):
-    """What a connection says about errors of its own."""
+    """Return the log of a connection about its own errors."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from tests.apiserver.whole_plane import Answer
 
     from dryrack.cluster.certificates import Keys
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 OLD = "/apis/example.com/v1beta1/queues"
@@ -191,7 +191,7 @@ def scene(keys: Keys) -> Scene:
 
 
 async def test_an_object_is_converted_on_its_way_in_and_out(scene: Scene) -> None:
-    """What is written in one version is read in both, with the fields of each, and none is lost."""
+    """An object that is written in one version is read in both, and no field is lost."""
     async with scene.webhook() as webhook:
         assert (await scene.define(webhook.url)).warnings == ()
         made = await scene.create(OLD, "q", cohort="team", weight=2)
@@ -325,7 +325,7 @@ async def test_a_reader_of_a_watch_that_gives_up_waiting_loses_no_event(scene: S
 
 
 async def test_a_watch_ends_with_the_error_of_a_failed_conversion(scene: Scene) -> None:
-    """The client is told why, and can watch again."""
+    """The error has the reason, and the client can watch again."""
 
     def failed(review: Raw) -> Raw:
         return {**review, "response": {**review["response"], "result": {"status": "Failed"}}}
@@ -432,7 +432,7 @@ async def _refused(scene: Scene, change: Callable[[Raw], Raw]) -> Answer:
 
 
 async def test_a_webhook_changes_labels_and_annotations_and_no_other_metadata(scene: Scene) -> None:
-    """Finalizers, owners and the rest stay as they were, whatever the webhook returns."""
+    """Other metadata stays as it was, whatever the webhook returns."""
 
     def change(review: Raw) -> Raw:
         meta = review["response"]["convertedObjects"][0]["metadata"]
@@ -588,7 +588,7 @@ async def test_a_definition_is_deleted_with_its_objects_without_the_webhook(scen
 def test_a_definition_must_say_how_to_call_its_webhook(
     scene: Scene, webhook: Raw, told: str
 ) -> None:
-    """What kube-apiserver refuses of spec.conversion is refused."""
+    """The server refuses the same values of spec.conversion as kube-apiserver."""
     body = definition({})
     body["spec"]["conversion"]["webhook"] = webhook
     refused = scene.plane.create(DEFINITIONS, body)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 POD = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "a"}]}
 

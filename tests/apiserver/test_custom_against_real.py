@@ -45,7 +45,7 @@ def _spoilt(chance: random.Random) -> dict[str, Any]:
 
 
 def _verdict(server: Server | EmbeddedServer, body: dict[str, Any]) -> Any:
-    """What a server says of an object; causes in no order, since maps have none."""
+    """Return the verdict of a server; causes as a set, because maps have no order."""
     content = json.dumps(body).encode()
     _, _, answer = server.send("POST", _BOXES, headers=_JSON, content=content)
     told = json.loads(answer)
@@ -57,7 +57,7 @@ def _verdict(server: Server | EmbeddedServer, body: dict[str, Any]) -> Any:
 
 @pytest.mark.real
 def test_spoilt_objects_get_the_verdict_of_a_real_server(real_plane: ControlPlane) -> None:
-    """Whatever is wrong with a custom object, both say the same of it."""
+    """Both servers report the same problems of a custom object."""
     real = Server.of(real_plane.kubeconfig)
     embedded = embedded_server()
     content = json.dumps(_DEFINITION).encode()

@@ -162,7 +162,7 @@ def test_a_kind_is_served_from_its_definition_to_its_end(plane: _Plane) -> None:
 
 
 def test_a_definition_waits_for_the_finalizers_of_its_objects(plane: _Plane) -> None:
-    """As long as somebody holds an object, its kind is served; then both are gone."""
+    """A kind is served until the finalizers of its objects are removed; then both are gone."""
     plane.ask("POST", _DEFINITIONS, _definition("gadgets", "Gadget"))
     meta = {"name": "g", "finalizers": ["example.com/hold"]}
     gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": meta}
@@ -181,7 +181,7 @@ def test_a_definition_waits_for_the_finalizers_of_its_objects(plane: _Plane) -> 
 
 
 def test_definitions_are_served_again_after_a_restart(tmp_path: Path) -> None:
-    """What a journal kept is served, with its schema, before anybody writes."""
+    """Definitions from the journal are served with their schemas before the first write."""
     gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g"}}
     schema = {"type": "object", "properties": {"spec": {"type": "string"}}}
     version = {"schema": {"openAPIV3Schema": schema}}
@@ -246,7 +246,7 @@ _WITH_SCHEMA = [
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_spoilt_definitions_are_judged_not_fatal(data: st.DataObject) -> None:
-    """Whatever is put anywhere into a schema, the answer is a verdict."""
+    """Any value anywhere in a schema leads to a verdict."""
     body = copy.deepcopy(data.draw(st.sampled_from(_WITH_SCHEMA)).body)
     schema = body["spec"]["versions"][0]["schema"]
     good = schema["openAPIV3Schema"]
@@ -353,7 +353,7 @@ def test_fields_to_select_by_are_eight_different_ones(plane: _Plane) -> None:
 def test_a_column_whose_path_cannot_be_read_is_refused(
     plane: _Plane, path: str, detail: str
 ) -> None:
-    """With 422, where the real server would leave out this column and all that follow."""
+    """The refusal is a 422; the real server leaves out this column and all that follow."""
     columns = [{"name": "Column", "type": "string", "jsonPath": path}]
     definition = _definition("things", "Thing", additionalPrinterColumns=columns)
     code, answer = plane.ask("POST", _DEFINITIONS, definition)

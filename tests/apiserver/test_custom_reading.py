@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.client.transport import Response, Stream
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _TEXT = {"type": "string"}
@@ -90,7 +90,7 @@ def every_reading(plane: ControlPlane, of: str = "v1") -> list[Raw]:
 
 
 def test_a_new_object_has_the_defaults_of_its_status(plane: ControlPlane) -> None:
-    """Nobody has written a status, and everybody reads one; a status that is written is filled."""
+    """A default status is read before one is written; a written status gets defaults."""
     condition = {"type": "Ready", "status": "True"}
     phase = {"type": "string", "default": "New"}
     conditions = {"type": "array", "items": {"type": "object", "additionalProperties": _TEXT}}
@@ -117,7 +117,7 @@ def test_an_optional_status_without_a_default_stays_away(plane: ControlPlane) ->
 
 
 def test_a_changed_schema_holds_for_what_is_stored(plane: ControlPlane) -> None:
-    """New defaults are there and removed fields are not, though nobody has written the object."""
+    """An old object is read with new defaults and without removed fields."""
     plane.define(version(spec=spec(old=_TEXT, size=_TEXT)))
     made = plane.make("g", spec={"old": "x", "size": "1"})
     plane.redefine(version(spec=spec(size=_TEXT, colour={"type": "string", "default": "red"})))
@@ -152,7 +152,7 @@ def test_an_object_is_read_in_the_version_that_is_asked_for(plane: ControlPlane)
 
 @pytest.mark.parametrize("change", ["redefined", "deleted"])
 async def test_a_watch_ends_with_the_schema_that_it_began_with(change: str) -> None:
-    """Whoever watched reads everything again; a change of anything but the spec disturbs nobody."""
+    """A change of the spec makes watchers list again; any other change does not."""
     transport = build_control_plane(ControlPlaneOptions(clock=VirtualClock())).transport
 
     async def ask(method: str, path: str, body: Raw) -> Response:

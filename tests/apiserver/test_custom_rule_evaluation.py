@@ -107,7 +107,7 @@ def test_items_without_keys_change_with_their_list() -> None:
 
 
 def test_a_rule_that_cannot_be_evaluated_is_no_excuse() -> None:
-    """An error is told even of what has not changed, as the real server tells it."""
+    """An error is reported also for unchanged values, as by the real server."""
     schema = ruled(LIST, {"rule": "self[7] > 0"})
 
     assert told(schema, [1], [1]) == [

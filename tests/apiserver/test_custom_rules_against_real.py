@@ -127,7 +127,7 @@ def _sent(server: Server | EmbeddedServer, method: str, path: str, body: Any) ->
 
 
 def _told(answer: Any) -> Any:
-    """What a server says of an object; causes in no order, since maps have none."""
+    """Return the verdict of a server; causes as a set, because maps have no order."""
     if answer["kind"] != "Status":
         return answer.get("spec")
     causes = answer.get("details", {}).get("causes", [])

@@ -297,7 +297,7 @@ def test_paths_lead_to_the_values_of_client_go(path: str, found: tuple[Any] | No
 
 @pytest.mark.parametrize(("path", "error"), UNREADABLE)
 def test_paths_are_refused_in_the_words_of_client_go(path: str, error: str) -> None:
-    """What kubectl cannot read, we do not read either."""
+    """Text that kubectl cannot read is refused."""
     with pytest.raises(JsonPathError) as refusal:
         parse_json_path(path)
 

@@ -41,7 +41,7 @@ def test_a_grace_is_given_once_and_only_shortened() -> None:
     ("policy", "finalizer"), [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")]
 )
 def test_a_policy_becomes_a_finalizer(policy: str, finalizer: str) -> None:
-    """Foreground and orphan are the collector's to carry out; it is told by a finalizer."""
+    """The garbage collector carries out foreground and orphan; a finalizer requests it."""
 
     async def scene() -> None:
         asked = Asked()
@@ -84,7 +84,7 @@ def test_an_object_goes_when_it_is_deleted_and_nobody_holds_it(script: list[str]
 
 
 def test_a_collection_is_deleted_by_its_selector() -> None:
-    """What matches goes, what does not stays; the answer lists what matched."""
+    """Matching objects are removed, others stay; the answer lists those that matched."""
 
     async def scene() -> None:
         asked = Asked()

@@ -99,7 +99,7 @@ def test_custom_groups_come_last() -> None:
 
 
 def test_the_old_documents_are_for_those_who_ask_for_nothing_else() -> None:
-    """Without the aggregated type in front, a client gets the old documents."""
+    """A client that does not prefer the aggregated type gets the old documents."""
     pages = DiscoveryPages(plain_registry())
 
     assert json_of(visited(pages, "/apis", accept="application/json"))["kind"] == "APIGroupList"
@@ -107,7 +107,7 @@ def test_the_old_documents_are_for_those_who_ask_for_nothing_else() -> None:
 
 
 def test_the_address_of_the_server_is_the_one_that_led_there() -> None:
-    """A client is told a port at which somebody listens."""
+    """The port in the document is one at which the server listens."""
     told = json_of(visited(DiscoveryPages(plain_registry()), "/api", host="127.0.0.1:41234"))
 
     assert told["serverAddressByClientCIDRs"] == [

@@ -1,5 +1,5 @@
 """
-Whatever is sent, the server answers, and with a refusal that is the client's fault.
+The server answers any input, with a refusal that blames the client.
 
 Good objects of many kinds are spoilt in one place, or a request is put together from odd parts.
 The real server has a few answers of 500 for such things, and ours has the same.
@@ -23,7 +23,8 @@ from dryrack.apiserver.ownership.patching import strategic
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 
 NAMESPACE = "hostile"
 IN_NAMESPACE = f"namespaces/{NAMESPACE}/"
@@ -226,7 +227,7 @@ def test_what_is_spoilt_was_good(path: str) -> None:
 
 
 def test_a_body_of_countless_words_is_refused() -> None:
-    """Reading YAML takes a while for each; nobody else waits for more than an object can have."""
+    """Large YAML is refused before it blocks other requests for long."""
     body = b"metadata: {name: x}\ndata:\n" + b"".join(b" k%d: v\n" % n for n in range(130_000))
     told = ask(f"POST /api/v1/{IN_NAMESPACE}configmaps", body, "application/yaml")
 

@@ -1,5 +1,5 @@
 """
-The HTTP server: what it lets in, what it refuses, and how it ends.
+The HTTP server: accepted requests, refusals, and shutdown.
 
 The API server behind it is a fake that answers what a test tells it to; connections are real,
 over loopback, without TLS except where that is the point.
@@ -9,147 +9,42 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import ssl
 import time
 import weakref
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
 
 import pytest
-import uvloop
+from tests.apiserver.http_serving import (
+    OK,
+    EndlessStream,
+    FakeServer,
+    OpenDoor,
+    SilentStream,
+    answer,
+    exchange,
+    get,
+    head,
+    post,
+    reason,
+    serving,
+)
+from tests.apiserver.http_serving import run as run
 
-from dryrack.apiserver.answer.status import unauthorized
 from dryrack.apiserver.http import connections, https_server
 from dryrack.apiserver.http.concurrency_limit import Flow, FlowLimits
 from dryrack.apiserver.http.connections import Connection
 from dryrack.apiserver.http.https_server import HttpServer
 from dryrack.base.limits import REQUEST_BODY_BYTES_MAX
-from dryrack.client.transport import ADMIN, Request, Response, User
+from dryrack.client.transport import ADMIN, Request, Response
 from dryrack.cluster import certificates
 from dryrack.cluster.process.serving import Address, listen, tls_context
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+    from collections.abc import Iterator
 
-    from multidict import CIMultiDict
-
-    Run = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
-
-OK = Response(200, (("content-type", "application/json"),), b"{}")
-
-
-class EndlessStream:
-    """Chunks without end, as fast as they are read; tells how many and whether it was closed."""
-
-    def __init__(self, chunk: bytes = b"x" * 65536) -> None:
-        self.chunk = chunk
-        self.read = 0
-        self.closed = asyncio.Event()
-
-    def __aiter__(self) -> EndlessStream:
-        return self
-
-    async def __anext__(self) -> bytes:
-        await asyncio.sleep(0)
-        self.read += 1
-        return self.chunk
-
-    async def aclose(self) -> None:
-        self.closed.set()
-
-
-class SilentStream(EndlessStream):
-    """One chunk, and then nothing ever."""
-
-    async def __anext__(self) -> bytes:
-        if self.read:
-            await asyncio.Event().wait()
-        self.read += 1
-        return b"first\n"
-
-
-@dataclass
-class FakeServer:
-    """Remembers what it was asked."""
-
-    answer: Callable[[Request], Awaitable[Response]] | None = None
-    asked: list[Request] = field(default_factory=list)
-
-    async def send(self, request: Request) -> Response:
-        self.asked.append(request)
-        return await self.answer(request) if self.answer else OK
-
-
-class OpenDoor:
-    """Lets everybody in as the administrator, but those who send `x-stranger`."""
-
-    def user_of(
-        self, path: str, headers: CIMultiDict[str], certificate: Mapping[str, object]
-    ) -> User:
-        if "x-stranger" in headers:
-            raise unauthorized()
-        return ADMIN
-
-
-@asynccontextmanager
-async def serving(
-    fake: FakeServer, limits: FlowLimits | None = None, *, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[int]:
-    listening = listen(Address())
-    server = HttpServer(fake, OpenDoor(), Flow(limits))
-    await server.start(listening, tls)
-    try:
-        yield listening.getsockname()[1]
-    finally:
-        await server.stop()
-
-
-async def exchange(port: int, content: bytes) -> tuple[int, dict[str, str], bytes]:
-    """Sends bytes and reads one answer, until the server closes or the answer is whole."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        writer.write(content)
-        await writer.drain()
-        return await answer(reader)
-    finally:
-        writer.close()
-
-
-async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
-    status, headers = await head(reader)
-    return status, headers, await reader.readexactly(int(headers.get("content-length", "0")))
-
-
-async def head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
-    lines = (await reader.readuntil(b"\r\n\r\n")).decode().splitlines()
-    headers = dict(line.lower().split(": ", 1) for line in lines[1:] if line)
-    return int(lines[0].split()[1]), headers
-
-
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Run:
-    """On asyncio's own loop, and on uvloop, whose transports differ in small ways."""
-
-    def run_on(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        with asyncio.Runner(loop_factory=request.param) as runner:
-            runner.run(scenario())
-
-    return run_on
-
-
-def get(path: str, *headers: str) -> bytes:
-    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
-
-
-def post(path: str, body: bytes, *headers: str) -> bytes:
-    lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *headers]
-    return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-def reason(body: bytes) -> Any:
-    return json.loads(body)["reason"]
+    from tests.apiserver.http_serving import Run
 
 
 def test_a_request_arrives_as_it_was_sent(run: Run) -> None:
@@ -169,7 +64,7 @@ def test_a_request_arrives_as_it_was_sent(run: Run) -> None:
 
 
 def test_strangers_get_a_status_and_nothing_reaches_the_server(run: Run) -> None:
-    """Who is not known is told so in the words of the real server."""
+    """A client that is not authenticated gets the real server's refusal."""
     fake = FakeServer()
 
     async def scenario() -> None:
@@ -199,7 +94,7 @@ def test_strangers_get_a_status_and_nothing_reaches_the_server(run: Run) -> None
     ],
 )
 def test_bad_http_is_a_bad_request(run: Run, content: bytes) -> None:
-    """Whatever is no HTTP, or too much of it, is answered with 400 and harms nobody."""
+    """Invalid or too large HTTP is answered with 400, and other clients are served."""
     fake = FakeServer()
 
     async def scenario() -> None:
@@ -309,7 +204,7 @@ def test_a_body_that_breaks_off_harms_nobody(run: Run) -> None:
 def test_half_a_request_does_not_keep_a_connection(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who never finishes the headers, or never begins, is cut off after a while."""
+    """A client that does not finish the headers, or never begins, is disconnected."""
     monkeypatch.setattr(connections, "IDLE_SECONDS_MAX", 0.02)
 
     async def scenario() -> None:
@@ -536,7 +431,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """What only the collector of cycles would find stays."""
+    """Closed connections leave no reference cycles."""
     gc.collect()
     gc.disable()
     try:
@@ -620,7 +515,7 @@ def test_a_connection_leaves_nothing_for_the_collector_of_cycles(
 def test_a_client_that_does_not_say_goodbye_is_not_waited_for(
     run: Run, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once it is told that this is the end, a client that stays silent costs nothing."""
+    """After the end of the connection, a silent client takes no memory."""
     monkeypatch.setattr(https_server, "_SHUTDOWN_SECONDS_MAX", 0.02)
 
     async def scenario() -> None:

@@ -1,5 +1,5 @@
 """
-What strangers and slow clients can take of the HTTP server: no place, and little memory.
+Anonymous and slow clients of the HTTP server take no place, and little memory.
 
 The API server behind it is a fake; connections are real, over loopback, without TLS.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from tests.apiserver.test_http import (
+from tests.apiserver.http_serving import (
     OK,
     FakeServer,
     answer,
@@ -23,7 +23,7 @@ from tests.apiserver.test_http import (
     reason,
     serving,
 )
-from tests.apiserver.test_http import run as run
+from tests.apiserver.http_serving import run as run
 
 from dryrack.apiserver.answer.status import StatusError
 from dryrack.apiserver.http import connections
@@ -32,7 +32,7 @@ from dryrack.apiserver.http.connections import Connection
 from dryrack.base.limits import HEADER_BYTES_MAX, HEADERS_MAX
 
 if TYPE_CHECKING:
-    from tests.apiserver.test_http import Run
+    from tests.apiserver.http_serving import Run
 
     from dryrack.client.transport import Request, Response
 
@@ -135,7 +135,7 @@ def test_the_oldest_unfinished_body_makes_room_for_others() -> None:
 def test_a_slow_body_is_refused_when_bodies_take_too_much(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its client is told to come again later, and the others are served."""
+    """Its client is asked to retry later, and the others are served."""
     monkeypatch.setattr(BodyMemory.__init__, "__defaults__", (3000,))
 
     async def scenario() -> None:
@@ -154,7 +154,7 @@ def test_a_slow_body_is_refused_when_bodies_take_too_much(
 
 @pytest.mark.parametrize("name", ["Authorization", "Impersonate-User", "Content-Type"])
 def test_trailers_are_no_headers(run: Run, name: str) -> None:
-    """What comes after the body cannot change who asks, nor anything else."""
+    """Trailers cannot change the user or any other header."""
     fake = FakeServer()
 
     async def scenario() -> None:
@@ -324,7 +324,7 @@ async def _ended(reader: asyncio.StreamReader) -> bool:
 def test_answers_that_are_not_taken_share_one_bound(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that does not read its list loses its connection when others need the room."""
+    """A client that does not read its list loses its connection when others need memory."""
     size = 20 * 1024 * 1024
     monkeypatch.setattr(connections, "ANSWERS_BYTES_MAX", 2 * size)
     body = b"x" * size

@@ -22,7 +22,7 @@ NAMES = "abcdefgh"
 def test_pages_are_the_list_at_the_revision_of_the_first(
     names: list[str], limit: int, changes: list[tuple[bool, str]], selector: str
 ) -> None:
-    """Whatever is written between two pages, together they are the list as it was."""
+    """All pages together are the list at its start, despite writes in between."""
 
     async def scene() -> None:
         asked = Asked()

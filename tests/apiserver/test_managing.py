@@ -92,7 +92,7 @@ def test_the_union_has_what_either_has(left: Any, right: Any) -> None:
 
 @given(SETS, SETS)
 def test_difference_and_intersection_are_those_of_sets(left: Any, right: Any) -> None:
-    """Members are compared one by one, whatever is above or below them."""
+    """Members are compared one by one, without those above or below them."""
     mine = set(fieldsets.paths(left))
     yours = set(fieldsets.paths(right))
 
@@ -102,7 +102,7 @@ def test_difference_and_intersection_are_those_of_sets(left: Any, right: Any) ->
 
 @given(SETS, SETS)
 def test_without_takes_what_is_below_too(left: Any, right: Any) -> None:
-    """Whoever does not write `spec` writes nothing in it."""
+    """A removed set also removes the fields below its members."""
     yours = set(fieldsets.paths(right))
     kept = {
         path
@@ -148,7 +148,7 @@ def test_a_create_owns_what_it_says() -> None:
 
 
 def test_pods_of_a_template_own_the_same_and_others_their_own() -> None:
-    """What was worked out for one pod serves those that differ in what nobody owns, no others."""
+    """Pods of one template share the computed fields; other pods do not."""
 
     def created(name: str, image: str = "i", **labels: str) -> Any:
         spec = {"containers": [{"name": "c", "image": image}]}
@@ -169,7 +169,7 @@ def test_pods_of_a_template_own_the_same_and_others_their_own() -> None:
 
 
 def test_an_update_takes_what_it_changes_and_leaves_the_rest() -> None:
-    """A field that is gone is nobody's."""
+    """A removed field has no owner."""
     live = update(None, config_map(x="1", y="1", z="1"), "alice")
     new = {**live, "data": {"x": "2", "y": "1"}}
     made = update(live, new, "bob", now=LATER)
@@ -186,7 +186,7 @@ def test_an_update_of_nothing_changes_no_owner() -> None:
 
 
 def test_owners_that_are_reset_are_not_tracked_again_by_updates() -> None:
-    """Until somebody applies."""
+    """An object without owners stays so until the first apply."""
     live = update(None, config_map(x="1"), "alice")
     reset = {**live, "metadata": {**live["metadata"], "managedFields": [{}]}}
     made = update(live, reset, "bob")
@@ -196,7 +196,7 @@ def test_owners_that_are_reset_are_not_tracked_again_by_updates() -> None:
 
 
 def test_many_updaters_become_one() -> None:
-    """At most ten are told apart; the oldest are one."""
+    """At most ten authors of updates are kept; the oldest become one."""
     managed = {
         Author(f"m{number:02}", UPDATE, "v1"): Owned({f"f:{number}": {}}, "v1", f"{number:02}")
         for number in range(12)
@@ -224,7 +224,7 @@ def test_the_status_subresource_owns_the_status_alone() -> None:
 
 
 def test_an_apply_takes_away_what_it_no_longer_names() -> None:
-    """Unless somebody else owns it too."""
+    """An apply removes a field that it no longer names, unless another manager owns it."""
     live = apply(None, config_map(x="1", y="1"), "alice")
     live = apply(live, config_map(y="1"), "bob")
     made = apply(live, config_map(), "alice")
@@ -234,7 +234,7 @@ def test_an_apply_takes_away_what_it_no_longer_names() -> None:
 
 
 def test_an_apply_that_changes_what_others_own_is_refused() -> None:
-    """With one cause for each field and owner."""
+    """A conflict has one cause for each field and owner."""
     live = apply(None, config_map(x="1"), "alice")
     live = update(live, {**live, "data": {"x": "1", "y": "1"}}, "bob")
     made = apply(live, config_map(x="2", y="2"), "carol")
@@ -260,7 +260,7 @@ def test_an_apply_by_force_takes_what_it_changes() -> None:
 
 
 def test_the_first_apply_finds_an_owner_of_what_was_there() -> None:
-    """Or it could change what nobody gave up."""
+    """The first apply conflicts with existing fields that had no owner."""
     live = {**config_map(x="1"), "metadata": {"name": "a", "uid": "u"}}
     made = apply(live, config_map(x="2"), "alice")
 
@@ -281,7 +281,7 @@ def test_an_apply_of_what_is_no_such_object_is_refused() -> None:
 
 
 def test_kubectl_takes_over_what_it_applied_from_the_client() -> None:
-    """What the annotation says it wrote is its own, if it is still there."""
+    """Fields of kubectl's annotation that still have its values are kubectl's."""
     before = config_map(x="1")
     annotation = "kubectl.kubernetes.io/last-applied-configuration"
     live = copy.deepcopy(before)
@@ -356,7 +356,7 @@ def test_whoever_owned_a_part_owns_the_whole_when_the_schema_says_it_is_one() ->
 
 @pytest.mark.parametrize("seed", range(90))
 def test_objects_differ_in_their_differing_parts_alone(seed: int) -> None:
-    """What two objects have in common need not be looked at to know in what they differ."""
+    """The differences are the same with and without the equal parts."""
     kind = kind_of(*KINDS[seed % len(KINDS)])
     maker = Maker(kind, Random(seed))
     choice = Random(seed)
@@ -405,7 +405,7 @@ def test_what_is_applied_has_an_owner_and_nobody_owns_what_is_not_there(seed: in
 
 
 def test_nothing_that_is_given_is_changed() -> None:
-    """Live objects are shared by everybody who reads them."""
+    """Live objects are shared by all readers, so they are not changed."""
     case = series(7)
     before = json.dumps(case)
     followed(case)
@@ -415,7 +415,7 @@ def test_nothing_that_is_given_is_changed() -> None:
 
 @pytest.mark.real
 def test_owners_are_those_of_kubernetes() -> None:
-    """The same objects, owners and refusals, write by write, for random series."""
+    """Go and we compute the same objects, owners and refusals for random series."""
     cases = [series(seed) for seed in range(ORACLE_SERIES)]
 
     for seed, (case, answers) in enumerate(zip(cases, ask("owners", cases), strict=True)):

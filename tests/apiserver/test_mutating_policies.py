@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.apiserver.whole_plane import WholePlane
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 POLICIES = f"{ADMISSION}/mutatingadmissionpolicies"
@@ -68,7 +69,7 @@ LABEL = apply('Object{metadata: Object.metadata{labels: {"environment": "test"}}
 
 
 def test_a_policy_adds_a_label(plane: WholePlane) -> None:
-    """What the apply configuration does not mention stays, also on an update."""
+    """Fields that the apply configuration does not name stay, also on an update."""
     bind(plane, policy(LABEL))
     made = plane.create(MAPS, config_map(app="web"))
     assert made.body["metadata"]["labels"] == {"app": "web", "environment": "test"}
@@ -178,7 +179,7 @@ _ENDED = '[JSONPatch{op: "replace", path: "/data/a", value: variables.seen + "."
 
 
 def test_a_policy_is_invoked_again_if_it_asks_for_it(plane: WholePlane) -> None:
-    """With IfNeeded a policy sees what later policies have changed; with Never it does not."""
+    """A policy with IfNeeded sees changes of later policies; one with Never does not."""
     seen = """has(object.data.late)
         ? [JSONPatch{op: "add", path: "/data/%s", value: "yes"}]
         : [JSONPatch{op: "add", path: "/data/first", value: "yes"}]"""
@@ -294,7 +295,7 @@ def test_validation_sees_the_changed_object(plane: WholePlane) -> None:
 def test_a_mutation_that_fails_refuses_the_write(
     plane: WholePlane, mutation: Raw, told: str
 ) -> None:
-    """With the failure policy Fail; with Ignore the object stays as it was."""
+    """An error denies under the policy Fail; under Ignore the object stays as it was."""
     bind(plane, policy(mutation))
     refused = plane.create(MAPS, config_map())
     assert (refused.status, refused.body["reason"]) == (403, "Invalid")
@@ -432,7 +433,7 @@ def test_a_custom_kind_is_merged_by_its_schema(plane: WholePlane) -> None:
     ],
 )
 def test_a_policy_that_makes_no_sense_is_refused(plane: WholePlane, change: Raw, told: str) -> None:
-    """What kube-apiserver refuses of a policy is refused with its words."""
+    """The server refuses the same policies as kube-apiserver, with its texts."""
     made = policy(LABEL)
     made["spec"] |= change
     refused = plane.create(POLICIES, made)

@@ -154,13 +154,13 @@ def test_version_2_comes_in_the_form_that_is_asked_for(accept: str, form: str) -
 
 
 def test_what_is_asked_for_in_no_form_there_is_is_refused() -> None:
-    """A client that takes nothing of what there is is told so, and goes on."""
+    """A client that accepts none of the types gets a 406."""
     assert visited(OpenApiPages(_registry()), "/openapi/v2", accept="text/html").status == 406
     assert visited(OpenApiPages(_registry()), "/openapi/v3/api/v1", accept=WIRE).status == 406
 
 
 def _inside(wire: bytes, *numbers: int) -> Any:
-    """What is in the one field of each message on the way."""
+    """Return the value in the only field of each message on the path."""
     value: Any = memoryview(wire)
     for number in numbers:
         (value,) = [found for each, _, found in fields(value) if each == number]
@@ -212,7 +212,7 @@ def test_health_names_what_fails() -> None:
 
 
 def test_health_may_leave_checks_out() -> None:
-    """What is excluded cannot fail, and an unknown name is warned of."""
+    """An excluded check cannot fail, and an unknown name causes a warning."""
     pages = HealthPages((Check("ping"), Check("store", lambda: False)))
 
     assert text_of(visited(pages, "/livez?exclude=store")) == "ok"
@@ -242,7 +242,7 @@ def test_paths_of_no_group_are_no_pages() -> None:
 
 
 def test_the_index_lists_custom_groups() -> None:
-    """`/` tells every path of discovery."""
+    """`/` lists every path of discovery."""
     assert "/apis/example.com/v1" in json_of(visited(IndexPage(_registry()), "/"))["paths"]
 
 

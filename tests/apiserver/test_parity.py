@@ -38,7 +38,7 @@ def test_the_embedded_server_answers_as_recorded(script: Script) -> None:
 
 
 def test_every_known_difference_names_a_step_and_a_reason() -> None:
-    """The list of differences speaks of steps that there are, and says why."""
+    """The list of differences names existing steps, with reasons."""
     steps = {script.name: {step.name for step in script.steps} for script in SCRIPTS}
 
     for path in (DIFFERENCES, DIFFERENCES_OVER_HTTPS):

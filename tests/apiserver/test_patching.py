@@ -97,7 +97,7 @@ def test_operations_of_a_json_patch_are_done_in_order() -> None:
     ],
 )
 def test_a_json_patch_that_does_not_fit_is_refused_without_a_reason(operation: Any) -> None:
-    """The server tells nobody why."""
+    """The server gives no reason."""
     made = by_json({"list": [1]}, operation)
 
     assert isinstance(made, PatchProblem)
@@ -106,7 +106,7 @@ def test_a_json_patch_that_does_not_fit_is_refused_without_a_reason(operation: A
 
 @given(OBJECTS)
 def test_a_json_patch_does_not_change_what_it_is_given(live: dict[str, Any]) -> None:
-    """The live object may be shared by everybody who reads it."""
+    """The live object may be shared by other readers, so it is not changed."""
     before = copy.deepcopy(live)
     by_json(live, {"op": "add", "path": "/z", "value": 1}, {"op": "remove", "path": "/z"})
 
@@ -115,7 +115,7 @@ def test_a_json_patch_does_not_change_what_it_is_given(live: dict[str, Any]) -> 
 
 @given(OBJECTS, VALUES)
 def test_add_then_test_then_remove_is_nothing(live: dict[str, Any], value: Any) -> None:
-    """What was added is there, equal to itself, and goes without a trace."""
+    """An added value is present, passes a test, and is removed completely."""
     made = by_json(
         live,
         {"op": "add", "path": "/z", "value": value},
@@ -145,7 +145,7 @@ def test_copies_of_copies_have_an_end() -> None:
 
 @pytest.mark.parametrize("media_type", [JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY])
 def test_no_depth_of_a_patch_takes_the_server_down(media_type: str) -> None:
-    """It is refused, or told to be of the wrong type."""
+    """It is refused, or reported as of the wrong type."""
     server = embedded_server()
     server.make_namespace("n")
     path = "/api/v1/namespaces/n/configmaps"
@@ -317,7 +317,7 @@ def test_a_strategic_merge_changes_neither_the_object_nor_the_patch(seed: int) -
 
 @pytest.mark.real
 def test_strategic_merges_are_those_of_kubernetes() -> None:
-    """The same object, or refused by both, for random patches with directives."""
+    """Go and we return the same object or a refusal for random patches with directives."""
     cases = []
     for seed in range(ORACLE_CASES):
         kind = kind_of(*KINDS[seed % len(KINDS)])
@@ -338,7 +338,7 @@ def test_strategic_merges_are_those_of_kubernetes() -> None:
 @pytest.mark.real
 def test_json_patches_and_merge_patches_are_those_of_the_server() -> None:
     """
-    The same object, or refused by both; the server does not tell why.
+    Go and we return the same object or a refusal; the server gives no reason.
 
     Its library panics when it tests a list with a null in it; there is nothing to compare then.
     """

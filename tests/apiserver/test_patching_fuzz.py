@@ -66,7 +66,7 @@ def _operation(random: Random, maker: Maker, live: dict[str, Any]) -> dict[str, 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_patch_is_answered(seed: int) -> None:
-    """With an object or a refusal, never with silence, and the next request is answered too."""
+    """Every patch is answered with an object or a refusal, and so is the next request."""
     random = Random(seed)
     kind, path, spec = _RESOURCES[seed % len(_RESOURCES)]
     maker = Maker(kind_of(*kind), random)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.apiserver.replay import AS_RECORDED, CountingChance
@@ -13,7 +13,8 @@ from dryrack.client.transport import User
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.process.modes import AuthorizationMode
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 POLICIES = f"{ADMISSION}/validatingadmissionpolicies"
@@ -138,7 +139,7 @@ def test_a_plugin_writes_the_slices_of_its_own_node_alone(plane: WholePlane) -> 
 
 
 def test_a_user_without_extra_is_denied_by_an_error(plane: WholePlane) -> None:
-    """What is empty is not there, as on a real server; the failure policy decides."""
+    """Empty fields are absent, as on a real server; the failure policy decides."""
     bind(plane, OWN_NODE)
     denied = plane.create(SLICES, slice_of("node-1"), user=plugin_on(""))
 
@@ -182,7 +183,7 @@ def test_the_same_objects_in_another_version_are_meant_too() -> None:
 
 
 def test_a_warning_does_not_deny(plane: WholePlane) -> None:
-    """And an audit is not told at all."""
+    """A binding with Warn adds a warning; one with Audit adds nothing."""
     bind(plane, policy({"expression": "false", "message": "rather not"}), binding("Warn", "Audit"))
     made = plane.create(MAPS, config_map())
 
@@ -410,7 +411,7 @@ def test_parameters_come_from_objects_by_name_or_by_label(plane: WholePlane) -> 
 
 
 def test_a_policy_asks_the_authorizer() -> None:
-    """What the user may do elsewhere, or a service account, or with what is written."""
+    """Expressions can check permissions of the user and of service accounts."""
     options = ControlPlaneOptions(
         clock=VirtualClock(), chance=CountingChance(), authorization=AuthorizationMode.RBAC
     )
@@ -435,7 +436,7 @@ def test_a_policy_asks_the_authorizer() -> None:
 
 
 def test_policies_do_not_guard_policies(plane: WholePlane) -> None:
-    """Whoever has locked out everybody can still take the policy back."""
+    """A policy that denies everything can still be deleted."""
     everything = {
         "apiGroups": ["*"],
         "apiVersions": ["*"],
@@ -450,7 +451,7 @@ def test_policies_do_not_guard_policies(plane: WholePlane) -> None:
 
 
 def test_a_changed_policy_holds_at_once(plane: WholePlane) -> None:
-    """What was compiled is not used longer than it is stored."""
+    """A changed or recreated policy is compiled again."""
     bind(plane, policy({"expression": "false"}))
     assert plane.create(MAPS, config_map()).status == 422
     changed = plane.ask("PUT", f"{POLICIES}/p", policy({"expression": "true"})).body

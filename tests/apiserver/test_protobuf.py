@@ -109,7 +109,7 @@ def test_rubbish_is_refused_or_read(content: bytes) -> None:
 
 
 def lean(value: Any) -> Any:
-    """Without what is empty: Go writes structs that are, and times that are not set."""
+    """Return the object without empty structs and unset times, which Go writes."""
     if isinstance(value, dict):
         inner = {key: lean(item) for key, item in value.items()}
         return {key: item for key, item in inner.items() if item not in (None, {}, [])}

@@ -1,13 +1,14 @@
-"""The resource metrics API: what `kubectl top` is told of pods and nodes that do not run."""
+"""The resource metrics API: the values of `kubectl top` for virtual pods and nodes."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.apiserver.whole_plane import WholePlane
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
 PODS = "/api/v1/namespaces/default/pods"

@@ -72,7 +72,7 @@ def test_one_resource_of_a_version_can_be_served_alone() -> None:
     ],
 )
 def test_what_no_server_starts_with_is_refused(text: str, why: str) -> None:
-    """Unknown versions, groups and values are told with what there is."""
+    """Errors about unknown versions, groups and values list the known ones."""
     with pytest.raises(RuntimeConfigError) as caught:
         parse(text)
 

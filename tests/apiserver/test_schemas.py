@@ -64,7 +64,7 @@ def test_definitions_have_no_prose() -> None:
 
 
 def test_every_object_definition_is_a_struct_with_the_same_fields() -> None:
-    """OpenAPI and Go tell of the same fields."""
+    """OpenAPI and Go have the same fields."""
     for name, definition in raw_definitions().items():
         if definition.get("type") == "object" and "properties" in definition:
             assert set(structs()[name]) == set(definition["properties"])
@@ -89,7 +89,7 @@ def test_what_a_real_server_sends_is_read_as_it_is(path: Path) -> None:
 
 
 def _timeless(value: Any) -> Any:
-    """Without the fraction that a blanked-out time may have had."""
+    """Return the text without the fraction of a replaced time."""
     return json.loads(json.dumps(value).replace(".000000Z", "Z"))
 
 
@@ -191,7 +191,7 @@ def test_nothing_that_is_given_is_changed() -> None:
 
 
 def test_an_object_that_nobody_wrote_to_has_its_structs() -> None:
-    """Of a pod Go writes spec and status, and null for the containers."""
+    """Go writes the spec and status of an empty pod, and null for the containers."""
     made = skeleton(POD)
 
     assert made["spec"] == {"containers": None}

@@ -1,5 +1,5 @@
 """
-What is nearly right is answered as a real server answers it.
+Nearly valid requests are answered as by a real server.
 
 Objects of the recordings are made wrong in one field and sent to both, as a dry run. All slips of
 all of them are some 10,000; a run plays one in so many. To play all of some:
@@ -119,6 +119,6 @@ def _sorted(body: Any) -> Any:
 
 
 def _plain(message: str) -> str:
-    """Without a value of several parts, of which Go shows the names of its structs."""
+    """Drop values of several parts, for which Go shows the names of its structs."""
     reason, _, shown = message.partition(": ")
     return reason if shown.startswith(("{", "[")) else message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.apiserver.replay import CountingChance
@@ -13,7 +13,8 @@ from dryrack.client.transport import User
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.process.modes import AuthorizationMode
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.registry import Kind
 
-Raw = dict[str, Any]
 
 BUDGETS = Endpoint("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 PRIORITIES = Endpoint(

@@ -26,14 +26,14 @@ labels = st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from(["", "1", 
     "text", [b"", b"{", b"x", b"\xb2", b'{"a":1,}', b'"\n"', b"1e+", b"01", b"NaN", b"-Infinity"]
 )
 def test_what_is_no_json_is_refused_with_its_place(text: bytes) -> None:
-    """Also what Python would read, such as a number that is none."""
+    """Numbers that only Python accepts are refused too."""
     with pytest.raises(go_json.GoSyntaxError, match="invalid JSON"):
         go_json.read_text(text)
 
 
 @given(labels, st.sampled_from(["1", "2", "x", ""]))
 def test_opposite_requirements_split_the_world(found: dict[str, str], value: str) -> None:
-    """Of `a=v` and `a!=v`, of `a` and `!a`, of in and notin, exactly one holds."""
+    """Exactly one holds of `a=v` and `a!=v`, of `a` and `!a`, of in and notin."""
     for one, other in (
         (f"a={value}", f"a!={value}"),
         ("a", "!a"),

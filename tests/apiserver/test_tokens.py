@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.apiserver.token_world import ROBOT, TokenWorld
 
 from dryrack.apiserver.authentication.tokens import (
     ISSUER,
@@ -21,32 +20,6 @@ from dryrack.apiserver.authentication.tokens import (
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster.signing import EllipticKey
 
-Raw = dict[str, Any]
-ROBOT = Holder("factory", "robot", "uid-1")
-
-
-@dataclass
-class World:
-    """What is stored, the time, and tokens about it."""
-
-    clock: VirtualClock = field(default_factory=VirtualClock)
-    stored: dict[tuple[str, str, str], str] = field(default_factory=dict)
-    key: EllipticKey = field(default_factory=EllipticKey.fresh)
-
-    def __post_init__(self) -> None:
-        self.stored["serviceaccounts", "factory", "robot"] = "uid-1"
-        self.tokens = Tokens(self.key, self, clock=self.clock, chance=self)
-
-    def get(self, resource: str, namespace: str, name: str) -> Raw | None:
-        uid = self.stored.get((resource, namespace, name))
-        return None if uid is None else {"metadata": {"name": name, "uid": uid}}
-
-    def uuid(self) -> str:
-        return "token-1"
-
-    def issued(self, holder: Holder = ROBOT, seconds: int = 3600) -> str:
-        return self.tokens.issue(holder, audiences=[ISSUER], seconds=seconds)
-
 
 @pytest.fixture(scope="module")
 def key() -> EllipticKey:
@@ -55,8 +28,8 @@ def key() -> EllipticKey:
 
 def test_a_token_speaks_for_its_account(key: EllipticKey) -> None:
     """Name, uid and groups are those that Kubernetes gives an account."""
-    world = World(key=key)
-    user = world.tokens.user_of(world.issued())
+    world = TokenWorld(key=key)
+    user = world.tokens.user_of(world.issue())
     assert user is not None
     assert (user.name, user.uid) == ("system:serviceaccount:factory:robot", "uid-1")
     assert user.groups == ("system:serviceaccounts", "system:serviceaccounts:factory")
@@ -65,8 +38,8 @@ def test_a_token_speaks_for_its_account(key: EllipticKey) -> None:
 
 def test_a_token_ends_when_it_says(key: EllipticKey) -> None:
     """A minute of difference between clocks is forgiven, more is not."""
-    world = World(key=key)
-    token = world.issued(seconds=600)
+    world = TokenWorld(key=key)
+    token = world.issue(seconds=600)
     world.clock = VirtualClock(world.clock.now() + 659)
     world.tokens = Tokens(key, world, clock=world.clock, chance=world)
     assert world.tokens.user_of(token) is not None
@@ -80,8 +53,8 @@ def test_a_token_ends_when_it_says(key: EllipticKey) -> None:
 
 def test_a_token_dies_with_its_account(key: EllipticKey) -> None:
     """An account that is gone, or made anew under the same name, has no tokens."""
-    world = World(key=key)
-    token = world.issued()
+    world = TokenWorld(key=key)
+    token = world.issue()
     world.stored["serviceaccounts", "factory", "robot"] = "uid-2"
     assert world.tokens.user_of(token) is None
     del world.stored["serviceaccounts", "factory", "robot"]
@@ -90,11 +63,11 @@ def test_a_token_dies_with_its_account(key: EllipticKey) -> None:
 
 
 def test_a_bound_token_dies_with_its_pod(key: EllipticKey) -> None:
-    """The pod's token tells pod and node, and needs the pod."""
-    world = World(key=key)
+    """A pod's token names the pod and its node, and is valid only with the pod."""
+    world = TokenWorld(key=key)
     world.stored["pods", "factory", "worker"] = "pod-1"
     bound = (Bound("pods", "worker", "pod-1"), Bound("nodes", "node-1", "node-uid"))
-    token = world.issued(Holder("factory", "robot", "uid-1", bound))
+    token = world.issue(Holder("factory", "robot", "uid-1", bound))
     user = world.tokens.user_of(token)
     assert user is not None
     assert user.extra["authentication.kubernetes.io/pod-name"] == ("worker",)
@@ -104,8 +77,8 @@ def test_a_bound_token_dies_with_its_pod(key: EllipticKey) -> None:
 
 
 def test_a_token_for_others_is_not_for_us(key: EllipticKey) -> None:
-    """Who is not among the audiences must not accept it; a review names those who are."""
-    world = World(key=key)
+    """A server outside the audiences refuses the token; a review names the matching ones."""
+    world = TokenWorld(key=key)
     token = world.tokens.issue(ROBOT, audiences=["vault", "git"], seconds=3600)
     assert world.tokens.user_of(token) is None
     assert world.tokens.review(token, audiences=["git", "mail"])[1] == ("git",)
@@ -113,10 +86,10 @@ def test_a_token_for_others_is_not_for_us(key: EllipticKey) -> None:
 
 def test_nobody_else_can_make_one(key: EllipticKey) -> None:
     """Another key, no signature, or another claim under the same signature: all refused."""
-    world = World(key=key)
-    stranger = World()
-    assert world.tokens.user_of(stranger.issued()) is None
-    header, payload, signature = world.issued().split(".")
+    world = TokenWorld(key=key)
+    stranger = TokenWorld()
+    assert world.tokens.user_of(stranger.issue()) is None
+    header, payload, signature = world.issue().split(".")
     claims = json.loads(base64.urlsafe_b64decode(payload + "=="))
     claims["sub"] = "system:serviceaccount:kube-system:admin"
     forged = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
@@ -129,10 +102,10 @@ def test_nobody_else_can_make_one(key: EllipticKey) -> None:
         assert world.tokens.user_of(token) is None
 
 
-WORLD = World()
+WORLD = TokenWorld()
 
 
 @given(st.one_of(st.text(), st.from_regex(r"[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*")))
 def test_rubbish_is_no_token(token: str) -> None:
-    """Whatever is sent, the answer is no, and never an error of ours."""
+    """Any invalid text is refused, without an internal error."""
     assert WORLD.tokens.user_of(token) is None

@@ -18,7 +18,7 @@ async def watch(asked: Asked, query: str, path: str = CONFIG_MAPS) -> Watching:
 
 
 def test_a_watch_begins_with_what_is_there_and_goes_on() -> None:
-    """Without a revision a watch tells the state as additions and then every change."""
+    """A watch without a revision sends all objects as ADDED and then every change."""
 
     async def scene() -> None:
         asked = Asked()
@@ -43,7 +43,7 @@ def test_a_watch_begins_with_what_is_there_and_goes_on() -> None:
 def test_a_watcher_with_a_selector_knows_what_a_list_with_it_says(
     script: list[tuple[str, str]],
 ) -> None:
-    """Whatever labels come and go, replaying the events gives the selected list."""
+    """However labels change, replaying the events gives the selected list."""
 
     async def scene() -> None:
         asked = Asked()
@@ -91,7 +91,7 @@ def test_an_object_that_leaves_the_selection_is_told_as_it_was() -> None:
 
 
 def test_fields_select_events_too() -> None:
-    """A watch by a selectable field tells of the objects that have the value."""
+    """A watch by a selectable field sends events of the objects that have the value."""
 
     async def scene() -> None:
         asked = Asked()
@@ -153,7 +153,7 @@ def test_a_watch_ends_when_its_time_is_over() -> None:
 
 
 def test_a_revision_that_is_forgotten_is_told_as_an_error_event() -> None:
-    """A watch from before the log is a 200 with one ERROR of 410 Expired, and ends."""
+    """A watch from before the log is a 200 with one ERROR of 410 Expired."""
 
     async def scene() -> None:
         asked = Asked(Store(events_max=2))
@@ -252,7 +252,7 @@ def test_watches_that_are_not_read_share_one_bound(
 
 
 def test_the_watch_that_was_read_last_expires_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Room is made by the reader that has read nothing for longest, and only if it is needed."""
+    """The watch whose client has read nothing for longest expires, and only if needed."""
     monkeypatch.setattr(watch_backlog, "WATCH_BACKLOGS_BYTES_MAX", 100_000)
 
     async def write(asked: Asked, number: int) -> None:
@@ -396,7 +396,7 @@ def test_a_watch_has_no_form_that_is_no_stream_of_json(accept: str) -> None:
 
 
 def test_what_is_asked_for_at_once_is_no_backlog(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large state is told whole to a watcher, however small the bound on its backlog."""
+    """A watch sends a large state whole, however small the bound on its backlog."""
     monkeypatch.setattr(watching, "WATCH_BACKLOG_EVENTS_MAX", 3)
 
     async def scene() -> None:

@@ -1,4 +1,4 @@
-"""Where webhooks are, whom the API server trusts there, and how much it reads from them."""
+"""Webhook clients: addresses, trusted certificates, and limits of answers."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dryrack.apiserver.webhooks.admission_reviews import WebhookAnswer
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 REGISTRATIONS = "/apis/admissionregistration.k8s.io/v1"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -173,7 +173,7 @@ def _self_signed() -> Identity:
 
 
 def _issued(folder: Path) -> Identity:
-    """A serving certificate of an authority that nobody is told of."""
+    """Return a serving certificate of an authority that is not trusted."""
     keys = certificates.ensure(folder, ["127.0.0.1"], time.time())
     return Identity(keys.server.certificate.read_bytes(), keys.server.key.read_bytes())
 
@@ -294,7 +294,7 @@ def test_a_compressed_answer_counts(tmp_path: Path) -> None:
 def test_a_damaged_answer_is_none(
     tmp_path: Path, body: bytes, encoding: str, complaint: str
 ) -> None:
-    """What cannot be decompressed is told."""
+    """An answer that cannot be decompressed is reported."""
 
     async def answer_so(_: web.BaseRequest) -> web.StreamResponse:
         return web.Response(body=body, headers={"content-encoding": encoding})

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dryrack.cluster.certificates import Keys
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 REGISTRATIONS = "/apis/admissionregistration.k8s.io/v1"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -51,7 +51,7 @@ def patch(*operations: Raw) -> Raw:
 
 @dataclass
 class Program:
-    """A webhook that answers as it is told, and remembers what it was asked."""
+    """A webhook with a given answer that records its requests."""
 
     answer: Callable[[Raw], Raw | Awaitable[Raw]]
     url: str = ""
@@ -267,7 +267,7 @@ async def test_a_denial_without_a_word_is_a_bad_request(scene: Scene) -> None:
 
 
 async def test_a_deletion_is_reviewed(scene: Scene) -> None:
-    """With the old object alone; what is denied stays."""
+    """The review has only the old object; a denied object stays."""
     await scene.plane.asked("POST", MAPS, config_map())
     async with scene.program(lambda _: {"allowed": False}) as program:
         await scene.register("validating", program.url)
@@ -293,7 +293,7 @@ async def test_all_of_a_collection_are_reviewed_before_the_first_is_deleted(scen
 
 
 async def test_a_webhook_is_asked_anew_if_the_object_changed_meanwhile(scene: Scene) -> None:
-    """What is written was reviewed as it is: a patch of what another writer has left."""
+    """The stored object was reviewed as it is, with the change of another writer."""
     await scene.plane.asked("POST", MAPS, config_map())
 
     async def overtake(asked: Raw) -> Raw:

@@ -18,9 +18,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
+from tests.apiserver.http_serving import EndlessStream, FakeServer, OpenDoor, SilentStream, serving
 from tests.apiserver.replay import CountingChance
-from tests.apiserver.test_http import EndlessStream, FakeServer, OpenDoor, SilentStream, serving
-from tests.apiserver.test_tokens import World
+from tests.apiserver.token_world import TokenWorld
+from tests.apiserver.websocket_client import (
+    ACCEPT,
+    HANDSHAKE,
+    ORIGIN,
+    masked_frame,
+    read_frame,
+)
 from tests.apiserver.whole_plane import WholePlane
 
 from dryrack.apiserver.answer.status import StatusError
@@ -46,19 +53,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-ORIGIN = "https://localhost"
-# The key and its answer are the example of RFC 6455.
-KEY = "dGhlIHNhbXBsZSBub25jZQ=="
-ACCEPT = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
-HANDSHAKE = {
-    "Host": "localhost",
-    "Connection": "keep-alive, Upgrade",
-    "Upgrade": "WebSocket",
-    "Sec-WebSocket-Key": KEY,
-    "Sec-WebSocket-Version": "13",
-    "Origin": ORIGIN,
-}
-MASK = b"\x0b\xad\xf0\x0d"
 
 
 @asynccontextmanager
@@ -86,31 +80,6 @@ async def opened(
         yield reader, writer, (await reader.readuntil(b"\r\n\r\n")).decode()
     finally:
         writer.close()
-
-
-def masked(opcode: int, payload: bytes, *, is_final: bool = True) -> bytes:
-    """A frame as a client sends it."""
-    size = len(payload)
-    length = (
-        bytes((0x80 | size,))
-        if size < 126
-        else b"\xfe" + size.to_bytes(2)
-        if size < 1 << 16
-        else b"\xff" + size.to_bytes(8)
-    )
-    content = bytes(byte ^ MASK[index % 4] for index, byte in enumerate(payload))
-    return bytes((0x80 * is_final | opcode,)) + length + MASK + content
-
-
-async def received(reader: asyncio.StreamReader) -> Message:
-    """The next frame of the server."""
-    first, second = await reader.readexactly(2)
-    assert first & 0xF0 == 0x80, "final, without extensions"
-    assert second < 0x80, "not masked"
-    size = second
-    if second >= 126:
-        size = int.from_bytes(await reader.readexactly(2 if second == 126 else 8))
-    return Message(Opcode(first & 0x0F), await reader.readexactly(size))
 
 
 def watching(stream: Any) -> Callable[[Request], Awaitable[Response]]:
@@ -176,7 +145,7 @@ def test_a_watch_that_ends_closes_the_websocket() -> None:
 
 
 async def test_a_refused_watch_is_a_status_over_http() -> None:
-    """An error before the handshake, and whatever is no watch, is answered as without upgrade."""
+    """An error before the handshake, or a request that is no watch, is answered without upgrade."""
     plane = WholePlane()
 
     async with plane_served(plane) as server, aiohttp.ClientSession(server) as session:
@@ -212,7 +181,7 @@ def test_handshakes_are_answered_as_kube_apiserver_answers_them(
             opened(port, **changes) as (reader, _, head),
         ):
             if status == 101:
-                assert await received(reader) == (Opcode.TEXT, b"first\n")
+                assert await read_frame(reader) == (Opcode.TEXT, b"first\n")
             elif status >= 400:
                 await asyncio.wait_for(stream.closed.wait(), 5)
             return head
@@ -226,14 +195,14 @@ def test_pings_and_fragments_are_understood_in_any_pieces() -> None:
     """A ping is answered in the middle of a split message; data of the client is ignored."""
     sent = b"".join(
         (
-            masked(Opcode.TEXT, b"to be", is_final=False),
-            masked(Opcode.PING, b"here?"),
-            masked(Opcode.CONTINUATION, b"", is_final=False),
-            masked(Opcode.CONTINUATION, b" ignored"),
-            masked(Opcode.PONG, b""),
-            masked(Opcode.BINARY, bytes(40_000)),
-            masked(Opcode.PING, b""),
-            masked(Opcode.CLOSE, (4321).to_bytes(2) + b"enough"),
+            masked_frame(Opcode.TEXT, b"to be", is_final=False),
+            masked_frame(Opcode.PING, b"here?"),
+            masked_frame(Opcode.CONTINUATION, b"", is_final=False),
+            masked_frame(Opcode.CONTINUATION, b" ignored"),
+            masked_frame(Opcode.PONG, b""),
+            masked_frame(Opcode.BINARY, bytes(40_000)),
+            masked_frame(Opcode.PING, b""),
+            masked_frame(Opcode.CLOSE, (4321).to_bytes(2) + b"enough"),
         )
     )
     cuts = (0, 1, 2, 6, 7, 12, 13, 20, 40, 45, 50, len(sent) - 1)
@@ -244,11 +213,11 @@ def test_pings_and_fragments_are_understood_in_any_pieces() -> None:
             serving(FakeServer(watching(stream))) as port,
             opened(port) as (reader, writer, _),
         ):
-            messages = [await received(reader)]
+            messages = [await read_frame(reader)]
             writer.write(sent[:cut])
             await asyncio.sleep(0)
             writer.write(sent[cut:])
-            messages += [await received(reader) for _ in range(3)]
+            messages += [await read_frame(reader) for _ in range(3)]
             assert await reader.read() == b"", "the server ends the connection"
             await asyncio.wait_for(stream.closed.wait(), 5)
         return messages
@@ -266,21 +235,21 @@ def test_pings_and_fragments_are_understood_in_any_pieces() -> None:
     ("content", "code"),
     [
         (b"\x81\x05hello", CloseCode.PROTOCOL_ERROR),
-        (masked(0x43, b""), CloseCode.PROTOCOL_ERROR),
-        (masked(Opcode.TEXT | 0x40, b"x"), CloseCode.PROTOCOL_ERROR),
-        (masked(3, b"x"), CloseCode.PROTOCOL_ERROR),
-        (masked(Opcode.CONTINUATION, b"x"), CloseCode.PROTOCOL_ERROR),
-        (masked(Opcode.TEXT, b"x", is_final=False) * 2, CloseCode.PROTOCOL_ERROR),
-        (masked(Opcode.PING, b"x", is_final=False), CloseCode.PROTOCOL_ERROR),
-        (masked(Opcode.PING, b"x" * 126), CloseCode.PROTOCOL_ERROR),
-        (masked(Opcode.CLOSE, b"x"), CloseCode.PROTOCOL_ERROR),
-        (masked(Opcode.CLOSE, (1005).to_bytes(2)), CloseCode.PROTOCOL_ERROR),
-        (masked(Opcode.TEXT, b"\xff"), CloseCode.INVALID_PAYLOAD),
+        (masked_frame(0x43, b""), CloseCode.PROTOCOL_ERROR),
+        (masked_frame(Opcode.TEXT | 0x40, b"x"), CloseCode.PROTOCOL_ERROR),
+        (masked_frame(3, b"x"), CloseCode.PROTOCOL_ERROR),
+        (masked_frame(Opcode.CONTINUATION, b"x"), CloseCode.PROTOCOL_ERROR),
+        (masked_frame(Opcode.TEXT, b"x", is_final=False) * 2, CloseCode.PROTOCOL_ERROR),
+        (masked_frame(Opcode.PING, b"x", is_final=False), CloseCode.PROTOCOL_ERROR),
+        (masked_frame(Opcode.PING, b"x" * 126), CloseCode.PROTOCOL_ERROR),
+        (masked_frame(Opcode.CLOSE, b"x"), CloseCode.PROTOCOL_ERROR),
+        (masked_frame(Opcode.CLOSE, (1005).to_bytes(2)), CloseCode.PROTOCOL_ERROR),
+        (masked_frame(Opcode.TEXT, b"\xff"), CloseCode.INVALID_PAYLOAD),
         (b"\x82\xff" + (1 << 62).to_bytes(8), CloseCode.TOO_LARGE),
         (b"\x82\xff" + (WEBSOCKET_MESSAGE_BYTES_MAX + 1).to_bytes(8), CloseCode.TOO_LARGE),
         (
-            masked(Opcode.BINARY, bytes(40_000), is_final=False)
-            + masked(Opcode.CONTINUATION, bytes(40_000)),
+            masked_frame(Opcode.BINARY, bytes(40_000), is_final=False)
+            + masked_frame(Opcode.CONTINUATION, bytes(40_000)),
             CloseCode.TOO_LARGE,
         ),
     ],
@@ -299,9 +268,9 @@ def test_a_client_that_breaks_the_protocol_is_told_why(content: bytes, code: Clo
             serving(FakeServer(watching(stream))) as port,
             opened(port) as (reader, writer, _),
         ):
-            await received(reader)
+            await read_frame(reader)
             writer.write(content)
-            message = await received(reader)
+            message = await read_frame(reader)
             assert await reader.read() == b""
             await asyncio.wait_for(stream.closed.wait(), 5)
             return message
@@ -316,7 +285,7 @@ async def test_a_watch_ends_with_its_websocket_client() -> None:
 
     async with serving(FakeServer(watching(stream))) as port:
         async with opened(port) as (reader, _, _):
-            await received(reader)
+            await read_frame(reader)
         await asyncio.wait_for(stream.closed.wait(), 5)
 
 
@@ -329,9 +298,9 @@ def test_stopping_the_server_closes_websockets() -> None:
         server = HttpServer(FakeServer(watching(stream)), OpenDoor(), Flow())
         await server.start(listening, None)
         async with opened(listening.getsockname()[1]) as (reader, _, _):
-            messages = [await received(reader)]
+            messages = [await read_frame(reader)]
             await server.stop()
-            return [*messages, await received(reader)]
+            return [*messages, await read_frame(reader)]
 
     last = asyncio.run(scenario())[-1]
     assert last == (Opcode.CLOSE, CloseCode.GOING_AWAY.to_bytes(2))
@@ -352,7 +321,7 @@ def test_a_websocket_client_that_does_not_read_is_cut(
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
             lines = [f"{name}: {value}" for name, value in HANDSHAKE.items()]
             writer.write("\r\n".join(["GET / HTTP/1.1", *lines, "", ""]).encode())
-            burst = masked(Opcode.PING, b"x" * 125) * 1000
+            burst = masked_frame(Opcode.PING, b"x" * 125) * 1000
             while pings and not stream.closed.is_set() and not writer.is_closing():
                 writer.write(burst)
                 sent += len(burst)
@@ -375,10 +344,10 @@ def frames_of(message: Message, sizes: list[int]) -> Iterator[bytes]:
     opcode: int = message.opcode
     rest = message.payload
     for size in sizes:
-        yield masked(opcode, rest[:size], is_final=False)
+        yield masked_frame(opcode, rest[:size], is_final=False)
         opcode = Opcode.CONTINUATION
         rest = rest[size:]
-    yield masked(opcode, rest)
+    yield masked_frame(opcode, rest)
 
 
 @given(
@@ -420,13 +389,13 @@ def test_any_bytes_are_messages_or_an_error_of_the_client(pieces: list[bytes]) -
 
 @pytest.mark.parametrize("size", [0, 125, 126, 65535, 65536])
 def test_frames_have_the_shortest_length_that_fits(size: int) -> None:
-    """The server's frames are one whole message each, whatever its size."""
+    """The server sends each message in one frame, of any size."""
 
     async def scenario() -> Message:
         reader = asyncio.StreamReader(limit=1 << 20)
         reader.feed_data(frame(Opcode.TEXT, b"x" * size))
         reader.feed_eof()
-        message = await received(reader)
+        message = await read_frame(reader)
         assert await reader.read() == b""
         return message
 
@@ -441,9 +410,9 @@ def token_protocol(token: str) -> str:
 
 def test_a_browser_sends_its_token_as_a_subprotocol() -> None:
     """The token proves the user and is removed, so that the server does not repeat it."""
-    world = World()
+    world = TokenWorld()
     headers = CIMultiDict(HANDSHAKE)
-    headers["Sec-WebSocket-Protocol"] = f"{token_protocol(world.issued())}, base64.binary.k8s.io"
+    headers["Sec-WebSocket-Protocol"] = f"{token_protocol(world.issue())}, base64.binary.k8s.io"
     user = Authentication(world.tokens, lambda _: False).user_of(MAPS, headers, {})
     assert user.name == "system:serviceaccount:factory:robot"
     assert headers["Sec-WebSocket-Protocol"] == "base64.binary.k8s.io"
@@ -463,9 +432,9 @@ def test_a_browser_sends_its_token_as_a_subprotocol() -> None:
 )
 def test_a_subprotocol_that_is_no_valid_token_proves_nothing(protocols: str) -> None:
     """Such a request is unauthorized."""
-    world = World()
+    world = TokenWorld()
     headers = CIMultiDict(HANDSHAKE)
-    token = token_protocol(world.issued())
+    token = token_protocol(world.issue())
     headers["Sec-WebSocket-Protocol"] = protocols.format(token=token)
     with pytest.raises(StatusError) as refused:
         Authentication(world.tokens, lambda _: False).user_of(MAPS, headers, {})

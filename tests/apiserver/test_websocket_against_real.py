@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from tests.apiserver.test_websocket import HANDSHAKE, masked, received
+from tests.apiserver.websocket_client import HANDSHAKE, masked_frame, read_frame
 from tests.clients.served import ServedPlane
 
 from dryrack.apiserver.http.websocket import Opcode
@@ -82,25 +82,25 @@ class Server:
             return head[0].split()[1], sorted(line for line in kept if "upgrade" not in line)
 
     async def answers(self) -> dict[str, Any]:
-        """What follows a watch's events when the client speaks."""
+        """Return what the server sends after a watch's events when the client sends a frame."""
         found: dict[str, Any] = {}
         async with self.asked() as (reader, writer, _):
-            opcode, payload = await received(reader)
+            opcode, payload = await read_frame(reader)
             found["event"] = (opcode, payload[:16], payload[-1:])
-            writer.write(masked(Opcode.TEXT, b"ignored", is_final=False))
-            writer.write(masked(Opcode.PING, b"here?"))
-            writer.write(masked(Opcode.CONTINUATION, b" too"))
-            found["ping"] = await received(reader)
-            writer.write(masked(Opcode.CLOSE, (1000).to_bytes(2)))
-            found["close"] = await received(reader)
+            writer.write(masked_frame(Opcode.TEXT, b"ignored", is_final=False))
+            writer.write(masked_frame(Opcode.PING, b"here?"))
+            writer.write(masked_frame(Opcode.CONTINUATION, b" too"))
+            found["ping"] = await read_frame(reader)
+            writer.write(masked_frame(Opcode.CLOSE, (1000).to_bytes(2)))
+            found["close"] = await read_frame(reader)
         async with self.asked() as (reader, writer, _):
-            await received(reader)
+            await read_frame(reader)
             writer.write(b"\x81\x05hello")
-            opcode, payload = await received(reader)
+            opcode, payload = await read_frame(reader)
             found["unmasked"] = (opcode, payload[:2])
         async with self.asked(f"{WATCH}&timeoutSeconds=1") as (reader, _, _):
-            await received(reader)
-            found["end"] = await received(reader)
+            await read_frame(reader)
+            found["end"] = await read_frame(reader)
         async with self.asked("/api/v1/namespaces/default") as (_, _, head):
             found["no watch"] = head[0].split()[1]
         async with self.asked("/api/v1/nothing?watch=true") as (_, _, head):

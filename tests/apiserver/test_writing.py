@@ -125,7 +125,7 @@ def test_a_generated_name_is_the_prefix_and_five_characters(prefix: str) -> None
 
 
 def test_too_large_a_body_or_object_is_refused() -> None:
-    """3 MiB is too much to read; an object has less room than that."""
+    """A body may have 3 MiB; a stored object may have less."""
 
     async def scene() -> None:
         asked = Asked()
@@ -169,7 +169,7 @@ def test_a_bottomless_body_is_refused() -> None:
 
 
 def test_stored_objects_are_not_the_clients_to_change() -> None:
-    """What a request does to its own copy later reaches nobody."""
+    """An answer that was read before an update does not change."""
 
     async def scene() -> None:
         asked = Asked()

@@ -34,14 +34,14 @@ def plain_registry() -> Registry:
 
 
 def visited(page: Page, target: str, **headers: str) -> Response:
-    """What the page answers to a path with or without a query."""
+    """Return the page's answer to a path with or without a query."""
     response = found(page, target, **headers)
     assert response is not None
     return response
 
 
 def found(page: Page, target: str, **headers: str) -> Response | None:
-    """The same; None if the page leaves the path to others."""
+    """Return the page's answer, or None if the path belongs to another page."""
     path, _, query = target.partition("?")
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     return asyncio.run(_sent(page, Request("GET", path, query, given)))

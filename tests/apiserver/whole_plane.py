@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.apiserver.replay import CountingChance
 
@@ -14,14 +14,15 @@ from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN, Request, User
 from dryrack.cluster.control_plane import ControlPlane, ControlPlaneOptions, build_control_plane
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 _WARNING = re.compile(r'^299 - "(.*)"$')
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back, decoded, with the texts of its warnings."""
+    """An answer, decoded, with the texts of its warnings."""
 
     status: int
     body: Any
@@ -52,7 +53,7 @@ class WholePlane:
     async def asked(
         self, method: str, path: str, body: Any = None, *, user: User = ADMIN, **headers: str
     ) -> Answer:
-        """The same, for whoever has a loop already."""
+        """Send a request in the running event loop."""
         content = b"" if body is None else json.dumps(body).encode()
         sent = {"accept": "application/json", "content-type": "application/json"}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -69,7 +70,7 @@ class WholePlane:
         return self.ask("POST", path, obj, user=user)
 
     def rows(self, path: str) -> list[list[Any]]:
-        """What kubectl prints of a list, without ages."""
+        """Return the table that kubectl prints, without ages."""
         table = "application/json;as=Table;v=v1;g=meta.k8s.io"
         found = self.ask("GET", path, accept=table).body
         return [row["cells"] for row in found["rows"]]
