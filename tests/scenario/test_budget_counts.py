@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dryrack.scenario.invariants.at_rest import miscounted
+from dryrack.scenario.invariants.at_rest import find_miscounted_budgets
 
 Raw = dict[str, Any]
 
@@ -49,7 +49,7 @@ PODS = (
 )
 def test_a_budget_that_counts_its_pods_is_sound(sound: Raw) -> None:
     """Those that are ready and stay, of its namespace; one that says it cannot count is let be."""
-    assert [*miscounted([sound], PODS)] == []
+    assert [*find_miscounted_budgets([sound], PODS)] == []
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,6 @@ def test_a_budget_that_counts_its_pods_is_sound(sound: Raw) -> None:
 )
 def test_a_budget_that_has_lost_count_is_told_of(status: Raw, told: str) -> None:
     """Whether it would let too many go, or none."""
-    [found] = miscounted([budget(**status)], PODS)
+    [found] = find_miscounted_budgets([budget(**status)], PODS)
 
     assert str(found) == f"disruption budgets match their pods: budget default/web: {told}"

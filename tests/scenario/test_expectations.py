@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
-from dryrack.scenario.expectations import described, lacking
+from dryrack.scenario.expectations import describe, find_failures
 from dryrack.scenario.model import Expectation
 from dryrack.scenario.references import Reference, fit_all, values_at
 from dryrack.scenario.world import ClusterReader
@@ -89,7 +89,7 @@ class FixedCluster(ClusterReader):
 
 
 def told(raw: Raw) -> list[str]:
-    return asyncio.run(lacking(msgspec.convert(raw, Expectation), FixedCluster()))
+    return asyncio.run(find_failures(msgspec.convert(raw, Expectation), FixedCluster()))
 
 
 @pytest.mark.parametrize(
@@ -192,9 +192,7 @@ def test_an_expectation_is_described_in_words() -> None:
     """As reports and JUnit show it."""
     raw = {"object": "Pod/*", "count": 2, "fields": {"status.phase": "Running"}, "lasting": "10s"}
 
-    assert (
-        described(msgspec.convert(raw, Expectation)) == "2 × Pod/*: status.phase Running, for 10s"
-    )
+    assert describe(msgspec.convert(raw, Expectation)) == "2 × Pod/*: status.phase Running, for 10s"
 
 
 @pytest.mark.parametrize(

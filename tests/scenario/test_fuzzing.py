@@ -10,7 +10,7 @@ from dryrack.allocation.supply.usage import UsageTable
 from dryrack.placement.gangs.dialects import LABEL_PREFIXES
 from dryrack.scenario import EmbeddedRun, fuzz, load_scenario, run_in_virtual_time
 from dryrack.scenario.simulation import fuzzing
-from dryrack.scenario.simulation.fuzzing import SeedOutcome, shrunk
+from dryrack.scenario.simulation.fuzzing import SeedOutcome, shrink
 from dryrack.scenario.simulation.random_fleets import FLEETS
 from dryrack.scenario.simulation.random_worlds import random_scenario
 
@@ -101,7 +101,7 @@ def test_only_the_steps_that_matter_are_left() -> None:
         objects = [each for step in document["steps"] for each in step["apply"]]
         return 7 in objects and -31 in objects
 
-    assert shrunk({"steps": steps}, fails) == {"steps": [{"apply": [7]}, {"apply": [-31]}]}
+    assert shrink({"steps": steps}, fails) == {"steps": [{"apply": [7]}, {"apply": [-31]}]}
 
 
 def test_a_smaller_scenario_breaks_the_same_expectation(monkeypatch: pytest.MonkeyPatch) -> None:

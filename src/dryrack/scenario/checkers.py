@@ -94,13 +94,13 @@ class Checkers:
     def see(self, resource: str, old: Raw | None, new: Raw | None) -> tuple[Violation, ...]:
         """Take a write, and return the violations that it causes."""
         if resource == CLAIMS.resource:
-            _kept(self._claims, old, new)
+            _keep(self._claims, old, new)
             return tuple(self._devices.claim(old, new))
         if resource == PODS.resource:
-            _kept(self._pods, old, new)
+            _keep(self._pods, old, new)
             self._gangs.pod(old, new)
         elif resource == SLICES.resource:
-            _kept(self._slices, old, new)
+            _keep(self._slices, old, new)
             self._devices.slice(old, new)
         elif resource == NODES.resource:
             self._nodes.discard(_name(old)) if new is None else self._nodes.add(_name(new))
@@ -472,7 +472,7 @@ def _draws(device: Raw) -> dict[tuple[str, str], int]:
     return dict(found)
 
 
-def _kept(known: dict[str, Raw], old: Raw | None, new: Raw | None) -> None:
+def _keep(known: dict[str, Raw], old: Raw | None, new: Raw | None) -> None:
     if old is not None:
         known.pop(_uid(old), None)
     if new is not None:

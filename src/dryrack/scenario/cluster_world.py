@@ -131,7 +131,7 @@ async def _run(loaded: LoadedScenario, how: ClusterRun) -> Outcome:
         world = ClusterWorld(client, clock, journal, faults, drivers, invariants, strangers)
         if how.stays:
             return await run(loaded, world, setting)
-        async with _attached(loaded, hardware, drivers, how, client), visit.cleared():
+        async with _run_engines(loaded, hardware, drivers, how, client), visit.delete_afterwards():
             return await run(loaded, world, setting)
 
 
@@ -150,7 +150,7 @@ def _objects(loaded: LoadedScenario) -> list[Raw]:
 
 
 @asynccontextmanager
-async def _attached(
+async def _run_engines(
     loaded: LoadedScenario,
     hardware: Hardware,
     drivers: VirtualDrivers | None,
@@ -200,7 +200,7 @@ class Visit:
         self._brought = brought
 
     @asynccontextmanager
-    async def cleared(self) -> AsyncIterator[None]:
+    async def delete_afterwards(self) -> AsyncIterator[None]:
         """Delete the objects of the scenario after the block, the last one first."""
         try:
             yield
@@ -208,9 +208,9 @@ class Visit:
             for obj in reversed(self._brought):
                 endpoint = await self._kinds.of(obj["apiVersion"], obj["kind"])
                 if endpoint is not None:
-                    await self._take_away(endpoint, obj)
+                    await self._delete(endpoint, obj)
 
-    async def _take_away(self, endpoint: Endpoint, obj: Raw) -> None:
+    async def _delete(self, endpoint: Endpoint, obj: Raw) -> None:
         namespace, name = _name(obj)
         propagation = "Foreground" if endpoint.group in _OWNERS else ""
         try:

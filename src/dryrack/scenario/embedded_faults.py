@@ -34,7 +34,11 @@ from dryrack.cluster.faults import (
     read_injection,
 )
 from dryrack.scenario.checkers import WATCHED, Checkers
-from dryrack.scenario.invariants.at_rest import miscounted, unprepared, unscheduled
+from dryrack.scenario.invariants.at_rest import (
+    find_miscounted_budgets,
+    find_schedulable_pods,
+    find_unprepared_claims,
+)
 from dryrack.scenario.invariants.offers import Offers
 from dryrack.scenario.invariants.volumes import StoredVolumes
 
@@ -162,10 +166,10 @@ class StoreInvariants:
         held = stored.held_pods()
         snapshot = await read_snapshot(self._client, DECISION_KINDS)
         objects = [each for each in snapshot.objects if each.metadata.uid not in held]
-        found = [*self._checkers.at_rest(), *unscheduled(objects), *stored.violations()]
-        found += miscounted(budgets, pods.values())
+        found = [*self._checkers.at_rest(), *find_schedulable_pods(objects), *stored.violations()]
+        found += find_miscounted_budgets(budgets, pods.values())
         if self._drivers is not None:
-            found += unprepared(self._drivers, pods, self._checkers.claims)
+            found += find_unprepared_claims(self._drivers, pods, self._checkers.claims)
         return "\n".join(map(str, found))
 
     def _on_event(self, event: Event) -> None:

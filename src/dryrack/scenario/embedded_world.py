@@ -136,7 +136,7 @@ async def _run(loaded: LoadedScenario, clock: Timekeeper, how: EmbeddedRun) -> O
         *(each for step in loaded.scenario.steps for each in step.fail),
     ]
     crash = any(each.startswith("engine ") for each in words)
-    how = replace(how, engines_crash=crash, runtime_config=_served(loaded))
+    how = replace(how, engines_crash=crash, runtime_config=_runtime_config_of(loaded))
     if isinstance(clock, VirtualClock):
         limit = int(seconds_in(loaded.scenario.limit) or 0) + _LIMIT_SECONDS_MARGIN
         # A fleet that renews its leases every ten seconds, and a publisher that lists it every
@@ -155,7 +155,7 @@ async def _run(loaded: LoadedScenario, clock: Timekeeper, how: EmbeddedRun) -> O
         return await run(loaded, world, setting)
 
 
-def _served(loaded: LoadedScenario) -> RuntimeConfig:
+def _runtime_config_of(loaded: LoadedScenario) -> RuntimeConfig:
     """Return a configuration that serves the API versions of the scenario's objects."""
     scenario = loaded.scenario
     entries = (*scenario.objects, *(each for step in scenario.steps for each in step.apply))

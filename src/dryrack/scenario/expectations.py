@@ -36,10 +36,12 @@ _NOTHING = "nothing"
 _SHOWN_MAX = 3
 
 
-def described(each: Expectation) -> str:
+def describe(each: Expectation) -> str:
     """Return the expectation as a sentence."""
     if each.object:
-        fields = ", ".join(f"{path} {_wanted(value)}" for path, value in each.fields.items())
+        fields = ", ".join(
+            f"{path} {_describe_value(value)}" for path, value in each.fields.items()
+        )
         count = "" if each.count is None else f"{each.count} × "
         text = f"{count}{each.object}{': ' if fields else ''}{fields}"
     elif each.devices:
@@ -55,7 +57,7 @@ def described(each: Expectation) -> str:
     return f"{text}, for {each.lasting}" if each.lasting else text
 
 
-async def lacking(each: Expectation, reader: ClusterReader) -> list[str]:
+async def find_failures(each: Expectation, reader: ClusterReader) -> list[str]:
     """Return a sentence for each part of the expectation that does not hold."""
     if each.object:
         return await _objects(each, reader)
@@ -63,10 +65,10 @@ async def lacking(each: Expectation, reader: ClusterReader) -> list[str]:
         return await _devices(each.devices, reader)
     if each.published:
         slices = await reader.list(SLICES)
-        return list(_published(each.published, slices, await reader.list(NODES)))
+        return list(_check_published(each.published, slices, await reader.list(NODES)))
     if each.log is not None:
         expected = each.log
-        pods = await _matching(expected.of, reader)
+        pods = await _find_matching(expected.of, reader)
         if not pods:
             return [f"{expected.of}: not found"]
         wrong: list[str] = []
@@ -81,11 +83,11 @@ async def lacking(each: Expectation, reader: ClusterReader) -> list[str]:
         return wrong
     if each.event is not None:
         return await _event(each.event, reader)
-    there = await _matching(each.gone, reader)
+    there = await _find_matching(each.gone, reader)
     return _first_few([f"{name_in(obj)} exists" for obj in there])
 
 
-async def _matching(text: str, reader: ClusterReader) -> list[Raw]:
+async def _find_matching(text: str, reader: ClusterReader) -> list[Raw]:
     reference = Reference.parse(text)
     assert reference is not None, "a scenario that was read names objects as it must"
     endpoint = await reader.endpoint(reference)
@@ -95,7 +97,7 @@ async def _matching(text: str, reader: ClusterReader) -> list[Raw]:
 
 
 async def _objects(each: Expectation, reader: ClusterReader) -> list[str]:
-    found = await _matching(each.object, reader)
+    found = await _find_matching(each.object, reader)
     fitting = [obj for obj in found if not _wrong(obj, each.fields)]
     if each.count is not None:
         if len(fitting) == each.count:
@@ -119,11 +121,11 @@ def _wrong(obj: Raw, fields: Mapping[str, Any]) -> list[str]:
         values = values_at(obj, path)
         if not holds(values, wanted):
             got = ", ".join(as_text(value) for value in values) or "absent"
-            wrong.append(f"{name_in(obj)}: {path} is {got}, not {_wanted(wanted)}")
+            wrong.append(f"{name_in(obj)}: {path} is {got}, not {_describe_value(wanted)}")
     return wrong
 
 
-def _wanted(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     return "absent" if value is None else as_text(value)
 
 
@@ -131,7 +133,7 @@ async def _devices(expected: Mapping[str, Sequence[str]], reader: ClusterReader)
     held = devices_by_pod(await reader.list(CLAIMS))
     wrong: list[str] = []
     for text, wanted in expected.items():
-        pods = await _matching(text, reader)
+        pods = await _find_matching(text, reader)
         if not pods:
             wrong.append(f"{text}: not found")
         for pod in pods:
@@ -167,7 +169,7 @@ def published_by_place(slices: Iterable[Raw]) -> dict[str, list[str]]:
     return found
 
 
-def _published(
+def _check_published(
     expected: Mapping[str, Any], slices: Iterable[Raw], nodes: Iterable[Raw]
 ) -> Iterator[str]:
     there = published_by_place(slices)

@@ -128,7 +128,7 @@ def _profiles(fleet: Fleet) -> Iterator[tuple[Path, str, str]]:
 
 
 def _step(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, str, str]]:
-    yield from _beginning(place, step, limit)
+    yield from _check_start(place, step, limit)
     actions = [name for name in ACTIONS if getattr(step, name) not in ((), None, "")]
     if len(actions) > 1:
         fix = "write one step for each action"
@@ -153,7 +153,7 @@ def _step(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, 
     for index, each in enumerate(step.expect):
         yield from _expectation((*place, "expect", index), each)
     for index, output in enumerate(step.show):
-        yield from _exhibit((*place, "show", index), output)
+        yield from _check_show((*place, "show", index), output)
 
 
 def _faults(
@@ -166,7 +166,7 @@ def _faults(
             yield (*place, index), str(error), ""
 
 
-def _beginning(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, str, str]]:
+def _check_start(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, str, str]]:
     for field in ("at", "delay", "wait"):
         text = getattr(step, field)
         if text:
@@ -214,10 +214,10 @@ def _subject(place: Path, each: Expectation) -> Iterator[tuple[Path, str, str]]:
     if each.event is not None:
         yield from _reference((*place, "event", "of"), each.event.of)
     for node, wanted in each.published.items():
-        yield from _published((*place, "published", node), wanted)
+        yield from _check_published((*place, "published", node), wanted)
 
 
-def _published(place: Path, wanted: Any) -> Iterator[tuple[Path, str, str]]:
+def _check_published(place: Path, wanted: Any) -> Iterator[tuple[Path, str, str]]:
     fix = "write {DRIVER: COUNT}, or a list of DRIVER/POOL/DEVICE patterns"
     if isinstance(wanted, dict):
         good = all(type(each) is int for each in wanted.values())
@@ -227,7 +227,7 @@ def _published(place: Path, wanted: Any) -> Iterator[tuple[Path, str, str]]:
         yield place, f"expected counts or patterns, got {described(wanted)}", fix
 
 
-def _exhibit(place: Path, output: Any) -> Iterator[tuple[Path, str, str]]:
+def _check_show(place: Path, output: Any) -> Iterator[tuple[Path, str, str]]:
     if isinstance(output, str):
         if output not in EXHIBITS:
             yield place, f"unknown output {output!r}", hint(output, EXHIBITS)
@@ -254,7 +254,7 @@ def _objects(
 ) -> Iterator[tuple[Path, str, str]]:
     for index, each in enumerate(entries):
         if isinstance(each, dict) and "repeat" in each:
-            yield from _repeated((*place, index), each)
+            yield from _check_repeated((*place, index), each)
         elif isinstance(each, dict):
             yield from _object((*place, index), each)
         elif not isinstance(each, str):
@@ -282,7 +282,7 @@ def is_object(each: Any) -> bool:
     return all(word and isinstance(word, str) for word in words)
 
 
-def _repeated(place: Path, each: dict[str, Any]) -> Iterator[tuple[Path, str, str]]:
+def _check_repeated(place: Path, each: dict[str, Any]) -> Iterator[tuple[Path, str, str]]:
     count = each["repeat"]
     if type(count) is not int or not 1 <= count <= SCENARIO_OBJECTS_MAX:
         limit = f"the limit SCENARIO_OBJECTS_MAX is {SCENARIO_OBJECTS_MAX}"

@@ -58,7 +58,7 @@ class LoadedScenario:
         found: list[Raw] = []
         for each in entries:
             if isinstance(each, dict) and "repeat" in each:
-                found += (numbered(each["object"], n) for n in range(1, each["repeat"] + 1))
+                found += (number_object(each["object"], n) for n in range(1, each["repeat"] + 1))
             elif isinstance(each, dict):
                 found.append(each)
             elif each in self.files:
@@ -66,13 +66,15 @@ class LoadedScenario:
         return found
 
 
-def numbered(value: Any, number: int) -> Any:
+def number_object(value: Any, number: int) -> Any:
     """Return a repeated object with its number in the place of `$n`."""
     if isinstance(value, str):
         return value.replace("$n", str(number))
     if isinstance(value, dict):
-        return {numbered(key, number): numbered(each, number) for key, each in value.items()}
-    return [numbered(each, number) for each in value] if isinstance(value, list) else value
+        return {
+            number_object(key, number): number_object(each, number) for key, each in value.items()
+        }
+    return [number_object(each, number) for each in value] if isinstance(value, list) else value
 
 
 def load_scenario(path: Path) -> LoadedScenario:
@@ -90,7 +92,7 @@ def read_scenario(data: bytes | str, file: str, *, name: str, folder: Path) -> L
     try:
         scenario = msgspec.convert(document.raw, Scenario)
     except msgspec.ValidationError as error:
-        raise ScenarioError([_missing(document, str(error))]) from None
+        raise ScenarioError([_missing_field_problem(document, str(error))]) from None
     files: dict[str, tuple[Raw, ...]] = {}
     for place, entry in _file_entries(scenario):
         if entry not in files:
@@ -156,7 +158,7 @@ def _fields_at(expected: shape.Shape, path: shape.Path) -> Iterable[str]:
     return expected.fields if isinstance(expected, shape.Fields) else ()
 
 
-def _missing(document: Document, complaint: str) -> Problem:
+def _missing_field_problem(document: Document, complaint: str) -> Problem:
     """Return the problem of a required field that is missing."""
     what, _, where = complaint.partition(" - at `$")
     path = parse_path(where.rstrip("`"))

@@ -8,6 +8,7 @@ at once. The first failed step ends the run. All times are those of the world's 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,7 +19,7 @@ from dryrack.client.endpoints import CLAIMS, NODES, PODS
 from dryrack.client.errors import AlreadyExistsError, NotFoundError, TooManyRequestsError
 from dryrack.client.timekeeping import deadline, sleep
 from dryrack.kinds.paths import get, status_of
-from dryrack.scenario.expectations import described, lacking
+from dryrack.scenario.expectations import describe, find_failures
 from dryrack.scenario.outcome import ExpectationOutcome, Outcome, StepOutcome, Verdict
 from dryrack.scenario.problems import before
 from dryrack.scenario.references import DEFAULT_NAMESPACE, Reference, name_in
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
     from dryrack.scenario.world import World
 
 MANAGER = "dryrack-scenario"
-# How soon a change is looked at, and how much longer that takes for who has waited for long.
+# How soon a change is looked at; the pause grows with the time of waiting.
 _LOOK_SECONDS = 0.1
 _LOOK_SHARE = 0.1
 _LOOK_SECONDS_MAX = 5.0
 # A kind that was defined just now may take a moment.
 _KIND_SECONDS_MAX = 10.0
-# How often somebody who evicts asks a budget, and for how long.
+# How often an eviction that a budget refuses is tried again, and for how long.
 _EVICTION_SECONDS = 5.0
 _EVICTION_SECONDS_MAX = 30.0
 
@@ -90,7 +91,7 @@ class Setting:
 
 async def run(loaded: LoadedScenario, world: World, setting: Setting) -> Outcome:
     """Run a scenario to its end; failures are part of the outcome and not raised."""
-    return await _Run(loaded, world, setting).outcome()
+    return await _Run(loaded, world, setting).run()
 
 
 class _Run:
@@ -105,55 +106,50 @@ class _Run:
         self._start = world.clock.now()
         self._outcomes: dict[int, StepOutcome] = {}
         self._ends = [asyncio.Event() for _ in self._scenario.steps]
-        self._problem = ""
 
     def _now(self) -> float:
         return self._world.clock.now() - self._start
 
-    async def outcome(self) -> Outcome:
+    async def run(self) -> Outcome:
         limit = self._scenario.limit
+        problem = ""
         try:
             async with deadline(self._world.clock, self._start + _seconds(limit)):
                 for obj in self._setting.setup:
-                    await self._bring(obj)
+                    await self._create(obj)
                 await self._apply(self._loaded.objects_of(self._scenario.objects))
                 for words in self._scenario.faults:
                     await self._world.faults.begin(words)
-                self._problem = await self._sound_steps()
+                problem = await self._run_steps_until_broken()
         except TimeoutError:
-            self._problem = f"did not end within its limit of {limit}"
+            problem = f"did not end within its limit of {limit}"
         except DryrackError as error:
-            self._problem = str(error)
+            problem = str(error)
+        placements: tuple[PodPlacement, ...] = ()
+        # A cluster that cannot be read any more is a problem already.
+        with contextlib.suppress(DryrackError):
+            placements = placements_of(await self._world.list(PODS), await self._world.list(CLAIMS))
         journal = self._world.journal
-        placements = await self._placements()
+        skipped = [
+            StepOutcome(id=step.id, title=title_of(step), verdict=Verdict.SKIPPED)
+            for step in self._scenario.steps
+        ]
         return Outcome(
             name=self._loaded.name,
             title=self._scenario.title or self._loaded.name,
             seed=self._setting.seed,
-            steps=tuple(self._outcome_of(index) for index in range(len(self._scenario.steps))),
+            steps=tuple(self._outcomes.get(index, each) for index, each in enumerate(skipped)),
             seconds=self._now(),
             writes=journal.writes,
             hash=journal.hash if self._world.is_reproducible else "",
-            problem=self._problem,
+            problem=problem,
             placements=placements,
             fidelity=fidelity_of(self._scenario.recorded, placements),
         )
 
-    async def _placements(self) -> tuple[PodPlacement, ...]:
-        """None if the cluster cannot be asked any more; then that is the problem already."""
-        try:
-            return placements_of(await self._world.list(PODS), await self._world.list(CLAIMS))
-        except DryrackError:
-            return ()
-
-    def _outcome_of(self, index: int) -> StepOutcome:
-        step = self._scenario.steps[index]
-        skipped = StepOutcome(id=step.id, title=title_of(step), verdict=Verdict.SKIPPED)
-        return self._outcomes.get(index, skipped)
-
-    async def _sound_steps(self) -> str:
-        """All steps, until an invariant is broken; answers with what is wrong then, or at rest."""
-        steps = asyncio.create_task(self._steps(), name="steps")
+    async def _run_steps_until_broken(self) -> str:
+        """Run all steps until an invariant is broken; return the violations, also those at rest."""
+        steps = asyncio.create_task(self._run_steps(), name="steps")
         broken = asyncio.create_task(self._world.invariants.broken(), name="invariants")
         try:
             await asyncio.wait((steps, broken), return_when=asyncio.FIRST_COMPLETED)
@@ -167,10 +163,11 @@ class _Run:
                 task.cancel()
             await asyncio.gather(steps, broken, return_exceptions=True)
 
-    async def _steps(self) -> None:
+    async def _run_steps(self) -> None:
+        """Run all steps; stop at the first that fails."""
         places = {step.id: index for index, step in enumerate(self._scenario.steps) if step.id}
         tasks = [
-            asyncio.create_task(self._step(index, places), name=f"step {index}")
+            asyncio.create_task(self._run_step(index, places), name=f"step {index}")
             for index in range(len(self._scenario.steps))
         ]
         try:
@@ -182,9 +179,17 @@ class _Run:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _step(self, index: int, places: Mapping[str, int]) -> StepOutcome:
+    async def _run_step(self, index: int, places: Mapping[str, int]) -> StepOutcome:
         step = self._scenario.steps[index]
-        await self._wait_for_turn(step, before(self._scenario.steps, dict(places), index))
+        clock = self._world.clock
+        follows = before(self._scenario.steps, dict(places), index)
+        if step.at:
+            await sleep(clock, self._start + _seconds(step.at) - clock.now())
+        else:
+            if follows is not None:
+                await self._ends[follows].wait()
+            if step.delay:
+                await sleep(clock, _seconds(step.delay))
         began = self._now()
         self._world.journal.note(f"step {index} {title_of(step)}")
         self._setting.observer.began(step, began)
@@ -192,7 +197,7 @@ class _Run:
         problem = ""
         try:
             await self._act(step)
-            results = await self._expect(step)
+            results = await self._check_expectations(step)
             problem = await self._world.invariants.after_step()
         except DryrackError as error:
             problem = str(error)
@@ -211,21 +216,10 @@ class _Run:
         self._setting.observer.ended(outcome)
         for wanted in step.show:
             reader = ClusterReader(self._world, self._kinds)
-            self._setting.observer.shown(await read_output(wanted, reader, self._world.clock.now()))
+            self._setting.observer.shown(await read_output(wanted, reader, clock.now()))
         if held:
             self._ends[index].set()
         return outcome
-
-    async def _wait_for_turn(self, step: Step, follows: int | None) -> None:
-        if step.at:
-            await sleep(
-                self._world.clock, self._start + _seconds(step.at) - self._world.clock.now()
-            )
-            return
-        if follows is not None:
-            await self._ends[follows].wait()
-        if step.delay:
-            await sleep(self._world.clock, _seconds(step.delay))
 
     async def _act(self, step: Step) -> None:
         for words in step.fail:
@@ -238,10 +232,15 @@ class _Run:
             for entry in step.delete:
                 reference = Reference.parse(entry) if isinstance(entry, str) else None
                 if reference is not None and entry not in self._loaded.files:
-                    await self._delete_matching(reference)
+                    endpoint = await self._endpoint_of(reference)
+                    matching = [x for x in await self._world.list(endpoint) if reference.fits(x)]
+                    if not matching and not self._setting.skips_missing:
+                        raise ContentError(f"{reference}: cannot delete it: not found")
+                    for obj in matching:
+                        await self._remove(endpoint, obj)
                     continue
                 for obj in reversed(self._loaded.objects_of([entry])):
-                    endpoint, placed = await self._placed(obj)
+                    endpoint, placed = await self._resolve(obj)
                     await self._remove(endpoint, placed)
         elif step.evict:
             await self._evict(step.evict)
@@ -252,12 +251,12 @@ class _Run:
 
     async def _apply(self, objects: Iterable[Raw]) -> None:
         for obj in objects:
-            endpoint, placed = await self._placed(obj)
+            endpoint, placed = await self._resolve(obj)
             await self._world.client.apply(endpoint, placed, manager=MANAGER, force=True)
 
-    async def _bring(self, obj: Raw) -> None:
+    async def _create(self, obj: Raw) -> None:
         """Create an object of the fleet; keep an existing one."""
-        endpoint, placed = await self._placed(obj)
+        endpoint, placed = await self._resolve(obj)
         try:
             made = await self._world.client.create(endpoint, placed)
         except AlreadyExistsError:
@@ -270,15 +269,11 @@ class _Run:
                 NODES, name, patch, subresource="status", media_type=MERGE_PATCH
             )
 
-    async def _delete_matching(self, reference: Reference) -> None:
+    async def _endpoint_of(self, reference: Reference) -> Endpoint:
         endpoint = await self._kinds.named(reference)
         if endpoint is None:
             raise ContentError(f"{reference}: the cluster has no such kind")
-        found = [obj for obj in await self._world.list(endpoint) if reference.fits(obj)]
-        if not found and not self._setting.skips_missing:
-            raise ContentError(f"{reference}: cannot delete it: not found")
-        for obj in found:
-            await self._remove(endpoint, obj)
+        return endpoint
 
     async def _remove(self, endpoint: Endpoint, obj: Raw) -> None:
         metadata = obj["metadata"]
@@ -330,9 +325,7 @@ class _Run:
     async def _scale(self, text: str, replicas: int) -> None:
         reference = Reference.parse(text)
         assert reference is not None, "a scenario that was read names objects as it must"
-        endpoint = await self._kinds.named(reference)
-        if endpoint is None:
-            raise ContentError(f"{text}: the cluster has no such kind")
+        endpoint = await self._endpoint_of(reference)
         namespace = reference.namespace or DEFAULT_NAMESPACE
         patch = {"spec": {"replicas": replicas}}
         try:
@@ -343,7 +336,7 @@ class _Run:
             if not self._setting.skips_missing:
                 raise
 
-    async def _placed(self, obj: Raw) -> tuple[Endpoint, Raw]:
+    async def _resolve(self, obj: Raw) -> tuple[Endpoint, Raw]:
         """Return the endpoint of an object, and the object with a namespace."""
         latest = self._now() + _KIND_SECONDS_MAX
         while (endpoint := await self._kinds.of(obj["apiVersion"], obj["kind"])) is None:
@@ -356,8 +349,8 @@ class _Run:
             return endpoint, obj
         return endpoint, {**obj, "metadata": {**metadata, "namespace": DEFAULT_NAMESPACE}}
 
-    async def _expect(self, step: Step) -> list[ExpectationOutcome]:
-        tasks = [asyncio.create_task(self._judge(each)) for each in step.expect]
+    async def _check_expectations(self, step: Step) -> list[ExpectationOutcome]:
+        tasks = [asyncio.create_task(self._check(each)) for each in step.expect]
         try:
             return [await task for task in tasks]
         finally:
@@ -365,7 +358,7 @@ class _Run:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _judge(self, each: Expectation) -> ExpectationOutcome:
+    async def _check(self, each: Expectation) -> ExpectationOutcome:
         """
         Look until the expectation holds, and then for as long as it has to last.
 
@@ -381,29 +374,23 @@ class _Run:
             revision = self._world.revision()
             if revision is None or revision != seen:
                 seen = revision
-                wrong = await lacking(each, ClusterReader(self._world, self._kinds))
+                wrong = await find_failures(each, ClusterReader(self._world, self._kinds))
             now = self._now()
             if wrong and since is not None:
-                return self._judged(each, [f"{what}, after it had held" for what in wrong], began)
+                wrong = [f"{what}, after it had held" for what in wrong]
+                break
             if not wrong:
                 since = now if since is None else since
                 if now - since >= lasting:
-                    return self._judged(each, (), began)
+                    break
             elif now >= latest:
-                return self._judged(each, wrong, began)
+                break
             if wrong:
                 self._setting.observer.waits(now, wrong)
             until = latest if since is None else since + lasting
-            await sleep(
-                self._world.clock,
-                min(
-                    min(max(_LOOK_SECONDS, (now - began) * _LOOK_SHARE), _LOOK_SECONDS_MAX),
-                    max(until - now, 0.001),
-                ),
-            )
-
-    def _judged(self, each: Expectation, wrong: Iterable[str], began: float) -> ExpectationOutcome:
-        return ExpectationOutcome(described(each), tuple(wrong), self._now() - began)
+            pause = min(max(_LOOK_SECONDS, (now - began) * _LOOK_SHARE), _LOOK_SECONDS_MAX)
+            await sleep(self._world.clock, min(pause, max(until - now, 0.001)))
+        return ExpectationOutcome(describe(each), tuple(wrong), self._now() - began)
 
 
 def title_of(step: Step) -> str:

@@ -49,7 +49,7 @@ async def read_output(wanted: Any, reader: ClusterReader, now: float) -> StepOut
     text = wanted["object"]
     fields = get(wanted, "fields", ())
     lines: list[str] = []
-    for obj in await _matching(text, reader):
+    for obj in await _find_matching(text, reader):
         lines.append(f"{name_in(obj)}:")
         for path in fields:
             values = values_at(obj, path)
@@ -65,7 +65,7 @@ async def _all(kind: Endpoint, reader: ClusterReader) -> Sequence[Raw]:
         return ()
 
 
-async def _matching(text: str, reader: ClusterReader) -> list[Raw]:
+async def _find_matching(text: str, reader: ClusterReader) -> list[Raw]:
     reference = Reference.parse(text)
     assert reference is not None, "a scenario that was read names objects as it must"
     endpoint = await reader.endpoint(reference)
@@ -77,7 +77,7 @@ async def _log_lines(wanted: Mapping[str, str], reader: ClusterReader) -> list[s
     lines: list[str] = []
     pattern = f"*{wanted.get('has', '')}*"
     container = wanted.get("container")
-    for pod in await _matching(wanted["log"], reader):
+    for pod in await _find_matching(wanted["log"], reader):
         for name in [each["name"] for each in pod["spec"]["containers"]]:
             if container in (None, name):
                 lines.append(f"{name_in(pod)} {name}:")

@@ -1,9 +1,9 @@
 """
-A cluster for tests: its fixtures, its clock, and what is expected of it.
+A cluster for tests: its fixtures, its clock, and expectations.
 
-pytest finds the fixtures by itself (see `plugin`); what they are is here, for type checkers and
-for tests of other frameworks. Nothing is loaded before it is used, because every start of pytest
-loads this.
+pytest finds the fixtures by itself (see `plugin`); their types are here, for type checkers and for
+tests of other frameworks. Everything is loaded when it is first used, because every start of pytest
+loads this module.
 """
 
 from typing import TYPE_CHECKING

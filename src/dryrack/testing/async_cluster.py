@@ -6,8 +6,8 @@ A cluster for a test, in its own process and its own time.
         await cluster.apply("training.yaml")
         await cluster.expect_scheduled("gang/training", devices=8)
 
-Time stands still, and passes as expectations wait: nothing sleeps. With a directory for a
-kubeconfig the cluster is served on loopback for other programs, and its time is real.
+Time is virtual, and passes while expectations wait: nothing sleeps. With a directory for a
+kubeconfig, the cluster is served on loopback for other programs, and its time is real.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class AsyncCluster:
             self._task.result()
 
     async def apply(self, manifest: Manifest) -> list[Raw]:
-        """Creates or changes objects, as `kubectl apply` does; answers with what is stored."""
+        """Create or change objects as `kubectl apply` does; return the stored objects."""
         self._check_engines()
         documents = documents_of(manifest, self._folders)
         return await apply_objects(self._engines.control_plane, documents, _MANAGER)
@@ -149,10 +149,10 @@ class AsyncCluster:
         capacity: Mapping[str, str | int] | None = None,
     ) -> tuple[str, ...]:
         """
-        Virtual nodes, ready and with their devices published; answers with their names.
+        Add virtual nodes, wait until they are ready and published, and return their names.
 
-        `profile` is an instance type of the catalogue, `devices` what `--devices` of `dryrack up`
-        takes. Without a `count` there is one node, which has the `name`.
+        `profile` is an instance type of the catalog, `devices` takes what `--devices` of `dryrack
+        up` takes. Without a `count` there is one node, which has the `name`.
         """
         taken = [each["metadata"]["name"] for each in (await self.client.list(NODES)).items]
         group = NodeGroup(
@@ -183,7 +183,7 @@ class AsyncCluster:
         return group.names
 
     async def advance(self, time: float | str) -> None:
-        """Lets time pass: seconds, or a text such as `5m`."""
+        """Let time pass: seconds, or a text such as `5m`."""
         seconds = seconds_of(time)
         if self._virtual is None:
             raise ContentError(
@@ -194,41 +194,41 @@ class AsyncCluster:
 
     @property
     def control_plane(self) -> ControlPlane:
-        """The API server and the store of the cluster."""
+        """Return the API server and the store of the cluster."""
         return self._engines.control_plane
 
     @property
     def board(self) -> FaultBoard:
-        """The faults of the API and of engines."""
+        """Return the faults of the API and of engines."""
         return self._engines.board
 
     def now(self) -> float:
-        """Seconds since 1970, in the time of the cluster."""
+        """Return the time of the cluster, in seconds since 1970."""
         return self._clock.now()
 
     async def get(self, kind: str, name: str, namespace: str = "default") -> Raw:
-        """One object, by its kind or plural as kubectl takes it."""
+        """Return one object, by its kind or plural as kubectl takes it."""
         endpoint = self._endpoint(kind)
         return await self.client.get(endpoint, name, namespace if endpoint.is_namespaced else "")
 
     async def list(self, kind: str, namespace: str = "") -> list[Raw]:
-        """All objects of a kind, of all namespaces if none is named."""
+        """Return all objects of a kind, of all namespaces if none is named."""
         found = await self.client.list(self._endpoint(kind), Selection(namespace=namespace))
         return [*found.items]
 
     async def delete(self, kind: str, name: str, namespace: str = "default") -> None:
-        """Begins to delete an object; time has to pass until it is gone."""
+        """Begin to delete an object; time has to pass until it is gone."""
         endpoint = self._endpoint(kind)
         await self.client.delete(
             endpoint, name, namespace=namespace if endpoint.is_namespaced else ""
         )
 
     async def logs(self, pod: str, namespace: str = "default") -> str:
-        """What `kubectl logs` shows: the variables and mounts that came with devices."""
+        """Return the output of `kubectl logs`: the variables and mounts of devices."""
         return await self.client.text(PODS, pod, namespace=namespace, subresource="log")
 
     async def explain(self, target: str | Mapping[str, Any]) -> str:
-        """What `dryrack explain` says of a pod or a gang."""
+        """Return what `dryrack explain` prints about a pod or a gang."""
         members = await self._members(Target.of(target))
         return await self._explained(members)
 
@@ -241,9 +241,10 @@ class AsyncCluster:
         within: float | str | None = None,
     ) -> Scheduled:
         """
-        Waits until a pod, all pods of a pattern, or a gang have nodes; fails with why not.
+        Wait until a pod, all pods of a pattern, or a gang have nodes; else fail with the reason.
 
-        `on` is a pattern of nodes; `devices` how many devices each pod has, or a pattern for each.
+        `on` is a pattern of nodes; `devices` is the number of devices of each pod, or a pattern for
+        each.
         """
         __tracebackhide__ = True
         wanted = Wanted.of(on, devices)
@@ -315,18 +316,18 @@ class AsyncCluster:
         return words
 
     async def fail(self, *faults: str) -> None:
-        """Brings faults about, as a step of a scenario says them: `node n1 ready=false for 1m`."""
+        """Begin faults, in the words of a scenario: `node n1 ready=false for 1m`."""
         self._engines.start()
         await self._pass(0)
         for words in faults:
             await self._engines.faults().begin(read_injection(words))
 
     async def heal(self, what: str = "all") -> None:
-        """Ends faults: all of them, or those of `node node-1`, `device`, `api` or `engine`."""
+        """End faults: all of them, or those of `node node-1`, `device`, `api` or `engine`."""
         await self._engines.faults().end(read_healing(what))
 
     async def pending(self) -> Sequence[str]:
-        """The pods that have no node, by namespace and name."""
+        """Return the pods that have no node, by namespace and name."""
         pods = await self.list("pods")
         return [
             f"{each['metadata']['namespace']}/{each['metadata']['name']}"
@@ -335,7 +336,7 @@ class AsyncCluster:
         ]
 
     def _check_engines(self) -> None:
-        """Tells what an engine died of."""
+        """Raise the error of an engine that has failed."""
         if self._task.done():
             self._task.result()
 
@@ -408,7 +409,7 @@ class AsyncCluster:
     async def _until(
         self, look: Callable[[], Awaitable[_Found | None]], seconds: float
     ) -> _Found | None:
-        """What is found in time, None if nothing is."""
+        """Look until there is a result or the time is up; return the result or None."""
         end = self.now() + seconds
         step = _STEP_SECONDS_MIN
         await self._pass(0)

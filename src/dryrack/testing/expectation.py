@@ -1,5 +1,5 @@
 """
-What a test expects of pods and gangs, as values.
+Expectations of a test about pods and gangs, as values.
 
 An object is named as `NAME`, `NAMESPACE/NAME`, `KIND/NAME` or `KIND/NAMESPACE/NAME`, where the kind
 is pod or gang; in a name `*`, `?` and `[…]` are patterns. Nodes and devices are patterns as well.
@@ -36,7 +36,7 @@ class ExpectationError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The pods or the gang that an expectation is about."""
+    """The pods or the gang of an expectation."""
 
     # Empty: a pod if there is one of that name, else a gang.
     kind: str
@@ -45,7 +45,7 @@ class Target:
 
     @classmethod
     def of(cls, said: str | Mapping[str, object]) -> Target:
-        """From its name, or from the object itself."""
+        """Return the target with this name, or of this object."""
         if not isinstance(said, str):
             return _of_object(said)
         parts = said.split("/")
@@ -93,13 +93,13 @@ class ScheduledPod:
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """The pods that an expectation found on nodes."""
+    """The scheduled pods of an expectation."""
 
     pods: tuple[ScheduledPod, ...]
 
     @property
     def node(self) -> str:
-        """The node, if all are on the same."""
+        """Return the node if all pods are on the same one."""
         nodes = self.nodes
         if len(nodes) != 1:
             found = f"the pods are on {len(nodes)} nodes: {', '.join(nodes)}"
@@ -108,18 +108,18 @@ class Scheduled:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Each node once, in order."""
+        """Return each node once, in order."""
         return tuple(sorted({pod.node for pod in self.pods}))
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The devices of all, each once, in order."""
+        """Return the devices of all pods, each once, in order."""
         return tuple(sorted({device for pod in self.pods for device in pod.devices}))
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Where each pod has to be, and with which devices."""
+    """The expected nodes and devices of each pod."""
 
     nodes: tuple[str, ...] = ()
     # A number, or a pattern for each device; None: whatever they are.
@@ -135,7 +135,7 @@ class Wanted:
         return cls(tuple(filter(None, nodes)), devices)
 
     def problem(self, pod: ScheduledPod) -> str:
-        """What of it a pod does not have; empty if nothing."""
+        """Return what a pod lacks, "" if nothing."""
         named = f"pod {pod.namespace}/{pod.name}"
         if self.nodes and not any(fnmatchcase(pod.node, each) for each in self.nodes):
             return f"{named} is on node {pod.node}, expected {' or '.join(self.nodes)}"
@@ -148,7 +148,7 @@ class Wanted:
 
 
 def _are_matched(patterns: Sequence[str], devices: Sequence[str]) -> bool:
-    """Whether each device can be given a pattern of its own, and none is left over."""
+    """Return whether each device matches a pattern of its own, and no pattern is left over."""
     if len(patterns) != len(devices):
         return False
     if not patterns:
@@ -161,7 +161,7 @@ def _are_matched(patterns: Sequence[str], devices: Sequence[str]) -> bool:
 
 
 def missing_words(because: Because | Sequence[Because], text: str) -> list[str]:
-    """Those of the words that the text does not say; line ends and case do not matter."""
+    """Return the words that the text does not contain; line ends and case do not matter."""
     wanted = [because] if isinstance(because, str | re.Pattern) else list(because)
     flat = " ".join(text.split())
 
@@ -174,7 +174,7 @@ def missing_words(because: Because | Sequence[Because], text: str) -> list[str]:
 
 
 def seconds_of(time: float | str) -> float:
-    """Seconds, from a number of them or from `90s`, `5m`, `1h`."""
+    """Return seconds from a number, or from `90s`, `5m`, `1h`."""
     seconds = seconds_in(time) if isinstance(time, str) else float(time)
     if seconds is None or seconds < 0:
         raise ContentError(f"{time!r}: must be a number of seconds, or for example 90s or 5m")

@@ -1,4 +1,4 @@
-"""Why a pod or a gang is where it is, or waits: what `dryrack explain` prints."""
+"""Explain why a pod or a gang has its node, or has none, as `dryrack explain` does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def explained(world: World, kind: str, name: str, *, scheduler_config: str, now: float) -> str:
-    """The words of the command, without colours."""
+    """Return the output of the command, without colors."""
     # Only a test that fails, or asks for reasons, waits for the code that finds them.
     from dryrack.cli.allocate import Settings
     from dryrack.cli.explain import Subject

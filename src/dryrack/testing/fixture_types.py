@@ -1,4 +1,4 @@
-"""The types of the fixtures that are called."""
+"""The types of the fixtures that tests call."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ExpectScheduled(Protocol):
 
 
 class ExpectPending(Protocol):
-    """Makes sure that pods go on waiting; see `AsyncCluster.expect_pending`."""
+    """Checks that pods keep waiting; see `AsyncCluster.expect_pending`."""
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""What a test applies: files, folders, YAML as text, objects, or lists of these."""
+"""Read the manifests that a test applies: files, folders, YAML, objects, or lists of these."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 
 def documents_of(manifest: Manifest, folders: Sequence[Path] = ()) -> list[Document]:
     """
-    The objects, in their order; `ContentError` tells what is wrong, by file and line.
+    Return the objects in their order; raise `ContentError` with the file and line of mistakes.
 
-    A text with a line end or a colon and a space is YAML, another is the name of a file: in one of
-    the folders, the first that has it, or from here.
+    A text with a line end or a colon and a space is YAML. Another text is the name of a file, in
+    the first of the folders that has it, or in the current directory.
     """
     return list(_documents(manifest, folders))
 

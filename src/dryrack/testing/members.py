@@ -1,4 +1,4 @@
-"""The pods that an expectation is about, as a cluster has them at a moment."""
+"""The pods that an expectation is about, in their current state."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ class Members:
 
     @property
     def placed(self) -> tuple[Pod, ...]:
-        """Those that have a node."""
+        """Return the pods that have a node."""
         return tuple(each for each in self.pods if each.spec.node_name)
 
     @property
     def are_scheduled(self) -> bool:
-        """Whether all have a node; of a gang, as many as it needs."""
+        """Return whether all have a node; of a gang, as many as it needs."""
         if self.kind == GANG:
             return self.is_placed
         return bool(self.pods) and len(self.placed) == len(self.pods)
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What a scheduler told those that wait, each text once."""
+        """Return the messages of the scheduler about pods without a node, each once."""
         said = (
             condition.message
             for each in self.pods
@@ -74,12 +74,14 @@ class Members:
 
     @property
     def are_told(self) -> bool:
-        """Whether a scheduler has refused one of them."""
+        """Return whether a scheduler has refused one of the pods."""
         return bool(self.told)
 
     @property
     def first(self) -> str:
-        """What is explained: the gang, or the first pod that waits; by namespace and name."""
+        """
+        Return the subject to explain, by namespace and name: the gang, or the first waiting pod.
+        """
         if self.kind == GANG and not self.target.is_pattern:
             return self.target.full_name
         waiting = [each for each in self.pods if not each.spec.node_name]
@@ -88,11 +90,11 @@ class Members:
 
     @property
     def explained_kind(self) -> str:
-        """Of what `first` is."""
+        """Return the kind of `first`."""
         return GANG if self.kind == GANG and not self.target.is_pattern else POD
 
     def nothing(self, pods: Iterable[Raw]) -> str:
-        """What to say if there are none."""
+        """Return the error for a target without pods."""
         known = [f"{it['metadata']['namespace']}/{it['metadata']['name']}" for it in pods]
         return f"{self.target} not found; {hint(self.target.full_name, known)}"
 

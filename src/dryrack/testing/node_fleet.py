@@ -1,4 +1,4 @@
-"""Virtual nodes as a test describes them: machines of the catalogue, or nodes with devices."""
+"""Virtual nodes as a test describes them: machines of the catalog, or nodes with devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
-    """Nodes that are alike but for their names."""
+    """Nodes that differ only in their names."""
 
     names: tuple[str, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -45,7 +45,11 @@ class NodeGroup:
 
 
 def node_names(name: str, count: int | None, taken: Iterable[str]) -> tuple[str, ...]:
-    """`name` itself if no number is said; else numbered on from those that are there."""
+    """
+    Return the names of new nodes: `name` itself without a count, else numbered names.
+
+    The numbers go on from those of existing nodes.
+    """
     if count is None and name:
         return (name,)
     count = 1 if count is None else count
@@ -58,7 +62,7 @@ def node_names(name: str, count: int | None, taken: Iterable[str]) -> tuple[str,
 
 
 def machine_of(profile: str, catalogue: Catalogue) -> InstanceType:
-    """The instance type of a name."""
+    """Return the instance type with this name."""
     machine = catalogue.instance_types.get(profile)
     if machine is None:
         from dryrack.cli.hardware import unknown_type
@@ -68,7 +72,7 @@ def machine_of(profile: str, catalogue: Catalogue) -> InstanceType:
 
 
 def check_once(machine: InstanceType | None, kinds: Sequence[DeviceKind]) -> None:
-    """A driver has one pool on a node."""
+    """Raise if a driver would have two pools on a node."""
     both = {kind.driver for kind in kinds} & set(machine.drivers if machine else ())
     if both:
         raise ContentError(
@@ -78,7 +82,7 @@ def check_once(machine: InstanceType | None, kinds: Sequence[DeviceKind]) -> Non
 
 
 def published(slices: Iterable[Raw]) -> set[tuple[str, str]]:
-    """Nodes and drivers of which all slices are there."""
+    """Return the nodes and drivers whose pools are complete."""
     counts: dict[tuple[str, str], list[int]] = {}
     for each in slices:
         spec: dict[str, Any] = each["spec"]
@@ -90,7 +94,7 @@ def published(slices: Iterable[Raw]) -> set[tuple[str, str]]:
 
 
 def _taint(said: str | Mapping[str, str]) -> Raw:
-    """`KEY=VALUE:EFFECT` or `KEY:EFFECT`, as `kubectl taint` has it, or the taint itself."""
+    """Return a taint from `KEY=VALUE:EFFECT` or `KEY:EFFECT`, as `kubectl taint` takes it."""
     if not isinstance(said, str):
         return dict(said)
     what, _, effect = said.rpartition(":")

@@ -1,9 +1,9 @@
 """
-The pytest plugin: fixtures that give a test a Kubernetes of its own.
+The pytest plugin: fixtures that give each test a Kubernetes cluster of its own.
 
-Every start of pytest loads this module, so it imports nothing but pytest; a cluster is loaded with
-the first test that wants one. Each test has its own cluster, so that tests run in any order and in
-any number of processes.
+Every start of pytest loads this module, so it imports only pytest; a cluster is loaded with the
+first test that uses one. Each test has its own cluster, so tests run in any order and in any number
+of processes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def dryrack_cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    """A fresh Kubernetes in this process, in which time stands still until a test lets it pass."""
+    """A new Kubernetes cluster in this process, whose time stands still until it is advanced."""
     from dryrack.testing import Cluster
 
     is_served = "dryrack_kubeconfig" in request.fixturenames
@@ -61,7 +61,7 @@ def dryrack_cluster(
 
 @pytest.fixture
 def dryrack_async_cluster(request: pytest.FixtureRequest) -> AsyncCluster:
-    """The same for asynchronous tests: `async with dryrack_async_cluster as cluster`."""
+    """The cluster for asynchronous tests: `async with dryrack_async_cluster as cluster`."""
     from dryrack.testing import AsyncCluster
 
     return AsyncCluster(_setup(request), folders=_folders(request))
@@ -69,7 +69,7 @@ def dryrack_async_cluster(request: pytest.FixtureRequest) -> AsyncCluster:
 
 @pytest.fixture
 def dryrack_clock(dryrack_cluster: Cluster) -> ClusterClock:
-    """The time of the cluster."""
+    """The clock of the cluster."""
     return dryrack_cluster.clock
 
 
@@ -100,13 +100,15 @@ def apply(dryrack_cluster: Cluster) -> Apply:
 
 @pytest.fixture
 def expect_scheduled(dryrack_cluster: Cluster) -> ExpectScheduled:
-    """Waits until a pod, all pods of a pattern, or a gang have nodes; else tells why not."""
+    """
+    Waits until a pod, all pods of a pattern, or a gang have nodes; else fails with the reason.
+    """
     return dryrack_cluster.expect_scheduled
 
 
 @pytest.fixture
 def expect_pending(dryrack_cluster: Cluster) -> ExpectPending:
-    """Makes sure that a pod or a gang goes on waiting, and why."""
+    """Checks that a pod or a gang keeps waiting, and why."""
     return dryrack_cluster.expect_pending
 
 
@@ -114,7 +116,7 @@ def expect_pending(dryrack_cluster: Cluster) -> ExpectPending:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds to the report of a test that failed by itself why pods of its cluster wait."""
+    """Add to the report of a failed test why pods of its cluster wait."""
     report = yield
     cluster = getattr(item, "funcargs", {}).get("dryrack_cluster")
     if cluster is not None and call.when == "call" and report.failed:
@@ -143,7 +145,7 @@ def _folders(request: pytest.FixtureRequest) -> tuple[Path, ...]:
 
 
 def _setup(request: pytest.FixtureRequest) -> Setup:
-    """What the nearest marker says."""
+    """Return the options of the nearest marker."""
     from dryrack.testing import Setup
 
     marker = request.node.get_closest_marker(MARKER)

@@ -1,8 +1,8 @@
 """
 The cluster of a test, for tests that are ordinary functions.
 
-Its event loop runs only while one of its methods does, so that between two lines of a test nothing
-changes. A cluster that is served has a thread of its own, because other programs do not wait.
+Its event loop runs only while one of its methods runs, so nothing changes between two lines of a
+test. A cluster that is served has a thread of its own, because other programs do not wait.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Loop(Protocol):
 
 
 class _ThreadLoop:
-    """An event loop that goes on in a thread."""
+    """An event loop that runs in a thread."""
 
     def __init__(self) -> None:
         self._running: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
@@ -65,7 +65,7 @@ class _ThreadLoop:
 def _awaited(
     method: Callable[Concatenate[AsyncCluster, _Given], Coroutine[Any, Any, _Answer]],
 ) -> Callable[Concatenate[Cluster, _Given], _Answer]:
-    """The same method, for those who cannot await it."""
+    """Return the method as one that need not be awaited."""
 
     @wraps(method)
     def run(cluster: Cluster, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Answer:
@@ -76,17 +76,17 @@ def _awaited(
 
 
 class ClusterClock:
-    """The time of a cluster, which stands still until it is told to pass."""
+    """The clock of a cluster, which stands still until a test advances it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def now(self) -> float:
-        """Seconds since 1970."""
+        """Return the time, in seconds since 1970."""
         return self._cluster.now()
 
     def advance(self, time: float | str) -> None:
-        """Lets time pass: seconds, or a text such as `5m`."""
+        """Let time pass: seconds, or a text such as `5m`."""
         __tracebackhide__ = True
         self._cluster.advance(time)
 
@@ -127,7 +127,7 @@ class Cluster:
             self._loop.close()
 
     def run(self, work: Coroutine[Any, Any, _Answer]) -> _Answer:
-        """Runs asynchronous code in the loop of the cluster, as with its `client`."""
+        """Run asynchronous code in the loop of the cluster, for example with its `client`."""
         __tracebackhide__ = True
         if not self._is_served and asyncio._get_running_loop() is not None:
             work.close()
@@ -142,21 +142,21 @@ class Cluster:
 
     @property
     def client(self) -> Client:
-        """For all that the methods do not do; see `run`."""
+        """The client, for requests that have no method; see `run`."""
         return self._inner.client
 
     @property
     def kubeconfig(self) -> Path | None:
-        """The file for other programs, if the cluster is served."""
+        """The kubeconfig for other programs, if the cluster is served."""
         return self._inner.kubeconfig
 
     @property
     def clock(self) -> ClusterClock:
-        """Its time."""
+        """The clock of the cluster."""
         return ClusterClock(self)
 
     def now(self) -> float:
-        """Seconds since 1970, in the time of the cluster."""
+        """Return the time of the cluster, in seconds since 1970."""
         return self._inner.now()
 
     apply = _awaited(AsyncCluster.apply)

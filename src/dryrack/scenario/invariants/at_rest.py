@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin import VirtualDrivers
 
 
-def unprepared(
+def find_unprepared_claims(
     drivers: VirtualDrivers, pods: Mapping[str, Raw], claims: Iterable[Raw]
 ) -> Iterator[Violation]:
     """Return violations for claims that are prepared without need, or needed and not prepared."""
     held = {driver: {each.uid for each in drivers.records(driver)} for driver in drivers.names}
     used = [claim for claim in claims if _allocation(claim)]
     for claim in used:
-        names = ", ".join(_running(claim, pods))
+        names = ", ".join(_find_running(claim, pods))
         for driver in sorted(_drivers(claim) & held.keys()) if names else ():
             if claim["metadata"]["uid"] not in held[driver]:
                 message = f"is not prepared by {driver}, and {names} runs with it"
@@ -59,7 +59,7 @@ def _drivers(claim: Raw) -> Collection[str]:
     return frozenset(each["driver"] for each in results)
 
 
-def _running(claim: Raw, pods: Mapping[str, Raw]) -> Iterator[str]:
+def _find_running(claim: Raw, pods: Mapping[str, Raw]) -> Iterator[str]:
     for user in get(claim["status"], "reservedFor", ()):
         pod = pods.get(user["uid"], {})
         if get(pod, "status.phase") == "Running":
@@ -70,7 +70,7 @@ def _name(obj: Raw) -> str:
     return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
 
 
-def miscounted(budgets: Iterable[Raw], pods: Iterable[Raw]) -> Iterator[Violation]:
+def find_miscounted_budgets(budgets: Iterable[Raw], pods: Iterable[Raw]) -> Iterator[Violation]:
     """
     Return violations for the budgets whose status does not match their pods.
 
@@ -128,7 +128,7 @@ def _is_ours(pod: Pod) -> bool:
     return is_named and not pod.spec.scheduling_gates
 
 
-def unscheduled(objects: Iterable[KubernetesObject]) -> Iterator[Violation]:
+def find_schedulable_pods(objects: Iterable[KubernetesObject]) -> Iterator[Violation]:
     """Return violations for pods and gangs that could be placed if all were tried now."""
     world = World.of(tuple(objects))
     waiting = [

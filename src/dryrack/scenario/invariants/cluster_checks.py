@@ -74,14 +74,14 @@ class ClusterInvariants:
         return ""
 
     async def after_step(self) -> str:
-        return await self._lasting(_BETWEEN_SECONDS_MAX, at_rest=False)
+        return await self._find_lasting(_BETWEEN_SECONDS_MAX, at_rest=False)
 
     async def at_rest(self) -> str:
         if not self._faults.has_failed or not self._faults.is_well():
             return ""
-        return await self._lasting(_REST_SECONDS_MAX, at_rest=True)
+        return await self._find_lasting(_REST_SECONDS_MAX, at_rest=True)
 
-    async def _lasting(self, seconds_max: float, *, at_rest: bool) -> str:
+    async def _find_lasting(self, seconds_max: float, *, at_rest: bool) -> str:
         """Return the violations that last for so long."""
         latest = self._clock.now() + seconds_max
         while found := check([each async for each in self._objects()], at_rest=at_rest):

@@ -58,7 +58,7 @@ class StoredVolumes:
         """Return whether a claim has a volume, or gets one when a node is chosen."""
         if get(claim, "status.phase") == "Bound":
             return True
-        found = self._provisioning(claim)
+        found = self._provisioning_class(claim)
         return found is not None and found.get("volumeBindingMode") == _ON_FIRST_USE
 
     def violations(self) -> Iterator[Violation]:
@@ -94,12 +94,12 @@ class StoredVolumes:
                 yield f"is bound, but its volume {spec.get('volumeName', '')!r} no longer exists"
             elif get(volume["spec"], "claimRef.uid") != metadata["uid"]:
                 yield f"is bound to volume {spec['volumeName']}, which is bound to another claim"
-        elif not spec.get("volumeName") and (found := self._provisioning(claim)):
+        elif not spec.get("volumeName") and (found := self._provisioning_class(claim)):
             is_used = (metadata["namespace"], metadata["name"]) in self._used
             if is_used or found.get("volumeBindingMode") != _ON_FIRST_USE:
                 yield "is pending, although its class provisions volumes"
 
-    def _provisioning(self, claim: Raw) -> Raw | None:
+    def _provisioning_class(self, claim: Raw) -> Raw | None:
         """Return the class that creates a volume for the claim, or None."""
         found = self._classes.get(claim["spec"].get("storageClassName", ""))
         if found is None or claim["spec"].get("selector"):

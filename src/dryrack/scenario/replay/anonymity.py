@@ -97,7 +97,7 @@ class _Renaming:
         if "faults" in scenario:
             made["faults"] = [self._fault(each) for each in scenario["faults"]]
         if "recorded" in scenario:
-            made["recorded"] = [self._recorded(each) for each in scenario["recorded"]]
+            made["recorded"] = [self._rename_recorded(each) for each in scenario["recorded"]]
         return made
 
     def _step(self, step: Raw) -> Raw:
@@ -109,7 +109,7 @@ class _Renaming:
             renamed["fail"] = [self._fault(each) for each in step["fail"]]
         return renamed
 
-    def _recorded(self, entry: Raw) -> Raw:
+    def _rename_recorded(self, entry: Raw) -> Raw:
         namespace, _, name = entry["pod"].partition("/")
         renamed = {
             **entry,
@@ -134,18 +134,18 @@ class _Renaming:
             self._names[name] = f"{kind}-{self._counts[kind]}"
         return self._names[name]
 
-    def _known(self, name: str) -> str:
+    def _rename_known(self, name: str) -> str:
         return self._names.get(name, name)
 
     def _fault(self, words: str) -> str:
-        return " ".join(self._known(word) for word in words.split(" "))
+        return " ".join(self._rename_known(word) for word in words.split(" "))
 
     def _node(self, node: Raw) -> Raw:
         made = {**node, "name": self._name(node["name"], "node")}
         if "labels" in node:
             made["labels"] = self._labels(node["labels"])
         if "taints" in node:
-            made["taints"] = [self._keyed(each) for each in node["taints"]]
+            made["taints"] = [self._rename_key(each) for each in node["taints"]]
         return made
 
     def _object(self, obj: Raw) -> Raw:
@@ -170,14 +170,14 @@ class _Renaming:
             "expression": self._expression,
             "matchExpressions": lambda each: [self._requirement(one) for one in each],
             "matchFields": lambda each: [self._field(one) for one in each],
-            "tolerations": lambda each: [self._keyed(one) for one in each],
-            "taints": lambda each: [self._keyed(one) for one in each],
-            "containers": lambda each: self._named(each, "container"),
-            "initContainers": lambda each: self._named(each, "container"),
-            "resourceClaims": lambda each: self._named(each, "entry"),
-            "claims": lambda each: self._named(each, "entry"),
-            "schedulingGates": lambda each: self._named(each, "gate"),
-            "firstAvailable": lambda each: self._named(each, "request"),
+            "tolerations": lambda each: [self._rename_key(one) for one in each],
+            "taints": lambda each: [self._rename_key(one) for one in each],
+            "containers": lambda each: self._rename_parts(each, "container"),
+            "initContainers": lambda each: self._rename_parts(each, "container"),
+            "resourceClaims": lambda each: self._rename_parts(each, "entry"),
+            "claims": lambda each: self._rename_parts(each, "entry"),
+            "schedulingGates": lambda each: self._rename_parts(each, "gate"),
+            "firstAvailable": lambda each: self._rename_parts(each, "request"),
             "requests": self._requests,
             "request": self._request,
             "pool": self._pool,
@@ -194,7 +194,7 @@ class _Renaming:
             return [self._value("", each) for each in value]
         return value
 
-    def _named(self, parts: Any, kind: str) -> Any:
+    def _rename_parts(self, parts: Any, kind: str) -> Any:
         """Return the parts of an object that have names, with other names."""
         return [{**self._value("", each), "name": self._name(each["name"], kind)} for each in parts]
 
@@ -204,7 +204,7 @@ class _Renaming:
             return requests
         if requests and isinstance(requests[0], str):
             return [self._request(each) for each in requests]
-        return self._named(requests, "request")
+        return self._rename_parts(requests, "request")
 
     def _request(self, name: str) -> str:
         """Return the name of a request, or of a subrequest after a slash."""
@@ -228,7 +228,7 @@ class _Renaming:
             return value
         return self._name(value, "value")
 
-    def _keyed(self, each: Raw) -> Raw:
+    def _rename_key(self, each: Raw) -> Raw:
         """Return a taint or a toleration with other names."""
         made = dict(each)
         if "key" in made:
@@ -268,7 +268,7 @@ class _Renaming:
         """
 
         def literal(found: re.Match[str]) -> str:
-            name = found[2] if found[2] in self._published else self._known(found[2])
+            name = found[2] if found[2] in self._published else self._rename_known(found[2])
             return f"{found[1]}{name}{found[1]}"
 
         return _LITERAL.sub(literal, text)

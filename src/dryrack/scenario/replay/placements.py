@@ -50,7 +50,7 @@ def placements_of(pods: Iterable[Raw], claims: Iterable[Raw]) -> tuple[PodPlacem
     held = devices_by_claim(claims)
     numbers: Counter[str] = Counter()
     ordered = sorted(pods, key=_order)
-    found = [placement_of(pod, _called(pod, numbers), held) for pod in ordered]
+    found = [placement_of(pod, _stable_names(pod, numbers), held) for pod in ordered]
     return tuple(sorted(found, key=lambda each: each.pod))
 
 
@@ -96,7 +96,7 @@ def devices_by_claim(claims: Iterable[Raw]) -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def _called(pod: Raw, numbers: Counter[str]) -> str:
+def _stable_names(pod: Raw, numbers: Counter[str]) -> str:
     """Return names for pods of controllers, whose own names are random, by number."""
     meta = pod["metadata"]
     owner = next((o for o in get(meta, "ownerReferences", ()) if o.get("controller")), None)

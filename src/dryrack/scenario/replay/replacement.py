@@ -27,13 +27,13 @@ def with_objects(loaded: LoadedScenario, objects: Iterable[Raw]) -> LoadedScenar
     """
     new = {_key(each): each for each in objects}
 
-    def swapped(entries: Sequence[Any]) -> tuple[Any, ...]:
+    def swap(entries: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(new.get(_key(each), each) for each in loaded.objects_of(entries))
 
     scenario = loaded.scenario
-    before = swapped(scenario.objects)
+    before = swap(scenario.objects)
     steps = tuple(
-        changed(step, apply=swapped(step.apply)) if step.apply else step for step in scenario.steps
+        changed(step, apply=swap(step.apply)) if step.apply else step for step in scenario.steps
     )
     added = without_place(loaded, new.values())
     return replace(loaded, scenario=changed(scenario, objects=(*added, *before), steps=steps))

@@ -169,10 +169,10 @@ def moments_of(
     happenings += [_Happening(last, tainting=each) for each in slices_tainted_late]
     happenings += [_Happening(last, closed_node=each) for each in sorted(closed_late)]
     happenings += [_Happening(created_at(each), pod=each) for each in waiting]
-    return _shortened(happenings)
+    return _shorten_gaps(happenings)
 
 
-def _shortened(happenings: Sequence[_Happening]) -> list[Moment]:
+def _shorten_gaps(happenings: Sequence[_Happening]) -> list[Moment]:
     """
     Give each happening its time in the replay, and join pods that may come together.
 

@@ -84,7 +84,7 @@ def try_seed(seed: int, faults: int) -> SeedOutcome:
     if kind == _RESTLESS:
         # Every look at a smaller one would take minutes.
         return replace(found, scenario=scenario_text(document, seed, found.problem))
-    smallest = shrunk(document, lambda it: _kind(_run(it, seed, faults).problem) == kind)
+    smallest = shrink(document, lambda it: _kind(_run(it, seed, faults).problem) == kind)
     last = _run(smallest, seed, faults)
     return SeedOutcome(
         seed=seed,
@@ -155,7 +155,7 @@ def _kind(problem: str) -> str:
     return line if line.startswith(_EXPECTATION) else line.partition(":")[0]
 
 
-def shrunk(document: Raw, fails: Callable[[Raw], bool], *, trials_max: int = 400) -> Raw:
+def shrink(document: Raw, fails: Callable[[Raw], bool], *, trials_max: int = 400) -> Raw:
     """
     Return the scenario with as few steps as `fails` needs; the given one fails.
 

@@ -66,12 +66,12 @@ class RandomWork:
         """Draw one action at a time."""
         kinds: Sequence[tuple[int, Callable[[float], Changes]]] = (
             (4, self._pod),
-            (1, self._pinned),
+            (1, self._draw_pinned),
             (3, self._labelled_gang),
             (2, self._pod_group),
-            (2, self._coscheduled),
+            (2, self._draw_coscheduled),
             (2, self._sharers),
-            (1, self._stored),
+            (1, self._draw_stored),
             (2, self._job),
             (2, self._workload),
             (1, self._daemon_set),
@@ -99,7 +99,7 @@ class RandomWork:
     def _pod(self, at: float) -> Changes:
         return self._apply(at, self._one_pod(self._name("pod"), self._chance.choice(_TEMPLATES)))
 
-    def _pinned(self, at: float) -> Changes:
+    def _draw_pinned(self, at: float) -> Changes:
         """Draw a pod that is bound by hand and deleted; its claim is never created."""
         pod = self._one_pod(self._name("pinned"), "", claim="never")
         pod["spec"]["nodeName"] = self._chance.choice(self._nodes)
@@ -131,7 +131,7 @@ class RandomWork:
         made = self._apply(at, group | {"metadata": metadata, "spec": spec}, *pods[:size])
         return [*made, *(self._apply(at + _LATE_SECONDS, *pods[size:]) if late else ())]
 
-    def _coscheduled(self, at: float) -> Changes:
+    def _draw_coscheduled(self, at: float) -> Changes:
         """Draw pods of a coscheduling PodGroup, which may be created after them."""
         size = self._chance.randint(2, 3)
         name = self._name("coscheduled")
@@ -176,7 +176,7 @@ class RandomWork:
             pods[1]["spec"]["resourceClaims"].append(own)
         return self._apply(at, claim, *pods)
 
-    def _stored(self, at: float) -> Changes:
+    def _draw_stored(self, at: float) -> Changes:
         """Draw two pods with devices of their own and one volume claim, which may come later."""
         name = self._name("stored")
         pods = [self._one_pod(f"{name}-{number}", "one") for number in range(2)]

@@ -89,7 +89,7 @@ def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
     yield at + WELL_SECONDS, _deletion()
     at += WELL_SECONDS + _EMPTY_SECONDS
     for batch in (
-        _choosing(fleet.specials),
+        _choose(fleet.specials),
         [
             _claim("common", fleet.spec),
             *(_pod(f"common-{n}", claim="common", gang=2) for n in "01"),
@@ -102,16 +102,19 @@ def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
             ),
             *(_pod(f"group-{n}", "one", group="group") for n in "01"),
         ],
-        [*(_pod(f"coscheduled-{n}", "one", group=_COSCHEDULED) for n in "01"), _coscheduled()],
+        [
+            *(_pod(f"coscheduled-{n}", "one", group=_COSCHEDULED) for n in "01"),
+            _coscheduling_group(),
+        ],
         # All that are special; where they draw on one counter they cannot be had together.
         [] if fleet.has_counters else [_pod("everything", "all")],
     ):
         if not batch:
             continue
-        yield at, {"apply": batch, "expect": [*_expected(batch, fleet)]}
+        yield at, {"apply": batch, "expect": [*_expect_all(batch, fleet)]}
         if batch[0]["metadata"]["name"] == "group":
             late = _pod("group-late", "one", group="group")
-            yield at + _LATE_SECONDS, {"apply": [late], "expect": [_running("group-late")]}
+            yield at + _LATE_SECONDS, {"apply": [late], "expect": [_expect_running("group-late")]}
         yield at + _RUN_SECONDS, _deletion()
         at += _RUN_SECONDS + _EMPTY_SECONDS
     if not fleet.has_counters:
@@ -120,10 +123,10 @@ def refill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
         yield at, {"fail": ["device */* lost"], "expect": [left]}
         yield at + _RUN_SECONDS, {"heal": ["all"]}
         at += _RUN_SECONDS + _EMPTY_SECONDS
-    yield from _filled(at, fleet)
+    yield from _fill(at, fleet)
 
 
-def _filled(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
+def _fill(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
     """Allocate every device, one of them to two pods; then delete pods, and reboot a node."""
     claims = [
         _claim(
@@ -146,12 +149,15 @@ def _filled(at: float, fleet: Emptied) -> Iterator[tuple[float, Raw]]:
     gone = [f"node worker-{number} driver=gone for 10s" for number in range(1, fleet.nodes + 1)]
     yield at - 1, {"fail": gone}
     names = [pod["metadata"]["name"] for pod in pods]
-    yield at, {"apply": [*claims, *pods], "expect": [_running(name) for name in names]}
+    yield at, {"apply": [*claims, *pods], "expect": [_expect_running(name) for name in names]}
     yield at + _RUN_SECONDS, {"apply": [_pod("waits", "one")]}
-    delete = {"delete": ["Pod/fill-0"], "expect": [_running("waits")]}
+    delete = {"delete": ["Pod/fill-0"], "expect": [_expect_running("waits")]}
     yield at + 2 * _RUN_SECONDS, delete
     # What a reboot takes is prepared again, and what another pod still has is left to it.
-    yield at + 3 * _RUN_SECONDS, {"fail": ["node worker-1 reboot"], "expect": [_running("stays")]}
+    yield (
+        at + 3 * _RUN_SECONDS,
+        {"fail": ["node worker-1 reboot"], "expect": [_expect_running("stays")]},
+    )
     yield at + 4 * _RUN_SECONDS, {"delete": ["Pod/leaves"]}
 
 
@@ -161,22 +167,22 @@ def everywhere(name: str, nodes: int) -> Raw:
     return _fields(f"DaemonSet/{name}", fields)
 
 
-def _expected(batch: Iterable[Raw], fleet: Emptied) -> Iterator[Raw]:
+def _expect_all(batch: Iterable[Raw], fleet: Emptied) -> Iterator[Raw]:
     for each in batch:
         if each["kind"] == "Pod":
-            yield _running(each["metadata"]["name"])
+            yield _expect_running(each["metadata"]["name"])
         elif each["kind"] == "DaemonSet":
             yield everywhere(each["metadata"]["name"], fleet.nodes)
         elif each["kind"] == "StatefulSet":
             pod = f"{each['metadata']['name']}-0"
-            yield _running(pod)
+            yield _expect_running(pod)
             yield _fields(f"PersistentVolumeClaim/data-{pod}", {"status.phase": "Bound"})
         elif each["apiVersion"] == CoschedulingPodGroup.API_VERSION:
             fields = {"status.phase": "Running", "status.running": each["spec"]["minMember"]}
             yield _fields(f"PodGroup.scheduling.x-k8s.io/{each['metadata']['name']}", fields)
 
 
-def _choosing(specials: int) -> list[Raw]:
+def _choose(specials: int) -> list[Raw]:
     size = specials + 1
     pods = [_pod(f"special-{number}", "special", gang=size) for number in range(specials)]
     return [_pod("any", "one", gang=size), *pods]
@@ -186,7 +192,7 @@ def _deletion() -> Raw:
     return {"delete": [f"{kind}/*" for kind in _ALL]}
 
 
-def _running(name: str) -> Raw:
+def _expect_running(name: str) -> Raw:
     return _fields(f"Pod/{name}", {"status.phase": "Running"})
 
 
@@ -239,7 +245,7 @@ def _group(name: str) -> Raw:
     }
 
 
-def _coscheduled() -> Raw:
+def _coscheduling_group() -> Raw:
     return {
         "apiVersion": CoschedulingPodGroup.API_VERSION,
         "kind": "PodGroup",
