@@ -82,7 +82,6 @@ class SqliteJournal:
         ensure_own_directory(directory)
         self._lock = hold(directory / "lock")
         try:
-            # ~ Open the database, created if it is not there; refuse one that is damaged.
             path = directory / "objects.sqlite"
             if path.exists() or path.is_symlink():
                 _check(path)

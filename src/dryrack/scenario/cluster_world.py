@@ -158,7 +158,7 @@ async def _run_engines(
     client: Client,
 ) -> AsyncIterator[None]:
     """Run the engines for the length of a block, with the catalog if the fleet uses it."""
-    # ~ The schedulers that pods ask for, without the one that every cluster has.
+    # The cluster has the default scheduler; pods may name others.
     objects = _objects(loaded)
     specs = [spec_of(each) for each in objects]
     specs += [get(each, "template.spec", {}) for each in specs]

@@ -50,7 +50,7 @@ from dryrack.testing.expectation import (
 )
 from dryrack.testing.manifests import documents_of
 from dryrack.testing.members import MEMBER_KINDS, Members, are_held_back, scheduled_pods
-from dryrack.testing.node_fleet import NodeGroup, check_once, machine_of, node_names, published
+from dryrack.testing.node_fleet import NodeGroup, check_once, find_published, machine_of, node_names
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -230,7 +230,7 @@ class AsyncCluster:
     async def explain(self, target: str | Mapping[str, Any]) -> str:
         """Return what `dryrack explain` prints about a pod or a gang."""
         members = await self._members(Target.of(target))
-        return await self._explained(members)
+        return await self._explain(members)
 
     async def expect_scheduled(
         self,
@@ -251,11 +251,11 @@ class AsyncCluster:
         about = Target.of(target)
         seconds = _WITHIN_SECONDS if within is None else seconds_of(within)
 
-        async def settled() -> Members | None:
+        async def find_scheduled() -> Members | None:
             members = await self._members(about)
             return members if members.are_scheduled else None
 
-        members = await self._until(settled, seconds)
+        members = await self._until(find_scheduled, seconds)
         if members is None:
             waiting = await self._members(about)
             raise await self._failure(waiting, f"{waiting}: not scheduled after {seconds:g} s")
@@ -284,12 +284,12 @@ class AsyncCluster:
         about = Target.of(target)
         seconds = _WITHIN_SECONDS if within is None else seconds_of(within)
 
-        async def told() -> Members | None:
+        async def find_refused() -> Members | None:
             members = await self._members(about)
             if members.placed or members.are_told:
                 return members
             claims = await self._claims(about)
-            # ~ Return the pods for which an event reports that a claim cannot be created.
+            # Pods for which an event reports that a claim cannot be created.
             selection = Selection(namespace=about.namespace)
             snapshot = await read_snapshot(self.client, (EVENTS,), selection)
             refused = frozenset(
@@ -299,7 +299,7 @@ class AsyncCluster:
             )
             return members if are_held_back(members, claims, refused) else None
 
-        if await self._until(told, seconds) is None:
+        if await self._until(find_refused, seconds) is None:
             members = await self._members(about)
             raise await self._failure(members, f"{members}: no scheduler has tried to schedule it")
         default = _LASTING_SECONDS if self._virtual is not None else _LASTING_SECONDS_REAL
@@ -307,7 +307,7 @@ class AsyncCluster:
         members = await self._members(about)
         if members.placed:
             raise await self._failure(members, f"{members}: expected to be pending")
-        words = await self._explained(members)
+        words = await self._explain(members)
         missing = missing_words(because, "\n".join((*members.told, words)))
         if missing:
             raise ExpectationError(
@@ -356,17 +356,17 @@ class AsyncCluster:
         if not members.pods:
             listing = (await self.client.list(PODS)).items
             return ExpectationError(members.nothing(listing))
-        return ExpectationError(f"{what}\n{await self._explained(members)}")
+        return ExpectationError(f"{what}\n{await self._explain(members)}")
 
-    async def _explained(self, members: Members) -> str:
+    async def _explain(self, members: Members) -> str:
         from dryrack.placement import World
-        from dryrack.testing.explanation import explained
+        from dryrack.testing.explanation import explain
 
         if not members.pods:
             return members.nothing((await self.client.list(PODS)).items)
         snapshot = await read_snapshot(self.client, EXPLANATION_KINDS)
         world = World.of(snapshot.objects)
-        return explained(
+        return explain(
             world,
             members.explained_kind,
             members.first,
@@ -401,7 +401,9 @@ class AsyncCluster:
                 each["metadata"]["name"]: each for each in (await self.client.list(NODES)).items
             }
             ready = "kubelet" in left_out or all(map(_is_ready, map(nodes.get, names)))
-            return (ready and wanted <= published((await self.client.list(SLICES)).items)) or None
+            return (
+                ready and wanted <= find_published((await self.client.list(SLICES)).items)
+            ) or None
 
         if await self._until(are_there, _WITHIN_SECONDS) is None:
             raise ContentError(f"nodes {', '.join(names)}: not ready after {_WITHIN_SECONDS:g} s")

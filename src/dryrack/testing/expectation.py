@@ -122,7 +122,7 @@ class Wanted:
     """The expected nodes and devices of each pod."""
 
     nodes: tuple[str, ...] = ()
-    # A number, or a pattern for each device; None: whatever they are.
+    # A number, or a pattern for each device; None: any devices.
     devices: int | tuple[str, ...] | None = None
 
     @classmethod

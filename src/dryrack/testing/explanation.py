@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dryrack.placement import World
 
 
-def explained(world: World, kind: str, name: str, *, scheduler_config: str, now: float) -> str:
+def explain(world: World, kind: str, name: str, *, scheduler_config: str, now: float) -> str:
     """Return the output of the command, without colors."""
     # Only a test that fails, or asks for reasons, waits for the code that finds them.
     from dryrack.cli.allocate import Settings

@@ -81,7 +81,7 @@ def check_once(machine: InstanceType | None, kinds: Sequence[DeviceKind]) -> Non
         )
 
 
-def published(slices: Iterable[Raw]) -> set[tuple[str, str]]:
+def find_published(slices: Iterable[Raw]) -> set[tuple[str, str]]:
     """Return the nodes and drivers whose pools are complete."""
     counts: dict[tuple[str, str], list[int]] = {}
     for each in slices:

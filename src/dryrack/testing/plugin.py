@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
 
 MARKER = "dryrack"
-# More stories than this are no help to whoever reads about a failure.
+# More explanations than this do not help to understand a failure.
 _EXPLAINED_MAX = 3
 
 
@@ -38,9 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{MARKER}(scheduler_config=FILE, runtime_config=VERSIONS, without=ENGINES, seed=NUMBER): "
         "options of the cluster of dryrack_cluster",
     )
-    # pytest rewrites the assert statements of whatever is installed with a plugin, which would
-    # take seconds for all of dryrack and tell nobody anything. Where its inner parts have changed,
-    # it just takes those seconds.
+    # pytest rewrites the assert statements of packages with a plugin. For all of dryrack that takes
+    # seconds and has no use. If the internals of pytest change, it takes these seconds.
     marked = getattr(getattr(config.pluginmanager, "rewrite_hook", None), "_must_rewrite", None)
     if isinstance(marked, set):
         marked.discard("dryrack")
@@ -120,13 +119,13 @@ def pytest_runtest_makereport(
     report = yield
     cluster = getattr(item, "funcargs", {}).get("dryrack_cluster")
     if cluster is not None and call.when == "call" and report.failed:
-        text = _waiting(cluster, call)
+        text = _explain_waiting(cluster, call)
         if text:
             report.sections.append(("pods without a node", text))
     return report
 
 
-def _waiting(cluster: Cluster, call: pytest.CallInfo[None]) -> str:
+def _explain_waiting(cluster: Cluster, call: pytest.CallInfo[None]) -> str:
     from dryrack.testing import ExpectationError
 
     if call.excinfo is None or call.excinfo.errisinstance(ExpectationError):
@@ -134,7 +133,7 @@ def _waiting(cluster: Cluster, call: pytest.CallInfo[None]) -> str:
     try:
         names = cluster.pending()
         told = [cluster.explain(f"pod/{name}") for name in names[:_EXPLAINED_MAX]]
-    except Exception as error:  # noqa: BLE001 - the test has failed already, and tells of what
+    except Exception as error:  # noqa: BLE001 - the test has failed already, and reports why
         return f"unknown: {error}"
     more = len(names) - len(told)
     return "\n\n".join([*told, *([f"and {more} more"] if more > 0 else [])])

@@ -137,7 +137,7 @@ class Cluster:
         try:
             return self._loop.run(work)
         except (ExpectationError, DryrackError) as error:
-            # How it was found out is of no interest to whoever reads about the test.
+            # The traceback inside dryrack does not help the author of the test.
             raise error.with_traceback(None) from None
 
     @property

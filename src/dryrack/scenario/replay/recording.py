@@ -144,7 +144,7 @@ def _steps(moment: Moment, claims: _Claims, found: _Objects) -> Iterator[Raw]:
     if moment.closed_node:
         node = found.by_kind["Node"]["", moment.closed_node]
         title = f"node {_name(node)} takes no further pods"
-        # ~ Return the Node as its owner cordoned or tainted it, or None if the owner did neither.
+        # The Node as its owner cordoned or tainted it.
         spec: Raw = {"taints": own_taints(node)} if own_taints(node) else {}
         if get(node, "spec.unschedulable"):
             spec["unschedulable"] = True
