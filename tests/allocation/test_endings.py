@@ -105,7 +105,7 @@ def test_a_search_sees_the_use_that_it_began_with() -> None:
     with pytest.MonkeyPatch.context() as patch:
         # However soon it would be known.
         patch.setattr(allocator_module, "_DEAD_ENDS_MAX", -1)
-        patch.setattr(SearchProof, "refuted", lambda proof: False)
+        patch.setattr(SearchProof, "is_refuted", lambda proof: False)
         search = live.begin(node(), [wanted])
         assert isinstance(search, Search)
         live.set_allocation("other", taken)

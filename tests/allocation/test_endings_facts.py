@@ -52,7 +52,7 @@ LISTS = Features.from_gates({"DRAListTypeAttributes": True})
 def all_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """However soon it would be known that there is nothing."""
     monkeypatch.setattr(allocator_module, "_DEAD_ENDS_MAX", -1)
-    monkeypatch.setattr(SearchProof, "refuted", lambda proof: False)
+    monkeypatch.setattr(SearchProof, "is_refuted", lambda proof: False)
 
 
 class Kept(SearchMemo):

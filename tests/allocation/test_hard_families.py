@@ -264,7 +264,7 @@ def test_a_proof_that_cuts_nothing_costs_little(monkeypatch: pytest.MonkeyPatch)
             steps[self._proof is not None] += self.steps - before
 
     monkeypatch.setattr(Walk, "run", counted)
-    monkeypatch.setattr(SearchProof, "refuted", lambda self: False)
+    monkeypatch.setattr(SearchProof, "is_refuted", lambda self: False)
     monkeypatch.setattr(SearchProof, "foresee", lambda self, walk, frame: None)
     monkeypatch.setattr(SearchProof, "twin_key", lambda self, walk, frame, device: device)
     offered = [device(f"gpu-{n}", numa=n % 5) for n in range(10)]

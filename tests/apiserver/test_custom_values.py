@@ -13,9 +13,9 @@ from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
 from dryrack.apiserver.strategy import Write
 from dryrack.client.transport import ADMIN
 from dryrack.extension.definitions import JsonPathError, parse_json_path
-from dryrack.extension.definitions.filling import pruned, with_defaults
+from dryrack.extension.definitions.filling import prune, with_defaults
 from dryrack.extension.definitions.formats import has_format
-from dryrack.extension.definitions.rules import Uncompiled, compile_rule, compiled_rules
+from dryrack.extension.definitions.rules import Uncompiled, compile_rule, compile_rules
 from dryrack.extension.definitions.values import value_problems
 
 _SCRIPT = load(SCRIPTS / "custom-kinds.yaml")
@@ -62,7 +62,7 @@ def _strategy() -> CustomStrategy:
         namespaced=True,
         schema=_SCHEMA,
         kept=Kept("custom.example.com/v1", _SCHEMA),
-        rules=compiled_rules(_SCHEMA),
+        rules=compile_rules(_SCHEMA),
         has_status=True,
     )
 
@@ -73,7 +73,7 @@ def test_an_object_is_refused_for_the_recorded_reasons(step: Step) -> None:
     strategy = _strategy()
     answer = _ANSWERS[step.name]
     meta = {**step.body["metadata"], "namespace": "parity-custom-kinds"}
-    obj = strategy.default(pruned(_SCHEMA, {**step.body, "metadata": meta}), _WRITE)
+    obj = strategy.default(prune(_SCHEMA, {**step.body, "metadata": meta}), _WRITE)
     found = strategy.validate_create(strategy.prepare_create(obj, _WRITE), _WRITE)
     causes = answer["body"].get("details", {}).get("causes", [])
 
@@ -126,7 +126,7 @@ def test_transition_rules_need_something_to_compare_with() -> None:
             },
         },
     }
-    rules = compiled_rules(schema)
+    rules = compile_rules(schema)
 
     assert list(broken(rules, {"a": 1, "b": 0})) == []
     assert [p.field for p in broken(rules, {"a": 1, "b": 1})] == ["b"]
@@ -149,7 +149,7 @@ def test_rules_know_the_types_of_fields() -> None:
         "self.when > timestamp('2026-01-01T00:00:00Z') && self.long < duration('1h') "
         "&& self.share == 1.0 && self.some__dash__name['x'] == 1 && self.either == 3"
     )
-    ruled = compiled_rules({**schema, "x-kubernetes-validations": [{"rule": rule}]}, is_root=False)
+    ruled = compile_rules({**schema, "x-kubernetes-validations": [{"rule": rule}]}, is_root=False)
     value = {
         "when": "2026-01-02T00:00:00Z",
         "long": "5m",
@@ -172,7 +172,7 @@ def test_reserved_words_are_fields_too() -> None:
         ],
     }
 
-    assert list(broken(compiled_rules(schema, is_root=False), {"namespace": "a"})) == []
+    assert list(broken(compile_rules(schema, is_root=False), {"namespace": "a"})) == []
 
 
 def test_defaults_reach_as_deep_as_objects_do() -> None:

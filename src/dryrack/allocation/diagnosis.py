@@ -154,16 +154,16 @@ class _Diagnosis:
         code = self._status(row, device)
         if code == Code.IN_USE:
             # The search stops here, but a device that no selector matches is not a reason.
-            code = self._unselected(row, device) or code
+            code = self._unmatched_code(row, device) or code
         if code == USABLE:
             return self._chosen_against(row, device)
         if code == FAILED:
             remedy = "guard the selector, or correct the attributes of the device"
             named = str(self._problem.devices[device].id)
             return self._reason(row, named, Code.SELECTOR_ERROR, row.failures[device], remedy)
-        return self._refused(row, device, Code(code))
+        return self._refusal_reason(row, device, Code(code))
 
-    def _unselected(self, row: RequestRow, device: int) -> Code | None:
+    def _unmatched_code(self, row: RequestRow, device: int) -> Code | None:
         """Return whose selectors do not match the device; ignore selectors that fail."""
         shape = self._problem.devices[device].shape
         selectors = self._problem.context.selectors
@@ -195,14 +195,14 @@ class _Diagnosis:
             return self._reason(row, named, Code.IN_USE, fact, "add a device like it")
         code = self._moment.refusal(row, device)
         if code is not None:
-            return self._refused(row, device, code)
+            return self._refusal_reason(row, device, code)
         broken = self._moment.broken(row, device)
         if broken is not None:
-            return self._refused(row, device, Code.CONSTRAINT)
+            return self._refusal_reason(row, device, Code.CONSTRAINT)
         fact = "fits alone, but not together with the other requests"
         return self._reason(row, named, Code.COMBINATION, fact, "request less in total")
 
-    def _refused(self, row: RequestRow, device: int, code: Code) -> Reason:
+    def _refusal_reason(self, row: RequestRow, device: int, code: Code) -> Reason:
         fact, remedy = _FACTS[code](self, row, device)
         reason = self._reason(row, str(self._problem.devices[device].id), code, fact, remedy)
         if code in (Code.REQUEST_SELECTOR, Code.CLASS_SELECTOR):
@@ -259,7 +259,7 @@ class _Diagnosis:
     def _capacity(self, row: RequestRow, device: int) -> tuple[str, str]:
         misfit = self._problem.misfit(row, device)
         if misfit is None:
-            return self._crowding(row, device)
+            return self._crowded_fact(row, device)
         if misfit.lacking is not None:
             return f"{misfit.name} is short by {misfit.lacking}", "request less, or free some"
         if row.status[device] == Code.CAPACITY_ABSENT:
@@ -274,10 +274,10 @@ class _Diagnosis:
             return f"has no capacity {name}; it has {', '.join(known)}", remedy
         return (
             f"its request policy does not allow {misfit.wanted} of {misfit.name}",
-            f"request {self._allowed(device, misfit.name)}",
+            f"request {self._allowed_amounts(device, misfit.name)}",
         )
 
-    def _allowed(self, device: int, name: str) -> str:
+    def _allowed_amounts(self, device: int, name: str) -> str:
         """Return the amounts that the request policy of a device allows."""
         capacity = self._problem.devices[device].device.capacity.get(name)
         policy = capacity.request_policy if capacity is not None else None
@@ -289,7 +289,7 @@ class _Diagnosis:
         to = f" to {most}" if most is not None else " or more"
         return f"{least}{to}{f', in steps of {step}' if step is not None else ''}"
 
-    def _crowding(self, row: RequestRow, device: int) -> tuple[str, str]:
+    def _crowded_fact(self, row: RequestRow, device: int) -> tuple[str, str]:
         short = self._short_capacity(row, device)
         if short is None:
             return "capacity is short", "request less, or free some"
@@ -323,7 +323,7 @@ class _Diagnosis:
                 return consumption.counters[counter].value.format
         return Format.DECIMAL_SI
 
-    def _tainted(self, row: RequestRow, device: int) -> tuple[str, str]:
+    def _taint_fact(self, row: RequestRow, device: int) -> tuple[str, str]:
         offered = self._problem.devices[device].device
         taints = blocking_taints(offered, row.ask.tolerations)
         texts = ", ".join(_taint(taint.key, taint.value, taint.effect) for taint in taints)
@@ -352,7 +352,7 @@ _FACTS = {
     Code.CAPACITY_POLICY: _Diagnosis._capacity,
     Code.CAPACITY_SHORT: _Diagnosis._capacity,
     Code.COUNTER_SHORT: _Diagnosis._counters,
-    Code.TAINTED: _Diagnosis._tainted,
+    Code.TAINTED: _Diagnosis._taint_fact,
     Code.CONSTRAINT: _Diagnosis._constraint,
 }
 

@@ -131,7 +131,7 @@ class Draft(msgspec.Struct, frozen=True):
             class_selectors=_expressions(device_class.spec.selectors),
             selectors=_expressions(wanted.selectors),
             tolerations=wanted.tolerations,
-            capacity=_requested(wanted.capacity),
+            capacity=_requested_capacity(wanted.capacity),
         )
 
 
@@ -141,5 +141,5 @@ def _expressions(selectors: tuple[DeviceSelector, ...]) -> tuple[str, ...]:
     return tuple([selector.cel.expression for selector in selectors if selector.cel is not None])
 
 
-def _requested(capacity: CapacityRequirements | None) -> Mapping[str, Quantity]:
+def _requested_capacity(capacity: CapacityRequirements | None) -> Mapping[str, Quantity]:
     return {} if capacity is None else capacity.requests

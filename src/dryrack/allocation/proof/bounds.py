@@ -109,12 +109,12 @@ class Bounds:
             if device >= 0 and walk.holds[device]:
                 free[self._symmetry.sort[device]] -= 1
         for sort in self._drawing:
-            if walk.drained(self._sample[sort]):
+            if walk.is_drained(self._sample[sort]):
                 free[sort] = 0
         now = question.now
         groups: list[Group] = []
         for each in (*((Group((now,), now.need),) if now else ()), *question.later):
-            group = self._supplied(walk, each, free)
+            group = self._with_supply(walk, each, free)
             if group is None or self._most(group) < group.need:
                 return True
             groups.append(group)
@@ -143,7 +143,7 @@ class Bounds:
             for way in demand.ways
         )
 
-    def _supplied(self, walk: Walk, group: Group, free: Mapping[int, int]) -> Group | None:
+    def _with_supply(self, walk: Walk, group: Group, free: Mapping[int, int]) -> Group | None:
         """Return the group with its supply, without ways that lack devices; None without a way."""
         supplies = [self._supply(walk, way, group.demand, free) for way in group.demand.ways]
         if len(supplies) == 1:
@@ -165,11 +165,11 @@ class Bounds:
     ) -> dict[int, int]:
         return {
             sort: number
-            for sort, number in self._counted(walk, way, demand, free)
-            if number > 0 and self._admitted(walk, way, sort)
+            for sort, number in self._count_devices(walk, way, demand, free)
+            if number > 0 and self._is_admitted(walk, way, sort)
         }
 
-    def _counted(
+    def _count_devices(
         self, walk: Walk, way: RequestRow, demand: Demand, free: Mapping[int, int]
     ) -> Iterable[tuple[int, int]]:
         if way.ask.admin:
@@ -212,10 +212,10 @@ class Bounds:
         usable = (d for d in places if way.status[d] == USABLE)
         return Counter(sort[d] for d in usable if (claim, d) not in held)
 
-    def _admitted(self, walk: Walk, way: RequestRow, sort: int) -> bool:
+    def _is_admitted(self, walk: Walk, way: RequestRow, sort: int) -> bool:
         """Return whether constraints and shared capacity allow a device of the sort now."""
         device = self._sample[sort]
-        if device in way.needs and walk.crowded(way, device):
+        if device in way.needs and walk.is_crowded(way, device):
             return False
         return all(self._open_to(walk, way, each, device) for each in way.constraints)
 
@@ -259,7 +259,7 @@ class Bounds:
             if forced.overdrawn():
                 return None
             groups = [
-                each if index in settled else self._reduced(each, forced)
+                each if index in settled else self._reduce(each, forced)
                 for index, each in enumerate(groups)
             ]
             if any(self._most(group) < group.need for group in groups):
@@ -270,7 +270,7 @@ class Bounds:
             return False
         return not any(self._problem.shareable(self._sample[sort]) for sort in group.supply)
 
-    def _reduced(self, group: Group, forced: Forced) -> Group:
+    def _reduce(self, group: Group, forced: Forced) -> Group:
         supply = {
             sort: number
             for sort, number in group.supply.items()

@@ -100,7 +100,7 @@ class SearchProof:
         self._dead: dict[Hashable, tuple[Ending, tuple[Values | None, ...]]] = {}
         self._settled: dict[tuple[int, Values], bool] = {}
 
-    def refuted(self) -> bool:
+    def is_refuted(self) -> bool:
         """Return whether the bounds alone rule out a solution and an error."""
         if not self._requests:
             return False
@@ -243,7 +243,7 @@ class SearchProof:
                 if len(ways) == 1 and safe:
                     demands.append(Demand(number, ways, safe, 0, safe))
                 return demands
-            need = min(_need(way) for way in ways)
+            need = min(_least_count(way) for way in ways)
             if need > 0:
                 demands.append(Demand(number, ways, need))
         return demands
@@ -258,7 +258,7 @@ class SearchProof:
         if not self._facts.history_dependent:
             return ()
         return tuple(
-            _remembered(walk, number) for number in self._history_dependent_of(frame.row.request)
+            _shared_values(walk, number) for number in self._history_dependent_of(frame.row.request)
         )
 
     def _restore_traces(self, walk: Walk, request: int, traces: tuple[Values | None, ...]) -> None:
@@ -270,7 +270,7 @@ class SearchProof:
 
     def _is_settled(self, walk: Walk, number: int) -> bool:
         """Return whether no device can narrow down what the constraint's devices have in common."""
-        shared = _remembered(walk, number)
+        shared = _shared_values(walk, number)
         if shared is None or len(shared) == 1:
             return True
         known = self._settled.get((number, shared))
@@ -281,11 +281,11 @@ class SearchProof:
         return known
 
 
-def _remembered(walk: Walk, number: int) -> Values | None:
+def _shared_values(walk: Walk, number: int) -> Values | None:
     state = walk.states[number]
     return state.shared if isinstance(state, MatchState) and state.count else None
 
 
-def _need(way: RequestRow) -> int:
+def _least_count(way: RequestRow) -> int:
     # "All" of nothing fails, like a demand for one device that does not exist.
     return 1 if way.ask.takes_all and not way.all_devices else way.count

@@ -179,13 +179,13 @@ class DeviceSymmetry:
             for device in members:
                 draw = self._problem.draws.get(device, ())
                 drawn = tuple((place[number], amount) for number, amount in draw)
-                sharing = self._sharing(device, rows)
+                sharing = self._sharing_key(device, rows)
                 self.local[device] = locals_.of((self.looks[device], drawn, sharing))
             left = tuple(self._problem.ledger.left[n] for n in self._counters[group])
             numbered.append(forms.of((left, tuple(self.local[device] for device in members))))
         return numbered
 
-    def _sharing(self, device: int, rows: Sequence[RequestRow]) -> Hashable:
+    def _sharing_key(self, device: int, rows: Sequence[RequestRow]) -> Hashable:
         problem = self._problem
         if not problem.shareable(device):
             return None
@@ -257,12 +257,12 @@ class DeviceSymmetry:
             return self.sort[device], held
         if frame.touched is None:
             # Nothing changes while a frame goes through its devices.
-            frame.touched = self._touched(walk)
+            frame.touched = self._tokens_by_group(walk)
         place = self._place[device] if self._shareable[device] else -1
         chosen = frame.touched.get(group, ())
         return self.form[group], self.local[device], place, chosen, held
 
-    def _touched(self, walk: Walk) -> dict[int, tuple[int, ...]]:
+    def _tokens_by_group(self, walk: Walk) -> dict[int, tuple[int, ...]]:
         grouped: dict[int, list[int]] = {}
         for row, device in walk.chosen():
             if self.group[device] != NO_GROUP:

@@ -151,7 +151,7 @@ def begin(
         conclusion = context.memo.get(key) or context.memo.get(key_with_names(problem, key))
         if conclusion is None:
             proof = SearchProof(facts)
-            if not proof.refuted():
+            if not proof.is_refuted():
                 return Search(problem, proof, key)
             conclusion = Conclusion(Ending.FAILED)
         if conclusion.error:

@@ -256,7 +256,7 @@ class Problem:
         rows = [row for rows in self.requests[first:] for row in rows]
         if self.constraints:
             for row in rows:
-                row.constraints = tuple(self._covering(row))
+                row.constraints = tuple(self._constraints_of(row))
         if len(rows) > 1:
             known: dict[Hashable, RequestRow] = {}
             for row in rows:
@@ -314,7 +314,7 @@ class Problem:
             self._shared_columns[attribute] = column
         return column
 
-    def _covering(self, row: RequestRow) -> Iterator[Constraint]:
+    def _constraints_of(self, row: RequestRow) -> Iterator[Constraint]:
         ask = row.ask
         subrequest = None if ask.parent is None else ask.name
         for constraint in self.constraints:

@@ -279,7 +279,7 @@ class Walk:
         if ((row.claim, device) in self.held) if row.ask.admin else self.holds[device]:
             return False
         code = row.status[device] or self.problem.judge(row, device)
-        if code != USABLE or self.drained(device):
+        if code != USABLE or self.is_drained(device):
             return False
         if not self._constrain(row, device):
             ask = row.ask
@@ -291,7 +291,7 @@ class Walk:
         # Capacity is checked last.
         if self.problem.context.features.consumable_capacity and (
             self.problem.misfit(row, device) is not None
-            or (device in row.needs and self.crowded(row, device))
+            or (device in row.needs and self.is_crowded(row, device))
         ):
             self._unconstrain(row, row.constraints)
             return False
@@ -302,13 +302,13 @@ class Walk:
 
     def refusal(self, row: RequestRow, device: int) -> Code | None:
         """Return why a usable device cannot be chosen now, apart from constraints."""
-        if device in self.problem.draws and self.drained(device):
+        if device in self.problem.draws and self.is_drained(device):
             return Code.COUNTER_SHORT
-        if device in row.needs and self.crowded(row, device):
+        if device in row.needs and self.is_crowded(row, device):
             return Code.CAPACITY_SHORT
         return None
 
-    def drained(self, device: int) -> bool:
+    def is_drained(self, device: int) -> bool:
         """Return whether a counter has too little left for the device."""
         left = self.problem.ledger.left
         drawn = self.drawn
@@ -323,7 +323,7 @@ class Walk:
             return _NO_DRAW
         return draw
 
-    def crowded(self, row: RequestRow, device: int) -> bool:
+    def is_crowded(self, row: RequestRow, device: int) -> bool:
         """Return whether a shareable device has too little capacity left for another share."""
         for left, need in zip(self.room(device), row.needs[device], strict=True):
             if left < need:

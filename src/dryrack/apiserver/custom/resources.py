@@ -15,7 +15,7 @@ from dryrack.apiserver.webhooks.conversion_reviews import Converter
 from dryrack.extension.definitions import (
     JsonPath,
     JsonPathError,
-    compiled_rules,
+    compile_rules,
     parse_json_path,
     schema_of,
 )
@@ -96,7 +96,7 @@ def _strategy(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -
         schema=schema,
         kept=Kept(api_version, schemas[api_version], schemas),
         converter=converter,
-        rules=compiled_rules(schema),
+        rules=compile_rules(schema),
         has_status="status" in subresources,
         scale=ScalePaths.of(subresources.get("scale")),
         selectable=_selectable(version),

@@ -33,10 +33,10 @@ from dryrack.extension.definitions import (
     NO_OLD,
     NOWHERE,
     duplicates,
+    embedded_error,
+    embedded_problems,
     mentions_key,
-    nameless,
-    pruned,
-    unreadable,
+    prune,
     value_problems,
     whole_numbers,
     with_defaults,
@@ -121,7 +121,7 @@ class CustomStrategy(Strategy):
         self.selectable_fields = tuple(self._selectable)
 
     def default(self, obj: Raw, write: Write) -> Raw:
-        if self._embeds and (told := unreadable(self._schema, obj)):
+        if self._embeds and (told := embedded_error(self._schema, obj)):
             version = self._api_version.rpartition("/")[2]
             mishandled = f'{self._kind} in version "{version}" cannot be handled as a {self._kind}'
             raise bad_request(f"{mishandled}: {told}")
@@ -175,7 +175,7 @@ class CustomStrategy(Strategy):
         found = [
             *value_problems(self._schema, obj, old=old),
             *(self._scale.problems(obj) if self._scale else ()),
-            *(nameless(self._schema, obj) if self._embeds else ()),
+            *(embedded_problems(self._schema, obj) if self._embeds else ()),
             *(duplicates(self._schema, obj) if self._tells_apart else ()),
         ]
         return [*found, *self._ruled(found, obj, old)]
@@ -213,7 +213,7 @@ class CustomStrategy(Strategy):
         coerced = _coerced(self._kept.versions.get(stored_in, self._kept.schema), obj)
         if stored_in == self._api_version:
             return coerced
-        shown: Raw = pruned(self._schema, self._converted(coerced, self._api_version))
+        shown: Raw = prune(self._schema, self._converted(coerced, self._api_version))
         return shown
 
     def read(self, stored: Stored) -> Raw:
@@ -260,7 +260,7 @@ class CustomStrategy(Strategy):
             converted: Raw = whole_numbers(converter.convert([obj], desired)[0])
             return converted
         schema = self._kept.versions.get(desired, self._schema)
-        lost = list(_missing(renamed, pruned(schema, renamed)))
+        lost = list(_missing(renamed, prune(schema, renamed)))
         if lost:
             told = f"{desired} has no {', '.join(lost)}"
             raise StatusError(Status(500, "", f"{converter.unreachable(obj)} ({told})"))
@@ -273,7 +273,7 @@ class CustomStrategy(Strategy):
 
 def _coerced(schema: Schema, obj: Raw) -> Raw:
     """An object as its schema has it."""
-    filled: Raw = with_defaults(schema, pruned(schema, obj))
+    filled: Raw = with_defaults(schema, prune(schema, obj))
     return filled
 
 

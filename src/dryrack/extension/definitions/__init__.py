@@ -10,10 +10,10 @@ if TYPE_CHECKING:
         problems_of_definition,
         schema_of,
     )
-    from dryrack.extension.definitions.embedded import nameless, unreadable
+    from dryrack.extension.definitions.embedded import embedded_error, embedded_problems
     from dryrack.extension.definitions.filling import (
         mentions_key,
-        pruned,
+        prune,
         whole_numbers,
         with_defaults,
     )
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dryrack.extension.definitions.lists import duplicates
     from dryrack.extension.definitions.reading import DefinitionError
     from dryrack.extension.definitions.rule_types import value_of
-    from dryrack.extension.definitions.rules import Rule, Ruled, compiled_rules
+    from dryrack.extension.definitions.rules import Rule, Ruled, compile_rules
     from dryrack.extension.definitions.values import (
         NO_OLD,
         NOWHERE,
@@ -34,13 +34,13 @@ else:
         __name__,
         {
             "definition_rules": "DefinitionRules problems_of_definition schema_of",
-            "embedded": "nameless unreadable",
-            "filling": "mentions_key pruned whole_numbers with_defaults",
+            "embedded": "embedded_error embedded_problems",
+            "filling": "mentions_key prune whole_numbers with_defaults",
             "jsonpath": "JsonPath JsonPathError parse_json_path",
             "lists": "duplicates",
             "reading": "DefinitionError",
             "rule_types": "value_of",
-            "rules": "Rule Ruled compiled_rules",
+            "rules": "Rule Ruled compile_rules",
             "values": "NOWHERE NO_OLD item_key items_by_key value_problems",
         },
     )
@@ -54,17 +54,17 @@ __all__ = [
     "JsonPathError",
     "Rule",
     "Ruled",
-    "compiled_rules",
+    "compile_rules",
     "duplicates",
+    "embedded_error",
+    "embedded_problems",
     "item_key",
     "items_by_key",
     "mentions_key",
-    "nameless",
     "parse_json_path",
     "problems_of_definition",
-    "pruned",
+    "prune",
     "schema_of",
-    "unreadable",
     "value_of",
     "value_problems",
     "whole_numbers",

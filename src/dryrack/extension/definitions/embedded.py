@@ -15,7 +15,7 @@ from dryrack.kinds.validation.problems import FieldProblem, invalid, required, s
 Schema = Mapping[str, Any]
 
 
-def nameless(schema: Schema, value: Any) -> Iterator[FieldProblem]:
+def embedded_problems(schema: Schema, value: Any) -> Iterator[FieldProblem]:
     """Yield the problems of embedded objects without a kind or a version."""
     for path, obj in _embedded_objects(schema, value, ""):
         for name in ("apiVersion", "kind"):
@@ -28,7 +28,7 @@ def nameless(schema: Schema, value: Any) -> Iterator[FieldProblem]:
             yield invalid(f"{path}.kind", obj["kind"], detail)
 
 
-def unreadable(schema: Schema, value: Any) -> str:
+def embedded_error(schema: Schema, value: Any) -> str:
     """Return why an embedded object cannot be read, in the server's words; "" if all can be."""
     for path, obj in _embedded_objects(schema, value, ""):
         for name in ("apiVersion", "kind"):

@@ -56,11 +56,11 @@ def _replaced_null(schema: Schema, value: Any) -> Any:
     return schema.get("default") if _is_wrong_null(schema, value) else value
 
 
-def pruned(schema: Schema, value: Any, *, is_root: bool = True) -> Any:
+def prune(schema: Schema, value: Any, *, is_root: bool = True) -> Any:
     """Return the value without the fields that its schema does not know."""
     if isinstance(value, list):
         items = schema.get("items")
-        return [pruned(items, item, is_root=False) for item in value] if items else value
+        return [prune(items, item, is_root=False) for item in value] if items else value
     if not isinstance(value, dict):
         return value
     keeps = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
@@ -71,7 +71,7 @@ def pruned(schema: Schema, value: Any, *, is_root: bool = True) -> Any:
         if has_meta and name in _META:
             known[name] = inner
         elif place is not None:
-            known[name] = pruned(place, inner, is_root=False)
+            known[name] = prune(place, inner, is_root=False)
         elif keeps or schema.get("additionalProperties") is True:
             known[name] = inner
     return known

@@ -92,7 +92,7 @@ def compile_rule(
     return Rule(raw, condition, "oldSelf" in names, message)
 
 
-def compiled_rules(schema: Schema, *, is_root: bool = True) -> Ruled | None:
+def compile_rules(schema: Schema, *, is_root: bool = True) -> Ruled | None:
     """All rules of a schema that was accepted; nothing if it has none."""
     candidates = (
         compile_rule(raw, schema, is_root=is_root)
@@ -100,7 +100,7 @@ def compiled_rules(schema: Schema, *, is_root: bool = True) -> Ruled | None:
     )
     rules = tuple(rule for rule in candidates if isinstance(rule, Rule))
     below = {
-        name: compiled_rules(place, is_root=False)
+        name: compile_rules(place, is_root=False)
         for name, place in get(schema, "properties", {}).items()
     }
     values = schema.get("additionalProperties")
@@ -109,7 +109,7 @@ def compiled_rules(schema: Schema, *, is_root: bool = True) -> Ruled | None:
         with_identity(schema) if is_root else schema,
         rules,
         {name: each for name, each in sorted(below.items()) if each is not None},
-        compiled_rules(values, is_root=False) if isinstance(values, dict) else None,
-        compiled_rules(items, is_root=False) if isinstance(items, dict) else None,
+        compile_rules(values, is_root=False) if isinstance(values, dict) else None,
+        compile_rules(items, is_root=False) if isinstance(items, dict) else None,
     )
     return ruled if ruled.has_any else None

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dryrack.cel import Err, compile_pattern
-from dryrack.extension.definitions.filling import pruned, with_defaults
+from dryrack.extension.definitions.filling import prune, with_defaults
 from dryrack.extension.definitions.lists import duplicates
 from dryrack.extension.definitions.rule_costs import Spent, Within
 from dryrack.extension.definitions.rules import Uncompiled, compile_rule
@@ -213,7 +213,7 @@ def _defaults(schema: Schema, path: str) -> Iterator[FieldProblem]:
     """Defaults that their own schema refuses."""
     default = schema.get("default")
     if default is not None:
-        if pruned(schema, default, is_root=False) != default:
+        if prune(schema, default, is_root=False) != default:
             detail = "must not have unknown fields"
             yield invalid(f"{path}.default", default, detail)
         filled = with_defaults(schema, default)
