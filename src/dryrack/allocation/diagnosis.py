@@ -2,10 +2,10 @@
 The reasons of a walk without a solution, device by device.
 
 A walk remembers how far it came: the most devices it had chosen at once, and the ask that then
-found none. The reasons are those of that moment, given by the same checks: what the table says
-about each device for that ask, and, for devices it calls usable, what the choices made up to
-there left no room for. Other asks are named when too few devices are usable for them whatever
-is chosen. A request with subrequests is named for each of them.
+found none. The reasons are those of that moment, from the same checks: the status of each device
+in the table, and, for usable devices, the conflict with the choices up to there. Other asks are
+named if too few devices are usable for them in any case. A request with subrequests is named for
+each of them.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ The authorizer as a value: questions about rights, asked step by step.
 
     authorizer.group('apps').resource('deployments').namespace('a').check('create').allowed()
 
-Only admission policies have one. Whoever evaluates them says how a question is decided.
+Only admission policies have one. Their evaluation brings the function that decides a question.
 """
 
 from __future__ import annotations

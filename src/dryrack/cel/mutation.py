@@ -4,8 +4,8 @@ The values that mutating admission policies make: parts of objects, and JSON pat
     Object{spec: Object.spec{replicas: 3}}
     JSONPatch{op: "add", path: "/spec/replicas", value: 3}
 
-No schema is behind them: an `Object` has whatever fields it is given, and its name says where in
-the object it belongs.
+They have no schema: an `Object` has the fields of its literal, and its type's name is its place in
+the object.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
 Types and functions for the expressions of mutating admission policies.
 
-The types `JSONPatch`, `Object` and `Object.FIELD…`, the function `jsonpatch.escapeKey`, and how
-their values become JSON.
+The types `JSONPatch`, `Object` and `Object.FIELD…`, the function `jsonpatch.escapeKey`, and
+the conversion of their values to JSON.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 The parts of a selector that a device does not meet, and the values of the device.
 
 A selector is mostly a chain of conditions with `&&`. Each condition is judged by itself, and one
-that compares an attribute or a capacity with a constant is told with the value of the device. The
-distance says how far the device is from meeting it, so that the nearest device can come first.
+that compares an attribute or a capacity with a constant is reported with the value of the device.
+The distance says how far the device is from meeting it, so that the nearest device comes first.
 """
 
 from __future__ import annotations

@@ -163,73 +163,67 @@ class Bounds:
     def _supply(
         self, walk: Walk, way: RequestRow, demand: Demand, free: Mapping[int, int]
     ) -> dict[int, int]:
+        """Return the number of suitable devices of each sort for a way to satisfy a request."""
+        counts: Mapping[int, int]
+        if demand.cursor is None and not way.ask.admin:
+            counts = {sort: free[sort] for sort in self._suitable_sorts(walk, way)}
+        else:
+            sort_of = self._symmetry.sort
+            places = way.order[demand.cursor : demand.end]
+            usable = (device for device in places if way.status[device] == USABLE)
+            if way.ask.admin:
+                claim = way.claim
+                counts = Counter(sort_of[d] for d in usable if (claim, d) not in walk.held)
+            else:
+                left = Counter(sort_of[d] for d in usable if not walk.holds[d])
+                counts = {sort: min(number, free[sort]) for sort, number in left.items()}
         return {
             sort: number
-            for sort, number in self._count_devices(walk, way, demand, free)
+            for sort, number in counts.items()
             if number > 0 and self._is_admitted(walk, way, sort)
         }
 
-    def _count_devices(
-        self, walk: Walk, way: RequestRow, demand: Demand, free: Mapping[int, int]
-    ) -> Iterable[tuple[int, int]]:
-        if way.ask.admin:
-            return self._count_for_admin(walk, way, demand).items()
-        if demand.cursor is None:
-            return [(sort, free[sort]) for sort in self._served_to(walk, way)]
-        sort = self._symmetry.sort
-        places = way.order[demand.cursor : demand.end]
-        usable = (d for d in places if way.status[d] == USABLE)
-        left = Counter(sort[d] for d in usable if not walk.holds[d])
-        return [(each, min(number, free[each])) for each, number in left.items()]
-
-    def _served_to(self, walk: Walk, way: RequestRow) -> Iterable[int]:
+    def _suitable_sorts(self, walk: Walk, way: RequestRow) -> Iterable[int]:
         """Return the suitable sorts for an ask, without those that a fixed value rules out."""
         status = self._symmetry.status_of[id(way)]
         for constraint in way.constraints:
             state = walk.states[constraint.number]
             if isinstance(state, MatchState) and state.count:
-                by_value = self._by_value(status, constraint)
+                by_value = self._sorts_by_value(status, constraint)
                 sorts = (sort for member in state.shared for sort in by_value.get(member, ()))
                 return dict.fromkeys(sorts)
         return self._served[status]
 
-    def _by_value(self, status: int, constraint: Constraint) -> Mapping[object, Sequence[int]]:
-        known = self._valued.get((status, constraint.number))
-        if known is None:
+    def _sorts_by_value(
+        self, status: int, constraint: Constraint
+    ) -> Mapping[object, Sequence[int]]:
+        sorts = self._valued.get((status, constraint.number))
+        if sorts is None:
             column = self._problem.columns[constraint.number]
-            known = self._valued[status, constraint.number] = {}
+            sorts = self._valued[status, constraint.number] = {}
             for sort in self._served[status]:
                 value = column[self._sample[sort]]
                 for member in column.members[value] if value >= 0 else ():
-                    known.setdefault(member, []).append(sort)
-        return known
-
-    def _count_for_admin(self, walk: Walk, way: RequestRow, demand: Demand) -> Counter[int]:
-        sort = self._symmetry.sort
-        claim = way.claim
-        held = walk.held
-        places = way.order[demand.cursor : demand.end]
-        usable = (d for d in places if way.status[d] == USABLE)
-        return Counter(sort[d] for d in usable if (claim, d) not in held)
+                    sorts.setdefault(member, []).append(sort)
+        return sorts
 
     def _is_admitted(self, walk: Walk, way: RequestRow, sort: int) -> bool:
         """Return whether constraints and shared capacity allow a device of the sort now."""
         device = self._sample[sort]
         if device in way.needs and walk.is_crowded(way, device):
             return False
-        return all(self._open_to(walk, way, each, device) for each in way.constraints)
-
-    def _open_to(self, walk: Walk, way: RequestRow, constraint: Constraint, device: int) -> bool:
-        column = self._problem.columns[constraint.number]
-        value = column[device]
-        state = walk.states[constraint.number]
-        if value == MISSING:
-            return False
-        if isinstance(state, MatchState):
-            if not state.count:
-                return True
-            return value >= 0 and not column.members[value].isdisjoint(state.shared)
-        return not column.scalar or value not in state.others(way.name_of, walk.ongoing)
+        for constraint in way.constraints:
+            column = self._problem.columns[constraint.number]
+            value = column[device]
+            state = walk.states[constraint.number]
+            if value == MISSING:
+                return False
+            if isinstance(state, MatchState):
+                if state.count and (value < 0 or column.members[value].isdisjoint(state.shared)):
+                    return False
+            elif column.scalar and value in state.others(way.name_of, walk.ongoing):
+                return False
+        return True
 
     # Supply after the demands without a choice.
 

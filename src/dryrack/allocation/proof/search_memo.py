@@ -1,13 +1,13 @@
 """
 Memory of long searches, so that no search is made twice.
 
-Most searches end at once; some take seconds to find that there is no solution, or stop at the
+Most searches end at once; some take seconds to rule out a solution, or stop at the
 limit. The nodes of a fleet are mostly alike, and pods that wait for devices are tried again and
 again: without a memory every node and every attempt would take the same seconds.
 
 A search depends on nothing but `search_key`, which has no name of a node, a pool, a device or a
-claim, and no attribute that the claims do not read. So the search has the same result on nodes
-that are alike for the claims, and on a node on which nothing relevant changed.
+claim, and no attribute that the claims do not read. The search has the same result on nodes that
+are alike for the claims, and on a node without a relevant change.
 
 A solution is remembered by the numbers of the devices. Only an error has names in it, and is
 remembered together with all of them.

@@ -3,7 +3,7 @@ Nodes on which a search may end in an error.
 
 kube-scheduler gives up a pod if the allocator reports an error on any node that it looks at, even
 if the pod fits on others. The common error is a selector that fails at run time, and it can be
-found without a search: selectors are evaluated once for each device that looks different.
+found without a search, because verdicts of selectors are remembered.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _KEYS_MAX = 64
 
 
 class Doubts:
-    """Remembers, for the claims of late, which nodes are doubtful."""
+    """The nodes on which a search may end in an error, for the latest claims."""
 
     def __init__(self, selectors: SelectorTable, pools: Callable[[Node], Sequence[Pool]]) -> None:
         self._selectors = selectors
         self._pools = pools
-        # With the pools that were looked at: a change of the node's devices makes new ones.
+        # With the pools of that time: a change of the node's devices makes new pools.
         self._known: dict[_Key, dict[str, tuple[Sequence[Pool], bool]]] = {}
         self._answers: dict[_Key, tuple[object, tuple[Node, ...]]] = {}
 
@@ -56,18 +56,9 @@ class Doubts:
         answer = self._answers.get(key)
         if answer is not None and answer[0] == version:
             return answer[1]
-        doubtful = tuple(self._search(key, nodes(), enough))
-        if len(self._answers) >= _KEYS_MAX and key not in self._answers:
-            oldest = next(iter(self._answers))
-            del self._answers[oldest]
-            self._known.pop(oldest, None)
-        self._answers[key] = (version, doubtful)
-        return doubtful
-
-    def _search(self, key: _Key, nodes: Iterable[Node], enough: int) -> Sequence[Node]:
         known = self._known.setdefault(key, {})
         doubtful: list[Node] = []
-        for node in nodes:
+        for node in nodes():
             pools = self._pools(node)
             before = known.get(node.metadata.name)
             if before is None or before[0] is not pools:
@@ -77,8 +68,14 @@ class Doubts:
                 continue
             enough -= 1
             if not enough:
-                return ()
-        return doubtful
+                doubtful.clear()
+                break
+        if len(self._answers) >= _KEYS_MAX and key not in self._answers:
+            oldest = next(iter(self._answers))
+            del self._answers[oldest]
+            self._known.pop(oldest, None)
+        self._answers[key] = (version, tuple(doubtful))
+        return tuple(doubtful)
 
     def _may_fail(self, key: _Key, pools: Sequence[Pool]) -> bool:
         for chain in key:
@@ -108,14 +105,14 @@ def chains_of(
     claims: Sequence[ResourceClaim], classes: Mapping[str, DeviceClass], features: Features
 ) -> _Key:
     """Return the selectors that decide; nothing for claims that fail on every node alike."""
-    found: set[_Chain] = set()
+    chains: set[_Chain] = set()
     try:
         for claim in claims:
             for request in claim.spec.devices.requests:
                 for draft in asks_of(claim, request, classes):
                     ask = draft.check(features)
-                    found.add((ask.class_selectors, ask.selectors, ask.takes_all))
+                    chains.add((ask.class_selectors, ask.selectors, ask.takes_all))
     except AllocationError:
-        # The first node that is asked reports it.
+        # The search on the first node reports it.
         return frozenset()
-    return frozenset(found)
+    return frozenset(chains)

@@ -1,5 +1,5 @@
 """
-The search: one device after the other, first fit, back when stuck; the first solution wins.
+The search: depth first with backtracking, first fit; the first solution wins.
 
 This is a walk through the same tree as Kubernetes', in the same order. Claims, requests and
 subrequests come in the order given; within a request only devices after the one before are
@@ -9,9 +9,9 @@ devices changes the count.
 
 The tree has two kinds of leaves that end the attempt: a solution, and an error that the walk
 meets (a selector that cannot be evaluated on a device it comes to, a constraint that one of
-"all" devices breaks). Whichever comes first in the walk is the answer. So a part of the tree
-may be left out only if it is known to hold neither; `proof` says when that is so. Without a
-`proof` nothing is left out.
+"all" devices breaks). The one that comes first in the walk is the answer. So a part of the tree
+may be left out only if it has neither; a `proof` decides that. Without a `proof` nothing is left
+out.
 
 The walk keeps its own stack: claims can ask for more devices than Python has frames.
 """

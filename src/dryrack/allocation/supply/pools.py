@@ -2,16 +2,16 @@
 Pools as one node sees them: newest generation, complete or not, valid or not, in order.
 
 A pool belongs to a driver and spans slices, some of which may be for other nodes. Devices of
-a pool are offered to a node only when every slice of the newest generation is there and the
-pool makes sense; a slice for another node still counts towards completeness, and its
+a pool are offered to a node only when every slice of the newest generation exists and the pool
+is valid; a slice for another node still counts towards completeness, and its
 allocated devices still draw on the pool's counters. Pools come by driver and name, those with
 binding conditions last; slices by name; devices as listed. Order is priority: the search
 takes the first device that fits.
 
-A node costs its own slices and those that name no node, and costs them once, until one of its
-pools changes; what a pool looks like is worked out once for each distinct set of slices that nodes
-see of it. Under 1.36 every node sees every slice with counters. Of a pool of which it sees nothing
-else it matters only that the pool makes no sense, which is worked out once for all nodes.
+The view of a node reads its own slices and those that name no node, once until one of its pools
+changes; a pool is assembled once for each distinct set of slices that nodes see of it. Under 1.36
+every node sees every slice with counters. A pool of which it sees nothing else matters only if it
+is invalid or incomplete, which is computed once for all nodes.
 """
 
 from bisect import bisect_left, insort

@@ -1,10 +1,10 @@
 """
 The environment of an expression: functions, the variable `device`, and types by name.
 
-Three switches decide. `new_expressions` is the stricter environment in which an API server
-compiles what is being written: there the two feature gates hide what they guard. Expressions
-that are already stored may use everything, whatever the gates say; only the type of an
-attribute (`any`, or `dyn` once attributes may be lists) still follows its gate.
+Three switches select it. With `new_expressions` it is the stricter environment in which an API
+server compiles new expressions: there the two feature gates hide the functions that they guard.
+Expressions that are already stored may use everything; only the type of an attribute (`any`, or
+`dyn` once attributes may be lists) still follows its gate.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
 The messages that every environment knows: wrappers, times, JSON values.
 
-Most of them are not messages once made: `google.protobuf.Int64Value{value: 1}` is an int that
-may be null. What a literal of such a type may contain is told by its canonical message, so an
-`Int32Value` has the fields of an `Int64Value`.
+The values of most of them are not messages: `google.protobuf.Int64Value{value: 1}` is an int that
+may be null. A literal of such a type has the fields of its canonical message, so an `Int32Value`
+has the fields of an `Int64Value`.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ A chain such as `1 + 1 + …` is thousands of levels deep. Steps call each other
 takes no more of the machine's stack; only Python's own count of frames has to allow it.
 
 That count has one limit for all threads of a process, so it is not set but moved: up by what an
-expression needs and down again by the same. Whoever else evaluates meanwhile keeps the room
-that it asked for, and when all are done the limit is where it was. It does not stay raised,
+expression needs and down again by the same. Other threads that evaluate at
+the same time keep their share, and in the end the limit is where it was. It does not stay raised,
 because it also stops a document that nests without end from running through the stack.
 """
 

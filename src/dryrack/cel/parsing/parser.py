@@ -3,8 +3,8 @@ Tokens to an expression, with its macros expanded.
 
 The grammar and its limits are those of the reference implementation: how deep rules may nest,
 how deep operators and selections may chain, and that `a && b && c` becomes a balanced tree. The
-first syntax error ends the parse; whatever else is wrong (a reserved word, a literal out of range,
-a bad argument of a macro) is collected, so that one look shows all of it.
+first syntax error ends the parse; other errors (a reserved word, a literal out of range, a bad
+argument of a macro) are collected and reported together.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
 The expressions of a validating or mutating admission policy, compiled; or their problems.
 
-The same walk serves whoever writes a policy, who is told every problem with its path, and
-whoever enforces it, for whom there are none.
+The same walk serves validation, which reports every problem with its path, and enforcement, where
+a policy has no problems.
 """
 
 from __future__ import annotations
