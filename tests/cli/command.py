@@ -1,4 +1,4 @@
-"""dryrack as a person runs it: a process, its two streams and its exit code."""
+"""Run dryrack: as a process with its streams and exit status, or in this process."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from typer.testing import CliRunner
+
+from dryrack.cli.main import app
 
 _ROOT = Path(__file__).parents[2]
 EXAMPLES = _ROOT / "examples" / "what-if"
@@ -17,21 +20,21 @@ _SECONDS_MAX = 60
 
 
 def example_path(name: str) -> Path:
-    """A file of an example for files, or of a packaged scenario as `karpenter-gpu/nodes.yaml`."""
+    """Return a file of an example, or of a packaged scenario, as `karpenter-gpu/nodes.yaml`."""
     return next(
         each / name for each in (EXAMPLES, EXAMPLES.parent, _LIBRARY) if (each / name).exists()
     )
 
 
 def documents(name: str) -> list[dict[str, Any]]:
-    """The objects in such a file."""
+    """Return the objects in such a file."""
     return list(yaml.safe_load_all(example_path(name).read_text()))
 
 
 def dryrack(
     *words: str | Path, cwd: Path = EXAMPLES, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the command in a plain environment, where no terminal is."""
+    """Run the command in a plain environment without a terminal."""
     return subprocess.run(
         [sys.executable, "-m", "dryrack", *map(str, words)],
         cwd=cwd,
@@ -45,7 +48,7 @@ def dryrack(
 
 
 def dryrack_without_reader(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    """Runs the command in a pipe whose reader has already gone."""
+    """Run the command in a pipe whose reader is gone."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -61,3 +64,11 @@ def dryrack_without_reader(*words: str | Path) -> subprocess.CompletedProcess[st
         )
     finally:
         os.close(writer)
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    """Run a command in this process; return exit status, output and error output."""
+    result = CliRunner().invoke(app, [*arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr

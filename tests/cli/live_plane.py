@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 LABELS = "pod-group.scheduling.kubenexus.io"
 # Until pods are where they are going to be; each look takes some hundred milliseconds.
 _LOOKS_MAX = 60

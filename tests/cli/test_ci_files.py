@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.cli.test_lint import REFUSED
+from tests.cli.lint_files import REFUSED
 from tests.linter.examples import SLICE
 
 ROOT = Path(__file__).parents[2]

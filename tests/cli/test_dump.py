@@ -3,47 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 from tests.cli.command import dryrack
+from tests.cli.dumps import claim, dump, pod, pod_spec
 
 from dryrack.testing import Cluster
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-CLASS = "fake.3-shake.com"
 DUMPED = ["nodes", "resourceslices", "deviceclasses", "resourceclaims", "pods"]
 WHOLE = [
     *DUMPED,
     *["resourceclaimtemplates", "deployments", "replicasets", "namespaces", "events", "leases"],
 ]
-
-
-def claim(name: str, count: int, kind: str = "ResourceClaim") -> dict[str, Any]:
-    exactly = {"deviceClassName": CLASS, "count": count}
-    spec = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": spec if kind == "ResourceClaim" else {"spec": spec},
-    }
-
-
-def pod_spec(**claim: str) -> dict[str, Any]:
-    uses = {"claims": [{"name": "gpu"}]}
-    return {
-        "containers": [{"name": "c", "image": "i", "resources": uses}],
-        "resourceClaims": [{"name": "gpu", **claim}],
-    }
-
-
-def pod(name: str, **claim: str) -> dict[str, Any]:
-    meta = {"name": name}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": pod_spec(**claim)}
 
 
 DEPLOYMENT = {
@@ -59,18 +35,6 @@ DEPLOYMENT = {
         },
     },
 }
-
-
-def dump(cluster: Cluster, kinds: list[str], path: Path) -> None:
-    """What `kubectl get KINDS -A -o yaml` prints."""
-    items = [each for kind in kinds for each in cluster.list(kind)]
-    listing = {
-        "apiVersion": "v1",
-        "items": items,
-        "kind": "List",
-        "metadata": {"resourceVersion": ""},
-    }
-    path.write_text(yaml.safe_dump(listing))
 
 
 @pytest.mark.parametrize("kinds", [DUMPED, WHOLE], ids=["five kinds", "more"])

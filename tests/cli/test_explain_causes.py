@@ -10,10 +10,11 @@ from __future__ import annotations
 import io
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from tests.cli.explain_builders import pod, quota, template
 
 from dryrack.cli.allocate import Settings
 from dryrack.cli.explain import Subject, explain_files
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-Raw = dict[str, Any]
+
 ZONE = "topology.kubernetes.io/zone"
 GANG = "pod-group.scheduling.sigs.k8s.io"
 # What an explanation in files needs of a cluster.
@@ -32,31 +33,6 @@ KINDS = (
     *("nodes", "resourceslices", "deviceclasses", "resourceclaimtemplates", "resourceclaims"),
     *("resourcequotas", "limitranges", "priorityclasses", "pods"),
 )
-
-
-def template(name: str, count: int = 1, select: str = "", of: str = "gpu.nvidia.com") -> Raw:
-    exactly: Raw = {"deviceClassName": of, "count": count}
-    if select:
-        exactly["selectors"] = [{"cel": {"expression": select}}]
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": name},
-        "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}},
-    }
-
-
-def pod(name: str, uses: str = "", *, cpu: str = "", labels: Raw | None = None, **spec: Any) -> Raw:
-    resources: Raw = {"requests": {"cpu": cpu}} if cpu else {}
-    if uses:
-        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": uses}]
-        resources["claims"] = [{"name": "gpu"}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": labels or {}},
-        "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}], **spec},
-    }
 
 
 def wrong_class(cluster: Cluster) -> None:
@@ -99,18 +75,6 @@ def taint(cluster: Cluster) -> None:
     cluster.add_nodes(name="plain", count=2)
     cluster.add_nodes("p5.48xlarge", taints=["team=ml:NoSchedule"])
     cluster.apply([template("t", 4), pod("p", "t")])
-
-
-def quota(cluster: Cluster) -> None:
-    cluster.add_nodes("p5.48xlarge", count=2)
-    hard = {"gpu.nvidia.com.deviceclass.resource.k8s.io/devices": "4"}
-    limits = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "gpus", "namespace": "default"},
-        "spec": {"hard": hard},
-    }
-    cluster.apply([limits, template("t", 8), pod("p", "t")])
 
 
 def priority(cluster: Cluster) -> None:

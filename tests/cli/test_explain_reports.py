@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.cli.test_explain_causes import pod, quota, template
+from tests.cli.explain_builders import pod, quota, template
 
 from dryrack.testing import Cluster, Setup
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 LONG = {"dryrack.dev/run-seconds": "3600"}
 FABRIC = "device.driver == 'fabric.example.com'"
 

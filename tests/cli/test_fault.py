@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.cli.command import dryrack
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from dryrack.client.client import Client
     from dryrack.client.endpoints import Endpoint
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 NOW = 1_767_323_045.0  # 2026-01-02T03:04:05Z
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_record import run
+from tests.cli.command import run
 
 DUMP = str(Path(__file__).parent / "dumps" / "kubernetes-1.36.yaml")
 IGNORED = (

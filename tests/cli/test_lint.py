@@ -1,6 +1,4 @@
-"""
-`dryrack lint` as a person or a pipeline meets it: exit codes, lines, data, bad input.
-"""
+"""`dryrack lint` for people and pipelines: exit status, lines, data, bad input."""
 
 from __future__ import annotations
 
@@ -10,30 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from tests.linter.examples import CLASS, POD, SLICE, TEMPLATE, join
-from typer.testing import CliRunner
+from tests.cli.lint_files import REFUSED, WARNED, run, write
+from tests.linter.examples import CLASS, POD, SLICE, join
 
 from dryrack.cli.files import UsageError
-from dryrack.cli.main import app
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-WARNED = join(CLASS, TEMPLATE, POD.replace("one-gpu", "two-gpus"))
-REFUSED = SLICE.replace("driver: gpu.example.com", "driver: example.com/gpu")
-
-
-def run(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["lint", *arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
-
-
-def write(directory: Path, content: str | bytes, name: str = "a.yaml") -> str:
-    path = directory / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return str(path)
 
 
 def test_a_clean_file_exits_with_0_and_says_nothing_on_stdout(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import jsonschema_rs
 import pytest
-from tests.cli.test_lint import REFUSED, WARNED, run, write
+from tests.cli.lint_files import REFUSED, WARNED, run, write
 from tests.linter.examples import SLICE
 
 from dryrack.base.version import __version__

@@ -8,12 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from tests.cli.test_dump import claim, dump, pod
-from typer.testing import CliRunner
+from tests.cli.command import run
+from tests.cli.dumps import claim, dump, pod
 
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.cli.files import UsageError
-from dryrack.cli.main import app
 from dryrack.testing import Cluster
 
 if TYPE_CHECKING:
@@ -38,13 +37,6 @@ profiles:
     args:
       scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}
 """
-
-
-def run(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, [*arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.fixture(scope="module")

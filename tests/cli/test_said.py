@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,7 +14,8 @@ from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.placement import SchedulerMessage, World
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 
 @pytest.mark.parametrize(

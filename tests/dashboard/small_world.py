@@ -9,8 +9,8 @@ from dryrack.client.endpoints import CLAIMS, CLASSES, EVENTS, NAMESPACES, NODES,
 if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.endpoints import Endpoint
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 DRIVER = "gpu.example.com"
 GANG = "pod-group.scheduling.kubenexus.io"
 

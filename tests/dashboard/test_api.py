@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 import yaml
 from tests.dashboard.small_world import DRIVER, create, device, resource_slice, set_phase
-from tests.dashboard.visit import BEARER, Raw, Visit, visit
+from tests.dashboard.visit import BEARER, Visit, visit
 
 from dryrack.client.endpoints import (
     CLAIMS,
@@ -28,6 +30,9 @@ from dryrack.placement import (
     gangs_of,
     summary_of,
 )
+
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 
 def devices(fleet: Raw) -> dict[str, Raw]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from tests.dashboard.small_world import (
     DRIVER,
@@ -15,9 +17,12 @@ from tests.dashboard.small_world import (
     resource_slice,
     set_phase,
 )
-from tests.dashboard.visit import BEARER, Raw, Visit, visit
+from tests.dashboard.visit import BEARER, Visit, visit
 
 from dryrack.client.endpoints import CLAIMS, PODS, SLICES
+
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 
 def partition(name: str, memory: str) -> Raw:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +16,9 @@ from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from dryrack.placement import claims_of, devices_of, gangs_of, summary_of
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
 Action = tuple[str, int, int]
 KINDS = {"slice": SLICES, "claim": CLAIMS, "pod": PODS, "node": NODES, "rule": TAINT_RULES}
 POOLS = ("rack-0", "rack-1", "")

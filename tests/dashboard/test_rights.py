@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING
 
 import yaml
 from tests.client.planes import CountedChance
@@ -23,7 +23,9 @@ from dryrack.dashboard.data.trial import read_trial
 from dryrack.dashboard.decisions import Decisions
 from dryrack.dashboard.live import Live
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
 VIEWER = "jane"
 BINDING: Raw = {
     "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.dashboard.small_world import DRIVER, create
-from tests.dashboard.visit import BEARER, Raw, Visit, visit
+from tests.dashboard.visit import BEARER, Visit, visit
 
 from dryrack.base.limits import DASHBOARD_BODY_BYTES_MAX
 from dryrack.client.endpoints import CLASSES
+
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 WAITS = {"kind": "pod", "namespace": "team", "name": "waits"}
 

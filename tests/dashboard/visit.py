@@ -7,7 +7,7 @@ import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aiohttp import ClientSession, CookieJar
 from aiohttp.test_utils import TestServer
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientResponse
 
+    from dryrack.kinds.raw import Raw
+
 TOKEN = "a" * 48
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
-Raw = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import yaml
@@ -19,7 +19,8 @@ import yaml
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 
 ROOT = Path(__file__).parents[2] / "examples"
 # `GPU_DEVICE_0`, `GPU_DEVICE_0_PARTITION_1`; what tells more of a device has another end.

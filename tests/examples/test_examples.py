@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from dryrack.client.client import Client
     from dryrack.cluster.embedded import EmbeddedCluster
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 EXAMPLES = expectations.names()
 # One screen of a laptop.
 PAGE_LINES_MAX = 60

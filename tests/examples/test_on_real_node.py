@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.examples import expectations
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from tests.realcluster.fixtures import StartModuleCluster
     from tests.realcluster.processes import Identity
 
+    from dryrack.kinds.raw import Raw
+
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-Raw = dict[str, Any]
 EXAMPLES = sorted(
     (each for each in map(expectations.read, expectations.names()) if each.real_node),
     key=lambda each: each.devices,

@@ -7,7 +7,7 @@ The cases are those of the evaluator for ResourceClaims in Kubernetes 1.36
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,7 +16,8 @@ from dryrack.kinds.quota_usage.claims import ClaimContext, claim_names, claim_us
 from dryrack.kinds.quota_usage.pods import is_over
 from dryrack.kinds.quota_usage.quotas import count_usage
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 COUNT = "count/resourceclaims.resource.k8s.io"
 DEVICES = "gpu.deviceclass.resource.k8s.io/devices"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dryrack.kinds.decode import decode
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import Counter, DeviceCapacity, ResourceSlice
 from dryrack.kinds.slice_decode import SliceDecoder
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 # One part may be read in two ways: an amount is a capacity here and a counter there.
 AMOUNT = {"value": "40Gi"}

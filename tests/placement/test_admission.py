@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.allocation.builders import Counting
-from tests.cli.test_explain_causes import Raw, pod, template
+from tests.cli.explain_builders import pod, template
 
 from dryrack.kinds.documents import unwritten
 from dryrack.placement import Settings, World, explain_pod, what_if_files
 from dryrack.placement.whatif.manifests import manifests
 
 if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
     from dryrack.placement import PodExplanation, WhatIf
 
 GPUS = "gpu.nvidia.com.deviceclass.resource.k8s.io/devices"

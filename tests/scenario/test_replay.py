@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from tests.cli.test_dump import CLASS, claim, pod, pod_spec
+from tests.cli.dumps import CLASS, claim, pod, pod_spec
 
 from dryrack.base.errors import ContentError
 from dryrack.cli.output import yaml_text

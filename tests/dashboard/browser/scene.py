@@ -8,8 +8,8 @@ from dryrack.client.endpoints import CLAIMS, PODS
 
 if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 CLASS = "gpu.example.com"
 GANG = "pod-group.scheduling.kubenexus.io"
