@@ -79,7 +79,7 @@ def plane(directory: Path, objects: list[Raw] | None = None) -> Iterator[Path]:
 
 
 def settle(kubeconfig: Path) -> None:
-    """Returns when `train` has its devices, and the gang was told why it waits."""
+    """Wait until `train` has its devices and the gang has an event with the reason."""
     for _ in range(_LOOKS_MAX):
         claims = dryrack("claims", "-A", "-o", "json", "--kubeconfig", kubeconfig).stdout
         gangs = dryrack("gangs", "-A", "-o", "json", "--kubeconfig", kubeconfig).stdout

@@ -1,7 +1,7 @@
 """
-Whatever is wrong with the input, there is one clear answer: what, where, and never a traceback.
+Every invalid input gives one clear error with its place, and never a traceback.
 
-Exit 2 for a command that was called wrongly, 1 for content that is wrong.
+The exit status is 2 for wrong usage and 1 for invalid content.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def test_a_wrong_call_is_told_and_does_nothing(words: str, message: str, tmp_pat
 
 
 def test_all_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
-    """Nobody has to run it again to find the second mistake."""
+    """One run prints all problems of all files."""
     (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: Frob\n---\napiVersion: v1\nkind: Nod\n")
     (tmp_path / "b.yaml").write_text(CLAIM.replace("name: r", "name: []"))
     done = dryrack("allocate", "-f", "a.yaml", "b.yaml", cwd=tmp_path)
@@ -184,7 +184,7 @@ def test_a_name_that_is_empty_is_a_wrong_call() -> None:
 
 @pytest.mark.parametrize("command", ["allocate -f", "lint", "explain claim b -f"])
 def test_names_give_no_orders_to_the_terminal(command: str, tmp_path: Path) -> None:
-    """What a terminal would obey, and what would look like another line, is shown as written."""
+    """Escapes and line ends in names are printed as visible characters."""
     hostile = CLAIM.replace("name: a", 'name: "a\\e[31m\\nb: c\\u202e"')
     (tmp_path / "bad.yaml").write_text(hostile)
     done = dryrack(*command.split(), "bad.yaml", cwd=tmp_path)
@@ -218,7 +218,7 @@ def test_words_that_yaml_takes_for_something_else_want_quotes(word: str, tmp_pat
 
 
 def test_custom_kinds_are_passed_over_with_a_word(tmp_path: Path) -> None:
-    """A queue of Kueue beside a claim is nobody's mistake."""
+    """A queue of Kueue next to a claim is not an error."""
     queue = "---\napiVersion: kueue.x-k8s.io/v1beta1\nkind: LocalQueue\nmetadata: {name: q}\n"
     (tmp_path / "a.yaml").write_text(CLAIM + queue)
     done = dryrack("allocate", "-f", "a.yaml", "-o", "json", cwd=tmp_path)
@@ -253,7 +253,7 @@ def test_what_a_cluster_would_refuse_is_told_briefly(tmp_path: Path) -> None:
 
 
 def test_of_an_object_that_is_there_twice_the_last_counts(tmp_path: Path) -> None:
-    """As when the files are applied one after the other; where the first one is, is told."""
+    """As if the files were applied in order; a note has the place of the first object."""
     (tmp_path / "a.yaml").write_text(CLAIM)
     (tmp_path / "b.yaml").write_text(CLAIM.replace("name: r,", "name: other,"))
     (tmp_path / "node.yaml").write_text("{apiVersion: v1, kind: Node, metadata: {name: one}}")
@@ -334,7 +334,7 @@ def test_admin_access_depends_on_the_label_of_the_namespace(
 
 
 def test_a_workload_is_tried_as_its_pods(tmp_path: Path) -> None:
-    """Each asks for its own claim; mistakes in the template are told once, where they are."""
+    """Each pod gets its own claim; an error in the template is printed once, with its place."""
     pods = "{spec: {resourceClaims: [{name: g, resourceClaimTemplateName: a, count: 1}]}}"
     workload = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
     text = f"{CLAIM}{workload}spec:\n  replicas: 2\n  template: {pods}\n"
@@ -348,7 +348,7 @@ def test_a_workload_is_tried_as_its_pods(tmp_path: Path) -> None:
 
 
 def test_a_resource_that_no_class_gives_is_no_empty_answer(tmp_path: Path) -> None:
-    """A pod that asks by the name of an extended resource is told which class is missing."""
+    """The error for an extended resource names the missing class."""
     limits = "{limits: {nvidia.com/gpu: 2}}"
     containers = f"[{{name: c, image: x, resources: {limits}}}]"
     pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{containers: {containers}}}\n"
@@ -373,7 +373,7 @@ def test_a_node_without_a_name_is_told(tmp_path: Path) -> None:
 
 
 def test_pods_without_claims_are_nothing_to_decide(tmp_path: Path) -> None:
-    """That is said, and is no success."""
+    """The command says so and fails."""
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n"
     (tmp_path / "a.yaml").write_text(pod)
     done = dryrack("allocate", "-f", "a.yaml", cwd=tmp_path)

@@ -63,7 +63,7 @@ def test_added_nodes_take_names_that_are_free(tmp_path: Path) -> None:
 
 
 def test_nodes_with_an_instance_type_get_the_devices_of_the_catalogue(tmp_path: Path) -> None:
-    """Without slices in the files the label is enough, and a note says so."""
+    """If the files have no slices, the label is enough, and a note says so."""
     file = written(tmp_path, node("a", "g6.xlarge"), claim("c", count=1))
     done = dryrack("allocate", "-f", file)
 
@@ -106,7 +106,7 @@ def test_a_node_with_a_device_plugin_gets_no_devices_of_the_catalogue(tmp_path: 
 
 
 def test_explain_takes_the_same_options(tmp_path: Path) -> None:
-    """explain tells the same story as allocate, on the same nodes."""
+    """explain gives the same result as allocate, for the same nodes."""
     file = written(tmp_path, claim("fits"), claim("large", count=9))
     words = ("-f", file, "--instance-type", "p5.48xlarge", "--nodes", "3")
     fits = dryrack("explain", "claim", "fits", *words)

@@ -1,4 +1,4 @@
-"""What repositories of manifests use without Python code: hooks of pre-commit, and the action."""
+"""The pre-commit hooks and the GitHub action, for repositories without Python code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ steps:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Where `dryrack` is a program, as after an installation."""
+    """Return an environment in which `dryrack` is a program."""
     program = tmp_path / "bin" / "dryrack"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dryrack "$@"\n')

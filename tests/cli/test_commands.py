@@ -56,7 +56,7 @@ def test_yaml_says_the_same_as_json() -> None:
 
 
 def test_names_are_printed_as_kubectl_prints_them() -> None:
-    """Those who get devices, for a pipe; the exit code tells of the others."""
+    """Only objects that get devices are printed; the exit status shows that others do not."""
     done = dryrack("allocate", *FLEET, "-f", "training.yaml", "-f", "four-gpus.yaml", "-o", "name")
     every = (*FLEET, "training.yaml", "four-gpus.yaml")
     claim = dryrack("explain", "claim", "four-gpus", *every, "-o", "name")
@@ -86,7 +86,7 @@ def test_a_node_that_is_not_in_the_files_is_a_wrong_call() -> None:
 
 
 def test_a_node_that_no_slice_names_is_a_wrong_call_too(tmp_path: Path) -> None:
-    """Without Nodes in the files, those that slices name can be asked for, and no others."""
+    """If the files have no Nodes, --node accepts only nodes that slices name."""
     others = [each for each in documents("nodes.yaml") if each["kind"] != "Node"]
     (tmp_path / "slices.yaml").write_text(yaml.safe_dump_all(others))
     words = ("-f", "slices.yaml", "-f", str(EXAMPLES / "training.yaml"), "--node", "rack-3")
@@ -200,7 +200,7 @@ spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, count: 2}}
 
 
 def test_explain_takes_a_pod_without_claims(tmp_path: Path) -> None:
-    """What it asks of nodes is told, by the profile of its scheduler."""
+    """The explanation has the requirements for nodes, from the profile of the scheduler."""
     pod = (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
         "spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 100}}}]}\n"
@@ -223,7 +223,7 @@ def test_explain_takes_a_pod_without_claims(tmp_path: Path) -> None:
 
 
 def test_explaining_for_one_node_speaks_of_that_node() -> None:
-    """Nobody asked about the others."""
+    """The explanation mentions no other node."""
     words = ("explain", "claim", "four-gpus", *FLEET, "-f", "four-gpus.yaml", "--node", "rack-2")
     done = dryrack(*words)
 
@@ -261,7 +261,7 @@ def gang(folder: Path, pods: int) -> Path:
 
 
 def test_allocate_tells_once_why_a_gang_does_not_fit(tmp_path: Path) -> None:
-    """Those that would fit wait for it; nobody is given anything."""
+    """No pod of the gang gets devices; those that would fit wait."""
     file = gang(tmp_path, 4)
     done = dryrack("allocate", *FLEET, "-f", str(file))
 

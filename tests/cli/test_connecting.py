@@ -28,7 +28,7 @@ NOTE = 'note: no kubeconfig found; using the running cluster "default"\n'
 
 
 def test_the_only_running_cluster_is_used_with_a_note(home: Path) -> None:
-    """Without nodes, `up` warns, and `explain` names no node that does not exist."""
+    """If a cluster has no nodes, `up` warns, and `explain` names no invented node."""
     file = home / "pod.yaml"
     file.write_text(yaml.safe_dump(pod("waits") | {"metadata": {"name": "waits"}}))
     up = dryrack("up", "--detach", "--config", file)
@@ -58,7 +58,7 @@ def test_a_kubeconfig_without_a_current_context_is_none(home: Path) -> None:
 
 
 def test_without_a_cluster_the_error_names_the_command_to_start_one(home: Path) -> None:
-    """The same for a file that was named and does not exist."""
+    """The error is also good for a named file that does not exist."""
     default = dryrack("devices")
     named = dryrack("devices", "--kubeconfig", "nowhere")
     told = 'not found; start a cluster with "dryrack up --merge", or pass --kubeconfig FILE'

@@ -39,7 +39,7 @@ def fetched(address: str, token: str, path: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2"])
 def test_the_command_prints_an_address_that_shows_the_cluster(kubeconfig: Path, host: str) -> None:
-    """Until it is told to end, and it does so well; at any address of this machine."""
+    """The dashboard serves until a signal stops it, at any address of this machine."""
     words = [sys.executable, "-m", "dryrack", "dashboard", "--kubeconfig", str(kubeconfig)]
     words += ["--host", host]
     with subprocess.Popen(
@@ -55,7 +55,7 @@ def test_the_command_prints_an_address_that_shows_the_cluster(kubeconfig: Path, 
 
 
 def test_a_scenario_is_run_and_shown() -> None:
-    """How it ended is told first; its timeline is there."""
+    """The result is printed first; the dashboard has the timeline."""
     words = [sys.executable, "-m", "dryrack", "dashboard", "--scenario", "gang-gpu"]
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -71,7 +71,7 @@ def test_a_scenario_is_run_and_shown() -> None:
 
 
 def test_a_plane_has_a_page_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its address is printed with the start, and it is loaded when somebody comes."""
+    """`up` prints the URL of the dashboard, which is loaded on the first visit."""
     monkeypatch.setenv("DRYRACK_HOME", str(tmp_path))
     try:
         up = dryrack("up", "--detach", "--nodes", "1")
@@ -97,7 +97,7 @@ def test_a_plane_has_no_page_if_nobody_wants_one(
 
 
 def test_the_rights_are_to_read() -> None:
-    """A role that somebody can be bound to."""
+    """The manifest has a role that a user can be bound to."""
     [role] = yaml.safe_load_all(dryrack("dashboard", "--print-rbac").stdout)
 
     assert role["kind"] == "ClusterRole"

@@ -1,4 +1,4 @@
-"""A dump of a cluster, as `kubectl get -o yaml` prints it, is a world to reckon with."""
+"""dryrack reads a dump of a cluster, as `kubectl get -o yaml` prints it."""
 
 from __future__ import annotations
 

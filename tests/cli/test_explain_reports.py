@@ -1,4 +1,4 @@
-"""What `dryrack explain` reads from a cluster besides nodes and devices."""
+"""Reports of `dryrack explain` about objects other than nodes and devices."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_pod_that_waits_for_a_device_to_be_attached_is_told_which() -> None:
 
 
 def test_a_driver_without_slices_is_named_and_no_node_for_it() -> None:
-    """It is missing everywhere, whatever else nodes have."""
+    """The driver is missing on all nodes."""
     with Cluster() as cluster:
         cluster.add_nodes("p5.48xlarge")
         cluster.apply([fabric()[0], template("t", of="fabric"), pod("p", "t")])
@@ -155,7 +155,7 @@ def test_a_claim_that_a_driver_cannot_prepare_is_told_on_the_node() -> None:
 
 
 def test_pods_of_a_job_are_told_together() -> None:
-    """How many fit is said once, and why the next does not."""
+    """The report has the number of pods that fit, and why the next one does not."""
     with Cluster() as cluster:
         cluster.add_nodes("p5.48xlarge")
         cluster.apply([template("four", 4), job("small", 5, "four")])
@@ -167,7 +167,7 @@ def test_pods_of_a_job_are_told_together() -> None:
 
 
 def test_a_job_in_files_is_explained_by_its_name(tmp_path: Path) -> None:
-    """Its first pod that does not fit tells why."""
+    """The report explains the first pod that does not fit."""
     import io
     from contextlib import redirect_stderr, redirect_stdout
 

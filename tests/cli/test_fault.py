@@ -51,7 +51,7 @@ CLUSTER = Cluster(
 
 
 def test_devices_are_well_again_by_node_and_by_pattern() -> None:
-    """All that match on all nodes that do; who names no device, or no node, is told so."""
+    """The patterns select devices and nodes; a target without a match is an error."""
     assert heal_devices(CLUSTER, "rack-1/gpu-*") == {"rack-1": {device_annotation("gpu-9"): None}}
     assert heal_devices(CLUSTER, "rack-*/gpu-0") == {"rack-1": {}, "rack-2": {}}
     with pytest.raises(UsageError, match="device 'rack-1': write NODE/DEVICE"):
@@ -83,7 +83,7 @@ def test_faults_are_cleared_by_node_and_by_device() -> None:
 
 
 def test_slices_of_other_drivers_are_told_of() -> None:
-    """Who lets a device fail that somebody else publishes is told that its slice stays."""
+    """A fault of a device in a foreign slice prints that the slice does not change."""
 
     def labelled(driver: str, **labels: str) -> Raw:
         made = slice_of("rack-1", "gpu-0")
@@ -156,7 +156,7 @@ def listed(kubeconfig: Path, resource: Endpoint) -> list[Raw]:
 
 
 def test_a_device_fails_and_is_well_again_on_a_plane(kubeconfig: Path) -> None:
-    """What is said is listed, and clearing ends it."""
+    """The fault is listed, and `clear` ends it."""
     published = json.loads(dryrack("devices", "-o", "json", "--kubeconfig", kubeconfig).stdout)[
         "devices"
     ]
@@ -184,7 +184,7 @@ def test_a_share_of_the_devices_fails_on_a_plane(kubeconfig: Path) -> None:
 
 
 def test_a_node_of_a_plane_reboots(kubeconfig: Path) -> None:
-    """That node has another boot, and no fault that would have to end."""
+    """The node has a new boot ID, and no fault is left."""
 
     def boots() -> dict[str, str]:
         nodes = listed(kubeconfig, NODES)
@@ -220,7 +220,7 @@ def test_a_claim_of_a_plane_is_leaked(kubeconfig: Path) -> None:
 
 
 def test_a_cluster_that_is_not_up_is_told(tmp_path: Path) -> None:
-    """With where to look, and no traceback."""
+    """The error names what to check, without a traceback."""
     config = {
         "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}],
         "contexts": [{"name": "a", "context": {"cluster": "a"}}],

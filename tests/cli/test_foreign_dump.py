@@ -1,5 +1,5 @@
 """
-What kubectl printed of a cluster that is not ours.
+A dump that kubectl printed from a cluster of Kubernetes itself.
 
 The file was written by kubectl 1.36.4 from kube-apiserver, kube-scheduler and
 kube-controller-manager of that release with nodes of KWOK; only some Events were left out, and the
@@ -24,7 +24,7 @@ WAITING = "web-77dc5b59c8-6zfdj"
 
 
 def test_a_dump_is_tried_as_it_is() -> None:
-    """Who has devices keeps them, who waits still waits, and what is said of the rest is short."""
+    """Allocated pods keep their devices, pending pods stay pending, and the notes are short."""
     code, out, said = run("allocate", "-f", DUMP, "-o", "json")
     answer = json.loads(out)
 

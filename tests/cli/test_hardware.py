@@ -44,7 +44,7 @@ def test_machines_with_a_model_are_listed() -> None:
 
 
 def test_a_vendor_is_a_maker_or_a_cloud() -> None:
-    """Whatever the case it is written in."""
+    """The case of the letters does not matter."""
     maker = dryrack("hardware", "list", "--vendor", "amd", "-o", "name").stdout.split()
     cloud = dryrack("hardware", "list", "--vendor", "OCI", "-o", "name").stdout.split()
 
@@ -69,7 +69,7 @@ def test_the_list_is_data_for_programs() -> None:
 
 
 def test_a_wide_list_tells_drivers_and_notes() -> None:
-    """What is assumed is said, not hidden."""
+    """The wide list shows assumptions in notes."""
     done = dryrack("hardware", "list", "--model", "v100-sxm2-32gb", "-o", "wide")
 
     assert "DRIVERS" in done.stdout
@@ -106,7 +106,7 @@ def test_classes_are_printed_for_kubectl() -> None:
 
 
 def test_partitions_are_shown_by_profile() -> None:
-    """How many there are of each size, the smallest first."""
+    """The table has the number of partitions by size, the smallest first."""
     lines = dryrack("hardware", "show", "h200-141gb", "--mig").stdout.splitlines()
     [header] = [number for number, line in enumerate(lines) if line.startswith("PROFILE")]
 
@@ -138,7 +138,7 @@ def test_slices_are_printed_as_a_publisher_writes_them(form: str) -> None:
 
 
 def test_slices_can_be_allocated_from_at_once(tmp_path: Path) -> None:
-    """What show prints is what allocate reads."""
+    """allocate reads the output of show."""
     (tmp_path / "node.yaml").write_text(
         dryrack("hardware", "show", "g5.12xlarge", "-o", "yaml").stdout
     )

@@ -1,4 +1,4 @@
-"""What the commands say of themselves."""
+"""The help of the commands."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ COMMANDS = [
 ]
 
 
-def told(*words: str, **environment: str) -> str:
-    """What a command prints on 80 columns."""
+def output_of(*words: str, **environment: str) -> str:
+    """Return the output of a command on 80 columns."""
     plain = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
     done = subprocess.run(
         [sys.executable, "-m", "dryrack", *words],
@@ -38,7 +38,7 @@ def told(*words: str, **environment: str) -> str:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_fits_on_eighty_columns(command: str) -> None:
     """No line is longer, and no word is cut."""
-    lines = told(*command.split(), "--help").splitlines()
+    lines = output_of(*command.split(), "--help").splitlines()
 
     assert max(map(len, lines)) <= 80
     assert [line for line in lines if "…" in line] == []
@@ -62,11 +62,11 @@ def test_the_engines_that_can_be_left_out_are_named() -> None:
 
 @pytest.mark.parametrize("words", [("--help",), ("up", "--help"), ()])
 def test_who_wants_no_colours_gets_plain_letters(words: tuple[str, ...]) -> None:
-    """On a terminal there are escapes; with NO_COLOR there is none, not even for bold letters."""
-    assert "\x1b" in told(*words, FORCE_COLOR="1")
-    assert "\x1b" not in told(*words, FORCE_COLOR="1", NO_COLOR="1")
+    """A terminal gets escapes; with NO_COLOR it gets none, not even for bold text."""
+    assert "\x1b" in output_of(*words, FORCE_COLOR="1")
+    assert "\x1b" not in output_of(*words, FORCE_COLOR="1", NO_COLOR="1")
 
 
 def test_the_version_is_an_option_too() -> None:
     """People try that first."""
-    assert told("--version") == told("version") == f"dryrack {__version__}\n"
+    assert output_of("--version") == output_of("version") == f"dryrack {__version__}\n"

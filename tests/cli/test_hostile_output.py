@@ -1,5 +1,5 @@
 """
-What a file says gives no orders, whatever is printed of it.
+Text from files cannot control the terminal or a GitHub runner.
 
 Names and values are meant to hurt: escapes for a terminal, commands for a GitHub runner, and
 characters that XML has no way to say. Every command prints them in every format, and the streams
@@ -252,7 +252,7 @@ def test_a_terminal_gets_our_styles_alone(manifest: Path, words: list[str]) -> N
 
 
 def test_a_terminal_still_gets_colours(tmp_path: Path) -> None:
-    """What is escaped is what comes from outside: findings and help stay readable."""
+    """Only text from outside is escaped: findings and help keep their styles."""
     (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: Pod\n")
 
     assert "\x1b[1;31merror\x1b[0m" in on_terminal("lint", "a.yaml", cwd=tmp_path)

@@ -39,7 +39,7 @@ def test_the_last_object_of_a_large_list_is_read(tmp_path: Path, command: str) -
 
 
 def test_the_last_document_of_a_large_stream_is_read(tmp_path: Path) -> None:
-    """The same of a YAML stream, whose documents are whole one by one."""
+    """All documents of a large YAML stream are read."""
     path = tmp_path / "stream.yaml"
     padding = f"# {'x' * 1000}\n" * (_BYTES // 1000)
     path.write_text(

@@ -102,7 +102,7 @@ def test_several_files_are_one_world(tmp_path: Path) -> None:
 def test_bad_input_is_a_finding_with_a_line(
     tmp_path: Path, content: bytes, line: int, what: str
 ) -> None:
-    """What cannot be understood is told at its place, as an error, and never as a traceback."""
+    """Invalid input is an error with its line, and never a traceback."""
     code, out, _ = run(write(tmp_path, content), "-o", "json")
     finding = json.loads(out)["findings"][0]
 
@@ -113,7 +113,7 @@ def test_bad_input_is_a_finding_with_a_line(
 
 
 def test_a_custom_kind_is_told_and_no_error(tmp_path: Path) -> None:
-    """Nobody here knows whether it is right, so it fails no pipeline; the help says both."""
+    """dryrack has no schema for the kind, so it is only an info; the help says so."""
     custom = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n"
     code, out, _ = run(write(tmp_path, custom), "-o", "json")
     (finding,) = json.loads(out)["findings"]
@@ -163,7 +163,7 @@ def test_a_scenario_is_checked_as_the_command_that_runs_it_does(tmp_path: Path) 
     ],
 )
 def test_all_kinds_of_our_own_are_checked(tmp_path: Path, text: str, line: int, said: str) -> None:
-    """What `dryrack plugin` and `dryrack hardware` read is judged as they do."""
+    """lint checks the files of `dryrack plugin` and `dryrack hardware` as these commands do."""
     path = write(tmp_path, f"apiVersion: dryrack.dev/v1alpha1\n{text}")
     code, out, _ = run(path)
 

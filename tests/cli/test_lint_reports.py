@@ -1,4 +1,4 @@
-"""What `dryrack lint` finds, in the formats that pipelines read."""
+"""The findings of `dryrack lint` in the formats for CI."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_github_commands_cannot_be_broken_by_what_they_tell() -> None:
 
 
 def test_junit_has_a_failure_for_each_error(tmp_path: Path) -> None:
-    """A warning is told and passes; a file without findings is a test that passed."""
+    """A warning passes; a file without findings is a passed test."""
     files = [write(tmp_path, REFUSED), write(tmp_path, WARNED, "b.yaml")]
     files.append(write(tmp_path, SLICE.replace("rack-1", "rack-9"), "c.yaml"))
     code, out, _ = run(*files, "-o", "junit")

@@ -60,7 +60,7 @@ def test_programs_read_what_a_person_is_told(kubeconfig: Path) -> None:
 
 
 def test_a_pod_without_claims_has_a_case_too(kubeconfig: Path) -> None:
-    """What it asks of nodes is told, and what to drop."""
+    """The explanation has the requirements for nodes, and which one to remove."""
     done = explain(kubeconfig, "pod", "lost")
 
     assert "2 node(s) didn't match Pod's node affinity/selector" in done.stdout
@@ -68,7 +68,7 @@ def test_a_pod_without_claims_has_a_case_too(kubeconfig: Path) -> None:
 
 
 def test_a_pod_that_is_placed_is_told_where_and_why(kubeconfig: Path) -> None:
-    """With its devices, and what each plugin says with -v."""
+    """The output has its devices, and with -v the result of each plugin."""
     done = explain(kubeconfig, "pod", "train", "-v")
 
     assert done.returncode == 0
@@ -98,7 +98,7 @@ def test_gates_are_told_before_anything_else(kubeconfig: Path) -> None:
 
 
 def test_a_gang_is_told_with_the_proof_and_so_are_its_pods(kubeconfig: Path) -> None:
-    """How many fit, and what the next one lacks."""
+    """The report has the number of pods that fit, and why the next one does not."""
     gang = explain(kubeconfig, "gang", "pair")
     member = explain(kubeconfig, "pod", "first")
     proof = "pod group team/pair: 1 of 2 pods fit; pod team/second does not fit with them: "

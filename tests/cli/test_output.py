@@ -1,4 +1,4 @@
-"""What is printed, and how."""
+"""Output: tables, names, YAML."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_is_shown_gives_no_orders(text: str, seen: str) -> None:
 
 
 class Terminal(io.StringIO):
-    """Somebody looks at it, on eighty columns and without colours."""
+    """A terminal with 80 columns and no colors."""
 
     def isatty(self) -> bool:
         return True
@@ -75,7 +75,7 @@ def test_words_go_to_the_next_line_where_the_terminal_ends(monkeypatch: pytest.M
 
 
 def test_a_name_is_never_broken_in_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit is as wide as in a pipe, and can be copied from there."""
+    """A table that does not fit is as wide as in a pipe, so names can be copied."""
     device = f"gpu.example.com/{'n' * 40}/gpu-0"
     lines = on_terminal(monkeypatch, ["CLAIM", "DEVICE"], [["c" * 30, device]])
 
@@ -84,7 +84,7 @@ def test_a_name_is_never_broken_in_two(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("text", ["y", "N", "yes", "off", "1", "1.10", "null", "~", "a: b", "é"])
 def test_text_in_yaml_is_text_for_kubectl(text: str) -> None:
-    """What looks like something else is in quotes, also the letters that mean yes and no in Go."""
+    """Text that looks like another type is quoted, also letters that Go reads as booleans."""
     (document,) = read(yaml_text({"kind": "X", "apiVersion": "v1", "a": text}), "a.yaml").documents
 
     assert document.raw["a"] == text

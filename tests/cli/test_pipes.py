@@ -1,4 +1,4 @@
-"""Commands in a pipe of which nobody reads the rest, as in `dryrack devices | head -1`."""
+"""Commands in a pipe whose reader stops, as in `dryrack devices | head -1`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FLEET = str(EXAMPLES / "nodes.yaml")
     ids=" ".join,
 )
 def test_a_command_that_nobody_reads_ends_as_unix_tools_do(words: tuple[str, ...]) -> None:
-    """It is ended by SIGPIPE and says nothing, whatever it was printing."""
+    """SIGPIPE ends the command, without an error message."""
     done = dryrack_without_reader(*words)
 
     assert (done.returncode, done.stderr) == (-signal.SIGPIPE, "")

@@ -123,7 +123,7 @@ def test_a_file_says_the_same_as_the_option(tmp_path: Path) -> None:
 def test_a_mistake_in_the_file_is_told_with_its_line_and_field(
     tmp_path: Path, devices: str, complaint: str
 ) -> None:
-    """What, where and why; nothing is done."""
+    """The error has the line, the field and the reason; nothing is done."""
     done = dryrack("plugin", "--config", described(tmp_path, devices), "--print-classes")
 
     assert f"devices.yaml{complaint}" in done.stderr

@@ -125,7 +125,7 @@ def test_contradictory_options_are_refused(options: PublishOptions, words: str) 
 
 
 def test_options_are_those_of_the_engine() -> None:
-    """Whatever is not said is as Karpenter's driver has it."""
+    """The defaults are those of Karpenter's driver."""
     settings = settings_of(PublishOptions(namespace="ours", resync="1m", driver="gpu.example.com"))
 
     assert (settings.namespace, settings.config_map) == ("ours", "dra-kwok-configmap")
@@ -169,7 +169,7 @@ def test_definitions_are_printed_together() -> None:
 def dry_run(
     capsys: pytest.CaptureFixture[str], *files: str, **options: Any
 ) -> tuple[bool, str, str]:
-    """Whether all was well, what was printed, and what was said."""
+    """Run a dry run; return its success, its output and its messages."""
     paths = tuple(str(example_path(name)) for name in files)
     is_well = run(PublishOptions(dry_run=True, files=paths, **options))
     printed, said = capsys.readouterr()
@@ -241,7 +241,7 @@ def test_a_kind_that_there_is_not_is_told(tmp_path: Path) -> None:
 def test_without_a_configuration_it_is_said_how_to_make_one(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What was looked for, where, and the command; whoever has the catalogue needs none."""
+    """The hint names the ConfigMap and the command; with --catalogue there is no hint."""
     is_well, printed, said = dry_run(capsys, "karpenter-gpu/nodes.yaml")
     _, _, with_catalogue = dry_run(capsys, "karpenter-gpu/nodes.yaml", catalogue=True)
     make = "kubectl create configmap dra-kwok-configmap -n karpenter --from-file=config.yaml=FILE"
@@ -295,7 +295,7 @@ def test_a_mistake_is_told_with_its_line_and_nothing_is_published(
 
 @pytest.mark.parametrize("path", WRONG_OBJECTS, ids=lambda path: path.stem)
 def test_objects_in_files_have_lines_too(capsys: pytest.CaptureFixture[str], path: Path) -> None:
-    """What is wrong with a DRAConfig or a NodeOverlay is told as it is of configurations."""
+    """Problems of a DRAConfig or a NodeOverlay have lines, like those of ConfigMaps."""
     is_well, printed, said = dry_run(capsys, str(path))
     told = [line.removeprefix("not applied: ") for line in said.splitlines()[:-1]]
 
@@ -349,7 +349,7 @@ def test_it_serves_until_it_is_told_to_stop(
 
 
 def told_by_publisher(config: Path) -> list[dict[str, Any]]:
-    """What it says from its start to its end, which comes when it leads."""
+    """Return the log lines of a publisher, which is stopped when it leads."""
     words = ("publish", "--kubeconfig", str(config), "--log-format", "json", "-n", "default")
     nowhere = ("--metrics-address", "0", "--health-address", "0")
     command = [sys.executable, "-m", "dryrack", *words, *nowhere]

@@ -108,7 +108,7 @@ def test_a_run_that_loses_a_pod_of_the_recording_fails_and_names_it(
 
 
 def test_another_claim_makes_a_difference(scenario: str, tmp_path: Path) -> None:
-    """What goes elsewhere or not at all is told, with why; the same for programs."""
+    """The output has the pods that move or no longer fit, with the reason; JSON has the same."""
     larger = tmp_path / "claim.yaml"
     larger.write_text(yaml.safe_dump(claim("b", 5)))
     code, out, said = run("scenario", "diff", scenario, "--replace", str(larger))
@@ -154,7 +154,7 @@ def test_another_fleet_and_another_scheduler_make_a_difference(
 
 
 def test_a_live_cluster_is_recorded_by_its_kubeconfig(tmp_path: Path) -> None:
-    """With its templates; names are others on request."""
+    """The recording has the templates; --anonymize replaces names."""
     with Cluster(kubeconfig_in=tmp_path) as cluster:
         cluster.add_nodes(devices="fake:4", name="secret-rack")
         cluster.apply([claim("two", 2, "ResourceClaimTemplate")])
@@ -197,7 +197,7 @@ def test_a_live_cluster_is_recorded_by_its_kubeconfig(tmp_path: Path) -> None:
 def test_mistakes_are_told(
     arguments: list[str], error: type[Exception], words: str, scenario: str, tmp_path: Path
 ) -> None:
-    """With what would be right."""
+    """Each error has a fix."""
     (tmp_path / "wrong.yaml").write_text(yaml.safe_dump(claim("x", 1)))
     (tmp_path / "outcome.json").write_text('{"scenarios": [{}, {}]}')
     dumped = scenario.replace("recorded.yaml", "dump.yaml")

@@ -51,7 +51,7 @@ def test_a_flag_and_its_opposite_are_refused() -> None:
 
 
 def test_lists_add_up() -> None:
-    """Of two lists of engines, gates or versions both count: each names its own mistake."""
+    """The values of a repeated list option add up: each wrong value is an error."""
     for option, value in (
         ("--without", "kubelet"),
         ("--feature-gates", "DRAAdminAccess=true"),

@@ -1,4 +1,4 @@
-"""What a scheduler said is shown in its name, and not twice."""
+"""The message of the scheduler is printed with its name, and not twice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def test_words_that_are_the_same_are_not_told_again(
     said: str, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is said besides, about preemption, is."""
+    """The part about preemption is printed."""
     print_said(SchedulerMessage("mine", said, ""), "0/1 nodes: 1 full.", 0.0)
 
     assert capsys.readouterr().out.strip() == line
@@ -40,7 +40,7 @@ NODE = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1", "pods"
 
 
 def told_of(capsys: pytest.CaptureFixture[str], status: Raw, **spec: Any) -> str:
-    """What is said of a pod of a cluster with one node."""
+    """Return the explanation of a pod in a cluster with one node."""
     containers = [{"name": "c", "image": "i"}]
     metadata = {"name": "p", "namespace": "default"}
     pod = {"metadata": metadata, "spec": {"containers": containers, **spec}, "status": status}
@@ -53,7 +53,7 @@ def told_of(capsys: pytest.CaptureFixture[str], status: Raw, **spec: Any) -> str
 def test_a_scheduler_that_decided_otherwise_may_have_a_configuration_of_its_own(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The pod would fit by what is known here; the option that tells more is named."""
+    """The pod would fit with the known configuration; the output names the option for another."""
     refused = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes: 1 in maintenance"}
     told = told_of(capsys, {"conditions": [refused]})
 

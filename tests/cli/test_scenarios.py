@@ -35,7 +35,7 @@ steps:
 
 
 def test_a_first_scenario_runs_as_it_was_written(tmp_path: Path) -> None:
-    """What `init` writes holds, and shows its devices."""
+    """The scenario that `init` writes passes and shows devices."""
     written = dryrack("scenario", "init", "first.yaml", cwd=tmp_path)
     done = dryrack("scenario", "run", "first.yaml", cwd=tmp_path)
 
@@ -134,7 +134,7 @@ def test_a_mistake_in_a_file_is_told_with_its_line(tmp_path: Path) -> None:
 
 
 def test_packaged_scenarios_are_listed_and_shown(tmp_path: Path) -> None:
-    """With their titles, and with the files that they name; the schema is there for editors."""
+    """The list has titles, `show` prints the files, and `schema` prints the schema."""
     listed = dryrack("scenario", "list").stdout
     shown = dryrack("scenario", "show", "fake-2").stdout
     schema = json.loads(dryrack("scenario", "schema").stdout)
@@ -178,7 +178,7 @@ def test_the_demo_judges_each_scenario() -> None:
 
 
 def at_home(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """The command of somebody whose control planes are in this directory."""
+    """Run a command with this directory for clusters."""
     environment = {**os.environ, "DRYRACK_HOME": str(home), "NO_COLOR": "1"}
     command = [sys.executable, "-m", "dryrack", *words]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -248,7 +248,7 @@ def test_a_cluster_of_somebody_else_is_left_as_it_was(tmp_path: Path) -> None:
 
 
 async def objects_at(path: str) -> list[str]:
-    """What scenarios bring, as far as it is on a cluster."""
+    """Return the objects of scenarios that are on a cluster."""
     async with connect(path) as client:
         return [
             f"{kind.kind} {each['metadata']['name']}"

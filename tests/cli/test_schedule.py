@@ -103,7 +103,7 @@ def test_every_cluster_has_the_usual_namespace() -> None:
 
 
 def test_a_cluster_that_is_not_there_is_told_in_a_line(tmp_path: Path) -> None:
-    """With what to do about it, and no traceback."""
+    """The error has a fix, without a traceback."""
     done = dryrack("schedule", "--kubeconfig", tmp_path / "none")
 
     assert done.returncode == 1
@@ -159,7 +159,7 @@ def test_names_are_given_once(config: Callable[[str], str]) -> None:
 
 
 def test_options_count_more_than_the_file(config: Callable[[str], str]) -> None:
-    """Where the lease is, what it is called, and whether there is one."""
+    """Options override the namespace, the name and the use of the lease."""
     file = config(
         "leaderElection:\n  leaderElect: false\n  resourceName: mine\n"
         "  resourceNamespace: gangs\n  leaseDuration: 30s\n"
@@ -191,7 +191,7 @@ def test_a_wrong_configuration_is_told_by_line_and_nothing_is_started(
 def test_an_embedded_plane_schedules_also_what_a_configuration_does_not_name(
     config: Callable[[str], str],
 ) -> None:
-    """Nobody else is there to do it."""
+    """No other scheduler runs in the cluster."""
     file = config(f"profiles:\n- schedulerName: plain\n  {NO_FILTERS}\n")
     profiles = settings_of_plane(read_config(file)).profiles
 
@@ -203,7 +203,7 @@ def test_an_embedded_plane_schedules_also_what_a_configuration_does_not_name(
 def test_a_plane_schedules_as_its_configuration_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: Callable[[str], str]
 ) -> None:
-    """A pod goes where it does not want to, because nobody asks for node affinity."""
+    """Without the plugin, node affinity has no effect."""
     monkeypatch.setenv("DRYRACK_HOME", str(tmp_path))
     off = "plugins: {filter: {disabled: [{name: NodeAffinity}]}}"
     profile = config(f"profiles:\n- schedulerName: mine\n  {off}\n")
@@ -221,7 +221,7 @@ def test_a_plane_schedules_as_its_configuration_says(
 
 
 async def _node_of_pod(config: Path) -> str:
-    """Where the pod is bound to, once it is."""
+    """Wait until the pod is bound; return its node."""
     async with (
         connected(load([config], SystemClock())) as transport,
         asyncio.timeout(30),
@@ -269,7 +269,7 @@ spec:
 
 
 def _watched(config: Path) -> tuple[list[dict[str, Any]], str]:
-    """What it says from its start to its end, which comes when it has scheduled; its metrics."""
+    """Return log lines and metrics of a scheduler, which is stopped after it has scheduled."""
     words = ("schedule", "--name", "mine", "--kubeconfig", str(config), "--log-format", "json")
     address = "127.0.0.1:0"
     pages = ("--metrics-address", address, "--health-address", address)

@@ -1,4 +1,4 @@
-"""What a command loads: its own rooms, and nothing that it does not need."""
+"""Each command loads only the packages that it needs."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ print(" ".join(sys.modules), file=sys.stderr)
 """
 
 
-def rooms_after(*words: str) -> set[str]:
-    """The rooms of which a command has loaded anything when it ends; and aiohttp, if so."""
+def packages_after(*words: str) -> set[str]:
+    """Return the packages that a command has loaded, and aiohttp and asyncio if loaded."""
     done = subprocess.run(
         [sys.executable, "-c", _SHOW, *words], capture_output=True, text=True, check=True
     )
     loaded = done.stderr.splitlines()[-1].split()
-    rooms = {name.split(".")[1] for name in loaded if name.startswith("dryrack.")}
-    return rooms | ({"aiohttp", "asyncio"} & set(loaded))
+    packages = {name.split(".")[1] for name in loaded if name.startswith("dryrack.")}
+    return packages | ({"aiohttp", "asyncio"} & set(loaded))
 
 
 @pytest.mark.parametrize("words", [("--version",), ("up", "--help")])
 def test_who_asks_the_program_about_itself_waits_for_no_room(words: tuple[str, ...]) -> None:
     """The version and the help are answered at once."""
-    assert rooms_after(*words) == {"base", "cli"}
+    assert packages_after(*words) == {"base", "cli"}
 
 
 def test_lint_loads_what_judges_and_nothing_that_runs() -> None:
     """It is run on every save of a file."""
-    assert rooms_after("lint", _FLEET) == {
+    assert packages_after("lint", _FLEET) == {
         "base",
         "cel",
         "cli",
@@ -51,4 +51,4 @@ def test_lint_loads_what_judges_and_nothing_that_runs() -> None:
 
 def test_allocate_decides_without_a_cluster() -> None:
     """Neither engines nor the way to a cluster are loaded for files."""
-    assert not rooms_after("allocate", _FLEET) & {*_ENGINES, "aiohttp", "asyncio"}
+    assert not packages_after("allocate", _FLEET) & {*_ENGINES, "aiohttp", "asyncio"}

@@ -142,7 +142,7 @@ def test_status_shows_a_component_that_failed(home: Path) -> None:
 
 
 def test_data_is_there_after_a_kill(home: Path, tmp_path: Path) -> None:
-    """With --data-dir a cluster that was killed comes back as it was, at the same address."""
+    """A killed cluster with --data-dir restarts with its objects, at the same address."""
     data = tmp_path / "data"
     assert dryrack("up", "--detach", "--nodes", "1", "--data-dir", data).returncode == 0
     config = tmp_path / "kept"
@@ -159,7 +159,7 @@ def test_data_is_there_after_a_kill(home: Path, tmp_path: Path) -> None:
 
 
 def test_two_clusters_do_not_share_data(tmp_path: Path) -> None:
-    """The second is refused, and told which process is there."""
+    """The second cluster is refused, with the process of the first."""
     data = tmp_path / "data"
     assert dryrack("up", "--detach", "--data-dir", data).returncode == 0
     second = dryrack("up", "--detach", "--name", "second", "--data-dir", data)
@@ -168,7 +168,7 @@ def test_two_clusters_do_not_share_data(tmp_path: Path) -> None:
 
 
 def test_objects_of_a_file_are_there_from_the_start(home: Path, tmp_path: Path) -> None:
-    """Or of a directory of files; what the API refuses is told, and there is no cluster."""
+    """--config creates the objects of files; if the API refuses one, no cluster starts."""
     folder = tmp_path / "start"
     folder.mkdir()
     file = folder / "a.yaml"

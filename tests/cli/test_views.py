@@ -30,7 +30,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def shown(*words: str | Path) -> str:
-    """What a command prints, with every age the same."""
+    """Return the output of a command, with equal ages."""
     done = dryrack(*words)
     assert (done.returncode, done.stderr) == (0, "")
     return re.sub(r"\b\d+s\b *", "0s   ", done.stdout).replace("0s   \n", "0s\n")
@@ -68,7 +68,7 @@ def test_devices_are_shown_with_who_has_them_and_what_is_free(kubeconfig: Path) 
 
 
 def test_claims_and_gangs_are_those_of_a_namespace_or_of_all(kubeconfig: Path) -> None:
-    """That of the context is empty."""
+    """The namespace of the context has no objects."""
     assert shown("claims", "-n", "team", "--kubeconfig", kubeconfig) == CLAIMS
     gangs = shown("gangs", "-A", "--kubeconfig", kubeconfig)
     assert gangs.startswith(GANGS)
@@ -101,7 +101,7 @@ def test_wide_tables_say_more(kubeconfig: Path) -> None:
 
 
 def test_files_are_shown_likewise() -> None:
-    """Without a cluster, and all of their namespaces."""
+    """Files need no cluster, and all their namespaces are shown."""
     assert "rack-2   gpu-3    NVIDIA H100 80GB HBM3   tainted   -" in shown(
         "devices", "-f", "nodes.yaml", "--node", "rack-2"
     )
@@ -121,7 +121,7 @@ def test_files_are_shown_likewise() -> None:
     ],
 )
 def test_mistakes_are_told_in_a_line(words: tuple[str, ...], code: int, told: str) -> None:
-    """With what would be right, and no traceback."""
+    """Each error has a fix, without a traceback."""
     done = dryrack(*words)
 
     assert done.returncode == code
@@ -130,7 +130,7 @@ def test_mistakes_are_told_in_a_line(words: tuple[str, ...], code: int, told: st
 
 
 def test_a_cluster_that_does_not_answer_is_told(kubeconfig: Path, tmp_path: Path) -> None:
-    """With where to look for the mistake."""
+    """The error names what to check."""
     config = yaml.safe_load(kubeconfig.read_text())
     config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
     (tmp_path / "config").write_text(yaml.safe_dump(config))
@@ -198,7 +198,7 @@ def sheet(*rows: tuple[str, str, str]) -> Sheet:
 
 
 def test_in_a_pipe_a_line_is_written_for_each_change(capsys: pytest.CaptureFixture[str]) -> None:
-    """Those that are as before are not told again because they are older; those that go are."""
+    """A row is not printed again only because its age changed; a deleted row is."""
     lines = Lines()
     lines.show(sheet(("a", "pending", "1s"), ("b", "pending", "1s")))
     capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Nobody looks without the token, by another name, or from another page."""
+"""Requests without the token, by another host name or from another page are refused."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_token_is_in_the_address_once_and_in_a_cookie_from_then_on() -> None
     ],
 )
 def test_other_names_for_this_machine_are_refused(host: str, status: int) -> None:
-    """A name that somebody makes point here is not ours, with or without the token."""
+    """A foreign name that resolves to this address is refused, even with the token."""
 
     async def story(page: Visit) -> None:
         async with page.http.get("/", headers=BEARER | {"Host": host}) as response:
@@ -91,7 +91,7 @@ def test_a_name_that_was_allowed_is_ours() -> None:
 
 @pytest.mark.parametrize("path", ["/", "/static/page.css", "/api/v1/claims", "/nothing"])
 def test_every_answer_says_what_a_browser_may_do(path: str) -> None:
-    """Nothing of another origin is run, nothing is framed, and no address is told on."""
+    """Browsers run and frame nothing of another origin, and send no referrer."""
 
     async def story(page: Visit) -> None:
         async with page.http.get(path, headers=BEARER) as response:

@@ -1,4 +1,4 @@
-"""The JSON API tells what the commands tell, of the cluster as it is."""
+"""The JSON API has the data of the commands, for the present cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def devices(fleet: Raw) -> dict[str, Raw]:
-    """The devices of the map by node and name, as its columns tell them."""
+    """Return the devices of the map by node and name, from its columns."""
     columns = fleet["devices"]
     found = {}
     for n in range(len(columns["pool"])):
@@ -74,7 +74,7 @@ def test_the_map_has_every_device_with_its_state() -> None:
 
 
 def test_the_summary_is_that_of_the_command() -> None:
-    """What is free, how it is spread, and which part of it is on nodes that are not wholly free."""
+    """The summary has free devices, their distribution over nodes, and the fragmentation."""
 
     async def story(page: Visit) -> None:
         [told] = (await page.get("fleet"))["summary"]
@@ -135,7 +135,7 @@ def test_gangs_of_different_dialects_are_listed_together() -> None:
 
 
 def test_pods_that_wait_can_be_asked_for_alone() -> None:
-    """With what they wait for."""
+    """The rows have the reason."""
 
     async def story(page: Visit) -> None:
         everyone = (await page.get("pods"))["pods"]
@@ -176,7 +176,7 @@ def test_explanations_are_those_of_the_command(subject: str) -> None:
     ],
 )
 def test_what_is_not_there_is_told(path: str, status: int, words: str) -> None:
-    """With what was probably meant, as JSON."""
+    """The error is JSON, with a similar name."""
 
     async def story(page: Visit) -> None:
         async with page.http.get(f"/api/v1/{path}", headers=BEARER) as response:
@@ -213,7 +213,7 @@ def test_nothing_is_asked_of_the_cluster_before_somebody_looks() -> None:
 
 
 def test_a_cluster_that_shows_nothing_is_told_with_the_remedy() -> None:
-    """And looked at again when somebody comes again."""
+    """The next visit tries again."""
     from tests.client.planes import refusal
 
     async def story(page: Visit) -> None:

@@ -256,7 +256,7 @@ def test_a_pod_shows_its_claims_and_events() -> None:
 
 
 def test_slices_classes_and_events_are_listed() -> None:
-    """A slice of an old generation is told from those that count."""
+    """A slice of an old generation is marked."""
 
     async def story(page: Visit) -> None:
         newer = resource_slice("rack-1", [device("gpu-0")])

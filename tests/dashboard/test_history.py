@@ -1,4 +1,4 @@
-"""What the fleet looked like then, and what happened since."""
+"""Past states of the fleet, and the changes since then."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_timeline_tells_what_happened() -> None:
     ],
 )
 def test_what_is_not_known_any_more_is_told(at: str, words: str) -> None:
-    """With when that begins which is known."""
+    """The error has the begin of the history."""
 
     async def story(page: Visit) -> None:
         await page.get("fleet")
@@ -148,7 +148,7 @@ def test_what_is_neither_a_revision_nor_a_time_is_refused(at: str, words: str) -
 
 
 def test_what_does_not_fit_is_forgotten_from_the_far_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left is still true."""
+    """The rest of the history is still right."""
     monkeypatch.setattr(history, "DASHBOARD_MOMENTS_MAX", 3)
 
     async def story(page: Visit) -> None:
@@ -162,7 +162,7 @@ def test_what_does_not_fit_is_forgotten_from_the_far_end(monkeypatch: pytest.Mon
 
 
 def test_the_past_of_a_plane_is_known_from_its_log() -> None:
-    """What happened before the first visit is told as if somebody had looked, to the second."""
+    """The history has the changes from before the first visit, with their times."""
 
     async def story(page: Visit) -> None:
         await small_world(page.client)

@@ -101,7 +101,7 @@ class Both:
 
 
 one = st.tuples(st.sampled_from(sorted(KINDS)), st.integers(0, 2), st.integers(0, 14))
-# Slices first, so that there is something to change; afterwards little by little.
+# Slices first, so that later changes have an effect; then a few changes at a time.
 beginnings = st.lists(st.tuples(st.just("slice"), st.integers(0, 2), st.integers(0, 3)), min_size=2)
 scripts = st.tuples(beginnings, st.lists(one, min_size=2), *[st.lists(one, max_size=2)] * 4)
 
@@ -139,7 +139,7 @@ def _compare(both: Both) -> None:
     told = [
         _without(each, "states", "fragmentation") for each in tracked.fleet.summaries.documents()
     ]
-    # On the map a device that is ill is not free, whatever else could be said of it.
+    # On the map, an unhealthy device is not free.
     # It adds up partitions that overlap, where the command counts what fits at the same time.
     if not rules and "consumesCounters" not in str(both.objects[SLICES]):
         assert told == [each.document() for each in summary_of(views)]

@@ -1,4 +1,4 @@
-"""What changes comes by the stream, at once, in order, and without gaps."""
+"""The stream has each change at once, in order, and without gaps."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_who_was_away_is_told_what_was_missed() -> None:
 
 
 def test_who_was_away_for_too_long_begins_anew() -> None:
-    """Also somebody who knows another server, or nothing at all."""
+    """A client with a revision of another server, or without one, also gets a reset."""
 
     async def story(page: Visit) -> None:
         revision = (await page.get("fleet"))["revision"]
@@ -220,7 +220,7 @@ def test_a_kind_that_is_defined_later_is_picked_up() -> None:
 
 
 def test_a_kind_that_is_not_served_any_more_is_no_trouble() -> None:
-    """Its gangs go, nobody is told of a cluster that does not answer, and it may come again."""
+    """Its gangs disappear without an error, and the kind may be served again."""
 
     async def story(page: Visit) -> None:
         definition = yaml.safe_load((MANIFESTS / "podgroups.yaml").read_text())
@@ -252,7 +252,7 @@ def test_a_reader_that_does_not_read_has_to_begin_anew(count: int, size: int) ->
 
 
 async def test_a_reader_that_reads_is_told_everything() -> None:
-    """What it has read does not count any more."""
+    """Updates that the client has read do not count for the limit."""
     quick = Subscription()
     for number in range(300):
         update = Update(number, "", b"x" * 1_000_000)

@@ -48,7 +48,7 @@ def test_one_node_is_tried() -> None:
 
 
 def test_another_class_and_other_selectors_are_tried() -> None:
-    """A selector that is wrong is told as it would be on the cluster."""
+    """An invalid selector gives the error of the cluster."""
 
     async def story(page: Visit) -> None:
         nothing = [{"cel": {"expression": "false"}}]
@@ -115,7 +115,7 @@ def test_nothing_is_written() -> None:
     ],
 )
 def test_what_makes_no_sense_is_told(change: Raw, words: str) -> None:
-    """With what was probably meant."""
+    """The error has a similar name."""
 
     async def story(page: Visit) -> None:
         assert words in (await page.attempt(WAITS | {"change": change}, status=400))["error"]

@@ -36,7 +36,7 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Somebody who looks, and the cluster."""
+    """A client of the dashboard, and the cluster."""
 
     client: Client
     clock: VirtualClock

@@ -63,7 +63,7 @@ def fits(expected: str, printed: str) -> bool:
 
 
 def environment(folder: Path, *programs: Path) -> dict[str, str]:
-    """What a person has who starts: no cluster, no kubeconfig, and an empty home folder."""
+    """Return the environment of a new user: no cluster, no kubeconfig, an empty home."""
     home = folder / "home"
     home.mkdir()
     hidden = ("DRYRACK_HOME", "KUBECONFIG", "XDG_STATE_HOME")
@@ -78,7 +78,7 @@ def follow(page: Path, folder: Path, *programs: Path) -> None:
 
 
 def play(page: Path, folder: Path, variables: dict[str, str]) -> None:
-    """The same in a folder and with an environment that exist; stop the clusters at the end."""
+    """Run the commands in an existing folder and environment; stop the clusters at the end."""
     here = folder
     here.mkdir(exist_ok=True)
     for name, text in files(page).items():

@@ -105,7 +105,7 @@ def staged(
 
 
 def _is_paragraph(line: str) -> bool:
-    """Whether a list after `line` would be read as a part of its paragraph."""
+    """Return whether a list after `line` would become a part of its paragraph."""
     return bool(line.strip()) and not line.startswith((" ", "#")) and not LIST_ITEM.match(line)
 
 
@@ -165,7 +165,7 @@ def stage(output: Path, root: Path = ROOT) -> Path:
 
 
 def build(output: Path, root: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Build the site into `output / "site"`; the result tells whether mkdocs succeeded."""
+    """Build the site into `output / "site"`; return whether mkdocs succeeded."""
     configuration = stage(output, root)
     # Not --quiet: it hides the warnings from --strict, too.
     command = [sys.executable, "-m", "mkdocs", "build", "--strict"]

@@ -55,7 +55,7 @@ def test_examples_of_docstrings_are_true(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_library_has_eight_words() -> None:
-    """And no more; each is what it says, whatever was imported before."""
+    """The library exports no other name, and each name is what it says."""
     assert sorted(dryrack.__all__) == ["__version__", *NAMES]
     assert all(callable(getattr(dryrack, word)) for word in NAMES if word not in MODULES)
     assert dryrack.testing.VirtualClock().now() > 0

@@ -85,7 +85,7 @@ def test_the_readme_begins_with_two_commands_that_set_up_everything() -> None:
 
 
 def test_the_readme_has_the_figures_of_the_coverage() -> None:
-    """How many requests get the answer of Kubernetes is measured, and changes."""
+    """The figures in the README are those of the last measurement."""
     page = (ROOT / "COVERAGE.md").read_text()
     recorded, equal = re.findall(r"of (\d+) requests, (\d+) get the same answer", page)[0]
 

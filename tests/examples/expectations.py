@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 ROOT = Path(__file__).parents[2] / "examples"
-# `GPU_DEVICE_0`, `GPU_DEVICE_0_PARTITION_1`; what tells more of a device has another end.
+# `GPU_DEVICE_0`, `GPU_DEVICE_0_PARTITION_1`; other variables of a device end differently.
 _DEVICE = re.compile(r"[A-Z_]+_DEVICE_\d+(_PARTITION_\d+|_CHILD_\d+|_FULL)?")
-# As a shell exports them, and as the log of a container has them that nobody executed.
+# The format of `export`, and that of the log of a simulated container.
 _VARIABLE = re.compile(r"^(?:export |env: )?([A-Z][A-Z0-9_]*)=(?:'(.*)'|(.*))$", re.MULTILINE)
 
 
 class Container(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a container has: how many devices, and variables, both sides by pattern."""
+    """The expected devices and variables of a container; both sides of a variable are patterns."""
 
     devices: int
     env: dict[str, str] = {}
@@ -119,7 +119,7 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(slots=True)
 class Seen:
-    """What there is: pods and logs by their names in an example, and the texts of events."""
+    """The observed state: pods and logs by their names in an example, and texts of events."""
 
     pods: Mapping[str, Raw]
     logs: Mapping[str, str]
@@ -145,7 +145,7 @@ def place(name: str, parts: int, namespace: str) -> tuple[str, ...]:
 
 
 def variables(log: str) -> dict[str, str]:
-    """What a container printed of its environment."""
+    """Return the variables that a container printed."""
     return {name: quoted or plain for name, quoted, plain in _VARIABLE.findall(log)}
 
 
@@ -194,7 +194,7 @@ def _health(pod: Raw | None) -> set[str]:
 
 
 def _unscheduled(pod: Raw | None) -> str:
-    """Why a pod has no node, as its condition says; "" if it has one or nobody looked at it yet."""
+    """Return the reason why a pod has no node from its condition; empty if there is none."""
     if pod is None or pod["spec"].get("nodeName"):
         return ""
     conditions = pod["status"].get("conditions") or ()

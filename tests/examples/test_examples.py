@@ -54,7 +54,7 @@ _KINDS = {"pod": PODS, "resourceclaim": CLAIMS, "devicetaintrule": TAINT_RULES}
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_page_of_an_example_has_the_commands_that_are_tested(name: str) -> None:
-    """The same cluster, the same files in the same order, and the clean-up, on one screen."""
+    """The page uses the tested options and files in the same order, and shows the clean-up."""
     example = expectations.read(name)
     page = (example.directory / "README.md").read_text()
     commands = [each.command for each in console.examples(example.directory / "README.md")]

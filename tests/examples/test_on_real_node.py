@@ -93,7 +93,7 @@ class ExampleNode:
         return Seen(pods, logs, every, events if step.events else ())
 
     def settle(self, example: Example, step: Step) -> list[str]:
-        """What is wrong, when there is nothing more to wait for."""
+        """Wait until the node is idle; return the problems."""
         found: list[str] = []
 
         def holds() -> bool:
