@@ -203,7 +203,7 @@ def test_an_embedded_plane_schedules_also_what_a_configuration_does_not_name(
 def test_a_plane_schedules_as_its_configuration_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: Callable[[str], str]
 ) -> None:
-    """Without the plugin, node affinity has no effect."""
+    """A profile without the plugin ignores node affinity."""
     monkeypatch.setenv("DRYRACK_HOME", str(tmp_path))
     off = "plugins: {filter: {disabled: [{name: NodeAffinity}]}}"
     profile = config(f"profiles:\n- schedulerName: mine\n  {off}\n")
