@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dryrack.client.transport import Chunk, Stream, Transport
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 class CountedChance:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from dryrack.client.endpoints import Endpoint
     from dryrack.client.transport import Request, Response, Transport
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 DEFAULT = Selection(namespace="default")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from dryrack.client.transport import Request, Response
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 @asynccontextmanager

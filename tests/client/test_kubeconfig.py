@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 def config(user: Raw, cluster: Raw | None = None, name: str = "a") -> Raw:

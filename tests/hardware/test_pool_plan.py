@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -33,7 +33,9 @@ from dryrack.hardware.slicing import slices_of
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import Device, DeviceAttribute, DeviceCapacity, DeviceTaint
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
 Parts = dict[str, tuple[Device, ...]]
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from dryrack.client.transport import Request, Response, Transport
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 NAMESPACE = "default"
 PREFIX = "pod-group.scheduling.kubenexus.io"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.scheduler.gang_scenes import PREFIX
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
     from tests.stage import Stage
 
+    from dryrack.kinds.raw import Raw
+
 
 pytestmark = pytest.mark.stage(only=())
 
-Raw = dict[str, Any]
 
 ATTACHED = "example.com/attached"
 LOST = "example.com/lost"

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from dryrack.client.client import Client
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 @asynccontextmanager

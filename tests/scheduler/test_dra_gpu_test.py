@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from tests.realcluster.cluster import Cluster
     from tests.realcluster.fixtures import StartCluster
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 
 NAMESPACE = "dra-gpu-test"
 WORKERS = Path(__file__).parent / "dra_gpu_workers.yaml"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.scheduler.gang_scenes import PREFIX
@@ -15,9 +15,10 @@ from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION
 if TYPE_CHECKING:
     from tests.stage import Stage
 
+    from dryrack.kinds.raw import Raw
+
 pytestmark = pytest.mark.stage(only=())
 
-Raw = dict[str, Any]
 
 GPU = "example.com/gpu"
 # Of one pod: its claim, the allocation, the pod's status, the binding, the event.

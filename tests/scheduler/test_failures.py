@@ -27,8 +27,8 @@ from dryrack.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Request, Response, Transport
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 DEVICES = 2
 # The writes of one pod with one claim: finalizer, allocation, binding, event.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,7 +24,6 @@ from dryrack.client.timekeeping import run_virtual
 if TYPE_CHECKING:
     from dryrack.store import Event
 
-Raw = dict[str, Any]
 
 NAME = f"{PREFIX}/name"
 WORDS = (

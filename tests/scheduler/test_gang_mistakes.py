@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.controllers import scenes
@@ -10,10 +10,10 @@ from tests.scheduler.gang_scenes import NAMESPACE, PREFIX, GangStage, lone, memb
 
 from dryrack.client.endpoints import CLAIMS, TEMPLATES
 
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
 pytestmark = pytest.mark.stage(kind=GangStage)
-
-
-Raw = dict[str, Any]
 
 
 def changed(pod: Raw, **labels: str) -> Raw:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.scheduler.gang_scenes import NAMESPACE, Faulty, GangStage, lone
@@ -10,10 +10,11 @@ from tests.scheduler.test_pod_groups import NATIVE, native_group, native_member
 
 from dryrack.client.endpoints import CLAIMS, NODES, POD_GROUPS, PODS
 
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
 pytestmark = pytest.mark.stage(kind=GangStage)
 
-
-Raw = dict[str, Any]
 
 ENTRY = {"name": "gpu", "resourceClaimTemplateName": "gpu"}
 

@@ -20,8 +20,8 @@ from dryrack.scheduler.metering import Result, SchedulingMeter
 
 if TYPE_CHECKING:
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 POD = Name("default", "pod")
 PRIORITIES = Endpoint(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.apiserver.replay import CountingChance
 from tests.scheduler.waiting import is_so_at_last
@@ -17,7 +17,8 @@ from dryrack.scheduler import NAMES, Scheduler, SchedulerSettings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 
 NODE = {"metadata": {"name": "node"}, "status": {"allocatable": {"cpu": "8", "pods": "110"}}}
 

@@ -13,8 +13,8 @@ from dryrack.client.endpoints import NAMESPACES, NODES, PODS, VOLUME_CLAIMS, VOL
 if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.cluster.embedded import EmbeddedCluster
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -16,10 +16,10 @@ from dryrack.cluster.rights import MANIFESTS
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Request, Response, Transport
+    from dryrack.kinds.raw import Raw
 
 pytestmark = pytest.mark.stage(kind=GangStage)
 
-Raw = dict[str, Any]
 
 NATIVE = RuntimeConfig({"scheduling.k8s.io/v1alpha2": True})
 

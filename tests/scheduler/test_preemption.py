@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.scheduler.gang_scenes import NAMESPACE, Faulty, GangStage, lone, member
@@ -13,10 +13,10 @@ from dryrack.client.endpoints import POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Request
+    from dryrack.kinds.raw import Raw
 
 pytestmark = pytest.mark.stage(kind=GangStage)
 
-Raw = dict[str, Any]
 APP = {"app": "web"}
 SEED = "kubenexus-scheduler"
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tests.stage import Stage
 
+    from dryrack.kinds.raw import Raw
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.framework import Args
     from dryrack.placement.node_state import NodeState
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.stage(only=())
 
-Raw = dict[str, Any]
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 GROUP = "pod-group.scheduling.kubenexus.io"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.realcluster.cluster import Parts
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from tests.realcluster.cluster import Cluster
     from tests.realcluster.fixtures import StartCluster
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 
 WORLD = """
 apiVersion: v1

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
     from tests.stage import Stage
 
+    from dryrack.kinds.raw import Raw
+
 pytestmark = pytest.mark.stage(only=())
 
-Raw = dict[str, Any]
 NOBODYS = {"limits": {"example.com/nothing": "1"}, "requests": {"example.com/nothing": "1"}}
 LABELS = "pod-group.scheduling.kubenexus.io"
 

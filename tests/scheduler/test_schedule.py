@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.apiserver.replay import CountingChance
 from tests.scheduler.test_failures import all_bound, furnish, held
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from dryrack.client.transport import Request, Response, Transport
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 @dataclass(slots=True)

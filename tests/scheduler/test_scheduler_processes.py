@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from tests.realcluster.cluster import Cluster
     from tests.realcluster.fixtures import StartCluster
 
+    from dryrack.kinds.raw import Raw
+
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-Raw = dict[str, Any]
 
 GROUP = "pod-group.scheduling.kubenexus.io"
 NODE_COUNT = 3

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from dryrack.client.client import Client
     from dryrack.cluster.embedded import EmbeddedCluster
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.resource import ResourceClaim, ResourceSlice
 
-Raw = dict[str, Any]
 
 # Far more than it takes to schedule a pod.
 TURNS_MAX = 100_000

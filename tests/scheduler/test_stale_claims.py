@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.scheduler.gang_scenes import PREFIX
@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from tests.stage import Stage
 
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
 
 pytestmark = pytest.mark.stage(only=())
-
-Raw = dict[str, Any]
 
 
 async def second_node(client: Client) -> None:

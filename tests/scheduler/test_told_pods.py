@@ -21,8 +21,8 @@ from dryrack.client.endpoints import (
 
 if TYPE_CHECKING:
     from dryrack.cluster.embedded import EmbeddedCluster
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 CONTAINER: Raw = {"name": "c", "image": "i"}
 

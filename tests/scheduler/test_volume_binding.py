@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
     from tests.stage import Stage
 
+    from dryrack.kinds.raw import Raw
+
 pytestmark = pytest.mark.stage(only=())
 
-Raw = dict[str, Any]
 
 UNBINDABLE = "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
 HOST = "kubernetes.io/hostname"

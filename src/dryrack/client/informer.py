@@ -350,7 +350,7 @@ class Cache(Protocol):
 
     @property
     def is_known(self) -> bool:
-        """Whether the cache is complete."""
+        """True if the cache is complete."""
         ...
 
     async def run(self) -> None: ...

@@ -131,7 +131,7 @@ class WorkQueue(Generic[Key]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key waits for a worker or is being handled."""
+        """True if no key waits for a worker or is being handled."""
         return not self._waiting and not self._taken
 
     def measure(self, meter: QueueMeter) -> None:

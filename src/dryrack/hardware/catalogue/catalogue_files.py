@@ -70,7 +70,7 @@ class CatalogueError(DryrackError):
 
 
 class CatalogueCheck(Enum):
-    """How much of the files is validated, beyond their syntax."""
+    """The extent of the validation of files, beyond their syntax."""
 
     EVERYTHING = "everything"
     NOTHING = "nothing"

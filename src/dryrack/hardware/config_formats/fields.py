@@ -91,7 +91,7 @@ def read_entries(source: SourceValue | None, report: Report) -> list[tuple[str, 
 
 
 def read_text(source: SourceValue | None, report: Report) -> str:
-    """Return a string, or "" if there is none; refuse other types."""
+    """Return a string, or "" if the value is missing; refuse other types."""
     if source is None:
         return ""
     if isinstance(source.value, str):

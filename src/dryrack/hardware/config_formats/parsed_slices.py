@@ -207,7 +207,7 @@ class SliceReader:
 
 
 def normalize_driver(source: SourceValue, report: Report) -> str:
-    """Return the driver name as the API allows it, or "" if there is none."""
+    """Return the driver name as the API allows it, or "" if it is missing or invalid."""
     written = read_text(source, report)
     if not written:
         return ""
