@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.scheduler.builders import create_objects, user_of
 from tests.scheduler.gang_scenes import PREFIX
-from tests.scheduler.test_failures import furnish
-from tests.scheduler.test_schedule import user_of
 
 from dryrack.cli.scheduler_config import read_config, settings_of_plane
 from dryrack.client.endpoints import CLAIMS, CLASSES, PODS, SLICES
@@ -38,7 +37,7 @@ async def nominated(stage: Stage, pod: str) -> str:
 
 async def fabric(stage: Stage, *, devices: int = 2) -> None:
     """A node with devices that have to be attached first, a claim for one, and a pod."""
-    await furnish(stage.client, 0)
+    await create_objects(stage.client, 0)
     offered = [
         {
             "name": f"fabric-{number}",

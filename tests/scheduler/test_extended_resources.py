@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.scheduler.builders import GPU, FailingTransport, asking, claims, two_devices
 from tests.scheduler.gang_scenes import PREFIX
 from tests.scheduler.messages import refusal_in
-from tests.scheduler.test_failures import Failing, furnish
 
-from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, QUOTAS
+from dryrack.client.endpoints import CLAIMS, NODES, PODS, QUOTAS
 from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION
 
 if TYPE_CHECKING:
@@ -20,29 +20,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.stage(only=())
 
 
-GPU = "example.com/gpu"
 # Of one pod: its claim, the allocation, the pod's status, the binding, the event.
 WRITES = 5
-
-
-def asking(name: str, amount: int = 1, resource: str = GPU) -> Raw:
-    """A pod whose one container asks for devices by an extended resource."""
-    amounts = {resource: str(amount)}
-    resources = {"requests": amounts, "limits": amounts}
-    container = {"name": "c", "image": "i", "resources": resources}
-    metadata = {"name": name, "namespace": "default"}
-    return {"metadata": metadata, "spec": {"containers": [container]}}
-
-
-async def two_devices(stage: Stage) -> None:
-    """A node with two devices of a class that stands for the resource."""
-    await furnish(stage.client, 0)
-    spec = {"extendedResourceName": GPU}
-    await stage.client.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": spec})
-
-
-async def claims(stage: Stage) -> list[Raw]:
-    return list((await stage.client.list(CLAIMS)).items)
 
 
 @pytest.mark.parametrize("resource", [GPU, "deviceclass.resource.kubernetes.io/gpu"])
@@ -132,7 +111,7 @@ async def test_a_write_that_fails_once_leaves_one_claim(
     """Whichever it is, the pod is bound in the end with the claim that it is told of."""
     await two_devices(stage)
     await stage.client.create(PODS, asking("p", 2))
-    failing = Failing(stage.transport, frozenset({number}), after=after)
+    failing = FailingTransport(stage.transport, frozenset({number}), after=after)
     async with stage.scheduler(failing):
         await stage.advance(30)
         pod = await stage.client.get(PODS, "p", "default")
@@ -148,7 +127,7 @@ async def test_a_pod_that_cannot_be_bound_leaves_no_claim(stage: Stage) -> None:
     """What was made for it is deleted each time."""
     await two_devices(stage)
     await stage.client.create(PODS, asking("p", 2))
-    failing = Failing(stage.transport, path_end="/binding")
+    failing = FailingTransport(stage.transport, path_end="/binding")
     async with stage.scheduler(failing):
         await stage.advance(30)
 
@@ -163,7 +142,7 @@ async def test_what_a_scheduler_left_half_done_is_finished_with_the_same_claim(
     """One that died after any of its writes has its claim found by the next one."""
     await two_devices(stage)
     await stage.client.create(PODS, asking("p", 2))
-    dead = Failing(stage.transport, frozenset(range(writes, 1000)))
+    dead = FailingTransport(stage.transport, frozenset(range(writes, 1000)))
     async with stage.scheduler(dead):
         pass
     [left] = await claims(stage)
@@ -189,7 +168,7 @@ async def test_a_gang_gets_its_claims_or_none(stage: Stage, number: int, *, afte
     await two_devices(stage)
     for name in ("a", "b"):
         await stage.client.create(PODS, of_gang(name))
-    failing = Failing(stage.transport, frozenset({number}), after=after)
+    failing = FailingTransport(stage.transport, frozenset({number}), after=after)
     async with stage.scheduler(failing):
         await stage.advance(60)
         found = await claims(stage)

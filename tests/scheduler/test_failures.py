@@ -9,16 +9,16 @@ device is held by nobody.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.apiserver.replay import CountingChance
+from tests.scheduler.builders import DEVICES, FailingTransport, all_bound, create_objects, held
 from tests.scheduler.waiting import is_so_at_last
 
 from dryrack.client.client import Client
-from dryrack.client.endpoints import CLAIMS, CLASSES, NODES, PODS, SLICES
-from dryrack.client.errors import TransportError
+from dryrack.client.endpoints import CLAIMS, PODS
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.ports import SystemClock
@@ -30,32 +30,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 
-DEVICES = 2
 # The writes of one pod with one claim: finalizer, allocation, binding, event.
 WRITES = 4
-
-
-@dataclass(slots=True)
-class Failing:
-    """Fails writes: those of these numbers, or all to a path, before or after they took effect."""
-
-    inner: Transport
-    numbers: frozenset[int] = frozenset()
-    path_end: str = "/none"
-    after: bool = False
-    writes: list[str] = field(default_factory=list)
-
-    async def send(self, request: Request) -> Response:
-        if request.method == "GET":
-            return await self.inner.send(request)
-        self.writes.append(f"{request.method} {request.path}")
-        fails = len(self.writes) - 1 in self.numbers or request.path.endswith(self.path_end)
-        if fails and not self.after:
-            raise TransportError("the connection was lost before the request was sent")
-        response = await self.inner.send(request)
-        if fails:
-            raise TransportError("the connection was lost before the answer came")
-        return response
 
 
 @dataclass(slots=True)
@@ -78,30 +54,6 @@ class Overtaking:
         return await self.inner.send(request)
 
 
-async def furnish(client: Client, pods: int) -> None:
-    """A node with devices, a class, and pods that each want one device by a claim of their own."""
-    allocatable = {"cpu": "8", "memory": "8Gi", "pods": "10"}
-    await client.create(NODES, {"metadata": {"name": "n"}})
-    node = await client.get(NODES, "n")
-    await client.update(
-        NODES, {**node, "status": {"allocatable": allocatable}}, subresource="status"
-    )
-    pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
-    devices = [{"name": f"d{number}"} for number in range(DEVICES)]
-    spec = {"driver": "x.example.com", "nodeName": "n", "pool": pool, "devices": devices}
-    await client.create(SLICES, {"metadata": {"name": "s"}, "spec": spec})
-    await client.create(CLASSES, {"metadata": {"name": "c"}})
-    for number in range(pods):
-        metadata = {"name": f"p{number}", "namespace": "default"}
-        requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
-        claim = {"metadata": metadata, "spec": {"devices": {"requests": requests}}}
-        await client.create(CLAIMS, claim)
-        container = {"name": "c", "image": "i", "resources": {"claims": [{"name": "r"}]}}
-        claims = [{"name": "r", "resourceClaimName": metadata["name"]}]
-        pod_spec = {"containers": [container], "resourceClaims": claims}
-        await client.create(PODS, {"metadata": metadata, "spec": pod_spec})
-
-
 async def scheduled(transport: Transport, cluster: EmbeddedCluster, goal: Any) -> bool:
     """Runs a scheduler on the transport until the goal is reached."""
     client = Client(transport, agent="scheduler")
@@ -114,21 +66,6 @@ async def scheduled(transport: Transport, cluster: EmbeddedCluster, goal: Any) -
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def all_bound(client: Client) -> bool:
-    pods = (await client.list(PODS)).items
-    return all(pod["spec"].get("nodeName") for pod in pods)
-
-
-async def held(client: Client) -> list[str]:
-    """Every device that a claim has, once for each claim."""
-    claims = (await client.list(CLAIMS)).items
-    return [
-        result["device"]
-        for claim in claims
-        for result in claim["status"].get("allocation", {}).get("devices", {}).get("results", [])
-    ]
-
-
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("number", range(2 * WRITES))
 def test_a_write_that_fails_once_is_made_good(number: int, *, after: bool) -> None:
@@ -137,8 +74,8 @@ def test_a_write_that_fails_once_is_made_good(number: int, *, after: bool) -> No
     async def run() -> tuple[bool, list[str]]:
         options = ControlPlaneOptions(chance=CountingChance())
         async with embedded(options, engines=()) as cluster:
-            await furnish(cluster.client, DEVICES)
-            failing = Failing(cluster.transport, frozenset({number}), after=after)
+            await create_objects(cluster.client, DEVICES)
+            failing = FailingTransport(cluster.transport, frozenset({number}), after=after)
             done = await scheduled(failing, cluster, all_bound)
             return done, await held(cluster.client)
 
@@ -153,8 +90,8 @@ def test_a_binding_that_always_fails_leaves_nothing_behind() -> None:
 
     async def run() -> tuple[int, list[Raw]]:
         async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:
-            await furnish(cluster.client, 1)
-            failing = Failing(cluster.transport, path_end="/binding")
+            await create_objects(cluster.client, 1)
+            failing = FailingTransport(cluster.transport, path_end="/binding")
 
             async def tried(client: Client) -> bool:
                 attempts = sum(write.endswith("/binding") for write in failing.writes)
@@ -175,8 +112,8 @@ def test_more_pods_than_devices_wait_and_say_why() -> None:
 
     async def run() -> tuple[list[str], list[str]]:
         async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:
-            await furnish(cluster.client, DEVICES)
-            extra = Failing(cluster.transport)
+            await create_objects(cluster.client, DEVICES)
+            extra = FailingTransport(cluster.transport)
             await scheduled(extra, cluster, all_bound)
             metadata = {"name": "late", "namespace": "default"}
             requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
@@ -210,7 +147,7 @@ def test_what_another_scheduler_has_written_stays() -> None:
 
     async def run() -> tuple[bool, list[Raw]]:
         async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:
-            await furnish(cluster.client, 1)
+            await create_objects(cluster.client, 1)
             taken: list[Raw] = []
             cluster.plane.store.subscribe(
                 CLAIMS.resource, lambda event: taken.append(event.stored.object.get("status", {}))

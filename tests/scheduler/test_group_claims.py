@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.scheduler.builders import NATIVE, native_group, native_member
 from tests.scheduler.gang_scenes import NAMESPACE, Faulty, GangStage, lone
-from tests.scheduler.test_pod_groups import NATIVE, native_group, native_member
 
 from dryrack.client.endpoints import CLAIMS, NODES, POD_GROUPS, PODS
 

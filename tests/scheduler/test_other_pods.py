@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.scheduler.builders import (
+    RecordingTransport,
+    eventually,
+    is_bound,
+    pod,
+    wait_for_events,
+    with_scheduler,
+)
 from tests.scheduler.messages import nobody_goes
-from tests.scheduler.test_schedule import Noting, eventually, with_scheduler
-from tests.scheduler.test_told_pods import is_bound, pod, tells
 
 from dryrack.client.endpoints import NAMESPACES, NODES, PODS, VOLUME_CLAIMS, VOLUMES
 
@@ -47,12 +53,14 @@ async def node_of(client: Client, name: str) -> str:
 def test_a_pod_goes_on_when_one_comes_that_it_has_to_be_near() -> None:
     """It is told that there is none, and is decided anew when such a pod gets its node."""
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
         await two_nodes(client)
         await client.create(PODS, labelled("web", "web", affinity=near("db")))
         words = "0/2 nodes are available: 2 node(s) didn't match pod affinity rules."
-        await tells(cluster, "web", "FailedScheduling", [f"{words} {nobody_goes(helpful=2)}"])
+        await wait_for_events(
+            cluster, "web", "FailedScheduling", [f"{words} {nobody_goes(helpful=2)}"]
+        )
         await client.create(PODS, labelled("db", "db", nodeSelector={"zone": "zone-b"}))
         await eventually(cluster, lambda: is_bound(client, "web"))
         assert await node_of(client, "web") == "b"
@@ -65,7 +73,7 @@ def test_a_pod_goes_on_when_another_zone_has_got_more() -> None:
     spread = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **term("web")}
     picky = {"nodeSelector": {"zone": "zone-a"}}
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
         await two_nodes(client)
         await client.create(PODS, labelled("first", "web", **picky))
@@ -78,7 +86,7 @@ def test_a_pod_goes_on_when_another_zone_has_got_more() -> None:
             "1 node(s) didn't match pod topology spread constraints."
         )
         told = f"{words} {nobody_goes(victims=1, helpful=1)}"
-        await tells(cluster, "second", "FailedScheduling", [told])
+        await wait_for_events(cluster, "second", "FailedScheduling", [told])
         await client.create(PODS, labelled("third", "web", nodeSelector={"zone": "zone-b"}))
         await eventually(cluster, lambda: is_bound(client, "second"))
 
@@ -89,14 +97,16 @@ def test_a_pod_goes_on_when_a_namespace_gets_the_label_that_it_means() -> None:
     """Affinity may select pods of other namespaces by the labels of these."""
     selector = {"namespaceSelector": {"matchLabels": {"stage": "prod"}}}
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
         await two_nodes(client)
         await client.create(PODS, labelled("db", "db"))
         await eventually(cluster, lambda: is_bound(client, "db"))
         await client.create(PODS, labelled("web", "web", affinity=near("db", **selector)))
         words = "0/2 nodes are available: 2 node(s) didn't match pod affinity rules."
-        await tells(cluster, "web", "FailedScheduling", [f"{words} {nobody_goes(helpful=2)}"])
+        await wait_for_events(
+            cluster, "web", "FailedScheduling", [f"{words} {nobody_goes(helpful=2)}"]
+        )
         namespace = await client.get(NAMESPACES, "default")
         labels = {**namespace["metadata"].get("labels", {}), "stage": "prod"}
         metadata = {**namespace["metadata"], "labels": labels}
@@ -116,7 +126,7 @@ def test_a_pod_goes_to_the_node_of_its_volume() -> None:
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": size}}
     source = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
         await two_nodes(client)
         spec = {**volume, "hostPath": {"path": "/data"}}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 from tests.client.planes import refusal
+from tests.scheduler.builders import NATIVE, native_group, native_member
 from tests.scheduler.gang_scenes import NAMESPACE, GangStage, lone
 
-from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.endpoints import COSCHEDULING_POD_GROUPS, DEFINITIONS, POD_GROUPS, PODS
 from dryrack.cluster.rights import MANIFESTS
 
@@ -19,21 +19,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 pytestmark = pytest.mark.stage(kind=GangStage)
-
-
-NATIVE = RuntimeConfig({"scheduling.k8s.io/v1alpha2": True})
-
-
-def native_group(name: str, minimum: int) -> Raw:
-    policy = {"gang": {"minCount": minimum}}
-    return {
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"schedulingPolicy": policy},
-    }
-
-
-def native_member(name: str, group: str) -> Raw:
-    return lone(name, schedulingGroup={"podGroupName": group})
 
 
 async def condition(stage: GangStage, name: str) -> tuple[str, str, str]:

@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.scheduler.builders import NATIVE, native_group, native_member
 from tests.scheduler.gang_scenes import NAMESPACE, Faulty, GangStage, lone, member
-from tests.scheduler.test_pod_groups import NATIVE, native_group, native_member
 
 from dryrack.client.endpoints import POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS
 

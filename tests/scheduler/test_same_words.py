@@ -46,7 +46,7 @@ def leaving(name: str) -> Raw:
     return made
 
 
-async def furnish(stage: Stage) -> None:
+async def create_objects(stage: Stage) -> None:
     """Two nodes with two devices each; one of them is taken."""
     await stage.client.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
     for name in ("a", "b"):
@@ -87,7 +87,7 @@ async def test_condition_event_and_explanation_say_the_same(
     claims: Sequence[Raw], waiting: Raw, stage: Stage
 ) -> None:
     """One decider has one voice."""
-    await furnish(stage)
+    await create_objects(stage)
     for each in claims:
         await stage.client.create(CLAIMS, each)
     async with stage.scheduler():
@@ -105,7 +105,7 @@ async def test_condition_event_and_explanation_say_the_same(
 
 async def test_a_selector_that_fails_on_one_node_ends_every_attempt(stage: Stage) -> None:
     """Two nodes fit, the selector fails on the third: the pod waits, in files as in a cluster."""
-    await furnish(stage)
+    await create_objects(stage)
     status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
     await stage.client.create(NODES, {"metadata": {"name": "c"}, "status": status})
     pool = {"name": "c", "generation": 1, "resourceSliceCount": 1}
@@ -141,7 +141,7 @@ async def test_a_pod_that_does_not_enter_the_queue_gets_no_condition(
     exists: bool, stage: Stage
 ) -> None:
     """As by kube-scheduler's PreEnqueue; the explanation names the claim."""
-    await furnish(stage)
+    await create_objects(stage)
     if exists:
         await stage.client.create(CLAIMS, leaving("gone"))
         await stage.client.delete(CLAIMS, "gone", namespace="default")
@@ -159,7 +159,7 @@ async def test_a_pod_that_does_not_enter_the_queue_gets_no_condition(
 
 async def test_a_gang_is_told_the_same(stage: Stage) -> None:
     """All its members, and who asks for it."""
-    await furnish(stage)
+    await create_objects(stage)
     for name in ("one", "two"):
         await stage.client.create(CLAIMS, claim(name, 2))
     async with stage.scheduler():
@@ -176,7 +176,7 @@ async def test_a_gang_is_told_the_same(stage: Stage) -> None:
 
 async def test_what_is_kept_for_a_gang_is_seen_by_who_asks_about_another_pod(stage: Stage) -> None:
     """Only one pod of two fits, on the node with two devices; that is kept from the third."""
-    await furnish(stage)
+    await create_objects(stage)
     for name in ("one", "two", "late"):
         await stage.client.create(CLAIMS, claim(name, 2))
     seed = {"schedulerName": "kubenexus-scheduler"}

@@ -2,83 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.apiserver.replay import CountingChance
-from tests.scheduler.test_failures import all_bound, furnish, held
-from tests.scheduler.waiting import is_so_at_last
+from tests.scheduler.builders import (
+    RecordingTransport,
+    all_bound,
+    create_objects,
+    eventually,
+    held,
+    user_of,
+    with_scheduler,
+)
 
 from dryrack.apiserver.runtime_config import RuntimeConfig
-from dryrack.client.client import Client
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, TAINT_RULES
-from dryrack.cluster.control_plane import ControlPlaneOptions
-from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.cluster.ports import SystemClock
-from dryrack.scheduler import Scheduler
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from dryrack.client.transport import Request, Response, Transport
-    from dryrack.kinds.raw import Raw
-
-
-@dataclass(slots=True)
-class Noting:
-    """Notes every request."""
-
-    inner: Transport
-    requests: list[str] = field(default_factory=list)
-
-    async def send(self, request: Request) -> Response:
-        self.requests.append(f"{request.method} {request.path}")
-        return await self.inner.send(request)
-
-
-def with_scheduler(
-    story: Callable[[EmbeddedCluster, Noting], Awaitable[None]],
-    serving: RuntimeConfig | None = None,
-) -> None:
-    """Tells a story to a cluster with a scheduler."""
-
-    async def run() -> None:
-        options = ControlPlaneOptions(
-            chance=CountingChance(), runtime_config=serving or RuntimeConfig()
-        )
-        async with embedded(options, engines=()) as cluster:
-            noting = Noting(cluster.transport)
-            client = Client(noting, agent="scheduler")
-            scheduler = Scheduler(client, clock=SystemClock(), chance=CountingChance())
-            task = asyncio.create_task(scheduler.run(), name="scheduler")
-            try:
-                await story(cluster, noting)
-            finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(run())
-
-
-async def eventually(cluster: EmbeddedCluster, look: Callable[[], Awaitable[bool]]) -> None:
-    assert await is_so_at_last(cluster, look), "it never came to that"
-
-
-def user_of(claim: str, name: str) -> Raw:
-    """A pod that uses a claim."""
-    container = {"name": "c", "image": "i", "resources": {"claims": [{"name": "r"}]}}
-    claims = [{"name": "r", "resourceClaimName": claim}]
-    spec = {"containers": [container], "resourceClaims": claims}
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+    from dryrack.client.client import Client
+    from dryrack.cluster.embedded import EmbeddedCluster
 
 
 def test_an_allocation_says_when_it_was_made() -> None:
     """As Kubernetes 1.36: the timestamp is written with the reservation, once."""
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
-        await furnish(client, 1)
+        await create_objects(client, 1)
         await eventually(cluster, lambda: all_bound(client))
         claim = await client.get(CLAIMS, "p0", "default")
         made = claim["status"]["allocation"]["allocationTimestamp"]
@@ -91,8 +40,8 @@ def test_an_allocation_says_when_it_was_made() -> None:
 def test_nothing_is_read_again_that_is_known() -> None:
     """Binding takes the writes and no reads: what was watched and what was answered is enough."""
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
-        await furnish(cluster.client, 2)
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
+        await create_objects(cluster.client, 2)
         await eventually(cluster, lambda: all_bound(cluster.client))
         reads = [each for each in noting.requests if each.startswith("GET /apis/resource.k8s.io")]
         assert not [each for each in reads if "/namespaces/default/" in each]
@@ -105,7 +54,7 @@ def test_nothing_is_read_again_that_is_known() -> None:
 def test_a_taint_rule_keeps_pods_from_devices_until_it_is_gone() -> None:
     """A rule acts as if its taint were on the device; who waits is woken when it goes."""
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
         rule = {
             "metadata": {"name": "drain"},
@@ -115,7 +64,7 @@ def test_a_taint_rule_keeps_pods_from_devices_until_it_is_gone() -> None:
             },
         }
         await client.create(TAINT_RULES, rule)
-        await furnish(client, 2)
+        await create_objects(client, 2)
 
         async def one_waits() -> bool:
             pods = (await client.list(PODS)).items
@@ -137,10 +86,10 @@ async def _has(client: Client, devices: list[str]) -> bool:
 def test_pods_that_share_a_claim_go_to_one_node() -> None:
     """The first gets it allocated, the second finds it so, and both are among its users."""
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
         await client.create(NODES, {"metadata": {"name": "a"}})
-        await furnish(client, 1)
+        await create_objects(client, 1)
         await client.create(PODS, user_of("p0", "second"))
         await eventually(cluster, lambda: all_bound(client))
         claim = await client.get(CLAIMS, "p0", "default")
@@ -153,9 +102,9 @@ def test_condition_and_event_say_which_selector_is_not_met() -> None:
     """The event of a long one is cut as kube-scheduler cuts it; the condition has it all."""
     selector = f'device.driver == "{"x" * 1000}"'
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
-        await furnish(client, 1)
+        await create_objects(client, 1)
         exactly = {"deviceClassName": "c", "selectors": [{"cel": {"expression": selector}}]}
         claim = {
             "metadata": {"name": "far", "namespace": "default"},
@@ -183,9 +132,9 @@ def test_condition_and_event_say_which_selector_is_not_met() -> None:
 def test_a_pod_waits_for_its_claim_alone() -> None:
     """It gets no condition, as by kube-scheduler, and goes on when that claim is made."""
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
-        await furnish(client, 0)
+        await create_objects(client, 0)
         await client.create(PODS, user_of("late", "late"))
         requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
         metadata = {"name": "late", "namespace": "default"}
@@ -200,9 +149,9 @@ def test_a_pod_waits_for_its_claim_alone() -> None:
 def test_who_has_the_higher_priority_is_served_first() -> None:
     """Though it came later: the last device goes to it."""
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
-        await furnish(client, 0)
+        await create_objects(client, 0)
         taint = {"key": "closed", "effect": "NoSchedule"}
         node = await client.get(NODES, "n")
         node = await client.update(NODES, {**node, "spec": {"taints": [taint]}})

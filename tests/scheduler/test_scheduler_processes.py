@@ -47,7 +47,7 @@ SECONDS_MAX = 120.0
 SILENCE_SECONDS_MAX = 5.0
 
 
-async def furnish(client: Client) -> None:
+async def create_objects(client: Client) -> None:
     """Nodes with devices, a class, and a template for one of them."""
     allocatable = {"cpu": "64", "memory": "64Gi", "pods": "110"}
     await client.create(CLASSES, {"metadata": {"name": "gpu.example.com"}})
@@ -165,7 +165,7 @@ def played(kubeconfig: Path, story: Callable[[Client, Watcher], Awaitable[None]]
             asyncio.timeout(SECONDS_MAX * 2),
         ):
             client = Client(transport)
-            await furnish(client)
+            await create_objects(client)
             watching = asyncio.create_task(watcher.watch(client))
             await story(client, watcher)
             watching.cancel()

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.allocation.builders import claim, counters, device_class, drawing, pool, request
 from tests.allocation.knapsacks import Searches, hard_claim, hard_node
-from tests.scheduler.test_schedule import eventually, user_of, with_scheduler
-from tests.scheduler.test_undecided import node, told
+from tests.scheduler.builders import eventually, find_message, node, user_of, with_scheduler
 
 from dryrack.allocation.search import allocator
 from dryrack.allocation.search.walk import Ending, Walk
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     import pytest
-    from tests.scheduler.test_schedule import Noting
+    from tests.scheduler.builders import RecordingTransport
 
     from dryrack.client.client import Client
     from dryrack.cluster.embedded import EmbeddedCluster
@@ -84,7 +83,7 @@ class Watched:
             task.cancel()
 
 
-async def furnish(client: Client, names: str, slices: Sequence[ResourceSlice]) -> None:
+async def create_objects(client: Client, names: str, slices: Sequence[ResourceSlice]) -> None:
     await client.create(CLASSES, to_builtins(device_class()))
     for name in names:
         await node(client, name)
@@ -120,10 +119,10 @@ def test_other_pods_are_bound_while_a_search_goes_on(monkeypatch: pytest.MonkeyP
     Searches(monkeypatch, steps=200)
     watched = Watched(monkeypatch)
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
         unlike = [each for n, name in enumerate("abc") for each in hard_node(name, spare=n)]
-        await furnish(client, "abc", unlike)
+        await create_objects(client, "abc", unlike)
         watched.may_end = lambda: bool(stored(cluster, "easy")["spec"].get("nodeName"))
         async with watched.counting_rounds():
             await want(client, "hard", hard_claim())
@@ -133,7 +132,7 @@ def test_other_pods_are_bound_while_a_search_goes_on(monkeypatch: pytest.MonkeyP
             all_of_them = "0/3 nodes are available: 3 timed out"
 
             async def hard_is_told() -> bool:
-                return (await told(client, "hard")).startswith(all_of_them)
+                return (await find_message(client, "hard")).startswith(all_of_them)
 
             await eventually(cluster, hard_is_told)
         assert await node_of(client, "easy")
@@ -155,16 +154,16 @@ def test_what_was_found_is_not_taken_from_others(monkeypatch: pytest.MonkeyPatch
     slices = pool(offered, sets=[counters(memory=enough)], node="a")
     last = "'last' in device.attributes['gpu.example.com']"
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
-        await furnish(client, "a", slices)
+        await create_objects(client, "a", slices)
         watched.may_end = lambda: bool(stored(cluster, "other")["spec"].get("nodeName"))
         await want(client, "half", claim(request("r", PARTS // 2)))
         await watched.begun.wait()
         await want(client, "other", claim(request("r", select=last)))
 
         async def half_is_told() -> bool:
-            return "1 cannot allocate all claims" in await told(client, "half")
+            return "1 cannot allocate all claims" in await find_message(client, "half")
 
         await eventually(cluster, half_is_told)
         assert await devices_of(client, "other") == [f"part-{PARTS - 1}"]
@@ -179,9 +178,9 @@ def test_pods_that_want_the_same_wait_for_one_search(monkeypatch: pytest.MonkeyP
     searches = Searches(monkeypatch)
     watched = Watched(monkeypatch)
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
-        await furnish(client, "a", hard_node("a"))
+        await create_objects(client, "a", hard_node("a"))
         watched.may_end = lambda: bool(stored(cluster, "easy")["spec"].get("nodeName"))
         await want(client, "first", hard_claim())
         await watched.begun.wait()
@@ -190,7 +189,7 @@ def test_pods_that_want_the_same_wait_for_one_search(monkeypatch: pytest.MonkeyP
         await want(client, "easy", claim(request("r", select=easy)))
 
         async def both_are_told() -> bool:
-            both = [await told(client, name) for name in ("first", "second")]
+            both = [await find_message(client, name) for name in ("first", "second")]
             return all(each.startswith("0/1 nodes are available: 1 timed out") for each in both)
 
         await eventually(cluster, both_are_told)

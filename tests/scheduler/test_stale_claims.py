@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.scheduler.builders import (
+    FailingTransport,
+    RecordingTransport,
+    asking,
+    claims,
+    create_objects,
+    second_node,
+    two_devices,
+    user_of,
+)
 from tests.scheduler.gang_scenes import PREFIX
 from tests.scheduler.messages import nobody_goes
-from tests.scheduler.test_extended_resources import asking, claims, two_devices
-from tests.scheduler.test_failures import Failing, furnish
-from tests.scheduler.test_schedule import Noting, user_of
 
-from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES
+from dryrack.client.endpoints import CLAIMS, NODES, PODS
 
 if TYPE_CHECKING:
     from tests.stage import Stage
@@ -22,19 +29,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.stage(only=())
 
 
-async def second_node(client: Client) -> None:
-    """One more node, "m", with devices like those of the first."""
-    allocatable = {"cpu": "8", "memory": "8Gi", "pods": "10"}
-    node = await client.create(NODES, {"metadata": {"name": "m"}})
-    await client.update(
-        NODES, {**node, "status": {"allocatable": allocatable}}, subresource="status"
-    )
-    pool = {"name": "m", "generation": 1, "resourceSliceCount": 1}
-    devices = [{"name": f"d{number}"} for number in range(2)]
-    spec = {"driver": "x.example.com", "nodeName": "m", "pool": pool, "devices": devices}
-    await client.create(SLICES, {"metadata": {"name": "m"}, "spec": spec})
-
-
 async def cordon(client: Client, name: str) -> None:
     node = await client.get(NODES, name)
     await client.update(NODES, {**node, "spec": {**node["spec"], "unschedulable": True}})
@@ -42,7 +36,7 @@ async def cordon(client: Client, name: str) -> None:
 
 async def allocated_on_first(stage: Stage, *, users: list[Raw]) -> None:
     """A claim that has a device of the first node, which takes no more pods."""
-    await furnish(stage.client, 0)
+    await create_objects(stage.client, 0)
     await second_node(stage.client)
     await cordon(stage.client, "n")
     requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
@@ -137,7 +131,7 @@ async def test_a_claim_that_was_made_for_another_node_is_deleted(stage: Stage) -
     """A scheduler died before the binding, and the node was cordoned meanwhile."""
     await two_devices(stage)
     await stage.client.create(PODS, asking("p", 2))
-    dead = Failing(stage.transport, frozenset(range(2, 1000)))
+    dead = FailingTransport(stage.transport, frozenset(range(2, 1000)))
     async with stage.scheduler(dead):
         pass
     [left] = await claims(stage)
@@ -153,7 +147,7 @@ async def test_a_claim_that_was_made_for_another_node_is_deleted(stage: Stage) -
 
 async def test_a_pod_waits_while_its_claim_is_being_allocated_for_another(stage: Stage) -> None:
     """Both are bound, and no write is made in vain."""
-    await furnish(stage.client, 0)
+    await create_objects(stage.client, 0)
     requests = [{"name": "r", "exactly": {"deviceClassName": "c"}}]
     metadata = {"name": "shared", "namespace": "default"}
     await stage.client.create(
@@ -161,7 +155,7 @@ async def test_a_pod_waits_while_its_claim_is_being_allocated_for_another(stage:
     )
     for name in ("a", "b"):
         await stage.client.create(PODS, user_of("shared", name))
-    noting = Noting(stage.transport)
+    noting = RecordingTransport(stage.transport)
     async with stage.scheduler(noting):
         assert await stage.node_of("a") == await stage.node_of("b") == "n"
     of_claim = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/shared"

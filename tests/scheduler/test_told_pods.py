@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.scheduler.builders import (
+    CONTAINER,
+    RecordingTransport,
+    all_bound,
+    create_objects,
+    events_of,
+    eventually,
+    is_bound,
+    pod,
+    user_of,
+    wait_for_events,
+    with_scheduler,
+)
 from tests.scheduler.messages import nobody_goes
-from tests.scheduler.test_failures import all_bound, furnish
-from tests.scheduler.test_schedule import Noting, eventually, user_of, with_scheduler
 
 from dryrack.client.client import Client, Selection
 from dryrack.client.endpoints import (
@@ -21,47 +32,21 @@ from dryrack.client.endpoints import (
 
 if TYPE_CHECKING:
     from dryrack.cluster.embedded import EmbeddedCluster
-    from dryrack.kinds.raw import Raw
-
-
-CONTAINER: Raw = {"name": "c", "image": "i"}
-
-
-def pod(name: str, **spec: Any) -> Raw:
-    metadata = {"name": name, "namespace": "default", "labels": {"app": "x"}}
-    return {"metadata": metadata, "spec": {"containers": [CONTAINER], **spec}}
-
-
-async def events_of(client: Client, name: str, reason: str) -> list[str]:
-    events = (await client.list(EVENTS, Selection(namespace="default"))).items
-    mine = [each for each in events if each["involvedObject"]["name"] == name]
-    return sorted(each["message"] for each in mine if each["reason"] == reason)
-
-
-async def tells(cluster: EmbeddedCluster, name: str, reason: str, messages: list[str]) -> None:
-    async def told() -> bool:
-        return await events_of(cluster.client, name, reason) == messages
-
-    await eventually(cluster, told)
-
-
-async def is_bound(client: Client, name: str) -> bool:
-    return bool((await client.get(PODS, name, "default"))["spec"].get("nodeName"))
 
 
 def test_a_pod_waits_for_a_port_of_the_host() -> None:
     """It is told that none is free, and goes on when the pod that has it is deleted."""
     container = CONTAINER | {"ports": [{"containerPort": 80, "hostPort": 80}]}
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
-        await furnish(client, 0)
+        await create_objects(client, 0)
         await client.create(PODS, pod("first", containers=[container]))
         await eventually(cluster, lambda: is_bound(client, "first"))
         await client.create(PODS, pod("second", containers=[container]))
         words = "1 node(s) didn't have free ports for the requested pod ports"
         told = [f"0/1 nodes are available: {words}. {nobody_goes(victims=1)}"]
-        await tells(cluster, "second", "FailedScheduling", told)
+        await wait_for_events(cluster, "second", "FailedScheduling", told)
         await client.delete(PODS, "first", namespace="default", grace_seconds=0)
         await eventually(cluster, lambda: is_bound(client, "second"))
 
@@ -73,12 +58,12 @@ def test_the_event_of_a_pod_with_a_long_name_has_a_name_that_may_be() -> None:
     name = "p" * 253
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
-        await furnish(client, 0)
+        await create_objects(client, 0)
         await client.create(PODS, pod(name, volumes=[volume]))
         told = ['0/1 nodes are available: persistentvolumeclaim "data" not found.']
-        await tells(cluster, name, "FailedScheduling", told)
+        await wait_for_events(cluster, name, "FailedScheduling", told)
         events = (await client.list(EVENTS, Selection(namespace="default"))).items
         assert [len(each["metadata"]["name"]) for each in events] == [253]
 
@@ -89,17 +74,17 @@ def test_a_pod_waits_for_its_volume_claim() -> None:
     """It is told that it is missing, or has no volume yet."""
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
-        await furnish(client, 0)
+        await create_objects(client, 0)
         await client.create(PODS, pod("writer", volumes=[volume]))
         told = ['0/1 nodes are available: persistentvolumeclaim "data" not found.']
-        await tells(cluster, "writer", "FailedScheduling", told)
+        await wait_for_events(cluster, "writer", "FailedScheduling", told)
         metadata = {"name": "data", "namespace": "default"}
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
         await client.create(VOLUME_CLAIMS, {"metadata": metadata, "spec": spec})
         unbound = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
-        await tells(cluster, "writer", "FailedScheduling", [*told, unbound])
+        await wait_for_events(cluster, "writer", "FailedScheduling", [*told, unbound])
         offer = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
         disk = {"metadata": {"name": "disk"}, "spec": {**offer, "hostPath": {"path": "/data"}}}
         await client.create(VOLUMES, disk)
@@ -114,9 +99,9 @@ def test_a_pod_waits_for_its_volume_claim() -> None:
 def test_a_claim_that_all_its_places_are_taken_of_is_waited_for() -> None:
     """The 257th pod is told so, once, and comes in when another leaves."""
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
-        await furnish(client, 1)
+        await create_objects(client, 1)
         await eventually(cluster, lambda: all_bound(client))
         claim = await client.get(CLAIMS, "p0", "default")
         others = [{"resource": "pods", "name": f"o{it}", "uid": f"o{it}"} for it in range(255)]
@@ -127,7 +112,7 @@ def test_a_claim_that_all_its_places_are_taken_of_is_waited_for() -> None:
         shared = '256 pods share "p0", as many as the API allows; delete one of them'
         nobody = nobody_goes(helpful=1, claims=True)
         told = f"0/1 nodes are available: resourceclaim in use. {shared}. {nobody}"
-        await tells(cluster, "late", "FailedScheduling", [told])
+        await wait_for_events(cluster, "late", "FailedScheduling", [told])
         left = claim | {"status": claim["status"] | {"reservedFor": users[:-1]}}
         await client.update(CLAIMS, left, subresource="status")
         await eventually(cluster, lambda: is_bound(client, "late"))
@@ -145,16 +130,16 @@ async def make_claim(client: Client, name: str, **exactly: Any) -> None:
 def test_a_pod_is_told_of_a_class_that_is_not_there() -> None:
     """In kube-scheduler's words and what to do; others are bound, and so is it once it is there."""
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
-        await furnish(client, 1)
+        await create_objects(client, 1)
         await make_claim(client, "wrong", deviceClassName="nope")
         await client.create(PODS, user_of("wrong", "user"))
         words = "request r: device class nope does not exist"
         remedy = "Create it, or correct the deviceClassName in claim default/wrong"
         more = nobody_goes(helpful=1, claims=True)
         told = [f"0/1 nodes are available: {words}. {remedy}. {more}"]
-        await tells(cluster, "user", "FailedScheduling", told)
+        await wait_for_events(cluster, "user", "FailedScheduling", told)
         await eventually(cluster, lambda: is_bound(client, "p0"))
         await client.create(CLASSES, {"metadata": {"name": "nope"}})
         await eventually(cluster, lambda: is_bound(client, "user"))
@@ -165,9 +150,9 @@ def test_a_pod_is_told_of_a_class_that_is_not_there() -> None:
 def test_a_pod_that_wants_all_devices_waits_for_the_rest_of_a_pool() -> None:
     """It is told that this is what helps, and goes on when the whole pool is published."""
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
-        await furnish(client, 0)
+        await create_objects(client, 0)
         found = await client.get(SLICES, "s")
         pool = found["spec"]["pool"]
         half = {**found["spec"], "pool": {**pool, "generation": 2, "resourceSliceCount": 2}}
@@ -177,7 +162,7 @@ def test_a_pod_that_wants_all_devices_waits_for_the_rest_of_a_pool() -> None:
         where = "claim default/all, request r: asks for all devices"
         error = f"{where}, but resource pool x.example.com/n is currently being updated"
         told = [f"{error}; wait until its driver has published the whole pool"]
-        await tells(cluster, "user", "FailedScheduling", told)
+        await wait_for_events(cluster, "user", "FailedScheduling", told)
         rest = {**half, "devices": [{"name": "late"}]}
         await client.create(SLICES, {"metadata": {"name": "rest"}, "spec": rest})
         await eventually(cluster, lambda: is_bound(client, "user"))
@@ -188,9 +173,9 @@ def test_a_pod_that_wants_all_devices_waits_for_the_rest_of_a_pool() -> None:
 def test_a_pod_is_told_about_which_device_its_selector_fails() -> None:
     """And that no other node helps; others are bound."""
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
-        await furnish(client, 0)
+        await create_objects(client, 0)
         expression = "device.attributes['x.example.com'].foo == 1"
         selectors = [{"cel": {"expression": expression}}]
         await make_claim(client, "wrong", deviceClassName="c", selectors=selectors)
@@ -198,7 +183,7 @@ def test_a_pod_is_told_about_which_device_its_selector_fails() -> None:
         error = "claim default/wrong: selector #0: CEL runtime error: no such key: foo"
         remedy = "correct the object (dryrack lint shows the line); no node fits until then"
         told = [f"{error}, about device x.example.com/n/d0; {remedy}"]
-        await tells(cluster, "user", "FailedScheduling", told)
+        await wait_for_events(cluster, "user", "FailedScheduling", told)
         [condition] = (await client.get(PODS, "user", "default"))["status"]["conditions"]
         assert condition["reason"] == "SchedulerError"
         await make_claim(client, "right", deviceClassName="c")

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from tests.allocation.builders import device_class
 from tests.allocation.knapsacks import Searches, hard_claim, hard_node
-from tests.scheduler.test_schedule import eventually, user_of, with_scheduler
+from tests.scheduler.builders import eventually, find_message, node, user_of, with_scheduler
 
-from dryrack.client.endpoints import CLAIMS, CLASSES, EVENTS, NODES, PODS, SLICES
+from dryrack.client.endpoints import CLAIMS, CLASSES, EVENTS, PODS, SLICES
 from dryrack.kinds.decode import to_builtins
 
 if TYPE_CHECKING:
     import pytest
-    from tests.scheduler.test_schedule import Noting
+    from tests.scheduler.builders import RecordingTransport
 
     from dryrack.client.client import Client
     from dryrack.cluster.embedded import EmbeddedCluster
@@ -22,14 +22,7 @@ NAMES = ("a", "b", "c")
 ALL = "0/3 nodes are available: 3 timed out trying to allocate devices."
 
 
-async def node(client: Client, name: str) -> None:
-    made = await client.create(NODES, {"metadata": {"name": name}})
-    allocatable = {"cpu": "8", "memory": "8Gi", "pods": "10"}
-    status = {**made, "status": {"allocatable": allocatable, "capacity": allocatable}}
-    await client.update(NODES, status, subresource="status")
-
-
-async def furnish(client: Client) -> None:
+async def create_objects(client: Client) -> None:
     """Nodes that are alike, of which nobody can tell whether they do."""
     await client.create(CLASSES, to_builtins(device_class()))
     for name in NAMES:
@@ -46,29 +39,24 @@ async def want(client: Client, name: str) -> None:
     await client.create(PODS, user_of(name, name))
 
 
-async def told(client: Client, name: str) -> str:
-    conditions = (await client.get(PODS, name, "default"))["status"].get("conditions", [])
-    return str(conditions[0]["message"]) if conditions else ""
-
-
 def test_undecided_pods_wait_for_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Alike nodes, a second pod and a node without devices cost no search; a change does."""
     searches = Searches(monkeypatch)
 
-    async def story(cluster: EmbeddedCluster, noting: Noting) -> None:
+    async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
 
         async def says(name: str, start: str) -> bool:
-            return (await told(client, name)).startswith(start)
+            return (await find_message(client, name)).startswith(start)
 
-        await furnish(client)
+        await create_objects(client)
         await want(client, "first")
         await eventually(cluster, lambda: says("first", ALL))
-        assert "Node a, claim default/first: the search stopped at its limit" in await told(
+        assert "Node a, claim default/first: the search stopped at its limit" in await find_message(
             client, "first"
         )
         messages = [event["message"] for event in (await client.list(EVENTS)).items]
-        assert await told(client, "first") in messages
+        assert await find_message(client, "first") in messages
 
         await want(client, "second")
         await eventually(cluster, lambda: says("second", ALL))

@@ -6,10 +6,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.scheduler.builders import create_objects, second_node, user_of
 from tests.scheduler.gang_scenes import PREFIX
-from tests.scheduler.test_failures import furnish
-from tests.scheduler.test_schedule import user_of
-from tests.scheduler.test_stale_claims import second_node
 
 from dryrack.client.endpoints import (
     CLAIMS,
@@ -45,7 +43,7 @@ def storing(name: str, claim: str = "data") -> Raw:
 async def storage(stage: Stage) -> None:
     """A node with devices, a claim for one that may be shared, and a claim of storage."""
     client = stage.client
-    await furnish(client, 0)
+    await create_objects(client, 0)
     late = {"provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer"}
     await client.create(STORAGE_CLASSES, {"metadata": {"name": "late"}, **late})
     metadata = {"namespace": "default"}
@@ -280,7 +278,7 @@ async def local_storage(
 ) -> None:
     """Create two nodes, a class without a provisioner, and pods with a claim each."""
     client = stage.client
-    await furnish(client, 0)
+    await create_objects(client, 0)
     await second_node(client)
     for name in "nm":
         await client.patch(NODES, name, {"metadata": {"labels": {HOST: name}}})
