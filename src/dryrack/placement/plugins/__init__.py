@@ -1,7 +1,7 @@
 """
-The plugins that come with dryrack, by name, and the profile that kube-scheduler has by default.
+The plugins of dryrack by name, and kube-scheduler's default profile.
 
-A plugin is one file here and one line in `IN_TREE`. A user's own are added by entry point.
+A plugin is one file here and one line in `IN_TREE`. Users add their own by entry point.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ IN_TREE: Mapping[str, Plugin] = {
     )
 }
 
-# What is on by default, in the order in which it is asked, with the weight of its score.
+# The default plugins in the order of their calls, with the weights of their scores.
 DEFAULT_PLUGINS: Mapping[str, int] = {
     "NodeUnschedulable": 1,
     "NodeName": 1,
@@ -72,7 +72,7 @@ DEFAULT_PLUGINS: Mapping[str, int] = {
     "ImageLocality": 1,
 }
 
-# What the scheduler does itself, and where upstream has it; all of it is on by default.
+# Plugins that the scheduler itself implements, with upstream's extension point.
 SCHEDULER_PLUGINS: Mapping[str, str] = {
     "Coscheduling": "permit",
     "DefaultPreemption": "postFilter",
@@ -81,29 +81,29 @@ SCHEDULER_PLUGINS: Mapping[str, str] = {
     "ResourceReservation": "reserve",
 }
 
-# Of those that the scheduler itself does, all are on but this one, which keeps room from others.
+# All of these are on by default except this one, which reserves capacity.
 DEFAULT_SCHEDULER_PLUGINS = frozenset(SCHEDULER_PLUGINS) - {"ResourceReservation"}
-# What the profile of the seed's scheduler has beside them.
+# The additional plugins in the profile of kubenexus.
 _SEED_PLUGINS = {"WorkloadAware": 1, "TopologySpread": 1, "Backfill": 1, "NUMATopology": 1}
 
 
 def _profile(name: str, plugins: Mapping[str, int], scheduler_plugins: frozenset[str]) -> Profile:
-    known = [(IN_TREE[each], weight) for each, weight in plugins.items()]
+    weighted = [(IN_TREE[each], weight) for each, weight in plugins.items()]
     return Profile(
         scheduler_name=name,
-        filters=tuple(plugin for plugin, _ in known if plugin.filter),
-        scores=tuple((plugin, weight) for plugin, weight in known if plugin.score),
+        filters=tuple(plugin for plugin, _ in weighted if plugin.filter),
+        scores=tuple((plugin, weight) for plugin, weight in weighted if plugin.score),
         scheduler_plugins=scheduler_plugins,
     )
 
 
 DEFAULT_PROFILE = _profile("default-scheduler", DEFAULT_PLUGINS, DEFAULT_SCHEDULER_PLUGINS)
-# All seven plugins of kubenexus, beside what kube-scheduler has by default.
+# All seven plugins of kubenexus, in addition to kube-scheduler's defaults.
 KUBENEXUS_PROFILE = _profile(
     "kubenexus-scheduler", {**DEFAULT_PLUGINS, **_SEED_PLUGINS}, frozenset(SCHEDULER_PLUGINS)
 )
 
 
 def profile_named(name: str) -> Profile:
-    """What a scheduler of this name does if nobody says otherwise."""
+    """Return the default profile of a scheduler of this name."""
     return KUBENEXUS_PROFILE if name == KUBENEXUS_PROFILE.scheduler_name else DEFAULT_PROFILE

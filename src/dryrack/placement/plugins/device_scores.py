@@ -1,11 +1,10 @@
 """
-DeviceFragmentation and DeviceGroups: nodes where a pod's devices leave the most for others.
+DeviceFragmentation and DeviceGroups: prefer nodes where a pod's devices leave the most for others.
 
-DeviceFragmentation is best fit: of what the pod breaks into (a device that is partitioned by its
-counters, or else the devices of a pool), the less is left over, the better. DeviceGroups looks at
-devices that belong together, as by NVLink or a PCIe root: `args: {attribute: NAME}` is the
-attribute that they have in common. A node is the better the fewer groups are broken up there that
-were whole. Both are off unless a profile enables them.
+DeviceFragmentation is best fit: the less is left of the partitioned devices and pools that the pod
+uses, the better. DeviceGroups looks at devices that belong together, for example by NVLink or a
+PCIe root: `args: {attribute: NAME}` is the attribute that they have in common. The fewer whole
+groups the pod breaks up, the better. Both are off unless a profile enables them.
 """
 
 from __future__ import annotations
@@ -27,34 +26,34 @@ if TYPE_CHECKING:
     from dryrack.placement.pod_constraints import PodConstraints
 
 
-def _best_fit(pod: PodConstraints, fleet: Fleet, _args: Args) -> DeviceScorer | None:
+def _score_fragmentation(pod: PodConstraints, fleet: Fleet, _args: Args) -> DeviceScorer | None:
     if not pod.wanted:
         return None
 
     def score(node: NodeState, allocations: Sequence[AllocationResult]) -> int:
-        given = _given(allocations)
+        devices = _devices_by_pool(allocations)
         rests = [
             rest
             for pool in fleet.pools_on(node.node)
-            if pool.id in given
-            for rest in _rests(pool, given[pool.id])
+            if pool.id in devices
+            for rest in _rests(pool, devices[pool.id])
         ]
         return SCORE_MAX - int(SCORE_MAX * sum(rests) / len(rests)) if rests else SCORE_MAX
 
     return DeviceScorer(score)
 
 
-def _given(allocations: Iterable[AllocationResult]) -> Mapping[tuple[str, str], set[str]]:
-    """The names of the devices, by driver and pool."""
-    found: dict[tuple[str, str], set[str]] = {}
+def _devices_by_pool(allocations: Iterable[AllocationResult]) -> Mapping[tuple[str, str], set[str]]:
+    """Return the names of the devices, by driver and pool."""
+    devices: dict[tuple[str, str], set[str]] = {}
     for allocation in allocations:
         for each in allocation.devices.results:
-            found.setdefault((each.driver, each.pool), set()).add(each.device)
-    return found
+            devices.setdefault((each.driver, each.pool), set()).add(each.device)
+    return devices
 
 
 def _rests(pool: NodePool, taken: AbstractSet[str]) -> Iterator[float]:
-    """Which share is left of each thing that the pod takes a part of."""
+    """Yield the remaining share of each counter set, and of the pool, that the pod takes from."""
     used = pool.in_use | taken
     devices = pool.devices
     sets = {
@@ -71,7 +70,7 @@ def _rests(pool: NodePool, taken: AbstractSet[str]) -> Iterator[float]:
 
 
 def _left_of_counters(pool: NodePool, name: str, used: Iterable[Device]) -> float:
-    """The share that is left of the counters of a set, on average."""
+    """Return the remaining share of the counters of a set, on average."""
     left = {key: each.value.nanos for key, each in pool.counter_sets[name].counters.items()}
     totals = {key: total for key, total in left.items() if total > 0}
     for device in used:
@@ -82,7 +81,7 @@ def _left_of_counters(pool: NodePool, name: str, used: Iterable[Device]) -> floa
     return sum(shares) / len(shares) if shares else 0.0
 
 
-def _keeps_groups(pod: PodConstraints, fleet: Fleet, args: Args) -> DeviceScorer | None:
+def _score_groups(pod: PodConstraints, fleet: Fleet, args: Args) -> DeviceScorer | None:
     attribute = args.get("attribute")
     if not attribute:
         raise PluginError("args.attribute is missing; set the attribute that groups have in common")
@@ -90,24 +89,22 @@ def _keeps_groups(pod: PodConstraints, fleet: Fleet, args: Args) -> DeviceScorer
         return None
 
     def score(node: NodeState, allocations: Sequence[AllocationResult]) -> int:
-        given = _given(allocations)
-        pools = fleet.pools_on(node.node)
+        devices = _devices_by_pool(allocations)
+        # For each device of a group, whether it was in use before, and whether the pod takes it.
         groups: dict[object, list[tuple[bool, bool]]] = {}
-        for pool in pools:
-            taken: AbstractSet[str] = given.get(pool.id, frozenset())
+        for pool in fleet.pools_on(node.node):
+            taken: AbstractSet[str] = devices.get(pool.id, frozenset())
             for name, value in pool.attributes(str(attribute)).items():
                 groups.setdefault(value, []).append((name in pool.in_use, name in taken))
         touched = [group for group in groups.values() if any(taken for _, taken in group)]
-        broken = sum(map(_breaks, touched))
+        whole = [group for group in touched if not any(used for used, _ in group)]
+        broken = sum(not all(taken for _, taken in group) for group in whole)
         return SCORE_MAX - SCORE_MAX * broken // len(touched) if touched else SCORE_MAX
 
     return DeviceScorer(score)
 
 
-def _breaks(group: Sequence[tuple[bool, bool]]) -> bool:
-    """Whether a group that was whole is neither that nor all used; what is used, and taken now."""
-    return not any(used for used, _ in group) and not all(taken for _, taken in group)
-
-
-DEVICE_FRAGMENTATION = Plugin("DeviceFragmentation", score=_best_fit, sign=DYNAMIC_RESOURCES.sign)
-DEVICE_GROUPS = Plugin("DeviceGroups", score=_keeps_groups, sign=DYNAMIC_RESOURCES.sign)
+DEVICE_FRAGMENTATION = Plugin(
+    "DeviceFragmentation", score=_score_fragmentation, sign=DYNAMIC_RESOURCES.sign
+)
+DEVICE_GROUPS = Plugin("DeviceGroups", score=_score_groups, sign=DYNAMIC_RESOURCES.sign)

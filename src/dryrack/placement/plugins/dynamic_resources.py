@@ -1,8 +1,8 @@
 """
-DynamicResources: nodes where the devices of a pod's claims are, or can be had.
+DynamicResources: nodes that can use the pod's allocated claims, and prefer first alternatives.
 
-Whether devices can be had is asked of the allocator, last of all (see `place`), because the answer
-is the allocation itself. Here is what a node says before that.
+The allocator decides about new claims, after all filters (see `place`), because the answer is the
+allocation itself. This module has the checks before that.
 """
 
 from __future__ import annotations
@@ -22,37 +22,42 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from dryrack.kinds.resource import AllocationResult, ResourceClaim
-    from dryrack.placement.extended_resources import ExtendedResources
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.framework import Args, Check
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.pod_constraints import ClaimReach, PodConstraints
 
-# As many as the API lets a request have.
+# The API's maximum of alternatives in a request.
 _ALTERNATIVES_MAX = 8
 
 
-def _available(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
+def _filter(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
     reaches = pod.reaches
     extended = pod.extended
     if not reaches and not pod.wanted:
         return None
     if not reaches and extended is None:
-        return _anywhere
+        return _accept
 
     def check(node: NodeState) -> NodeRefusal | None:
-        refusals = (_beyond(reach, node) for reach in reaches)
-        refusal = next((each for each in refusals if each is not None), None)
-        return refusal or (None if extended is None else _made_for_another(extended, node))
+        for reach in reaches:
+            refusal = _check_reach(reach, node)
+            if refusal is not None:
+                return refusal
+        made = None if extended is None else extended.made
+        if extended is None or made is None or extended.is_as_made(node.node):
+            return None
+        fact = f"claim {claim_name(made)} was created for extended resources of another node"
+        return NodeRefusal(ELSEWHERE, fact, "delete the claim")
 
     return check
 
 
-def _anywhere(_node: NodeState) -> None:
-    """Of claims that are yet to be allocated the allocator is asked."""
+def _accept(_node: NodeState) -> None:
+    """Accept every node: the allocator decides about claims that are not allocated."""
 
 
-def _beyond(reach: ClaimReach, node: NodeState) -> NodeRefusal | None:
+def _check_reach(reach: ClaimReach, node: NodeState) -> NodeRefusal | None:
     try:
         if reach.matcher.matches(node.node):
             return None
@@ -62,16 +67,8 @@ def _beyond(reach: ClaimReach, node: NodeState) -> NodeRefusal | None:
     return NodeRefusal(ELSEWHERE, fact, "use a node that it is allocated for")
 
 
-def _made_for_another(extended: ExtendedResources, node: NodeState) -> NodeRefusal | None:
-    made = extended.made
-    if made is None or extended.is_as_made(node.node):
-        return None
-    fact = f"claim {claim_name(made)} was created for extended resources of another node"
-    return NodeRefusal(ELSEWHERE, fact, "delete the claim")
-
-
-def _preferred(pod: PodConstraints, _fleet: Fleet, _args: Args) -> DeviceScorer | None:
-    """How far in front the alternatives are that requests with firstAvailable would get."""
+def _score(pod: PodConstraints, _fleet: Fleet, _args: Args) -> DeviceScorer | None:
+    """Prefer nodes where requests with firstAvailable get early alternatives."""
     most = sum(
         _ALTERNATIVES_MAX
         for claim in pod.wanted
@@ -90,7 +87,7 @@ def _preferred(pod: PodConstraints, _fleet: Fleet, _args: Args) -> DeviceScorer 
 
 
 def _rank(claim: ResourceClaim, allocation: AllocationResult | None) -> int:
-    """The first alternative of a request counts 8, the second 7, and so on."""
+    """Return 8 for the first alternative of a request, 7 for the second, and so on."""
     given = {each.request for each in allocation.devices.results} if allocation else set()
     return sum(
         _ALTERNATIVES_MAX - place
@@ -101,15 +98,15 @@ def _rank(claim: ResourceClaim, allocation: AllocationResult | None) -> int:
 
 
 def _quantity(value: object) -> str:
-    assert isinstance(value, Quantity), "nothing else in a request is no JSON"
+    assert isinstance(value, Quantity), "all other values of a request are JSON"
     return value.text
 
 
 _encode = msgspec.json.Encoder(enc_hook=_quantity).encode
 
 
-def _asks(pod: PodConstraints) -> Hashable:
-    """All of the claims that decides which nodes do."""
+def _sign(pod: PodConstraints) -> Hashable:
+    """Return the parts of the claims that decide which nodes fit."""
     devices = [
         (claim.spec.devices.requests, claim.spec.devices.constraints) for claim in pod.wanted
     ]
@@ -119,4 +116,4 @@ def _asks(pod: PodConstraints) -> Hashable:
     return _encode(devices), selectors, had, made and _encode(made.spec), tuple(pod.by_devices)
 
 
-DYNAMIC_RESOURCES = Plugin("DynamicResources", filter=_available, score=_preferred, sign=_asks)
+DYNAMIC_RESOURCES = Plugin("DynamicResources", filter=_filter, score=_score, sign=_sign)

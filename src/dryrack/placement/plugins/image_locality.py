@@ -1,70 +1,61 @@
 """
-ImageLocality: nodes that have a pod's images already.
+ImageLocality: prefer nodes that have a pod's images already.
 
 An image counts by its size, and by the share of nodes that have it, so that not all pods go to the
-one node that was first.
+first node with the image.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.placement.framework import SCORE_MAX, NodeGroups, Plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from dryrack.kinds.core import Pod
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.framework import Args, ClusterScorer
     from dryrack.placement.node_state import NodeState
     from dryrack.placement.pod_constraints import PodConstraints
 
 _MB = 1024 * 1024
-# As kube-scheduler has them: nine of ten images on Docker Hub are within.
+# kube-scheduler's bounds: nine of ten images on Docker Hub are within.
 _LEAST = 23 * _MB
 _MOST_PER_CONTAINER = 1000 * _MB
 
 
-def _nearest(pod: PodConstraints, fleet: Fleet, _args: Args) -> ClusterScorer | None:
-    known = fleet.nodes.images
-    images = tuple(_images(pod.pod)) if known else ()
-    if not any(known.get(name) for name in images):
+def _score(pod: PodConstraints, fleet: Fleet, _args: Args) -> ClusterScorer | None:
+    nodes_by_image = fleet.nodes.images
+    if not nodes_by_image:
         return None
     spec = pod.pod.spec
-    most = _MOST_PER_CONTAINER * (len(spec.init_containers) + len(spec.containers))
-    shares = [len(known.get(name, ())) / len(fleet) for name in images]
+    containers = (*spec.init_containers, *spec.containers)
+    references = [each.image for each in containers]
+    references += [each.image.reference for each in spec.volumes if each.image is not None]
+    images = tuple(map(_with_tag, references))
+    if not any(nodes_by_image.get(name) for name in images):
+        return None
+    most = _MOST_PER_CONTAINER * len(containers)
+    shares = [len(nodes_by_image.get(name, ())) / len(fleet) for name in images]
 
-    def sizes(node: NodeState) -> tuple[int, ...]:
-        return tuple(known.get(name, {}).get(node.name, 0) for name in images)
+    def sizes_on(node: NodeState) -> tuple[int, ...]:
+        return tuple(nodes_by_image.get(name, {}).get(node.name, 0) for name in images)
 
-    return NodeGroups(images, sizes, partial(_scores, shares, most)).scorer()
+    def scores(groups: Mapping[tuple[int, ...], int]) -> Mapping[tuple[int, ...], int]:
+        by_sizes = {}
+        for sizes in groups:
+            total = sum(int(size * share) for size, share in zip(sizes, shares, strict=True))
+            counted = min(max(total, _LEAST), most) - _LEAST
+            by_sizes[sizes] = SCORE_MAX * counted // (most - _LEAST)
+        return by_sizes
 
-
-def _scores(
-    shares: Sequence[float], most: int, groups: Mapping[tuple[int, ...], int]
-) -> Mapping[tuple[int, ...], int]:
-    """By the sizes of the images that nodes have, and the share of nodes that have each."""
-    scores = {}
-    for sizes in groups:
-        total = sum(int(size * share) for size, share in zip(sizes, shares, strict=True))
-        counted = min(max(total, _LEAST), most) - _LEAST
-        scores[sizes] = SCORE_MAX * counted // (most - _LEAST)
-    return scores
-
-
-def _images(pod: Pod) -> Iterator[str]:
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
-        yield _with_tag(container.image)
-    for volume in pod.spec.volumes:
-        if volume.image is not None:
-            yield _with_tag(volume.image.reference)
+    return NodeGroups(images, sizes_on, scores).scorer()
 
 
 def _with_tag(image: str) -> str:
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
-# It answers for all nodes at once, so nothing is remembered by what it signs.
-IMAGE_LOCALITY = Plugin("ImageLocality", score=_nearest, sign=lambda _pod: None)
+# A cluster scorer is called for each pod, so that its signature does not matter.
+IMAGE_LOCALITY = Plugin("ImageLocality", score=_score, sign=lambda _pod: None)

@@ -1,12 +1,12 @@
 """
-InterPodAffinity: pods that want to be near others, or far from them.
+InterPodAffinity: affinity and anti-affinity between pods.
 
-What a pod requires of others is asked of the pods that run, and what those require of others is
-asked of it. Near is on a node with the same value of a label. A pod that wants to be near its own
-kind may be the first of them.
+The terms of a new pod are matched with running pods, and the terms of running pods with the new
+pod. Pods are in one domain if the labels of their nodes have the same value. A pod with affinity to
+itself may be the first of its kind.
 
-Preferences count by weight, those of the pods that run too; a pod that runs and requires others
-near it prefers them by `hardPodAffinityWeight`.
+Preferences count by weight, those of running pods too; a running pod with required affinity prefers
+matching pods by `hardPodAffinityWeight`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 HOSTNAME = "kubernetes.io/hostname"
 HARD_POD_AFFINITY_WEIGHT = 1
 
-# A label of nodes, and how many pods there are by its value.
+# A label of nodes, and the number of pods by its value.
 _Domains = tuple[str, "Mapping[str, int]"]
 _Places: TypeAlias = "tuple[str | int | None, ...]"
 
 
-def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
-    """Filter: what the pod requires of others, and others of it."""
+def _filter(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
+    """Check the required terms of the pod, and those of other pods that match it."""
     if pod.pod.spec.affinity is None and not fleet.pods.anti_affinity:
         return None
     namespace = pod.pod.metadata.namespace
@@ -59,10 +59,10 @@ def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
         (term.topology_key, pods_meant(terms.affinity, term.topology_key, fleet).domains)
         for term in terms.affinity
     ]
-    is_one = all(term.matches(namespace, labels) for term in terms.affinity)
+    matches_itself = all(term.matches(namespace, labels) for term in terms.affinity)
     requirements = _Requirements(
         near,
-        may_be_first=is_one and not any(domains for _, domains in near),
+        may_be_first=matches_itself and not any(domains for _, domains in near),
         far=_far(terms, fleet),
         against=[(each.term.topology_key, counts.domains) for each, counts in against],
     )
@@ -81,9 +81,9 @@ def _allowed(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
 
 def check_anti_affinity(pod: PodConstraints, fleet: Fleet) -> Check | None:
     """
-    Return the part of the filter that no further pod can make pass.
+    Return the anti-affinity of the filter, which does not start to pass when a pod arrives.
 
-    The terms of the pod have to be such that they can be parsed.
+    The terms of the pod must be valid.
     """
     terms = PodTerms.of(pod.pod.spec.affinity, pod.pod.metadata.namespace).among(fleet.namespaces)
     against = _against(pod, fleet)
@@ -98,7 +98,7 @@ def _against(pod: PodConstraints, fleet: Fleet) -> list[tuple[Brought, PodCounts
     return [
         (each, counts)
         for each, counts in fleet.pods.anti_affinity.about(pod.pod.metadata.namespace)
-        if _means(each.term, pod.pod, fleet)
+        if _matches(each.term, pod.pod, fleet)
     ]
 
 
@@ -113,7 +113,7 @@ def _far(terms: PodTerms, fleet: Fleet) -> list[_Domains]:
 def _places(
     here: Sequence[tuple[str, KeptCounts]], node: NodeState, *, most: int | None = None
 ) -> _Places:
-    """Where the node is by each label, or how many pods are on it if it is a domain by itself."""
+    """Return the node's domain for each label, or its number of pods if it is its own domain."""
     labels = node.node.metadata.labels
     places = []
     for key, counts in here:
@@ -126,7 +126,7 @@ def _places(
 
 
 class _Preference(NamedTuple):
-    """Pods that a node is preferred for, or against: those of a term, or those that bring it."""
+    """A term of the pod, or of running pods, with its weight for nodes near the matched pods."""
 
     term: AffinityTerm
     weight: int
@@ -142,8 +142,8 @@ class _Preference(NamedTuple):
                 return fleet.pods.affinity[Brought(self.term)]
 
 
-def _preferred(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer | None:
-    """Score: what the pod prefers, and what the pods that run prefer of it."""
+def _score(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer | None:
+    """Score nodes by the preferences of the pod, and those of running pods that match it."""
     if pod.pod.spec.affinity is None and not (fleet.pods.preferred or fleet.pods.affinity):
         return None
     try:
@@ -156,27 +156,29 @@ def _preferred(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer |
     own = terms.among(fleet.namespaces).preferred
     hard = args.get("hardPodAffinityWeight")
     hard = HARD_POD_AFFINITY_WEIGHT if hard is None else hard
-    wishes = [_Preference(term, weight, "pod") for term, weight in own]
+    preferences = [_Preference(term, weight, "pod") for term, weight in own]
     existing = [
         _Preference(*each, "preferring pods") for each, _ in fleet.pods.preferred.about(namespace)
     ]
     if hard:
         required = fleet.pods.affinity.about(namespace)
         existing += [_Preference(each.term, hard, "requiring pods") for each, _ in required]
-    wishes += [each for each in existing if _means(each.term, pod.pod, fleet)]
-    wishes = [each for each in wishes if each.counts(fleet).domains]
-    if not wishes:
+    preferences += [each for each in existing if _matches(each.term, pod.pod, fleet)]
+    preferences = [each for each in preferences if each.counts(fleet).domains]
+    if not preferences:
         return None
-    here = [(each.term.topology_key, KeptCounts(partial(each.counts, fleet))) for each in wishes]
-    scores = partial(_scores, wishes, fleet)
-    return NodeGroups(tuple(wishes), partial(_places, here), scores).scorer()
+    here = [
+        (each.term.topology_key, KeptCounts(partial(each.counts, fleet))) for each in preferences
+    ]
+    scores = partial(_scores, preferences, fleet)
+    return NodeGroups(tuple(preferences), partial(_places, here), scores).scorer()
 
 
 def _scores(
-    wishes: Sequence[_Preference], fleet: Fleet, groups: Mapping[_Places, int]
+    preferences: Sequence[_Preference], fleet: Fleet, groups: Mapping[_Places, int]
 ) -> Mapping[_Places, int]:
-    """From 0 for the least to 100 for the most preferred."""
-    weights = [(wish.weight, wish.counts(fleet).domains) for wish in wishes]
+    """Return scores from 0 for the least to 100 for the most preferred domains."""
+    weights = [(each.weight, each.counts(fleet).domains) for each in preferences]
     totals = {
         places: sum(
             weight * (place if isinstance(place, int) else domains.get(place, 0))
@@ -196,7 +198,7 @@ def _scores(
 @dataclass(frozen=True, slots=True)
 class _Requirements:
     near: Sequence[_Domains]
-    # No pod is anywhere that the pod wants to be near, and it is one of those that it wants.
+    # Whether no running pod matches the affinity, and the pod itself does.
     may_be_first: bool
     far: Sequence[_Domains]
     against: Sequence[_Domains]
@@ -206,23 +208,23 @@ class _Requirements:
         for key, domains in self.near:
             if key not in labels:
                 fact = f"the node has no label {key}"
-                return _refused("match pod affinity rules", fact, is_unresolvable=True)
+                return _refuse("match pod affinity rules", fact, is_unresolvable=True)
             if not domains.get(labels[key]) and not self.may_be_first:
                 fact = f"{key}={labels[key]} has no pod that the pod affinity requires"
-                return _refused("match pod affinity rules", fact, is_unresolvable=True)
+                return _refuse("match pod affinity rules", fact, is_unresolvable=True)
         for key, domains in self.far:
             if key in labels and domains.get(labels[key]):
                 fact = f"{key}={labels[key]} has a pod that the pod anti-affinity excludes"
-                return _refused("match pod anti-affinity rules", fact)
+                return _refuse("match pod anti-affinity rules", fact)
         for key, domains in self.against:
             if key in labels and domains.get(labels[key]):
                 fact = f"{key}={labels[key]} has a pod whose anti-affinity excludes this pod"
-                return _refused("satisfy existing pods anti-affinity rules", fact)
+                return _refuse("satisfy existing pods anti-affinity rules", fact)
         return None
 
 
 def pods_meant(terms: Sequence[AffinityTerm], topology_key: str, fleet: Fleet) -> PodCounts:
-    """Return the pods that match all terms; the terms have to know their namespaces."""
+    """Return the pods that match all terms; the terms must have their namespaces."""
 
     def selects(occupant: Occupant) -> bool:
         namespace, _ = occupant.name
@@ -236,20 +238,20 @@ def pods_meant(terms: Sequence[AffinityTerm], topology_key: str, fleet: Fleet) -
     )
 
 
-def _means(term: AffinityTerm, pod: Pod, fleet: Fleet) -> bool:
+def _matches(term: AffinityTerm, pod: Pod, fleet: Fleet) -> bool:
     namespace = pod.metadata.namespace
     return term.matches(namespace, pod.metadata.labels, fleet.namespaces.get(namespace, {}))
 
 
-def _refused(rule: str, fact: str, *, is_unresolvable: bool = False) -> NodeRefusal:
+def _refuse(rule: str, fact: str, *, is_unresolvable: bool = False) -> NodeRefusal:
     remedy = "change the affinity, or move the other pods"
     return NodeRefusal(f"node(s) didn't {rule}", fact, remedy, is_unresolvable=is_unresolvable)
 
 
 INTER_POD_AFFINITY = Plugin(
     "InterPodAffinity",
-    filter=_allowed,
-    score=_preferred,
+    filter=_filter,
+    score=_score,
     sees_cluster=True,
     sign=lambda _pod: None,
 )

@@ -1,4 +1,4 @@
-"""NodeName and NodeAffinity: the nodes that a pod names or selects."""
+"""NodeName and NodeAffinity: nodes that a pod names or selects."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NOT_ADDED = NodeRefusal(
 _NONE_ADDED = NodeAffinity()
 
 
-def _named(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
+def _filter_by_name(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
     name = pod.pod.spec.node_name
     if not name:
         return None
@@ -50,11 +50,11 @@ def _named(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
     return lambda node: None if node.name == name else refusal
 
 
-def selected(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check | None:
-    """Filter: the node selector and the required affinity."""
+def filter_by_selection(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check | None:
+    """Check the node selector and the required affinity."""
     selector = pod.pod.spec.node_selector
     affinity = pod.affinity
-    required = _added(args).required_during_scheduling_ignored_during_execution
+    required = _added_affinity(args).required_during_scheduling_ignored_during_execution
     added = None if required is None else strict_node_selector(required)
     if not selector and affinity is None and added is None:
         return None
@@ -64,8 +64,11 @@ def selected(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check | None:
         if added is not None and not added.matches(node.node):
             return _NOT_ADDED
         for key, value in selector.items():
-            if labels.get(key) != value:
-                return _NOT_SELECTED._replace(fact=_unequal(key, value, labels.get(key)))
+            has = labels.get(key)
+            if has != value:
+                state = "does not have the label" if has is None else f"has {has!r}"
+                fact = f"the pod's nodeSelector requires {key}: {value}, and the node {state}"
+                return _NOT_SELECTED._replace(fact=fact)
         try:
             allowed = affinity is None or affinity.matches(node.node)
         except SelectorError as error:
@@ -76,65 +79,60 @@ def selected(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check | None:
     return check
 
 
-def _unequal(key: str, value: str, has: str | None) -> str:
-    found = f"the node has {has!r}" if has is not None else "the node does not have the label"
-    return f"the pod's nodeSelector requires {key}: {value}, and {found}"
-
-
-def _preferred(pod: PodConstraints, _fleet: Fleet, args: Args) -> ClusterScorer | None:
-    """Score: the weights of the preferences that a node meets."""
+def _score(pod: PodConstraints, _fleet: Fleet, args: Args) -> ClusterScorer | None:
+    """Score nodes by the weights of the preferences that they match."""
     affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
-    wishes = [
+    preferences = [
         (term, each.weight)
-        for part in (affinity, _added(args))
+        for part in (affinity, _added_affinity(args))
         if part is not None
         for each in part.preferred_during_scheduling_ignored_during_execution
         for term in parse_node_selector(NodeSelector(node_selector_terms=(each.preference,))).terms
     ]
-    if not wishes:
+    if not preferences:
         return None
 
-    def met(node: NodeState) -> int:
+    def weight_of(node: NodeState) -> int:
         labels = node.node.metadata.labels
-        return sum(weight for term, weight in wishes if term.matches(labels, node.name))
+        return sum(weight for term, weight in preferences if term.matches(labels, node.name))
 
-    return NodeGroups(tuple(wishes), met, normalize_groups).scorer()
+    return NodeGroups(tuple(preferences), weight_of, normalize_groups).scorer()
 
 
-def _added(args: Args) -> NodeAffinity:
-    """What the profile adds to the affinity of every pod."""
+def _added_affinity(args: Args) -> NodeAffinity:
+    """Return the affinity that the profile adds to every pod."""
     added = args.get("addedAffinity")
     return decode(added, NodeAffinity) if added else _NONE_ADDED
 
 
 def _names(pod: PodConstraints) -> frozenset[str] | None:
-    """The nodes that all terms of the required affinity name, if all of them do."""
+    """Return the nodes that the terms of the required affinity name, if each term names nodes."""
     terms = pod.required_affinity.node_selector_terms if pod.required_affinity else ()
     if not terms:
         return None
-    found: set[str] = set()
+    names: set[str] = set()
     for term in terms:
         fields = [each for each in term.match_fields if each.key == NAME_FIELD]
         named = [set(each.values) for each in fields if each.operator == "In"]
         if not named:
             return None
-        found |= set.intersection(*named)
-    return frozenset(found)
+        names |= set.intersection(*named)
+    return frozenset(names)
 
 
 def selection(pod: PodConstraints) -> Hashable:
-    """Equal for pods that select the same nodes."""
+    """Return a key of pods that select the same nodes."""
     return tuple(sorted(pod.pod.spec.node_selector.items())), pod.required_affinity
 
 
 NODE_NAME = Plugin(
-    "NodeName", filter=_named, sign=lambda pod: pod.pod.spec.node_name, of_template=True
+    "NodeName", filter=_filter_by_name, sign=lambda pod: pod.pod.spec.node_name, of_template=True
 )
 NODE_AFFINITY = Plugin(
     "NodeAffinity",
-    filter=selected,
+    filter=filter_by_selection,
     names=_names,
-    score=_preferred,
+    score=_score,
     sign=selection,
     of_template=True,
 )

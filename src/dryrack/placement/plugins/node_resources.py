@@ -1,4 +1,4 @@
-"""NodePorts and NodeResourcesFit: what a node has left of all that it can give once."""
+"""NodePorts and NodeResourcesFit: nodes with free host ports and enough free resources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dryrack.placement.pod_constraints import PodConstraints
 
 
-def _ports_free(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
+def _filter_by_ports(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
     wanted = [each for each in pod.amounts if isinstance(each, HostPort)]
     if not wanted:
         return None
@@ -36,7 +36,7 @@ def _ports_free(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None
     return check
 
 
-def _fits(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check:
+def _filter_by_amounts(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check:
     ignored = frozenset(args.get("ignoredResources", ()))
     groups = frozenset(args.get("ignoredResourceGroups", ()))
     wanted: dict[str, int] = {
@@ -49,13 +49,13 @@ def _fits(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check:
 
     def check(node: NodeState) -> NodeRefusal | None:
         used = node.used
-        there = node.allocatable
+        allocatable = node.allocatable
         missing = []
         for name, amount in wanted.items():
-            has = there.get(name, 0)
+            has = allocatable.get(name, 0)
             if used.get(name, 0) + amount > has and (name not in by_devices or has):
                 missing.append(name)
-        return _short(wanted, node, missing) if missing else None
+        return _refuse(wanted, node, missing) if missing else None
 
     return check
 
@@ -65,13 +65,13 @@ def _is_ignored(name: str, ignored: frozenset[str], groups: frozenset[str]) -> b
     return bool(slash) and (name in ignored or group in groups)
 
 
-def _short(wanted: dict[str, int], node: NodeState, missing: Sequence[str]) -> NodeRefusal:
-    """Return what is missing, places for pods first, as kube-scheduler does."""
+def _refuse(wanted: dict[str, int], node: NodeState, missing: Sequence[str]) -> NodeRefusal:
+    """Return the missing resources, places for pods first, as kube-scheduler does."""
     ordered = sorted(missing, key=lambda each: (each != PODS, each))
     name, *others = ordered
     further = tuple(f"Insufficient {other}" for other in others)
     never = any(wanted[each] > node.allocatable.get(each, 0) for each in missing if each != PODS)
-    facts = " and ".join(_left_of(each, wanted[each], node) for each in ordered)
+    facts = " and ".join(_describe(each, wanted[each], node) for each in ordered)
     if name == PODS:
         remedy = "use a node that allows more pods"
         return NodeRefusal("Too many pods", facts, remedy, further, never, is_shortage=True)
@@ -80,7 +80,7 @@ def _short(wanted: dict[str, int], node: NodeState, missing: Sequence[str]) -> N
     return NodeRefusal(words, facts, remedy, further, never, is_shortage=True)
 
 
-def _left_of(name: str, amount: int, node: NodeState) -> str:
+def _describe(name: str, amount: int, node: NodeState) -> str:
     total = node.node.status.allocatable.get(name, ZERO)
     if name == PODS:
         return f"the node allows {total} pods and has {total}"
@@ -89,15 +89,15 @@ def _left_of(name: str, amount: int, node: NodeState) -> str:
     return f"the pod requests {asked} of {name}; the node has {left} of {total} left"
 
 
-def _amounts(pod: PodConstraints) -> Hashable:
+def _sign(pod: PodConstraints) -> Hashable:
     amounts = frozenset(pod.amounts.items())
     return amounts, tuple(pod.non_zero.values()), tuple(pod.by_devices)
 
 
-NODE_PORTS = Plugin("NodePorts", filter=_ports_free, sign=_amounts, of_template=True)
+NODE_PORTS = Plugin("NodePorts", filter=_filter_by_ports, sign=_sign, of_template=True)
 NODE_RESOURCES_FIT = Plugin(
-    "NodeResourcesFit", filter=_fits, score=score_fit, sign=_amounts, of_template=True
+    "NodeResourcesFit", filter=_filter_by_amounts, score=score_fit, sign=_sign, of_template=True
 )
 NODE_RESOURCES_BALANCED_ALLOCATION = Plugin(
-    "NodeResourcesBalancedAllocation", score=score_balance, sign=_amounts, of_template=True
+    "NodeResourcesBalancedAllocation", score=score_balance, sign=_sign, of_template=True
 )

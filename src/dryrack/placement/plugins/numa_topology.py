@@ -1,15 +1,15 @@
 """
-NUMATopology: pods that have to be within one NUMA node of a machine, or would rather be.
+NUMATopology: pods that require or prefer one NUMA node of a machine.
 
-Nodes tell by labels how they are built, as kubenexus has them:
+Nodes describe their NUMA nodes by labels of kubenexus:
 
     numa.kubenexus.io/node-count: "2"
     numa.kubenexus.io/node-0-cpus: "32"        numa.kubenexus.io/node-0-memory: 128Gi
 
-A pod says what it wants by the annotation `scheduling.kubenexus.io/numa-policy`: `single-numa-node`
-(no other node takes it), `best-effort` (such nodes are better) or `none`. Training and batch are
-best-effort if they say nothing. What is free in each NUMA node nobody tells: the pods on the node
-are laid out one after the other, each where most is free.
+A pod has its policy in the annotation `scheduling.kubenexus.io/numa-policy`: `single-numa-node`
+(other nodes refuse it), `best-effort` (such nodes are preferred) or `none`. Training and batch
+pods are best-effort by default. The free capacity of each NUMA node is not reported: the plugin
+assumes that each pod on the node uses the NUMA node with the most free CPU.
 
 A node without such labels is one NUMA node.
 """
@@ -43,40 +43,38 @@ _PARTS = {"cpu": "cpus", "memory": "memory"}
 _WORDS = "node(s) had no NUMA node that the pod fits in"
 _CELLS_MAX = 64
 
-# What is free in a NUMA node, by resource.
+# The amounts of a NUMA node, by resource.
 Cell = dict[str, int]
 
 
 def policy_of(pod: Pod) -> str:
-    said = pod.metadata.annotations.get(POLICY) or pod.metadata.labels.get(POLICY, "")
-    return said if said in (SINGLE, BEST_EFFORT, NONE) else _usual(pod)
-
-
-def _usual(pod: Pod) -> str:
+    """Return the policy of the pod, or its default."""
+    policy = pod.metadata.annotations.get(POLICY) or pod.metadata.labels.get(POLICY, "")
+    if policy in (SINGLE, BEST_EFFORT, NONE):
+        return policy
     return BEST_EFFORT if is_packed(pod.metadata) else NONE
 
 
 def cells_of(node: Node) -> list[Cell]:
-    """The NUMA nodes of a node, as large as its labels say; none if they say nothing of use."""
+    """Return the NUMA nodes of a node by its labels; empty without usable labels."""
     labels = node.metadata.labels
     count = read_int64(labels.get(_COUNT, "")) or 0
-    return [_cell(node, number) for number in range(count)] if count <= _CELLS_MAX else []
-
-
-def _cell(node: Node, number: int) -> Cell:
-    found: Cell = {}
-    for resource, part in _PARTS.items():
-        label = node.metadata.labels.get(f"numa.kubenexus.io/node-{number}-{part}")
-        try:
-            if label is not None:
-                found[resource] = Quantity.parse(label).nanos
-        except QuantityError:
-            continue
-    return found
+    cells: list[Cell] = []
+    for number in range(count if count <= _CELLS_MAX else 0):
+        cell: Cell = {}
+        for resource, part in _PARTS.items():
+            label = labels.get(f"numa.kubenexus.io/node-{number}-{part}")
+            try:
+                if label is not None:
+                    cell[resource] = Quantity.parse(label).nanos
+            except QuantityError:
+                continue
+        cells.append(cell)
+    return cells
 
 
 def _free(node: NodeState) -> list[Cell]:
-    """What is left of each NUMA node when the pods are laid out one after the other."""
+    """Return the free amounts of each NUMA node after all pods of the node, the oldest first."""
     cells = cells_of(node.node)
     if not cells:
         return cells
@@ -88,22 +86,20 @@ def _free(node: NodeState) -> list[Cell]:
     return cells
 
 
-def _fitting(cells: list[Cell], amounts: Amounts) -> list[Cell]:
-    return [
-        cell for cell in cells if all(amounts.get(name, 0) <= free for name, free in cell.items())
-    ]
+def _fits_one(cells: list[Cell], amounts: Amounts) -> bool:
+    return any(all(amounts.get(name, 0) <= free for name, free in cell.items()) for cell in cells)
 
 
-def _single(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
+def _filter(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
     if policy_of(pod.pod) != SINGLE:
         return None
     amounts = pod.amounts
 
     def check(node: NodeState) -> NodeRefusal | None:
         cells = _free(node)
-        if not cells or _fitting(cells, amounts):
+        if not cells or _fits_one(cells, amounts):
             return None
-        never = not _fitting(cells_of(node.node), amounts)
+        never = not _fits_one(cells_of(node.node), amounts)
         fact = f"none of its {len(cells)} NUMA nodes has capacity for the whole pod"
         remedy = f"request less, or set {POLICY}: {BEST_EFFORT}"
         return NodeRefusal(_WORDS, fact, remedy, is_unresolvable=never)
@@ -111,14 +107,14 @@ def _single(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
     return check
 
 
-def _aligned(pod: PodConstraints, _fleet: Fleet, _args: Args) -> NodeScorer | None:
+def _score(pod: PodConstraints, _fleet: Fleet, _args: Args) -> NodeScorer | None:
     if policy_of(pod.pod) == NONE:
         return None
     amounts = pod.amounts
 
     def score(node: NodeState) -> int:
         cells = _free(node)
-        return SCORE_MAX if not cells or _fitting(cells, amounts) else 0
+        return SCORE_MAX if not cells or _fits_one(cells, amounts) else 0
 
     return NodeScorer(score)
 
@@ -127,4 +123,4 @@ def _sign(pod: PodConstraints) -> Hashable:
     return frozenset(pod.amounts.items()), policy_of(pod.pod)
 
 
-NUMA_TOPOLOGY = Plugin("NUMATopology", filter=_single, score=_aligned, sign=_sign)
+NUMA_TOPOLOGY = Plugin("NUMATopology", filter=_filter, score=_score, sign=_sign)

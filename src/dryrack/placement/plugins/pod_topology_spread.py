@@ -1,13 +1,13 @@
 """
-PodTopologySpread: pods of a kind spread evenly over the domains of a label of nodes.
+PodTopologySpread: spread pods evenly over the domains of a label of nodes.
 
-A domain may have at most `maxSkew` pods more than the one with the fewest; where there are fewer
-domains than `minDomains`, the fewest are none. Which nodes count is for the pod's node affinity to
-say and, if it wants so, its tolerations. With `ScheduleAnyway` fewer pods are only better.
+A domain may have at most `maxSkew` pods more than the domain with the fewest; with fewer domains
+than `minDomains`, the fewest count as 0. The pod's node affinity decides which nodes count, and so
+do its tolerations if the constraint says so. With `ScheduleAnyway` the constraint only scores.
 
-A pod without constraints has the profile's default ones, for the pods that its Services and the
-workload that made it select (see `owner_selectors`). Kube-scheduler's own defaults spread over
-nodes and zones, and only score.
+A pod without constraints has the profile's default ones, for the pods that its Services and its
+controller select (see `owner_selectors`). kube-scheduler's own defaults spread over nodes and
+zones, and only score.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dryrack.kinds.selectors import SelectorError, parse_label_selector, untoler
 from dryrack.placement.framework import SCORE_MAX, GroupedCheck, NodeGroups, Plugin
 from dryrack.placement.index.pod_counts import EVERY_NODE, PodCounts
 from dryrack.placement.node_state import NodeRefusal
-from dryrack.placement.plugins.node_affinity import selected, selection
+from dryrack.placement.plugins.node_affinity import filter_by_selection, selection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ _BLOCKING = ("NoSchedule", "NoExecute")
 _UNEVEN = "node(s) didn't match pod topology spread constraints"
 _REMEDY = "raise maxSkew, or add capacity where fewer of the pods run"
 
-# Of each constraint the domain of a node, or the number of pods on it; None if it has none.
+# For each constraint the domain of a node, or the number of pods on it; None without the label.
 _Domains: TypeAlias = tuple[str | int | None, ...]
 
 _SYSTEM_ACTION = "ScheduleAnyway"
@@ -54,7 +54,7 @@ SYSTEM_CONSTRAINTS = (
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """A constraint, parsed."""
+    """A parsed constraint."""
 
     topology_key: str
     max_skew: int
@@ -65,7 +65,7 @@ class _Spread:
 
     @staticmethod
     def of(given: TopologySpreadConstraint, labels: Mapping[str, str]) -> _Spread:
-        """A constraint of a pod with these labels; raises `SelectorError`."""
+        """Parse a constraint of a pod with these labels; raises `SelectorError`."""
         own = {key: labels[key] for key in given.match_label_keys if key in labels}
         return _Spread(
             given.topology_key,
@@ -77,8 +77,8 @@ class _Spread:
         )
 
 
-def _even(pod: PodConstraints, fleet: Fleet, args: Args) -> Check | None:
-    """Filter: constraints with `DoNotSchedule`."""
+def _filter(pod: PodConstraints, fleet: Fleet, args: Args) -> Check | None:
+    """Check constraints with `DoNotSchedule`."""
     try:
         spreads = _spreads(pod, fleet, args, "DoNotSchedule")
     except SelectorError as error:
@@ -94,12 +94,12 @@ def _even(pod: PodConstraints, fleet: Fleet, args: Args) -> Check | None:
         fewest = min(domains.values(), default=0) if len(domains) >= each.min_domains else 0
         most = fewest + each.max_skew - each.selector.matches(pod.pod.metadata.labels)
         limits.append((each.topology_key, domains, most))
-    question = [(e.topology_key, e.selector, e.honors_affinity, e.honors_taints) for e in spreads]
-    seen = (selection(pod), pod.pod.spec.tolerations)
-    key = (pod.pod.metadata.namespace, tuple(question), seen)
+    counted = [(e.topology_key, e.selector, e.honors_affinity, e.honors_taints) for e in spreads]
+    nodes = (selection(pod), pod.pod.spec.tolerations)
+    key = (pod.pod.metadata.namespace, tuple(counted), nodes)
 
     def group(node: NodeState) -> _Domains:
-        """The domains of the node, and for a node that is one by itself the pods there."""
+        """Return the domains of the node, or its number of pods if it is its own domain."""
         labels = node.node.metadata.labels
         return tuple(
             _in_domains(each, pod, fleet, keys).domains.get(node.name, 0)
@@ -126,7 +126,7 @@ def required_spreads(
 def _refusal(
     limits: Sequence[tuple[str, Mapping[str, int], int]], node: NodeState
 ) -> NodeRefusal | None:
-    """Of the constraints, given as the key, the pods by domain, and how many there may be."""
+    """Check the constraints, given as the key, the pods by domain, and the allowed number."""
     labels = node.node.metadata.labels
     for key, domains, most in limits:
         if key not in labels:
@@ -140,15 +140,15 @@ def _refusal(
     return None
 
 
-def _spread_most(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer | None:
-    """Score: constraints with `ScheduleAnyway`."""
+def _score(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer | None:
+    """Score nodes by constraints with `ScheduleAnyway`."""
     try:
         spreads = _spreads(pod, fleet, args, "ScheduleAnyway")
     except SelectorError:
         return None
     if not spreads:
         return None
-    # Where nobody asked for zones, nodes without one are spread over all the same.
+    # The system defaults spread over nodes without a zone, too.
     needs_keys = bool(pod.pod.spec.topology_spread_constraints) or not _is_system(args)
     keys = tuple(each.topology_key for each in spreads) if needs_keys else ()
     domains = [
@@ -158,7 +158,7 @@ def _spread_most(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer
     key = (pod.pod.metadata.namespace, keys, tuple((e.topology_key, e.selector) for e in spreads))
 
     def group(node: NodeState) -> _Domains | None:
-        """Where the node is, and for nodes themselves the pods there; None lacks a key."""
+        """Return the domains of the node, or its number of pods; None if it lacks a key."""
         labels = node.node.metadata.labels
         if any(each not in labels for each in keys):
             return None
@@ -177,7 +177,7 @@ def _scores(
     domains: Sequence[Mapping[str, int]],
     groups: Mapping[_Domains | None, int],
 ) -> Mapping[_Domains | None, int]:
-    """The fewer pods are in a node's domains the better; nodes that lack a key get nothing."""
+    """Return higher scores for domains with fewer pods; nodes that lack a key get 0."""
     spread_over = {group: number for group, number in groups.items() if group is not None}
     weights = [
         math.log(
@@ -209,7 +209,7 @@ def _scores(
 
 
 def _spreads(pod: PodConstraints, fleet: Fleet, args: Args, action: str) -> list[_Spread]:
-    """The pod's own constraints with this action, or the default ones if it has none at all."""
+    """Return the pod's constraints with this action, or the default ones if it has none."""
     own = pod.pod.spec.topology_spread_constraints
     labels = pod.pod.metadata.labels
     if not own and _is_system(args) and action != _SYSTEM_ACTION:
@@ -234,7 +234,7 @@ def _defaults(args: Args) -> Sequence[TopologySpreadConstraint]:
 
 
 def _on_nodes(spread: _Spread, pod: PodConstraints, fleet: Fleet) -> PodCounts:
-    """The pods by node, whether or not the node counts otherwise."""
+    """Return the pods by node, also on nodes that do not count otherwise."""
     namespace = pod.pod.metadata.namespace
     return fleet.pods.counts(
         (__name__, spread.selector, namespace),
@@ -247,10 +247,10 @@ def _on_nodes(spread: _Spread, pod: PodConstraints, fleet: Fleet) -> PodCounts:
 def _in_domains(
     spread: _Spread, pod: PodConstraints, fleet: Fleet, keys: tuple[str, ...]
 ) -> PodCounts:
-    """The pods by domain, on the nodes that have all keys and count for the pod."""
+    """Return the pods by domain, on the nodes that have all keys and count for the pod."""
     namespace = pod.pod.metadata.namespace
     tolerations = pod.pod.spec.tolerations
-    selects = selected(pod, fleet, {}) if spread.honors_affinity else None
+    selects = filter_by_selection(pod, fleet, {}) if spread.honors_affinity else None
 
     def includes(node: NodeState) -> bool:
         labels = node.node.metadata.labels
@@ -277,7 +277,7 @@ def _in_domains(
 
 
 def _is_spread(selector: LabelMatcher, occupant: Occupant) -> bool:
-    """As in kube-scheduler, a selector of everything counts nobody, and who leaves is gone."""
+    """Return True if the pod counts; as in kube-scheduler, an empty selector counts none."""
     if occupant.is_terminating or selector.is_empty:
         return False
     return selector.matches(occupant.labels)
@@ -285,8 +285,8 @@ def _is_spread(selector: LabelMatcher, occupant: Occupant) -> bool:
 
 POD_TOPOLOGY_SPREAD = Plugin(
     "PodTopologySpread",
-    filter=_even,
-    score=_spread_most,
+    filter=_filter,
+    score=_score,
     sees_cluster=True,
     sign=lambda _pod: None,
 )

@@ -1,12 +1,12 @@
 """
 Scores of NodeResourcesFit and NodeResourcesBalancedAllocation, as kube-scheduler computes them.
 
-All is in its whole numbers: CPU in thousandths, everything else in ones, divisions cut off. The
-strategy of NodeResourcesFit counts containers that request no CPU or memory as if they did; the
-balance does not.
+It uses kube-scheduler's whole numbers: CPU in thousandths, other resources in units, with integer
+division. The strategy of NodeResourcesFit has default requests for containers without CPU or memory
+requests; the balance has not.
 
-A score follows from what a node has and what of it is used, and many nodes have the same: those of
-a fleet that nothing was placed on, or one pod of a kind. So it is remembered by these amounts.
+A score depends on the node's allocatable and used amounts only, and many nodes have equal amounts.
+So it is remembered by these amounts.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _DEFAULT_RESOURCES: Sequence[Args] = ({"name": _CPU, "weight": 1}, {"name": _MEM
 # Points of a shape have scores up to 10.
 _SHAPE_SCORE_MAX = 10
 
-# Nodes come in few shapes, and with few amounts of one kind of pods on them.
+# Nodes have few different sizes, and few different amounts in use.
 _AMOUNTS_MAX = 128
 
-# What a node has of a resource, and what of it is used with the pod.
+# The score from the allocatable amount of a resource, and the amount in use with the pod.
 _Curve: TypeAlias = "Callable[[int, int], int]"
-# Amounts of each resource in billionths: what a node has, or what of it is used.
+# Amounts of each resource in billionths: allocatable, or in use.
 _Amounts: TypeAlias = "tuple[int | None, ...]"
 _Score: TypeAlias = "Callable[[_Amounts, _Amounts], int]"
 
@@ -56,55 +56,51 @@ class _Resource:
 
     @staticmethod
     def all_of(given: Sequence[Args], wanted: Amounts) -> tuple[_Resource, ...]:
-        """Those that count: an extended one only for pods that ask for it."""
-        found = []
+        """Return the resources that count; extended ones only for pods that request them."""
+        resources = []
         for each in given or _DEFAULT_RESOURCES:
             name = str(each["name"])
             weight = int(each.get("weight") or 1)
             unit = 10**6 if name == _CPU else 10**9
             amount = _whole(wanted.get(name, 0), unit)
             if amount or name in _NATIVE:
-                found.append(_Resource(name, weight, unit, amount))
-        return tuple(found)
+                resources.append(_Resource(name, weight, unit, amount))
+        return tuple(resources)
 
 
-def _remembered(
+def _cache_by_amounts(
     resources: Sequence[_Resource], score: _Score, *, non_zero: int = 0
 ) -> Callable[[NodeState], int]:
     """
-    The score of a node by its amounts of the resources.
+    Return the score of a node, cached by its amounts of the resources.
 
-    Of so many of them, the first, it counts what scores count for containers that request none.
+    For the first `non_zero` resources it counts default requests of containers without requests.
     """
     names = tuple(each.name for each in resources)
     first = names[:non_zero]
     others = names[non_zero:]
-    known = lru_cache(maxsize=_AMOUNTS_MAX)(score)
+    cached = lru_cache(maxsize=_AMOUNTS_MAX)(score)
 
-    def of(node: NodeState) -> int:
+    def score_node(node: NodeState) -> int:
         used = (*map(node.non_zero.get, first), *map(node.used.get, others))
-        return known(tuple(map(node.allocatable.get, names)), used)
+        return cached(tuple(map(node.allocatable.get, names)), used)
 
-    return of
+    return score_node
 
 
 def score_fit(pod: PodConstraints, _fleet: Fleet, args: Args) -> NodeScorer:
-    """By the strategy that the arguments name: LeastAllocated, if they name none."""
+    """Score nodes by the strategy of the arguments; the default is LeastAllocated."""
     strategy = get(args, "scoringStrategy", {})
     given = _Resource.all_of(get(strategy, "resources", ()), {**pod.amounts, **pod.non_zero})
-    computed = [each for each in given if each.name in (_CPU, _MEMORY)]
-    resources = (*computed, *(each for each in given if each not in computed))
-    return NodeScorer(
-        _remembered(resources, _strategy(resources, strategy), non_zero=len(computed))
-    )
-
-
-def _strategy(resources: Sequence[_Resource], strategy: Args) -> _Score:
+    with_defaults = [each for each in given if each.name in (_CPU, _MEMORY)]
+    resources = (*with_defaults, *(each for each in given if each not in with_defaults))
     kind = strategy.get("type") or "LeastAllocated"
     if kind == "RequestedToCapacityRatio":
         shape = get(strategy, "requestedToCapacityRatio.shape", ())
-        return _by_ratio(resources, _broken_line(shape))
-    return _average(resources, _most if kind == "MostAllocated" else _least)
+        score = _by_ratio(resources, _broken_line(shape))
+    else:
+        score = _average(resources, _most if kind == "MostAllocated" else _least)
+    return NodeScorer(_cache_by_amounts(resources, score, non_zero=len(with_defaults)))
 
 
 def _average(resources: Sequence[_Resource], curve: _Curve) -> _Score:
@@ -121,7 +117,7 @@ def _average(resources: Sequence[_Resource], curve: _Curve) -> _Score:
 
 
 def _by_ratio(resources: Sequence[_Resource], line: Callable[[int], int]) -> _Score:
-    """A resource whose score is 0 does not count at all, and the average is rounded."""
+    """Return the rounded average of the resources with a score above 0."""
 
     def score(allocatable: _Amounts, taken: _Amounts) -> int:
         total = weights = 0
@@ -148,7 +144,7 @@ def _most(there: int, used: int) -> int:
 
 
 def _broken_line(shape: Sequence[Args]) -> Callable[[int], int]:
-    """The score at each utilization, straight between the points of the shape."""
+    """Return the score at each utilization, interpolated between the points of the shape."""
     scale = SCORE_MAX // _SHAPE_SCORE_MAX
     points = [
         (int(each.get("utilization", 0)), int(each.get("score", 0)) * scale) for each in shape
@@ -171,16 +167,13 @@ def _broken_line(shape: Sequence[Args]) -> Callable[[int], int]:
 
 
 def score_balance(pod: PodConstraints, _fleet: Fleet, args: Args) -> NodeScorer | None:
-    """How much the pod evens out which shares of its resources a node has given away."""
+    """Score nodes by how much the pod balances the used shares of their resources."""
     given = args.get("resources") or _DEFAULT_RESOURCES
     if not any(pod.amounts.get(str(each["name"])) for each in given):
-        # Else all pods that ask for nothing would go to one node.
+        # Otherwise all pods without requests would go to one node.
         return None
     resources = _Resource.all_of(given, pod.amounts)
-    return NodeScorer(_remembered(resources, _evenness(resources)))
 
-
-def _evenness(resources: Sequence[_Resource]) -> _Score:
     def score(allocatable: _Amounts, taken: _Amounts) -> int:
         with_pod = []
         without = []
@@ -193,11 +186,11 @@ def _evenness(resources: Sequence[_Resource]) -> _Score:
         half = SCORE_MAX // 2
         return half + (half + _balance(with_pod) - _balance(without)) // 2
 
-    return score
+    return NodeScorer(_cache_by_amounts(resources, score))
 
 
 def _balance(fractions: Sequence[float]) -> int:
-    """100 if all are the same, less the more they differ."""
+    """Return 100 if all fractions are equal, and less the more they differ."""
     deviation = 0.0
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)
@@ -211,5 +204,5 @@ def _balance(fractions: Sequence[float]) -> int:
 
 
 def _whole(nanos: int, unit: int) -> int:
-    """In units, rounded up."""
+    """Return the amount in units, rounded up."""
     return -(-nanos // unit)

@@ -1,4 +1,4 @@
-"""NodeUnschedulable and TaintToleration: nodes that keep off pods which do not tolerate them."""
+"""NodeUnschedulable and TaintToleration: cordoned and tainted nodes."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _BLOCKING = ("NoSchedule", "NoExecute")
 _AVOIDED = "PreferNoSchedule"
 
 
-def _cordoned(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
+def _filter_cordoned(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
     if any(tolerates_taint(each, _CORDONED) for each in pod.pod.spec.tolerations):
         return None
     return lambda node: _CORDON if node.node.spec.unschedulable else None
 
 
-def _tainted(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check:
+def _filter_tainted(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check:
     tolerations = pod.pod.spec.tolerations
 
     def check(node: NodeState) -> NodeRefusal | None:
@@ -52,17 +52,17 @@ def _tainted(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check:
     return check
 
 
-def _welcome(pod: PodConstraints, fleet: Fleet, _args: Args) -> ClusterScorer | None:
-    """Score: the fewer taints a node has that the pod had better avoid, the better."""
+def _score(pod: PodConstraints, fleet: Fleet, _args: Args) -> ClusterScorer | None:
+    """Prefer nodes with fewer PreferNoSchedule taints that the pod does not tolerate."""
     if not fleet.nodes.avoided:
         return None
     tolerations = pod.pod.spec.tolerations
 
-    def avoided(node: NodeState) -> int:
+    def count_taints(node: NodeState) -> int:
         taints = [each for each in node.node.spec.taints if each.effect == _AVOIDED]
         return sum(not any(tolerates_taint(t, each) for t in tolerations) for each in taints)
 
-    return NodeGroups(tolerations, avoided, partial(normalize_groups, reverse=True)).scorer()
+    return NodeGroups(tolerations, count_taints, partial(normalize_groups, reverse=True)).scorer()
 
 
 def _tolerations(pod: PodConstraints) -> Hashable:
@@ -70,6 +70,8 @@ def _tolerations(pod: PodConstraints) -> Hashable:
 
 
 NODE_UNSCHEDULABLE = Plugin(
-    "NodeUnschedulable", filter=_cordoned, sign=_tolerations, of_template=True
+    "NodeUnschedulable", filter=_filter_cordoned, sign=_tolerations, of_template=True
 )
-TAINT_TOLERATION = Plugin("TaintToleration", filter=_tainted, score=_welcome, sign=_tolerations)
+TAINT_TOLERATION = Plugin(
+    "TaintToleration", filter=_filter_tainted, score=_score, sign=_tolerations
+)

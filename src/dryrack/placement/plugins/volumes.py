@@ -1,9 +1,9 @@
 """
-VolumeBinding and VolumeZone: nodes that the volumes of a pod can be used on.
+VolumeBinding and VolumeZone: nodes that can use the volumes of a pod.
 
-A claim that is bound to no volume chooses no nodes, unless it is bound when its pod has one: then
-it needs a free volume there, or one that can be made (`placement.index.volume_matching`). Whether
-the pod has to wait is not a question to nodes (see `placement.index.volumes`).
+An unbound claim does not restrict the nodes, unless it is bound when its pod has a node: then it
+needs a free volume there, or a new one (`placement.index.volume_matching`). Whether the pod has to
+wait for a claim does not depend on nodes (see `placement.index.volumes`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.kinds.core import PersistentVolume
-    from dryrack.kinds.selectors import NodeMatcher
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.framework import Args, Check
     from dryrack.placement.node_state import NodeState
@@ -29,7 +28,7 @@ _ELSEWHERE = "node(s) didn't match PersistentVolume's node affinity"
 _ZONE = "node(s) had no available volume zone"
 _UNBINDABLE = "node(s) didn't find available persistent volumes to bind"
 
-# Old names of labels, which volumes still have, and the new ones of nodes.
+# The labels of volumes, which may have old names, and the labels of nodes.
 _ZONES = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
@@ -39,7 +38,7 @@ _ZONES = {
 _BETWEEN_ZONES = "__"
 
 
-def _bound(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
+def _filter_by_volumes(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
     if not pod.pod.spec.volumes:
         return None
     reaches = {
@@ -52,26 +51,25 @@ def _bound(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
         return None
 
     def check(node: NodeState) -> NodeRefusal | None:
-        first = next(filter(None, (_beyond(*each, node) for each in reaches.items())), None)
-        found = offers.on(node.node.metadata)
-        if not isinstance(found, Unbindable):
-            return first
-        if first is not None:
-            return first._replace(further=(_UNBINDABLE,))
-        return NodeRefusal(_UNBINDABLE, found.fact, found.remedy, is_unresolvable=True)
+        labels = node.node.metadata.labels
+        refusal = None
+        for volume, matcher in reaches.items():
+            if not any(term.matches(labels, "") for term in matcher.terms):
+                fact = f"PersistentVolume {volume} is for other nodes"
+                remedy = "use a node that has the volume"
+                refusal = NodeRefusal(_ELSEWHERE, fact, remedy, is_unresolvable=True)
+                break
+        offered = offers.on(node.node.metadata)
+        if not isinstance(offered, Unbindable):
+            return refusal
+        if refusal is not None:
+            return refusal._replace(further=(_UNBINDABLE,))
+        return NodeRefusal(_UNBINDABLE, offered.fact, offered.remedy, is_unresolvable=True)
 
     return check
 
 
-def _beyond(volume: str, matcher: NodeMatcher, node: NodeState) -> NodeRefusal | None:
-    labels = node.node.metadata.labels
-    if any(term.matches(labels, "") for term in matcher.terms):
-        return None
-    fact = f"PersistentVolume {volume} is for other nodes"
-    return NodeRefusal(_ELSEWHERE, fact, "use a node that has the volume", is_unresolvable=True)
-
-
-def _in_zone(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
+def _filter_by_zone(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
     if not pod.pod.spec.volumes:
         return None
     zones = [
@@ -85,7 +83,7 @@ def _in_zone(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
     def check(node: NodeState) -> NodeRefusal | None:
         labels = node.node.metadata.labels
         if not labels.keys() & _ZONES.keys():
-            # In a cluster of one zone nodes need not say which.
+            # In a cluster with one zone nodes need no label.
             return None
         for volume, key, values in zones:
             if labels.get(key, labels.get(_ZONES[key])) not in values:
@@ -102,11 +100,11 @@ def _zones(volume: PersistentVolume) -> Iterator[tuple[str, frozenset[str]]]:
         values = [
             each.strip() for each in volume.metadata.labels.get(key, "").split(_BETWEEN_ZONES)
         ]
-        # A list with a hole in it is none.
+        # A list with an empty element is invalid.
         if all(values):
             yield key, frozenset(values)
 
 
-# Claims are bound, and volumes come and go, whatever happens on nodes.
-VOLUME_BINDING = Plugin("VolumeBinding", filter=_bound, sees_cluster=True)
-VOLUME_ZONE = Plugin("VolumeZone", filter=_in_zone, sees_cluster=True)
+# Claims and volumes change without events on nodes.
+VOLUME_BINDING = Plugin("VolumeBinding", filter=_filter_by_volumes, sees_cluster=True)
+VOLUME_ZONE = Plugin("VolumeZone", filter=_filter_by_zone, sees_cluster=True)

@@ -1,10 +1,10 @@
 """
-WorkloadAware, TopologySpread and Backfill: kubenexus' scores by what kind of work a pod does.
+WorkloadAware, TopologySpread and Backfill: kubenexus' scores by the kind of workload.
 
-A pod says it by `workload.kubenexus.io/type`, a label or an annotation. Training and batch are
-packed, so that large pieces of the cluster stay free for gangs; everything else is spread over
-nodes (WorkloadAware) and over zones, by the pods of the same labels there (TopologySpread).
-Backfill sends pods that may be sent away again to where most is idle, and others to where least is.
+The kind is `workload.kubenexus.io/type`, a label or an annotation of the pod. Training and batch
+pods are packed, so that large parts of the cluster stay free for gangs. Other pods are spread over
+nodes (WorkloadAware) and over zones, by the pods with the same labels there (TopologySpread).
+Backfill places preemptible pods on the most idle nodes, and others on the least idle ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORKLOAD_TYPE = "workload.kubenexus.io/type"
 _PACKED = ("training", "batch")
 _BACKFILL = "scheduling.kubenexus.io/backfill"
 _PREEMPTIBLE = "workload.kubenexus.io/preemptible"
-# Pods of no more than this priority may be sent away, as in kubenexus.
+# Pods with at most this priority may be preempted, as in kubenexus.
 BACKFILL_PRIORITY_MAX = 100
 _ZONE = "topology.kubernetes.io/zone"
 _RESERVED_TIER = "tenant.kubenexus.io/reserved-tier"
@@ -37,7 +37,7 @@ _TIERS = ("bronze", "silver", "gold")
 _TIER_PENALTY = 15
 _WEIGHTS: Mapping[str, float] = {"cpu": 0.35, "memory": 0.35}
 _GPU_WEIGHT = 0.30
-# Labels that a controller gives to pods of one revision, or to one pod of a set.
+# Labels that a controller sets on pods of one revision, or on one pod of a set.
 _OF_ONE_REVISION = (
     "pod-template-hash",
     "controller-revision-hash",
@@ -48,16 +48,16 @@ _OF_ONE_REVISION = (
 
 
 def is_backfill(labels: Mapping[str, str], priority: int | None) -> bool:
-    """Whether a pod may be sent away for a gang; one without a priority says so by a label."""
+    """Return True if a gang may preempt the pod, by its labels or by its priority."""
     if "true" in (labels.get(_BACKFILL), labels.get(_PREEMPTIBLE)):
         return True
     return priority is not None and 0 < priority <= BACKFILL_PRIORITY_MAX
 
 
 def is_packed(metadata: ObjectMeta) -> bool:
-    """Whether it is work that is better packed than spread."""
-    said = metadata.labels.get(WORKLOAD_TYPE) or metadata.annotations.get(WORKLOAD_TYPE, "")
-    return said.lower() in _PACKED
+    """Return True for workloads that are packed rather than spread."""
+    kind = metadata.labels.get(WORKLOAD_TYPE) or metadata.annotations.get(WORKLOAD_TYPE, "")
+    return kind.lower() in _PACKED
 
 
 def _weight(name: str) -> float:
@@ -65,7 +65,7 @@ def _weight(name: str) -> float:
 
 
 def utilization(node: NodeState, more: Amounts) -> float:
-    """What would be in use of the node with so much more, from 0 to 1: CPU, memory, GPUs."""
+    """Return the used share of CPU, memory and GPUs with these additional amounts, 0 to 1."""
     counted = [
         (_weight(name), min(1.0, (node.used.get(name, 0) + more.get(name, 0)) / total))
         for name, total in node.allocatable.items()
@@ -94,15 +94,12 @@ def _backfill(pod: PodConstraints, _fleet: Fleet, _args: Args) -> NodeScorer:
         used = round(SCORE_MAX * utilization(node, amounts))
         if not may_go:
             return used
-        return max(0, SCORE_MAX - used - _TIER_PENALTY * _tier(node))
+        # Nodes that are reserved for a tenant are avoided, those of a higher tier more.
+        tier = node.node.metadata.labels.get(_RESERVED_TIER, "")
+        rank = _TIERS.index(tier) + 1 if tier in _TIERS else 0
+        return max(0, SCORE_MAX - used - _TIER_PENALTY * rank)
 
     return NodeScorer(score)
-
-
-def _tier(node: NodeState) -> int:
-    """How precious the node is to somebody; 0 if it is nobody's."""
-    tier = node.node.metadata.labels.get(_RESERVED_TIER, "")
-    return _TIERS.index(tier) + 1 if tier in _TIERS else 0
 
 
 def _zone_spread(pod: PodConstraints, fleet: Fleet, _args: Args) -> ClusterScorer | None:
@@ -117,8 +114,8 @@ def _zone_spread(pod: PodConstraints, fleet: Fleet, _args: Args) -> ClusterScore
     def count() -> PodCounts:
         return PodCounts(_ZONE, is_like, namespaces=frozenset((metadata.namespace,)))
 
-    question = ("TopologySpread", metadata.namespace, tuple(sorted(labels.items())))
-    counts = fleet.pods.counts(question, count)
+    key = ("TopologySpread", metadata.namespace, tuple(sorted(labels.items())))
+    counts = fleet.pods.counts(key, count)
 
     def scores(nodes: Sequence[NodeState]) -> Sequence[int]:
         here = [counts.domains.get(node.node.metadata.labels.get(_ZONE, ""), 0) for node in nodes]
