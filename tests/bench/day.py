@@ -37,9 +37,9 @@ from dryrack.cluster.ports import SeededChance
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from dryrack.kinds.raw import Raw
     from dryrack.store import Event
 
-Raw = dict[str, Any]
 
 NODES_COUNT = 1_000
 PODS_COUNT = 100_000

@@ -21,7 +21,7 @@ import resource
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 from rich.console import Console
@@ -36,7 +36,8 @@ from dryrack.cluster.initial_objects import virtual_node
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 
 FLEETS = (1_000, 3_000, 10_000)
 FLEETS_SMALL = (200, 500, 1_000)

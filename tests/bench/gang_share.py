@@ -14,7 +14,7 @@ import argparse
 import asyncio
 import sys
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.bench import load
 from tests.placement.random_gangs import HOSTNAME, built, fits, world
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from tests.placement.random_gangs import World
 
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 CASES = 200
 # A cycle is over within a second; what is refused is told by the condition of the group.

@@ -7,7 +7,7 @@ import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.client.client import Client
 from dryrack.client.endpoints import CONFIG_MAPS, NODES, PODS, SLICES
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
     from dryrack.client.endpoints import Endpoint
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 CONNECTIONS = 64
 WATCHERS = 50

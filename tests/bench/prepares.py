@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from tests.realcluster.cluster import Cluster
 
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 MODULE = Path(__file__).parent / "dra-example-driver"
 PACKAGE = "sigs.k8s.io/dra-example-driver/cmd/dra-example-kubeletplugin"

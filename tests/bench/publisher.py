@@ -17,7 +17,7 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 from rich.console import Console
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from tests.realcluster.cluster import Cluster
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 
 MODULE = Path(__file__).parent / "karpenter"
 CONFIGS = Endpoint("test.karpenter.sh", "v1alpha1", "draconfigs", "DRAConfig", is_namespaced=False)

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 GOAL_EMBEDDED = 10.0
 GOAL_ATTACHED = 1.0

@@ -15,7 +15,7 @@ import asyncio
 import gc
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -30,9 +30,9 @@ from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dryrack.placement import Cluster, Fleet, Occupant, Placed, place
 
 if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
     from dryrack.store import Event, Store
 
-Raw = dict[str, Any]
 
 FLEETS = (1_000, 5_000, 10_000)
 PODS_MAX = 10_000

@@ -37,7 +37,8 @@ from dryrack.store import Key
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 
 PODS_MAX = 100_000
 TENTHS = 10

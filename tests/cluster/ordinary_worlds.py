@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import VirtualClock
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 NAMESPACE = "default"
 NODE_NAMES = ("node-a", "node-b")

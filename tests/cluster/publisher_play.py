@@ -8,7 +8,7 @@ what came of it is kept, in the words that rights are given in.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 from tests.cli.command import example_path
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 NAMESPACE = "karpenter"
 LEASE = Name(NAMESPACE, "dryrack-publisher")

@@ -24,9 +24,10 @@ from tests.realcluster.releases import RELEASES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dryrack.kinds.raw import Raw
+
 pytestmark = pytest.mark.real
 
-Raw = dict[str, Any]
 _SECONDS_MAX = 60
 
 

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.cli.command import dryrack
@@ -22,9 +22,10 @@ from tests.realcluster.releases import RELEASES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dryrack.kinds.raw import Raw
+
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-Raw = dict[str, Any]
 PODS = 100
 NODES = ("node-1", "node-2")
 OURS = (

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 KILLS = 6
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator
 
     from dryrack.client.informer import Informers
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 KINDS = [each for each in vars(endpoints).values() if isinstance(each, endpoints.Endpoint)]
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from tests.client.planes import Site
 
     from dryrack.client.transport import Request, Response
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 async def inhabit(client: Client, *nodes: Raw, config: str = "") -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from dryrack.testing import Cluster
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
 _CLASS = "gpu.example.com"
 _REQUEST: Raw = {"deviceClassName": _CLASS}
 _SHARED_REQUEST = _REQUEST | {"capacity": {"requests": {"memory": "1Gi", "compute": "10"}}}

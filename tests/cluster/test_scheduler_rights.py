@@ -45,7 +45,8 @@ from dryrack.scheduler import SchedulerSettings
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 
 PRIORITIES = Endpoint(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False

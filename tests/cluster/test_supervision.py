@@ -28,7 +28,8 @@ from dryrack.scheduler import cycle
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 _NODE = {"metadata": {"name": "n1", "annotations": {KWOK_NODE: "fake"}}}
 
 

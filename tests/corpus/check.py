@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from typer.testing import CliRunner
 
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.documents import Document
     from dryrack.store import Record
 
-Raw = dict[str, Any]
 Owned = tuple[Endpoint, str, str]
 
 # Devices of the plugin and of the catalogue, so that most pods find what they ask for.

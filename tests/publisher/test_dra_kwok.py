@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.apiserver.replay import CountingChance
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 DRIVER = "karpenter.sh.dra-kwok-driver"
 KINDS = {

@@ -14,7 +14,7 @@ import sys
 from collections import defaultdict
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
     from tests.realcluster.fixtures import StartCluster
 
+    from dryrack.kinds.raw import Raw
+
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-Raw = dict[str, Any]
 
 NODE_COUNT = 20
 # Several slices for each pool: a slice has room for 128 devices.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from dryrack.scenario.invariants.at_rest import find_miscounted_budgets
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 
 def pod(name: str, *, app: str = "web", namespace: str = "default", ready: bool = True) -> Raw:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from dryrack.scenario.checkers import Checkers, check
 from dryrack.scenario.invariants.violations import Invariant
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
 PODS = "pods"
 NODES = "nodes"
 CLAIMS = "resourceclaims.resource.k8s.io"

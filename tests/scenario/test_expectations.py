@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.client.endpoints import Endpoint
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 def slice_of(node: str, *devices: str, **where: Any) -> Raw:

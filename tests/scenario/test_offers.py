@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,7 +11,9 @@ from dryrack.scenario.invariants.at_rest import find_unprepared_claims
 from dryrack.scenario.invariants.offers import LATE_SECONDS_MAX, Offers
 from dryrack.scenario.invariants.violations import Invariant
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
 CLAIMS = "resourceclaims.resource.k8s.io"
 SLICES = "resourceslices.resource.k8s.io"
 DRIVER = "gpu.example.com"

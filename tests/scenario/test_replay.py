@@ -30,10 +30,10 @@ from dryrack.scenario.simulation.random_worlds import random_scenario
 from dryrack.testing import Cluster, Setup
 
 if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
     from dryrack.scenario.replay.recording import Recording
     from dryrack.store import Key, Record
 
-Raw = dict[str, Any]
 KINDS = (
     *("nodes", "pods", "resourceclaims", "resourceclaimtemplates", "resourceslices"),
     *("deviceclasses", "namespaces", "priorityclasses"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from dryrack.scenario.invariants.volumes import StoredVolumes
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
 PROTECTION = "kubernetes.io/pvc-protection"
 LATE = {"volumeBindingMode": "WaitForFirstConsumer"}
 CLASSES = (
