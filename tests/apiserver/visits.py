@@ -13,24 +13,15 @@ from dryrack.client.transport import Request, Response
 from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dryrack.apiserver.extension_points import Page
-    from dryrack.apiserver.registry import Handler
-    from dryrack.kinds.registry import Kind
-
-
-class _Plain:
-    def strategy(self, kind: Kind) -> Strategy:
-        return Strategy(KindRules(namespaced=kind.namespaced))
-
-    def handlers(self, kind: Kind, subresource: str) -> Mapping[str, Handler]:
-        return {}
 
 
 def plain_registry() -> Registry:
-    """All built-in kinds, none of which can do anything."""
-    return Registry(builtin_resources(_Plain()))
+    """Return a registry of all built-in kinds with a plain strategy."""
+    resources = builtin_resources(
+        lambda kind: Strategy(KindRules(namespaced=kind.namespaced)), handlers={}
+    )
+    return Registry(resources)
 
 
 def visited(page: Page, target: str, **headers: str) -> Response:

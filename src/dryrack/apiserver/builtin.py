@@ -7,58 +7,66 @@ strategy's. This module brings the two together.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dryrack.apiserver.registry import Resource, Subresource
 from dryrack.kinds.registry import BUILTINS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from dryrack.apiserver.registry import Handler
     from dryrack.apiserver.strategy import Strategy
-    from dryrack.kinds.registry import Kind, Part
+    from dryrack.kinds.registry import Kind
 
 
-class Behaviours(Protocol):
-    """How kinds behave: everything about them that is not data."""
+def builtin_resources(
+    strategy_of: Callable[[Kind], Strategy],
+    handlers: Mapping[tuple[str, str], Mapping[str, Handler]],
+) -> tuple[Resource, ...]:
+    """
+    Return the resources of every built-in kind, in the order of `BUILTINS`.
 
-    def strategy(self, kind: Kind) -> Strategy: ...
-
-    def handlers(self, kind: Kind, subresource: str) -> Mapping[str, Handler]:
-        """By verb: what answers instead of what is usual; "" is the resource itself."""
-        ...
-
-
-def builtin_resources(behaviours: Behaviours) -> tuple[Resource, ...]:
-    """Every built-in kind, ready to be served."""
-    return tuple(_resource(each, behaviours) for each in BUILTINS)
-
-
-def _resource(kind: Kind, behaviours: Behaviours) -> Resource:
-    return Resource(
-        group=kind.group,
-        version=kind.version,
-        kind=kind.kind,
-        plural=kind.plural,
-        namespaced=kind.namespaced,
-        strategy=behaviours.strategy(kind),
-        singular=kind.kind.lower(),
-        short_names=kind.short_names,
-        categories=kind.categories,
-        verbs=kind.verbs,
-        subresources={part.name: _subresource(kind, part, behaviours) for part in kind.parts},
-        handlers=behaviours.handlers(kind, ""),
-        storage_version=kind.storage_version,
-        stored_in=kind.stored_in,
-        hashed_as=kind.hashed_as,
-        deletion_shows_object=kind.deletion_shows_object,
-        kept_by_status=tuple(tuple(path.split(".")) for path in kind.kept_by_status),
-        deprecation=_deprecation(kind),
+    `handlers` answer instead of the usual treatment of stored objects, by the kind's storage name
+    and the subresource ("" for the object itself), and then by verb.
+    """
+    return tuple(
+        Resource(
+            group=kind.group,
+            version=kind.version,
+            kind=kind.kind,
+            plural=kind.plural,
+            namespaced=kind.namespaced,
+            strategy=strategy_of(kind),
+            singular=kind.kind.lower(),
+            short_names=kind.short_names,
+            categories=kind.categories,
+            verbs=kind.verbs,
+            subresources={
+                part.name: Subresource(
+                    name=part.name,
+                    verbs=part.verbs,
+                    kind=part.kind,
+                    group=part.group,
+                    version=part.version,
+                    has_table=part.has_table,
+                    handlers=handlers.get((kind.storage, part.name), {}),
+                )
+                for part in kind.parts
+            },
+            handlers=handlers.get((kind.storage, ""), {}),
+            storage_version=kind.storage_version,
+            stored_in=kind.stored_in,
+            hashed_as=kind.hashed_as,
+            deletion_shows_object=kind.deletion_shows_object,
+            kept_by_status=tuple(tuple(path.split(".")) for path in kind.kept_by_status),
+            deprecation=_deprecation(kind),
+        )
+        for kind in BUILTINS
     )
 
 
-# When a version of resource.k8s.io was deprecated, and when it will be gone.
+# The releases in which a version of resource.k8s.io is deprecated and removed.
 _DEPRECATED = {"v1beta1": ("1.35", "1.38"), "v1beta2": ("1.36", "1.39")}
 
 
@@ -68,20 +76,8 @@ def _deprecation(kind: Kind) -> str:
     if kind.group != "resource.k8s.io" or kind.version not in _DEPRECATED:
         return ""
     if kind.kind == "DeviceTaintRule":
-        # It is new in its version.
+        # It has no newer version.
         return ""
     since, until = _DEPRECATED[kind.version]
     shown = f"{kind.group}/{kind.version} {kind.kind}"
     return f"{shown} is deprecated in v{since}+, unavailable in v{until}+"
-
-
-def _subresource(kind: Kind, part: Part, behaviours: Behaviours) -> Subresource:
-    return Subresource(
-        name=part.name,
-        verbs=part.verbs,
-        kind=part.kind,
-        group=part.group,
-        version=part.version,
-        has_table=part.has_table,
-        handlers=behaviours.handlers(kind, part.name),
-    )

@@ -62,21 +62,19 @@ from dryrack.kinds.registry import BUILTINS
 from dryrack.store import Key, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from dryrack.apiserver import (
         Admission,
         AllPatches,
         FieldRights,
         GoShapes,
-        Handler,
         Logs,
         Management,
         OpenApiPages,
         Resource,
         SchemaSource,
         SigningKey,
-        Strategy,
         Write,
     )
     from dryrack.base.ports import Chance
@@ -85,7 +83,6 @@ if TYPE_CHECKING:
     from dryrack.cluster.journal import SqliteJournal
     from dryrack.controllers import Drivers
     from dryrack.kinds.raw import Raw
-    from dryrack.kinds.registry import Kind
     from dryrack.kinds.validation import FieldProblem
     from dryrack.store import Journal
 
@@ -167,8 +164,7 @@ def build_control_plane(options: ControlPlaneOptions) -> ControlPlane:
         **pod_handlers(_logs(store, options.drivers)),
         **workload_handlers(),
     }
-    behaviours = _Behaviours(handlers)
-    kinds = tuple(zip(BUILTINS, builtin_resources(behaviours), strict=True))
+    kinds = tuple(zip(BUILTINS, builtin_resources(strategy_of, handlers), strict=True))
     served = [resource for kind, resource in kinds if options.runtime_config.serves(kind)]
     unserved = [resource for kind, resource in kinds if not options.runtime_config.serves(kind)]
     registry = Registry((*served, *metrics_resources()), unserved=unserved)
@@ -347,16 +343,3 @@ class _Objects:
     def get(self, resource: str, namespace: str, name: str) -> Raw | None:
         found = self.store.get(Key(resource, namespace, name))
         return found.object if found else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Behaviours:
-    """The strategies and handlers of the built-in kinds."""
-
-    special: Mapping[tuple[str, str], Mapping[str, Handler]]
-
-    def strategy(self, kind: Kind) -> Strategy:
-        return strategy_of(kind)
-
-    def handlers(self, kind: Kind, subresource: str) -> Mapping[str, Handler]:
-        return self.special.get((kind.storage, subresource), {})

@@ -96,7 +96,22 @@ def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator[Fi
         yield from unchanged(
             "spec.nodeName", _as_pointer(spec.node_name), _as_pointer(old.node_name)
         )
-    yield from _where(spec)
+    yield from _node_name("spec.nodeName", spec.node_name, _EMPTY_SLICE_NODE)
+    if spec.node_selector is not None:
+        yield from _slice_node_selector(spec)
+    yield from _unset_or_true("spec.allNodes", spec.all_nodes)
+    yield from _unset_or_true("spec.perDeviceNodeSelection", spec.per_device_node_selection)
+    places = _set(
+        nodeName=bool(spec.node_name),
+        nodeSelector=spec.node_selector is not None,
+        allNodes=bool(spec.all_nodes),
+        perDeviceNodeSelection=bool(spec.per_device_node_selection),
+    )
+    if not places:
+        yield required("spec", f"exactly one of {_PLACES} is required")
+    elif len(places) > 1:
+        detail = f"exactly one of {_PLACES} is required, but multiple fields are set"
+        yield invalid("spec", f"{{{', '.join(places)}}}", detail)
     if spec.shared_counters and spec.devices:
         yield devices_and_counters()
     yield from _devices(spec, old)
@@ -131,25 +146,6 @@ def _pool(field: str, pool: ResourcePool) -> Iterator[FieldProblem]:
     if pool.generation < 0:
         detail = "must be greater than or equal to zero"
         yield invalid(f"{field}.generation", pool.generation, detail)
-
-
-def _where(spec: ResourceSliceSpec) -> Iterator[FieldProblem]:
-    yield from _node_name("spec.nodeName", spec.node_name, _EMPTY_SLICE_NODE)
-    if spec.node_selector is not None:
-        yield from _slice_node_selector(spec)
-    yield from _unset_or_true("spec.allNodes", spec.all_nodes)
-    yield from _unset_or_true("spec.perDeviceNodeSelection", spec.per_device_node_selection)
-    places = _set(
-        nodeName=bool(spec.node_name),
-        nodeSelector=spec.node_selector is not None,
-        allNodes=bool(spec.all_nodes),
-        perDeviceNodeSelection=bool(spec.per_device_node_selection),
-    )
-    if not places:
-        yield required("spec", f"exactly one of {_PLACES} is required")
-    elif len(places) > 1:
-        detail = f"exactly one of {_PLACES} is required, but multiple fields are set"
-        yield invalid("spec", f"{{{', '.join(places)}}}", detail)
 
 
 def _set(**fields: bool) -> list[str]:
@@ -247,7 +243,17 @@ def _device(
     field: str, device: Device, before: Device | None, *, has_place: bool
 ) -> Iterator[FieldProblem]:
     yield from device_label(f"{field}.name", device.name)
-    yield from _sizes(field, device)
+    count = len(device.attributes) + len(device.capacity)
+    if count > ATTRIBUTES_AND_CAPACITIES_MAX:
+        detail = (
+            "the total number of attributes and capacities must not exceed "
+            f"{ATTRIBUTES_AND_CAPACITIES_MAX}"
+        )
+        yield invalid(field, count, detail)
+    values = sum(map(_value_count, device.attributes.values()))
+    if values > ATTRIBUTE_VALUES_MAX:
+        detail = f"the total number of attribute values must not exceed {ATTRIBUTE_VALUES_MAX}"
+        yield invalid(field, values, detail)
     yield from entries(
         f"{field}.attributes",
         device.attributes,
@@ -276,20 +282,6 @@ def _device(
         field, device.binding_conditions, device.binding_failure_conditions
     )
     yield from _node_allocatable(f"{field}.nodeAllocatableResourceMappings", device)
-
-
-def _sizes(field: str, device: Device) -> Iterator[FieldProblem]:
-    count = len(device.attributes) + len(device.capacity)
-    if count > ATTRIBUTES_AND_CAPACITIES_MAX:
-        detail = (
-            "the total number of attributes and capacities must not exceed "
-            f"{ATTRIBUTES_AND_CAPACITIES_MAX}"
-        )
-        yield invalid(field, count, detail)
-    values = sum(map(_value_count, device.attributes.values()))
-    if values > ATTRIBUTE_VALUES_MAX:
-        detail = f"the total number of attribute values must not exceed {ATTRIBUTE_VALUES_MAX}"
-        yield invalid(field, values, detail)
 
 
 def _value_count(attribute: DeviceAttribute) -> int:

@@ -57,7 +57,7 @@ class QuotaAdmission:
         request = _Request(
             resource,
             resource.strategy.to_storage(new),
-            _stored(resource, old),
+            None if old is None else resource.strategy.to_storage(old),
             _context(resource.storage, write),
         )
         charges = request.charges(found)
@@ -81,10 +81,6 @@ def _charge(writer: Writer, resource: Resource, quota: Raw) -> None:
         manager="kube-apiserver",
     )
     writer.update(order, lambda _: Proposal(quota))
-
-
-def _stored(resource: Resource, old: Raw | None) -> Raw | None:
-    return None if old is None else resource.strategy.to_storage(old)
 
 
 def _context(storage: str, write: Write) -> ClaimContext:
