@@ -2,8 +2,8 @@
 Runtime configuration: which built-in API versions are served.
 
 A real server serves stable versions alone, unless its `--runtime-config` says otherwise; the same
-words are read here. What is not served is not in discovery, OpenAPI or under any path, yet it is
-still recognised: a body of that version is told apart from one of a kind that there is not.
+values are read here. A version that is not served is not in discovery, OpenAPI or under any path,
+but a body of that version gets another refusal than a body of an unknown kind.
 """
 
 from __future__ import annotations

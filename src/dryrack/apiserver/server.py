@@ -93,7 +93,7 @@ class ApiServer:
             return status_response(refusal, _wanted_or_plain(request))
         except StatusError as error:
             refused = status_response(error.status, _wanted_or_plain(request), warnings)
-            # A response to HEAD has no body, whatever it would have been.
+            # A response to HEAD has no body.
             return (
                 msgspec.structs.replace(refused, body=b"") if request.method == "HEAD" else refused
             )

@@ -96,10 +96,10 @@ class Renderer:
 
     def object(self, resource: Resource, obj: Raw, form: "Form") -> Response:
         """Render an object that is in the version of the resource."""
-        shaped = self.shaped(resource, obj, form)
-        return json_or_yaml(form.code, shaped, form.wanted, form.warnings)
+        document = self.shape(resource, obj, form)
+        return json_or_yaml(form.code, document, form.wanted, form.warnings)
 
-    def shaped(self, resource: Resource, obj: Raw, form: "Form", *, headed: bool = True) -> Raw:
+    def shape(self, resource: Resource, obj: Raw, form: "Form", *, headed: bool = True) -> Raw:
         match form.wanted.shape:
             case Shape.OBJECT:
                 return obj

@@ -22,7 +22,7 @@ from dryrack.kinds.raw import Raw
 from dryrack.kinds.selectors import matches_labels
 
 _ALL = "*"
-# Members of this group may do anything, so that a broken policy locks nobody out.
+# Members of this group may do anything, so that a broken policy can be repaired.
 SUPERUSERS = "system:masters"
 
 

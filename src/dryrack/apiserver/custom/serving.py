@@ -1,10 +1,9 @@
 """
 Resources of the registry that follow definitions.
 
-Whoever writes a definition finds its kind served by the time of the next request: the registry
-follows the store within the write itself. What the server has to say about a definition, whether
-its names were free and that its objects are being deleted, it writes right after, when the write
-that led to it is done.
+The kind of a definition is served before the next request, because the registry follows the store
+within the write itself. The server writes the status of a definition (accepted names, deletion of
+its objects) right after that write.
 """
 
 from __future__ import annotations

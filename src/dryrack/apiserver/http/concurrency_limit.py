@@ -1,10 +1,10 @@
 """
 Limits of concurrent requests, and of the memory of their bodies.
 
-A flood slows its callers and nobody else: a number of requests are in hand, a number wait for a
-place, and the server refuses the rest at once with 429. It refuses a request that waits too long
-in the same way. A request asks for a place when its body is there, so that a client that does not
-send its body takes none. Watches hold no place while they stream.
+A flood slows only its own callers: a number of requests are answered at once, a number wait for a
+place, and the server refuses the rest with 429. It refuses a request that waits too long in the
+same way. A request asks for a place when its body has arrived, so that a client that does not send
+its body takes none. Watches hold no place while they stream.
 """
 
 import asyncio
@@ -100,7 +100,7 @@ class BodyMemory:
     The memory of the bodies of all requests.
 
     When it is full, the body that began to arrive first is refused in favour of the others. A
-    client that sends slowly delays nobody.
+    client that sends slowly does not delay others.
     """
 
     def __init__(self, bytes_max: int = BODIES_BYTES_MAX) -> None:

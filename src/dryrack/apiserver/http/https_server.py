@@ -55,7 +55,7 @@ class Authenticator(Protocol):
     def user_of(
         self, path: str, headers: CIMultiDict[str], certificate: Mapping[str, object]
     ) -> User:
-        """Return the user; raise a `StatusError` if there is none. No certificate is {}."""
+        """Return the user, or raise a `StatusError`. A missing certificate is {}."""
         ...
 
 

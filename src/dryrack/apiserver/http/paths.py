@@ -1,8 +1,8 @@
 """
 Routing: from a path to a resource.
 
-Every path of the Kubernetes API has one of a few forms, whatever the kind, so a path is split
-rather than looked up in a table of routes:
+Every path of the Kubernetes API has one of a few forms, so a path is split rather than looked up
+in a table of routes:
 
     /api/v1/…                                  the core group
     /apis/GROUP/VERSION/…                      any other

@@ -1,8 +1,8 @@
 """
-The query of a request: what it asks for besides the path.
+The query of a request, and the options in it.
 
-Read as the server reads it: a number that is none is a bad request, anything but "false" and "0"
-is true, and options that contradict each other are refused as an invalid object of their kind.
+The rules are the server's: an invalid number is a bad request, any value but "false" and "0" is
+true, and options that contradict each other are refused as an invalid object of their kind.
 """
 
 from collections.abc import Iterator, Mapping

@@ -240,7 +240,7 @@ class ServerSocket:
     An open WebSocket: frames messages, answers pings, and closes as the protocol demands.
 
     `write` sends bytes to the client; `ended` is called once, when the client has closed the
-    WebSocket or broken the protocol. Whatever arrives after that is ignored.
+    WebSocket or broken the protocol. Bytes that arrive after that are ignored.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """
 Discovery: the groups, versions and resources that the server serves.
 
-The same registry is told in two ways: the old one, a document for each group and version, and the
-aggregated one, everything in two documents. Both are made anew when the registry has changed, and
-the second carries an entity tag, so that a client asks for it again at no cost.
+Discovery has two forms: a document for each group and version, and the aggregated form, two
+documents for everything. Both are built again when the registry changes, and the aggregated form
+has an entity tag, so that a client can ask for it again at no cost.
 """
 
 from __future__ import annotations

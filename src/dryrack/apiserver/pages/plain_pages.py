@@ -1,7 +1,7 @@
 """
 Plain pages: health, version, metrics, the index.
 
-Each is plugged into the server as a `Page`; the last one says that there is no such page.
+Each is a `Page` of the server; the last one answers all other paths with 404.
 """
 
 from __future__ import annotations

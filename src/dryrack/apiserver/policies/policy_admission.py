@@ -80,7 +80,7 @@ class PolicyAdmission:
             parameters = list(policy_parameters(self._registry, spec, binding["spec"], attempt))
         except ConfigurationError as error:
             if not ignores_failures:
-                # A broken binding denies the write, whatever its actions are.
+                # A broken binding denies the write, also without the action Deny.
                 denial = Denial(f"failed to configure binding: {error}")
                 raise _refusal(policy, binding, denial, attempt) from None
             return

@@ -1,8 +1,8 @@
 """
 NodeMetrics and PodMetrics, read-only, as metrics-server serves them.
 
-Nothing is stored: each answer is computed from the nodes and pods that there are, with what all
-lists have (selectors, tables, metadata alone), but for pages.
+Nothing is stored: each answer is computed from the stored nodes and pods. Lists have selectors,
+tables and metadata alone, but no pages.
 """
 
 from __future__ import annotations

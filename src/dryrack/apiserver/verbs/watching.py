@@ -1,10 +1,10 @@
 """
-Watches: what happens to a resource, as it happens.
+Watches: the events of a resource as a stream.
 
-A watch begins with what its client has not seen and goes on with every event, in order and
-without a gap, because it subscribes in the same step in which it reads what there is. Events are
-rendered when the client reads, from versions that all watches share; a reader in this process gets
-the objects themselves. A watch whose client falls too far behind expires: its last event is an
+A watch begins with the events that its client has not seen and continues with every event, in
+order and without a gap, because it subscribes in the same step in which it reads the store. Events
+are rendered when the client reads, from versions that all watches share; a reader in this process
+gets the objects themselves. A watch whose client falls too far behind expires: its last event is an
 error with code 410, which makes the client list again.
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.extension_points import WebhookCaller
 
 BOOKMARK_SECONDS = 60.0
-# Shortly before a watch ends its client is told how far it has come, so that the next one is cheap.
+# Shortly before its end a watch sends a bookmark, so that the next watch is cheap.
 _LAST_BOOKMARK_SECONDS = 2.0
 # Events that a watch has converted at once.
 _BATCH = 500
@@ -54,14 +54,14 @@ _HEADS = {
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What is watched, and in which form it is told."""
+    """A watch: the selection, the options and the form of its events."""
 
     selection: Selection
     namespace: str | None
     options: ListOptions
     form: Form
     hands_over: bool = False
-    """Whether objects are told as they are, to a reader in this process."""
+    """Whether a reader in this process gets the objects themselves."""
 
     @property
     def resource(self) -> Resource:
@@ -73,7 +73,7 @@ class Watch:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every event goes out as it is stored."""
+        """Return whether every event goes out as it is stored."""
         return self.wanted.is_plain and self.resource.is_stored_as_served
 
 
@@ -117,7 +117,7 @@ class WatchStream:
         self._timers: list[Timer] = []
         self._next_bookmark: Timer | None = None
         self._after = 0
-        self._unsubscribe: Callable[[], object] = _nothing
+        self._unsubscribe: Callable[[], object] = _no_subscription
         self._begin()
 
     def __aiter__(self) -> "WatchStream":
@@ -148,7 +148,7 @@ class WatchStream:
             self._initial = max(0, self._initial - 1)
             if event.stored is not None:
                 self._backlog.remove(event.stored)
-            shown = self._rendered(event)
+            shown = self._object_of(event)
             if self._hands_over:
                 handed.append(Handed(event.type, shown))
                 size += event.stored.json_bytes if event.stored is not None else 0
@@ -161,13 +161,13 @@ class WatchStream:
             self._backlog.wait(self)
         return handed if self._hands_over else b"".join(parts)
 
-    def _rendered(self, event: _Pending) -> Raw | bytes:
+    def _object_of(self, event: _Pending) -> Raw | bytes:
         """Return the object of an event: JSON, or for a reader in this process maybe the object."""
         stored = event.stored
         obj = event.object
         if event.type == "BOOKMARK":
             assert obj is not None, "a bookmark has an object"
-            obj = self._shaped(obj, self._bookmark_form(obj))
+            obj = self._shape(obj, self._bookmark_form(obj))
         elif stored is not None:
             if self._is_plain:
                 # Of large objects readers share the parts that they have in common.
@@ -180,10 +180,10 @@ class WatchStream:
     def _read(self, stored: Stored) -> Raw:
         """Return a version in the form that the client asked for."""
         watch = self._watch
-        return self._shaped(read_as(watch.resource, watch.form, stored), watch.form)
+        return self._shape(read_as(watch.resource, watch.form, stored), watch.form)
 
-    def _shaped(self, obj: Raw, form: Form) -> Raw:
-        shaped = self._renderer.shaped(self._watch.resource, obj, form, headed=self._headed)
+    def _shape(self, obj: Raw, form: Form) -> Raw:
+        shaped = self._renderer.shape(self._watch.resource, obj, form, headed=self._headed)
         self._headed = False
         return shaped
 
@@ -218,9 +218,9 @@ class WatchStream:
     def _begin(self) -> None:
         revision = _start(self._watch.options, self._store.revision)
         if revision is None:
-            self._tell_state()
+            self._send_state()
         else:
-            self._tell_missed(revision)
+            self._send_missed(revision)
         if not self._is_over:
             self._unsubscribe = self._store.subscribe(
                 self._watch.resource.storage, self._on_event, ended=self._end
@@ -238,17 +238,17 @@ class WatchStream:
                     now + BOOKMARK_SECONDS, self._bookmark_again
                 )
 
-    def _tell_state(self) -> None:
+    def _send_state(self) -> None:
         """Send everything there is, as if it had just been created."""
         watch = self._watch
         items, revision = watch.selection.candidates(self._store, watch.namespace)
         self._after = revision
-        self._tell_items(items)
+        self._send_items(items)
         if watch.options.initial_events and watch.options.bookmarks:
             self._bookmark({_ENDS: "true"})
         self._initial = self._unread
 
-    def _tell_items(self, items: "Sequence[Stored]") -> None:
+    def _send_items(self, items: "Sequence[Stored]") -> None:
         selection = self._watch.selection
         for each in items:
             if selection.is_all or selection.matches(each):
@@ -259,7 +259,7 @@ class WatchStream:
         """The number of events that the client has not read."""
         return len(self._pending)
 
-    def _tell_missed(self, revision: int) -> None:
+    def _send_missed(self, revision: int) -> None:
         missed = self._store.events(self._watch.resource.storage, after=revision)
         self._after = revision
         if isinstance(missed, Gone):
@@ -288,9 +288,9 @@ class WatchStream:
             return
         if self._namespace is not None and stored.key.namespace != self._namespace:
             return
-        self._tell_event(event)
+        self._send_event(event)
 
-    def _tell_event(self, event: Event) -> None:
+    def _send_event(self, event: Event) -> None:
         stored = event.stored
         if self._is_all:
             is_current = event.type is not EventType.DELETED
@@ -310,7 +310,7 @@ class WatchStream:
         elif selection.matches(stored):
             self._push("MODIFIED" if was else "ADDED", stored)
         elif was and previous is not None:
-            self._push("DELETED", _left(previous, stored.revision), is_current=False)
+            self._push("DELETED", _departed(previous, stored.revision), is_current=False)
 
     def _push(self, type: str, stored: Stored, *, is_current: bool = True) -> None:
         self._backlog.add(stored, is_current=is_current)
@@ -383,10 +383,10 @@ class ConvertingWatchStream(WatchStream):
     def _unread(self) -> int:
         return len(self._pending) + len(self._unconverted)
 
-    def _tell_items(self, items: "Sequence[Stored]") -> None:
+    def _send_items(self, items: "Sequence[Stored]") -> None:
         self._unconverted.extend(items)
 
-    def _tell_event(self, event: Event) -> None:
+    def _send_event(self, event: Event) -> None:
         self._backlog.add(event.stored, is_current=event.type is not EventType.DELETED)
         self._wait_for_conversion(event)
 
@@ -448,9 +448,9 @@ class ConvertingWatchStream(WatchStream):
             for each in batch:
                 match each:
                     case Event():
-                        super()._tell_event(each)
+                        super()._send_event(each)
                     case Stored():
-                        super()._tell_items([each])
+                        super()._send_items([each])
                     case _:
                         self._put(each)
         finally:
@@ -468,12 +468,12 @@ def _stored_in(batch: "Sequence[Event | Stored | _Pending]") -> "Iterator[Stored
                 yield each.previous
 
 
-def _nothing() -> None:
-    """Ends no subscription."""
+def _no_subscription() -> None:
+    """Do nothing: there is no subscription yet."""
 
 
 def _start(options: ListOptions, current: int) -> int | None:
-    """The revision after which a watch begins; None: with all that is there."""
+    """Return the revision after which a watch begins, or None to begin with all objects."""
     try:
         revision = parse_revision(options.resource_version)
     except RevisionError as error:
@@ -487,7 +487,7 @@ def _start(options: ListOptions, current: int) -> int | None:
     return revision or None
 
 
-def _left(previous: Stored, revision: int) -> Stored:
-    """An object as a watcher last knew it, at the revision at which it ceased to match."""
+def _departed(previous: Stored, revision: int) -> Stored:
+    """Return the last object that a watcher saw, at the revision at which it stopped matching."""
     meta = {**previous.object["metadata"], "resourceVersion": str(revision)}
     return Stored(previous.key, revision, {**previous.object, "metadata": meta})

@@ -1,10 +1,10 @@
 """
 AdmissionReviews: the request to a webhook, and its answer.
 
-Nothing waits between the look at what is stored and the write, and a webhook is far away. So a
-write that needs an answer is given up with `ReviewNeededError` before it has changed anything, the
-webhook is asked, and the write begins again with the answer in its `Reviews`. What a request makes
-up (identifiers, names) is the same each time, so that it asks the same.
+A write does not wait between reading the store and writing, and a webhook takes time. So a write
+that needs an answer stops with `ReviewNeededError` before it has changed anything, the webhook is
+called, and the write starts again with the answer in its `Reviews`. Identifiers and names that a
+request generates are the same each time, so that the review is the same.
 """
 
 from __future__ import annotations

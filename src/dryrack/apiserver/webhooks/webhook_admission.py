@@ -1,10 +1,10 @@
 """
-Admission webhooks, held against writes and deletions.
+Admission webhooks, called about writes and deletions.
 
-A webhook is called at its `url`, or where an annotation of its Service says that it is. Without it
-there are virtual pods behind a Service, and nobody answers: such a webhook is passed over, and
-whoever registers it is told so. A webhook is called once for a write, whatever its
-reinvocationPolicy. Configurations of admission are never held against webhooks.
+A webhook is called at its `url`, or at the address in an annotation of its Service. A Service
+without the annotation has only virtual pods, which do not answer: such a webhook is skipped, and
+its registration causes a warning. A webhook is called once for a write, whatever its
+reinvocationPolicy. Webhooks are not called about admission configurations.
 """
 
 from __future__ import annotations

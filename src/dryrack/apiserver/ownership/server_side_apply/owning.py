@@ -80,6 +80,8 @@ class Ownership(msgspec.Struct, frozen=True):
 
     def after_update(self, live: Object, new: Object, managed: Managed) -> tuple[Managed, FieldSet]:
         """Return the other owners after an update, and the fields that the update owns."""
+        if not managed:
+            return {}, self._compare(live, new, self.api_version).written
         managed, changes = self._drop_changed(live, new, self._in_current_schema(managed))
         return managed, changes.written
 
