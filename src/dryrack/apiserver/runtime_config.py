@@ -16,20 +16,20 @@ from dryrack.base.errors import DryrackError
 from dryrack.kinds.registry import BUILTINS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from dryrack.kinds.registry import Kind
 
 _ALL = "api/all"
 _STAGES = {"": "api/ga", "beta": "api/beta", "alpha": "api/alpha"}
 _VERSION = re.compile(r"v\d+(?:(alpha|beta)\d+)?")
-# What Go's ParseBool takes; a key without a value is switched on.
+# The values of Go's ParseBool; a key without a value is switched on.
 _TRUE = frozenset(("", "1", "t", "T", "true", "TRUE", "True"))
 _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 
 
 class RuntimeConfigError(DryrackError):
-    """A runtime configuration that no API server starts with."""
+    """A runtime configuration that is not valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +56,31 @@ def parse(text: str) -> RuntimeConfig:
     Parse `--runtime-config`: KEY=true or KEY=false, separated by commas.
 
     A key is GROUP/VERSION, GROUP/VERSION/RESOURCE, or api/all, api/ga, api/beta, api/alpha.
-    Raises `RuntimeConfigError` for what is not known.
+    Raises a `RuntimeConfigError` for an unknown key or value.
     """
-    given = dict(_pairs(text))
-    if given == {_ALL: "false"}:
+    values: dict[str, str] = {}
+    for pair in text.split(","):
+        if pair:
+            key, _, value = pair.partition("=")
+            values[key.strip()] = value.strip()
+    if values == {_ALL: "false"}:
         raise RuntimeConfigError(
             f"runtime config {text!r}: only {_ALL}=false leaves nothing to serve; "
             "name the versions that stay, as in api/ga=true"
         )
-    return RuntimeConfig({key: _switch(key, value) for key, value in given.items()})
-
-
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    for pair in text.split(","):
-        if pair:
-            key, _, value = pair.partition("=")
-            yield key.strip(), value.strip()
-
-
-def _switch(key: str, value: str) -> bool:
-    stages = (_ALL, *_STAGES.values())
-    if key not in stages:
-        _check_key(key)
-    is_on = value in _TRUE
-    is_off = value in _FALSE
-    # Of the keys for many versions a real server takes these two words alone.
-    if not (value in ("true", "false") if key in stages else is_on or is_off):
-        raise RuntimeConfigError(
-            f"runtime config: invalid value {key}={value}; write {key}=true or {key}=false"
-        )
-    return is_on
+    switches: dict[str, bool] = {}
+    for key, value in values.items():
+        is_stage = key in (_ALL, *_STAGES.values())
+        if not is_stage:
+            _check_key(key)
+        # A real server takes only these two words for keys of many versions.
+        is_valid = value in ("true", "false") if is_stage else value in _TRUE | _FALSE
+        if not is_valid:
+            raise RuntimeConfigError(
+                f"runtime config: invalid value {key}={value}; write {key}=true or {key}=false"
+            )
+        switches[key] = value in _TRUE
+    return RuntimeConfig(switches)
 
 
 def _check_key(key: str) -> None:

@@ -1,7 +1,8 @@
-"""The resources that a definition defines: one for each version that is served."""
+"""The resources of a definition: one for each served version."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ def resources_of(definition: Raw, lookup: Lookup) -> list[tuple[Resource, Shape]
 
 
 def without_creation(resource: Resource) -> Resource:
-    """A resource whose objects are being deleted, so that no new ones are taken."""
+    """Return a resource that refuses creates, because its objects are being deleted."""
 
     async def refuse(call: Call) -> Status:
         subject = call.target.resource.as_resource
@@ -62,6 +63,13 @@ def without_creation(resource: Resource) -> Resource:
 
 def _resource(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -> Resource:
     names = spec["names"]
+    raw = get(version, "subresources", {})
+    subresources: dict[str, Subresource] = {}
+    paths = ScalePaths.of(raw.get("scale"))
+    if paths is not None:
+        subresources["scale"] = scale_subresource(paths)
+    if "status" in raw:
+        subresources["status"] = STATUS
     return Resource(
         group=spec["group"],
         version=version["name"],
@@ -74,7 +82,7 @@ def _resource(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -
         short_names=tuple(get(names, "shortNames", ())),
         categories=tuple(get(names, "categories", ())),
         verbs=_VERBS,
-        subresources=_subresources(version),
+        subresources=subresources,
         storage_version=kept["name"],
         schema=schema_of(version) or {"type": "object"},
         deprecation=_deprecation(spec, version),
@@ -88,6 +96,11 @@ def _strategy(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -
         f"{spec['group']}/{each['name']}": schema_of(each) or {"type": "object"}
         for each in spec["versions"]
     }
+    selectable: dict[str, JsonPath] = {}
+    for entry in get(version, "selectableFields", ()):
+        with suppress(JsonPathError):
+            path = entry["jsonPath"]
+            selectable[path.removeprefix(".")] = parse_json_path(path)
     api_version = f"{spec['group']}/{kept['name']}"
     return CustomStrategy(
         api_version=f"{spec['group']}/{version['name']}",
@@ -99,30 +112,8 @@ def _strategy(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -
         rules=compile_rules(schema),
         has_status="status" in subresources,
         scale=ScalePaths.of(subresources.get("scale")),
-        selectable=_selectable(version),
+        selectable=selectable,
     )
-
-
-def _subresources(version: Raw) -> dict[str, Subresource]:
-    raw = get(version, "subresources", {})
-    found: dict[str, Subresource] = {}
-    paths = ScalePaths.of(raw.get("scale"))
-    if paths is not None:
-        found["scale"] = scale_subresource(paths)
-    if "status" in raw:
-        found["status"] = STATUS
-    return found
-
-
-def _selectable(version: Raw) -> dict[str, JsonPath]:
-    found: dict[str, JsonPath] = {}
-    for entry in get(version, "selectableFields", ()):
-        try:
-            path = parse_json_path(entry["jsonPath"])
-            found[entry["jsonPath"].removeprefix(".")] = path
-        except JsonPathError:
-            continue
-    return found
 
 
 def _deprecation(spec: Raw, version: Raw) -> str:
@@ -132,10 +123,10 @@ def _deprecation(spec: Raw, version: Raw) -> str:
         return str(warning)
     group = spec["group"]
     kind = spec["names"]["kind"]
-    told = f"{group}/{version['name']} {kind} is deprecated"
+    text = f"{group}/{version['name']} {kind} is deprecated"
     # The warning names a better version if one is served and not deprecated.
     name = version["name"]
     usable = [v["name"] for v in spec["versions"] if v.get("served") and not v.get("deprecated")]
     best = min(usable, key=version_order, default="")
     better = best if best and version_order(best) < version_order(name) else ""
-    return f"{told}; use {group}/{better} {kind}" if better else told
+    return f"{text}; use {group}/{better} {kind}" if better else text

@@ -42,31 +42,31 @@ class Serving:
     def __init__(self, server: ApiServer) -> None:
         self._server = server
         self._served: dict[str, tuple[Resource, ...]] = {}
-        self._made: dict[str, tuple[Raw, list[tuple[Resource, Shape]]]] = {}
+        self._built: dict[str, tuple[Raw, list[tuple[Resource, Shape]]]] = {}
         self._shapes: dict[tuple[str, str], Shape] = {}
         self._watched: dict[str, Callable[[], None]] = {}
         self._is_due = False
         server.store.subscribe(STORAGE, self._on_definition)
         for stored in server.store.list(STORAGE, None)[0]:
             self._serve(stored.object)
-        self._come_back()
+        self._settle_later()
 
     def shape(self, resource: Resource) -> Shape | None:
-        """The table of a custom kind; None for all others."""
+        """Return the table of a custom kind, or None."""
         return self._shapes.get((resource.storage, resource.version))
 
     def _on_definition(self, event: Event) -> None:
         name = event.stored.key.name
         if event.type is EventType.DELETED:
             self._withdraw(name)
-            self._made.pop(name, None)
+            self._built.pop(name, None)
             self._server.store.restart(name)
         else:
             self._serve(event.stored.object)
-        self._come_back()
+        self._settle_later()
 
-    def _come_back(self) -> None:
-        """Settles what is open once the write that is under way is done."""
+    def _settle_later(self) -> None:
+        """Settle pending definitions once the present write is done."""
         if self._is_due:
             return
         try:
@@ -85,9 +85,9 @@ class Serving:
         status = settle_names(definition, others, "")
         if condition_of({"status": status}, "Established").get("status") != "True":
             return
-        made = self._resources_of(definition)
-        self._served[name] = tuple(resource for resource, _ in made)
-        for resource, shape in made:
+        resources = self._resources_of(definition)
+        self._served[name] = tuple(resource for resource, _ in resources)
+        for resource, shape in resources:
             self._shapes[resource.storage, resource.version] = shape
         if "deletionTimestamp" in definition["metadata"]:
             self._served[name] = tuple(without_creation(each) for each in self._served[name])
@@ -96,26 +96,28 @@ class Serving:
             self._server.store.begin(each.storage)
 
     def _resources_of(self, definition: Raw) -> list[tuple[Resource, Shape]]:
-        """Made anew only if the spec has changed: rules take a while to compile."""
+        """Return the resources, built again only if the spec has changed: rules compile slowly."""
         name = definition["metadata"]["name"]
         spec = definition["spec"]
-        known, made = self._made.get(name, (None, []))
-        if known != spec:
-            if known is not None:
+        built_for, resources = self._built.get(name, (None, []))
+        if built_for != spec:
+            if built_for is not None:
                 # Watchers list again, with the new schema.
                 self._server.store.restart(name)
-            made = resources_of(definition, self._server.lookup)
+            resources = resources_of(definition, self._server.lookup)
             if definition["metadata"].get("generation", 1) > 1:
-                made = [(self._has_outdated_objects(resource), shape) for resource, shape in made]
-            self._made[name] = (spec, made)
-        return made
+                resources = [
+                    (self._note_outdated_objects(each), shape) for each, shape in resources
+                ]
+            self._built[name] = (spec, resources)
+        return resources
 
-    def _has_outdated_objects(self, resource: Resource) -> Resource:
-        """Return a resource that knows whether its objects are stored as its schema has it now."""
-        found = (stored.object for stored in self._server.store.list(resource.storage, None)[0])
+    def _note_outdated_objects(self, resource: Resource) -> Resource:
+        """Return a resource that notes whether stored objects differ from its present schema."""
+        objects = (each.object for each in self._server.store.list(resource.storage, None)[0])
         # This runs within the write of the definition, which must not start again.
         with using_answers(None):
-            is_outdated = any(resource.strategy.from_storage(obj) != obj for obj in found)
+            is_outdated = any(resource.strategy.from_storage(obj) != obj for obj in objects)
         return replace(resource, has_outdated=is_outdated)
 
     def _withdraw(self, name: str) -> None:
@@ -132,7 +134,7 @@ class Serving:
         with using_answers(None):
             for definition in self._definitions():
                 if "deletionTimestamp" in definition["metadata"]:
-                    self._end(definition)
+                    self._delete_objects(definition)
                 else:
                     self._settle_status(definition)
 
@@ -143,8 +145,8 @@ class Serving:
         if status != definition.get("status"):
             self._write(definition, {**definition, "status": status}, subresource="status")
 
-    def _end(self, definition: Raw) -> None:
-        """Deletes the objects of a kind, and when all are gone lets its definition go."""
+    def _delete_objects(self, definition: Raw) -> None:
+        """Delete the objects of a kind, and release its definition when all are gone."""
         finalizers = get(definition["metadata"], "finalizers", [])
         if CLEANUP not in finalizers:
             return
@@ -152,8 +154,8 @@ class Serving:
         storage = f"{definition['spec']['names']['plural']}.{definition['spec']['group']}"
         server = self._server
         resource = server.registry.stored_as(storage)
-        found = server.store.list(storage, None)[0]
-        waiting = tuple(s for s in found if "deletionTimestamp" not in s.object["metadata"])
+        objects = server.store.list(storage, None)[0]
+        waiting = tuple(s for s in objects if "deletionTimestamp" not in s.object["metadata"])
         if resource is not None and waiting:
             order = Order(resource, "", "", _APISERVER, manager="kube-apiserver")
             server.verbs.deleter.delete_all(order, DeleteOptions(), waiting)
@@ -161,7 +163,7 @@ class Serving:
         if store.list(storage, None)[0]:
             # Finalizers hold the other objects.
             if name not in self._watched:
-                self._watched[name] = store.subscribe(storage, lambda _: self._come_back())
+                self._watched[name] = store.subscribe(storage, lambda _: self._settle_later())
             return
         self._watched.pop(name, lambda: None)()
         kept = [each for each in finalizers if each != CLEANUP]

@@ -50,42 +50,42 @@ class _PolicyEvaluation:
         """Return whether all match conditions hold; an error if one fails and none is false."""
         errors = []
         for each in self.policy.match_conditions:
-            found = self.value_of(each.condition, each.text)
-            if found is False:
+            value = self.value_of(each.condition, each.text)
+            if value is False:
                 return False
-            if isinstance(found, Err):
-                errors.append(found.message)
+            if isinstance(value, Err):
+                errors.append(value.message)
         if not errors:
             return True
-        told = list(dict.fromkeys(errors))
-        return Err(told[0] if len(told) == 1 else f"[{', '.join(told)}]")
+        messages = list(dict.fromkeys(errors))
+        return Err(messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]")
 
-    def with_variables(self) -> None:
+    def add_variables(self) -> None:
         """Add the variables; one that fails is an error where it is used, and only there."""
-        known: Raw = {}
-        self.values["variables"] = known
+        variables: Raw = {}
+        self.values["variables"] = variables
         for each in self.policy.variables:
-            found, cost = evaluate(each.condition, Values(self.values))
+            value, cost = evaluate(each.condition, Values(self.values))
             self._pay(cost)
-            if isinstance(found, Err):
-                text = f'composited variable "{each.name}" fails to evaluate: {found.message}'
-                found = Err(text)
-            known[each.name] = found
+            if isinstance(value, Err):
+                text = f'composited variable "{each.name}" fails to evaluate: {value.message}'
+                value = Err(text)
+            variables[each.name] = value
 
     def find_denials(self) -> Iterator[Denial | Err]:
         for each in self.policy.validations:
-            found = self.value_of(each.condition, each.text)
-            if isinstance(found, Err):
-                yield found
-            elif found is not True:
+            value = self.value_of(each.condition, each.text)
+            if isinstance(value, Err):
+                yield value
+            elif value is not True:
                 yield Denial(self._message(each), each.reason)
 
     def value_of(self, condition: Condition, text: str) -> Any:
-        found, cost = evaluate(condition, Values(self.values))
+        value, cost = evaluate(condition, Values(self.values))
         self._pay(cost)
-        if isinstance(found, Err):
-            return Err(f"expression '{text}' resulted in error: {found.message}")
-        return found
+        if isinstance(value, Err):
+            return Err(f"expression '{text}' resulted in error: {value.message}")
+        return value
 
     def _pay(self, cost: int) -> None:
         self.left -= cost
@@ -96,8 +96,8 @@ class _PolicyEvaluation:
         plain = validation.message or f"failed expression: {validation.text.strip()}"
         if validation.spoken is None:
             return plain
-        found, _ = evaluate(validation.spoken, Values(self.values))
-        line = found.strip() if isinstance(found, str) else ""
+        value, _ = evaluate(validation.spoken, Values(self.values))
+        line = value.strip() if isinstance(value, str) else ""
         is_fit = line and "\n" not in line and len(line.encode()) <= _MESSAGE_BYTES_MAX
         return line if is_fit else plain
 
@@ -111,32 +111,28 @@ def match_conditions_hold(policy: CompiledPolicy, values: Raw) -> bool | Err:
 
 
 def evaluate_mutation(policy: CompiledPolicy, mutation: Mutation, values: Raw) -> Any:
-    """Return what a mutation makes of the object in `values`: a patch, or an error."""
+    """Return the patch of a mutation for the object in `values`, or an error."""
     evaluation = _PolicyEvaluation(policy, dict(values))
     try:
-        evaluation.with_variables()
+        evaluation.add_variables()
         return evaluation.value_of(mutation.condition, mutation.text)
     except _OutOfBudgetError:
         return Err(_OUT_OF_BUDGET)
 
 
 def denials(policy: CompiledPolicy, values: Raw, *, ignores_failures: bool) -> list[Denial]:
-    """Yield the denials of a write."""
+    """Return the denials of a write."""
     evaluation = _PolicyEvaluation(policy, dict(values))
-    found: list[Denial | Err]
+    results: list[Denial | Err] = []
     try:
-        found = list(_denials(evaluation))
+        matches = evaluation.matches()
+        if isinstance(matches, Err):
+            results.append(matches)
+        elif matches:
+            evaluation.add_variables()
+            results.extend(evaluation.find_denials())
     except _OutOfBudgetError:
-        found = [Err(_OUT_OF_BUDGET)]
+        results = [Err(_OUT_OF_BUDGET)]
     if ignores_failures:
-        return [each for each in found if isinstance(each, Denial)]
-    return [each if isinstance(each, Denial) else Denial(each.message) for each in found]
-
-
-def _denials(evaluation: _PolicyEvaluation) -> Iterator[Denial | Err]:
-    matched = evaluation.matches()
-    if isinstance(matched, Err):
-        yield matched
-    elif matched:
-        evaluation.with_variables()
-        yield from evaluation.find_denials()
+        return [each for each in results if isinstance(each, Denial)]
+    return [each if isinstance(each, Denial) else Denial(each.message) for each in results]

@@ -57,7 +57,7 @@ Invocation = tuple[str, str, str, str]
 
 
 Problem = tuple[str, str]
-"""Why a policy cannot be applied, and the reason in the Status."""
+"""The message about a policy that cannot be applied, and the reason in the Status."""
 
 
 class MutationError(Exception):
@@ -65,7 +65,7 @@ class MutationError(Exception):
 
 
 class PolicyMutation:
-    """Changes objects as bound policies say."""
+    """Changes objects by the mutations of bound policies."""
 
     def __init__(
         self,
@@ -94,47 +94,40 @@ class PolicyMutation:
         problems: list[Problem] = []
         if attempt.new is None or attempt.operation == "CONNECT" or attempt.resource.group == GROUP:
             return attempt, frozenset()
+        resources = self._registry.all()
+        versions = [each for each in resources if each.storage == attempt.resource.storage]
         for policy, binding in _bound_policies(attempt):
-            matched = self._match(policy, binding, attempt)
-            if matched is None:
+            spec = policy["spec"]
+            matched = match_resource(get(spec, "matchConstraints", {}), attempt, versions)
+            scope = get(binding["spec"], "matchResources", {})
+            if matched is None or match_resource(scope, attempt, versions) is None:
                 continue
-            found: list[Problem] = []
-            for params in self._parameters(policy, binding, attempt, found):
+            failures: list[Problem] = []
+            parameters: list[Raw | None] = []
+            try:
+                parameters = list(policy_parameters(self._registry, spec, binding["spec"], attempt))
+            except ConfigurationError as error:
+                failures.append((f"failed to configure binding: {error}", "Forbidden"))
+            for params in parameters:
                 meta = metadata_of(params or {})
-                key = (
-                    _name(policy),
-                    _name(binding),
-                    meta.get("namespace") or "",
-                    meta.get("name") or "",
-                )
+                place = (meta.get("namespace") or "", meta.get("name") or "")
+                key = (_name(policy), _name(binding), *place)
                 if only is None or key in only:
-                    changed = self._invoke(policy, params, attempt, matched, found)
-                    if changed is not None and policy["spec"]["reinvocationPolicy"] == "IfNeeded":
+                    changed = self._invoke(policy, params, attempt, matched, failures)
+                    if changed is not None and spec["reinvocationPolicy"] == "IfNeeded":
                         again.add(key)
                     attempt = changed or attempt
-            if policy["spec"].get("failurePolicy") != "Ignore":
+            if spec.get("failurePolicy") != "Ignore":
                 names = f"policy '{_name(policy)}' with binding '{_name(binding)}'"
-                problems += [(f"{names} denied request: {told}", why) for told, why in found]
+                problems += [(f"{names} denied request: {text}", why) for text, why in failures]
         if problems:
-            raise _refusal(problems, attempt)
+            # The message and reason are those of the first problem; the code is 403.
+            status = forbidden(attempt.resource.as_resource, attempt.name, "").status
+            message, reason = problems[0]
+            causes = [{"message": text} for text, _ in problems]
+            details = {**(status.details or {}), "causes": causes}
+            raise StatusError(Status(status.code, reason, message, details))
         return attempt, frozenset(again)
-
-    def _match(self, policy: Raw, binding: Raw, attempt: Attempt) -> Resource | None:
-        """Return the resource as which a policy and a binding are about the write."""
-        found = self._registry.all()
-        versions = [each for each in found if each.storage == attempt.resource.storage]
-        matched = match_resource(get(policy["spec"], "matchConstraints", {}), attempt, versions)
-        scope = get(binding["spec"], "matchResources", {})
-        return matched if matched and match_resource(scope, attempt, versions) else None
-
-    def _parameters(
-        self, policy: Raw, binding: Raw, attempt: Attempt, problems: list[Problem]
-    ) -> list[Raw | None]:
-        try:
-            return list(policy_parameters(self._registry, policy["spec"], binding["spec"], attempt))
-        except ConfigurationError as error:
-            problems.append((f"failed to configure binding: {error}", "Forbidden"))
-            return []
 
     def _invoke(
         self,
@@ -144,14 +137,14 @@ class PolicyMutation:
         matched: Resource,
         problems: list[Problem],
     ) -> Attempt | None:
-        """Return the attempt after all mutations of a policy; None if it is not about the write."""
+        """Return the attempt after all mutations of a policy; None if the policy does not match."""
         meta = policy["metadata"]
         state = (meta.get("uid") or "", meta.get("generation") or 0)
-        known = self._compiled.get(meta["name"])
-        if known is None or known[0] != state:
-            known = (state, PolicyCompiler(policy["spec"], meta["name"]).compile())
-            self._compiled[meta["name"]] = known
-        program = known[1]
+        compiled = self._compiled.get(meta["name"])
+        if compiled is None or compiled[0] != state:
+            compiled = (state, PolicyCompiler(policy["spec"], meta["name"]).compile())
+            self._compiled[meta["name"]] = compiled
+        program = compiled[1]
         values = variables_of(attempt, matched, params, self._authorization)
         holds = match_conditions_hold(program, values)
         if isinstance(holds, Err):
@@ -160,13 +153,13 @@ class PolicyMutation:
         if not holds:
             return None
         for mutation in program.mutations:
-            # Variables are evaluated again, because the object is another one now.
+            # Variables are evaluated again, because the object has changed.
             values = variables_of(attempt, matched, params, self._authorization)
-            found = evaluate_mutation(program, mutation, values)
+            value = evaluate_mutation(program, mutation, values)
             try:
-                if isinstance(found, Err):
-                    raise MutationError(found.message)
-                attempt = self._apply_mutation(mutation, found, attempt, matched)
+                if isinstance(value, Err):
+                    raise MutationError(value.message)
+                attempt = self._apply_mutation(mutation, value, attempt, matched)
             except MutationError as error:
                 problems.append((str(error), "Invalid"))
         return attempt
@@ -178,13 +171,13 @@ class PolicyMutation:
         assert new is not None, "deletions are not mutated"
         spoken = matched.spoken(attempt.write.subresource)
         if mutation.patch_type == "JSONPatch":
-            made = _apply_json_patch(new, value)
-            conformed = self._shapes.conform(spoken, made)
+            patched = _apply_json_patch(new, value)
+            conformed = self._shapes.conform(spoken, patched)
             if conformed.strict:
                 raise internal_error(f"strict decoding error: {', '.join(conformed.strict)}")
         else:
-            made = _merge_configuration(atom_of(self._schemas.of(spoken)), new, value)
-            conformed = self._shapes.conform(spoken, made)
+            patched = _merge_configuration(atom_of(self._schemas.of(spoken)), new, value)
+            conformed = self._shapes.conform(spoken, patched)
         if conformed.mismatch:
             raise internal_error(conformed.mismatch)
         if attempt.is_about_part:
@@ -277,11 +270,3 @@ def _atomics(atom: Atom, value: Any, path: str = "") -> Iterator[str]:
             yield path
         for index, item in enumerate(value):
             yield from _atomics(atom.list.element, item, f"{path}[{index}]")
-
-
-def _refusal(problems: list[Problem], attempt: Attempt) -> StatusError:
-    """Return a refusal with the message and reason of the first problem, whose code is 403."""
-    status = forbidden(attempt.resource.as_resource, attempt.name, "").status
-    message, reason = problems[0]
-    details = {**(status.details or {}), "causes": [{"message": told} for told, _ in problems]}
-    return StatusError(Status(status.code, reason, message, details))

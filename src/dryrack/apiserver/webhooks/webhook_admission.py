@@ -59,7 +59,7 @@ _STATUS_MAX = 599
 
 
 class WebhookAdmission:
-    """Asks webhooks about writes."""
+    """Calls webhooks about writes."""
 
     def __init__(self, registry: Registry, authorization: Authorization, shapes: Shapes) -> None:
         self._registry = registry
@@ -67,9 +67,9 @@ class WebhookAdmission:
         self._shapes = shapes
 
     def mutate(self, attempt: Attempt) -> Raw | None:
-        """The new object as mutating webhooks leave it; raises if one of them denies it."""
+        """Return the new object after all mutating webhooks; raise if one of them denies it."""
         for webhook in _webhooks(MUTATING, attempt):
-            matched = self._matching_webhooks(webhook, attempt)
+            matched = self._match(webhook, attempt)
             if matched is None:
                 continue
             verdict = _verdict(webhook, attempt, matched, mutates=True)
@@ -80,14 +80,14 @@ class WebhookAdmission:
         return attempt.new
 
     def validate(self, attempt: Attempt) -> None:
-        """Raises if a validating webhook denies the write."""
+        """Raise a `StatusError` if a validating webhook denies the write."""
         for webhook in _webhooks(VALIDATING, attempt):
-            matched = self._matching_webhooks(webhook, attempt)
+            matched = self._match(webhook, attempt)
             if matched is not None:
                 _verdict(webhook, attempt, matched, mutates=False)
 
-    def _matching_webhooks(self, webhook: Raw, attempt: Attempt) -> Resource | None:
-        """The resource as which the webhook is about the write; None if it is not."""
+    def _match(self, webhook: Raw, attempt: Attempt) -> Resource | None:
+        """Return the resource in the version that the webhook matches, or None."""
         rules = {**webhook, "resourceRules": webhook.get("rules")}
         versions = [
             each for each in self._registry.all() if each.storage == attempt.resource.storage
@@ -96,14 +96,14 @@ class WebhookAdmission:
         if matched is None or not webhook.get("matchConditions"):
             return matched
         program = PolicyCompiler({"matchConditions": webhook["matchConditions"]}).compile()
-        found = match_conditions_hold(
+        holds = match_conditions_hold(
             program, variables_of(attempt, matched, None, self._authorization)
         )
-        if isinstance(found, Err):
+        if isinstance(holds, Err):
             if webhook.get("failurePolicy") == "Ignore":
                 return None
-            raise forbidden(attempt.resource.as_resource, attempt.requested_name, found.message)
-        return matched if found else None
+            raise forbidden(attempt.resource.as_resource, attempt.requested_name, holds.message)
+        return matched if holds else None
 
     def _apply_patch(
         self, webhook: Raw, attempt: Attempt, matched: Resource, verdict: ReviewResponse
@@ -114,11 +114,11 @@ class WebhookAdmission:
                 f'admission webhook "{webhook["name"]}" attempted to modify the object, which is '
                 "not supported for this operation"
             )
-        made = apply_patch(new, verdict.patch, content_type=JSON_PATCH, schema=None)
-        if isinstance(made, PatchProblem):
-            raise internal_error(made.message)
+        result = apply_patch(new, verdict.patch, content_type=JSON_PATCH, schema=None)
+        if isinstance(result, PatchProblem):
+            raise internal_error(result.message)
         spoken = matched.spoken(attempt.write.subresource)
-        conformed = self._shapes.conform(spoken, made.object)
+        conformed = self._shapes.conform(spoken, result.object)
         if conformed.mismatch:
             raise internal_error(conformed.mismatch)
         if attempt.is_about_part:
@@ -130,11 +130,11 @@ class WebhookAdmission:
 
 
 def _webhooks(kind: str, attempt: Attempt) -> Iterator[Raw]:
-    """Those that can be called, in their order: by the names of their configurations."""
+    """Yield the webhooks that have an address, by the names of their configurations."""
     if attempt.resource.group == GROUP or attempt.write.reviews is None:
         return
-    found = attempt.write.lookup.list(kind, None)
-    for configuration in sorted(found, key=lambda each: str(each["metadata"]["name"])):
+    configurations = attempt.write.lookup.list(kind, None)
+    for configuration in sorted(configurations, key=lambda each: str(each["metadata"]["name"])):
         for webhook in get(configuration, "webhooks", ()):
             if endpoint_of(webhook["clientConfig"], attempt.write.lookup) is not None:
                 yield webhook
@@ -168,7 +168,8 @@ def _question(webhook: Raw, attempt: Attempt, matched: Resource, *, mutates: boo
     config = webhook["clientConfig"]
     place = endpoint_of(config, attempt.write.lookup)
     assert place is not None, "a webhook without a place is skipped"
-    known = [each for each in get(webhook, "admissionReviewVersions", ()) if each in VERSIONS]
+    offered = get(webhook, "admissionReviewVersions", ())
+    version = next((each for each in offered if each in VERSIONS), "v1")
     new, old = objects_in_version(attempt, matched)
     request = {**admission_request(attempt, matched), "object": new, "oldObject": old}
     return ReviewRequest(
@@ -176,18 +177,18 @@ def _question(webhook: Raw, attempt: Attempt, matched: Resource, *, mutates: boo
         server_name=place[1],
         authority=base64.b64decode(config.get("caBundle") or ""),
         timeout_seconds=webhook.get("timeoutSeconds") or 10,
-        version=known[0] if known else "v1",
+        version=version,
         request=request,
         mutates=mutates,
     )
 
 
-def _denial(name: str, told: Raw) -> StatusError:
-    """The status of the answer, with who denied it in front of its message."""
-    why = told.get("message") or told.get("reason")
+def _denial(name: str, status: Raw) -> StatusError:
+    """Return the status in an answer, with the name of the webhook before its message."""
+    why = status.get("message") or status.get("reason")
     message = f'admission webhook "{name}" denied the request'
     message += f": {why}" if why else " without explanation"
-    code = told.get("code") or 0
+    code = status.get("code") or 0
     if not _BAD_REQUEST <= code <= _STATUS_MAX:
         code = _BAD_REQUEST
-    return StatusError(Status(code, told.get("reason") or "", message, told.get("details")))
+    return StatusError(Status(code, status.get("reason") or "", message, status.get("details")))
