@@ -1,8 +1,8 @@
 """
-Claims tried on a cluster that is given all at once.
+An allocator for a cluster that is given all at once.
 
-A `LiveAllocator` is told of a cluster bit by bit. Here is nothing to be told, and so nothing that
-could be told wrongly: slices in the order given, and any use, also one that no claims make.
+A `LiveAllocator` follows a cluster step by step. Here no step can go wrong: slices come in the
+given order, and any devices can be in use, also without claims.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A cluster in which nothing changes."""
+    """A cluster without changes."""
 
     slices: Sequence[ResourceSlice]
     classes: Iterable[DeviceClass]
@@ -57,5 +57,5 @@ class Standing:
         return attempt(context, pools, node=node, claims=claims, chance=self.chance)
 
     def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:
-        """However long that takes."""
+        """Return the outcome, however long the search takes."""
         return self.allocate(node, claims)

@@ -30,7 +30,7 @@ NODE = "node-1"
 
 
 class Counting:
-    """Chance that is none: identifiers count up."""
+    """Identifiers that count up instead of random ones."""
 
     def __init__(self) -> None:
         self._made = 0
@@ -127,7 +127,7 @@ def node(name: str = NODE, **labels: str) -> Node:
 
 
 def used(*devices_: str, pool: str = "pool", **fields: Any) -> AllocationResult:
-    """What a claim has."""
+    """Return the allocation of a claim."""
     of_claim = {"request": "r", "driver": DRIVER, "pool": pool, **fields}
     results = [{**of_claim, "device": each} for each in devices_]
     return decode({"devices": {"results": results}}, AllocationResult)
@@ -143,7 +143,7 @@ def allocator(
     chance: Chance | None = None,
     memo: SearchMemo | None = None,
 ) -> LiveAllocator:
-    """One that was told of slices, of classes (without any: "gpu"), and of what claims have."""
+    """Return an allocator with slices, classes (by default "gpu"), and allocations of claims."""
     made = LiveAllocator(features=features, release=release, chance=chance or Counting(), memo=memo)
     for each in tuple(classes) or (device_class(),):
         made.put_class(each)

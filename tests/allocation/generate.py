@@ -35,7 +35,7 @@ FEATURES = (
     "PrioritizedList",
 )
 
-# The real allocator searches exponentially; what takes it longer tells nothing new.
+# The real allocator searches exponentially; larger cases show nothing new.
 TIMEOUT_SECONDS = 0.3
 
 SAFE_SELECTORS = (
@@ -125,7 +125,7 @@ def _traits(chance: Random, *, lists: bool) -> Traits:
 
 
 def _in_use(maker: Maker) -> Json:
-    """What others hold: whole devices, shares of devices, and capacity of shared ones."""
+    """Return the use by others: whole devices, shares of devices, and capacity of shared ones."""
     chance = maker.chance
     exclusive: list[Json] = []
     shares: list[Json] = []

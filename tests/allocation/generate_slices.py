@@ -1,5 +1,5 @@
 """
-Random hardware: pools of slices with devices, for cases that nobody would think of.
+Random hardware: pools of slices with devices.
 
 Everything is drawn from small vocabularies, so that devices often agree in what constraints
 and selectors look at, pools are often nearly complete, and counters are often nearly spent:
@@ -31,7 +31,7 @@ MEMORY = ("20Gi", "40Gi", "80Gi")
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a case is about; each switches on what the others need not pay for."""
+    """The subjects of a case; each switches on parts that other cases do not have."""
 
     counters: bool
     sharing: bool

@@ -20,7 +20,7 @@ COUNTERS = ("memory", "cores", "links", "lanes")
 
 
 class Searches:
-    """What searches came to; each is given up after a few turns."""
+    """The results of searches; each stops after a few turns."""
 
     def __init__(self, patch: pytest.MonkeyPatch, *, steps: int = 64) -> None:
         self.endings: list[Ending] = []
@@ -34,7 +34,7 @@ class Searches:
 
     @property
     def made(self) -> int:
-        """How many have ended."""
+        """The number of searches that have ended."""
         return len(self.endings)
 
 

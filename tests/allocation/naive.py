@@ -3,8 +3,7 @@ The search as one would write it first: try everything, in order, and keep nothi
 
 It knows exact requests and subrequests, constraints, counters, and selectors that compare one
 attribute and fail where it is missing, by the rules of 1.37; `Forgetful` by those of 1.36. It
-shares no line with the allocator, so that the two are wrong in the same way only if both were
-told wrongly.
+shares no line with the allocator, so that the two have no common errors.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class Naive:
         return False
 
     def _forget(self, claim: int, request: int) -> None:
-        """What happens when a device was taken back; by the rules of 1.37 nothing."""
+        """Update the state after a device is taken back; 1.37 does nothing."""
 
     @staticmethod
     def _selected(way: Wanted, thing: Thing) -> bool:
@@ -126,7 +125,7 @@ class Naive:
 @dataclass
 class Forgetful(Naive):
     """
-    The same with the slips of 1.36.
+    The search with the errors of 1.36.
 
     Devices need only differ from the last of each request, which is written down as soon as it
     is allowed, and forgotten when it is taken back: also if another rule does not allow it.

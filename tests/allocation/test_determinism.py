@@ -1,4 +1,4 @@
-"""The same input gives the same output, whatever order Python's sets and hashes have."""
+"""An allocation does not depend on the order of Python's sets and hashes."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def a_node(name: str) -> Node:
 
 
 def test_nodes_that_are_alike_are_searched_once(searches: Searches) -> None:
-    """Names, attributes that nobody asks for, and what is used of other devices tell nothing."""
+    """Names, unused attributes, and the use of other devices do not matter."""
     names = [f"node-{number}" for number in range(5)]
     slices = [each for name in names for each in hard_node(name)]
     held = {name: used(f"{name}-nic-0", pool=f"{name}-pool") for name in ("node-2", "node-4")}
@@ -76,7 +76,7 @@ def test_what_matters_is_searched_anew(searches: Searches) -> None:
 
 
 def test_a_search_sees_the_use_that_it_began_with() -> None:
-    """What is given out while it goes on changes nothing of what it comes to."""
+    """An allocation during a search does not change the result of the search."""
     taken = decode(
         {
             "devices": {

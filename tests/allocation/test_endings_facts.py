@@ -50,7 +50,7 @@ LISTS = Features.from_gates({"DRAListTypeAttributes": True})
 
 @pytest.fixture(autouse=True)
 def all_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However soon it would be known that there is nothing."""
+    """Make every search a long one."""
     monkeypatch.setattr(allocator_module, "_DEAD_ENDS_MAX", -1)
     monkeypatch.setattr(SearchProof, "is_refuted", lambda proof: False)
 
@@ -193,7 +193,7 @@ PAIRS = {
 
 @pytest.mark.parametrize("what", PAIRS)
 def test_whatever_decides_is_told_apart(what: str) -> None:
-    """What each came to is remembered once, and says nothing of the other."""
+    """The result of each search is remembered once, and independent of the other."""
     memory = Kept()
     refused, given = PAIRS[what]
 
@@ -238,7 +238,7 @@ def family(case: dict[str, Any], chance: Random) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("start", range(0, FAMILIES, 100))
 def test_remembering_changes_no_verdict(start: int) -> None:
-    """Of cases that differ in one part, and in names, each has the verdict that it has alone."""
+    """Cases that differ in one part, and in names, have the same verdicts together and alone."""
     count: Counter[str] = Counter()
     for case in cases(3, 100, start=start):
         memory = Kept()

@@ -132,7 +132,7 @@ def some_and_then_all(size: int) -> Family:
 
 
 def a_mine_behind_a_wall(size: int) -> Family:
-    """What cannot be reached cannot fail: the second request's selector has no attribute."""
+    """A request that is not reached cannot fail: the second request's selector has no attribute."""
     mine = request("mine", select=f'device.attributes["{DRIVER}"].nothing == 1')
     return pool(devices(size - 1)), [claim(request("wall", size)), claim(mine, name="later")]
 
@@ -252,7 +252,7 @@ def test_steps_do_not_explode(
 
 
 def test_a_proof_that_cuts_nothing_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where all is walked through, the walk without proof gets there, in turns of its own."""
+    """If nothing can be cut, the walk without proof ends first, in its own turns."""
     steps: Counter[bool] = Counter()
     run = Walk.run
 

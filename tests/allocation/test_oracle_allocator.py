@@ -1,4 +1,4 @@
-"""Our allocator decides as Kubernetes' own does, on cases that nobody chose."""
+"""Our allocator decides as Kubernetes' own does, on generated cases."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_only_the_newest_generation_counts() -> None:
 
 
 def test_an_incomplete_pool_offers_nothing() -> None:
-    """Two of three slices are told as such, and no device is offered."""
+    """Two of three slices are reported as incomplete, and no device is offered."""
     [pool] = pools(one("a", count=3, devices=["x"]), one("b", count=3, devices=["y"]))
 
     assert pool.incomplete == (2, 3)
@@ -111,7 +111,7 @@ def test_node_selectors_are_asked() -> None:
 
 
 def test_a_node_costs_its_own_slices_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With ten thousand nodes, asking for one looks at its slices and at shared ones."""
+    """A query for one of ten thousand nodes reads its slices and shared ones alone."""
     slices = [
         one(f"s-{n}", pool=f"node-{n}", devices=["x"], nodeName=f"node-{n}") for n in range(10_000)
     ]
@@ -137,7 +137,7 @@ def counter_slice(pool: str, *, count: int, generation: int = 1) -> Any:
 
 
 def test_counter_sets_tied_to_a_node_changed_in_1_37() -> None:
-    """Up to 1.36 a slice with counters is everybody's; later it is seen where it is needed."""
+    """Up to 1.36 all nodes see a slice with counters; later only the nodes that need it."""
     counters = counter_slice("pool", count=2)
     [pool] = Inventory([counters], FEATURES, Release.V1_36).pools(node())
 
@@ -146,7 +146,7 @@ def test_counter_sets_tied_to_a_node_changed_in_1_37() -> None:
 
 
 def test_counters_of_other_nodes_matter_only_if_they_make_no_sense() -> None:
-    """A node is not told of every pool of its fleet, but of each that is incomplete."""
+    """A node does not see every pool of its fleet, but every incomplete one."""
     inventory = Inventory([one("own", devices=["x"])], FEATURES, Release.V1_36)
     for number in range(50):
         inventory.add(counter_slice(f"other-{number:02}", count=1))

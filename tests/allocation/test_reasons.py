@@ -1,4 +1,4 @@
-"""Every way in which a device can be kept from a request is told, with its code and remedy."""
+"""Every cause that keeps a device from a request has a reason with its code and remedy."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any], Code, str]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_device_is_refused_for_a_reason(name: str) -> None:
-    """What keeps a device from a request has a code, a fact and a remedy."""
+    """A reason has a code, a fact and a remedy."""
     offered, requests, fields, code, message = CASES[name]
     settings = {key: value for key, value in fields.items() if key != "constraints"}
     asked = claim(*requests, constraints=fields.get("constraints", []))
@@ -164,7 +164,7 @@ def test_the_request_comes_first_with_what_it_lacks() -> None:
 
 
 def test_only_devices_that_are_meant_are_counted() -> None:
-    """A device in use that no selector lets through is told as not selected."""
+    """A device in use that no selector matches is reported as not selected."""
     held = {"team/train": used("gpu-0")}
     offered = [device("gpu-0", a="a"), device("gpu-1", a="b")]
     first, *rest = why(pool(offered), claim(request("r", 2, select=SELECT_B)), held=held)
@@ -174,7 +174,7 @@ def test_only_devices_that_are_meant_are_counted() -> None:
 
 
 def test_counters_are_short_by_an_amount() -> None:
-    """What the pod itself drew is told apart from what was drawn before."""
+    """A draw of the pod itself differs from earlier draws."""
     parts = [drawing("gpu-0", memory=6), drawing("gpu-1", memory=6)]
     reasons = why(pool(parts, sets=[counters(memory=10)]), claim(request("a"), request("b")))
 
@@ -184,7 +184,7 @@ def test_counters_are_short_by_an_amount() -> None:
 
 
 def test_devices_chosen_for_another_request_are_told_as_such() -> None:
-    """A device that the same pod has is not called somebody else's."""
+    """A device of the same pod is not reported as a device of others."""
     reasons = why(pool(devices(1)), claim(request("a")), claim(request("b"), name="two"))
     reason = of_device(reasons)
 
@@ -260,7 +260,7 @@ def test_devices_that_are_not_meant_by_all_are_told_as_such() -> None:
 
 
 def test_claims_that_only_wait_for_another_say_so() -> None:
-    """Of two claims of a pod one fits; it is not given alone, and says why."""
+    """One of two claims of a pod fits; it is not allocated alone, and has a reason."""
     good = claim(request("r"), name="good")
     bad = claim(request("r", 2), name="bad")
     reasons = why(pool(devices(2)), good, bad)

@@ -1,4 +1,4 @@
-"""What a release and its gates decide, where two of them differ."""
+"""Differences between releases and between gates."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_distinct_devices_of_one_request_are_compared_since_1_37() -> None:
 
 
 def test_all_devices_include_full_ones_since_1_37() -> None:
-    """Up to 1.36 a device without room is not one of "all"."""
+    """Up to 1.36 a device without enough capacity is not one of "all"."""
     offered = [shareable("gpu-0", "10"), shareable("gpu-1", "10")]
     held = {"other": used("gpu-0", shareID="share", consumedCapacity={"memory": "8"})}
     wanted = [

@@ -1,5 +1,5 @@
 """
-The search, held against one that leaves nothing out, on problems that nobody chose.
+The search has the results of one that leaves nothing out, on generated problems.
 
 Small problems with few values are the hard ones: many devices are nearly alike, and a cut that
 is slightly too eager shows.
@@ -247,7 +247,7 @@ def _wanted(chance: Random) -> Wanted:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_cuts_never_change_the_answer_of_the_reference_release(seed: int) -> None:
-    """With everything 1.36 has, slips included, a search with proof ends like one without."""
+    """A search with proof ends like one without, with all features and errors of 1.36."""
     case = generate(Random(seed))
     with pytest.MonkeyPatch.context() as patch:
         be_patient(patch, "with proof")
@@ -372,7 +372,7 @@ def test_a_device_refused_by_another_rule_makes_up_for_a_second_value(
 @settings(max_examples=200, deadline=None)
 @given(problems, st.randoms(use_true_random=False))
 def test_the_order_of_slices_does_not_matter(problem: Any, chance: Random) -> None:
-    """Pools and slices have an order of their own, whatever order they arrive in."""
+    """The order of pools and slices does not depend on their arrival."""
     slices, claims = in_api(problem)
     slices += pool([device("other-0", a=1), device("other-1", b=2)], name="apool")
     shuffled = list(slices)

@@ -1,4 +1,4 @@
-"""What is in use, and what giving and taking back do to it."""
+"""The devices in use after allocations and releases."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_shares_add_up() -> None:
 
 
 def test_a_share_is_a_whole_device_where_there_are_no_shares() -> None:
-    """Without consumable capacity a share keeps the device from everybody."""
+    """A share is exclusive if the consumable capacity feature is off."""
     books = UsageTable(Features())
     books.allocate(used("gpu-0", shareID="a"))
 
@@ -67,7 +67,7 @@ def test_a_share_is_a_whole_device_where_there_are_no_shares() -> None:
 
 
 def test_the_claim_that_holds_a_device_is_known() -> None:
-    """Who has a device can be told, until it is given back."""
+    """The claim of a device is known until the release."""
     books = UsageTable(FEATURES)
     allocation = used("gpu-0")
     books.allocate(allocation, "team/train")
@@ -96,7 +96,7 @@ def test_a_device_that_two_claims_have_is_in_use_until_both_give_it_back(first: 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["", "a", "b"])), max_size=20))
 def test_how_it_came_about_does_not_matter(steps: list[tuple[int, str]]) -> None:
-    """Whatever was given and taken back, a new table that is given the rest tells the same."""
+    """A table after releases is equal to a new table with the other allocations."""
     books = UsageTable(FEATURES)
     given_out = dict[tuple[int, str], AllocationResult]()
     for number, share in steps:
@@ -117,7 +117,7 @@ def test_how_it_came_about_does_not_matter(steps: list[tuple[int, str]]) -> None
 
 
 def whole_or_share(number: int, share: str) -> AllocationResult:
-    """A device of its own, or a share of one that there are more of."""
+    """A whole device, or a share of a device with several shares."""
     if not share:
         return used(f"gpu-{number}")
     share_id = f"{share}-{number}"
@@ -128,7 +128,7 @@ def whole_or_share(number: int, share: str) -> AllocationResult:
 @settings(max_examples=150)
 @given(st.integers(0, 2**32))
 def test_giving_and_taking_back_leaves_no_trace(seed: int) -> None:
-    """Whatever is allocated, in whichever order it is taken back, the state is as before."""
+    """After all releases, in any order, the state is as before."""
     case = generate(Random(seed))
     enabled = features(case["features"])
     try:

@@ -32,7 +32,7 @@ def knapsack(patch: pytest.MonkeyPatch) -> Outcome:
 
 
 def test_a_search_is_given_up_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was not decided is neither an allocation nor a proof that there is none."""
+    """An undecided search is neither an allocation nor a refusal."""
     outcome = knapsack(monkeypatch)
 
     assert isinstance(outcome, Undecided)
@@ -56,7 +56,7 @@ def test_the_same_search_is_given_up_at_the_same_place(monkeypatch: pytest.Monke
 
 
 def test_nobody_is_told_that_it_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is said of the claim is what is known, which is nothing."""
+    """The verdict of the claim is unknown."""
     outcome = knapsack(monkeypatch)
 
     assert isinstance(outcome, Undecided)
@@ -65,7 +65,7 @@ def test_nobody_is_told_that_it_does_not_fit(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("start", range(0, GENERATED, 500))
 def test_generated_cases_are_decided(start: int) -> None:
-    """Of cases that nobody chose hardly one is given up; Kubernetes gives up on many more."""
+    """Few generated cases stay undecided; Kubernetes stops at many more."""
     undecided = [
         case["name"] for case in cases(1, 500, start=start) if our_verdict(case).error == GAVE_UP
     ]
@@ -76,9 +76,9 @@ def test_generated_cases_are_decided(start: int) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        # An alternative that is always too large is never entered, whatever lurks in it.
+        # An alternative that is always too large is never entered.
         "2:1816",
-        # Requests before one for "all" devices share a value that there is enough of for all.
+        # Requests before one for "all" devices share a value that enough devices have.
         "1000003:31489",
         "1000003:141991",
         # Up to 1.36 each of "all" devices must differ from the one before only.

@@ -17,9 +17,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from tests.allocation.generate import cases
+from tests.cel.compare import differences
 from tests.cel.generate import generate
 from tests.cel.shrink import shrunk
-from tests.cel.test_oracle_cel import differences
 from tests.oracle.differential import DIFFERENCES_MAX, compare, report
 from tests.oracle.oracles import allocator_oracle, cel_oracle
 

@@ -3,7 +3,7 @@ Our answer to a case beside Kubernetes' own, and whether they are the same.
 
 Compared are: whether the expression compiles, its estimated cost, whether the device matches
 or the evaluation fails, the cost of the evaluation, and the texts of both errors, but for those of
-syntax, of which dryrack tells the first alone, in words that may be others. The answer that
+syntax, of which dryrack reports the first alone, in words that may be others. The answer that
 a scheduler uses, from a table of selectors, must equal that of an evaluation on the device.
 
 Upstream iterates over maps in random order, so for a few expressions it gives several answers
@@ -37,6 +37,7 @@ from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from tests.cel.generate import Generated
     from tests.oracle.oracles import CelAnswer
 
     Case: TypeAlias = Mapping[str, Any]
@@ -51,14 +52,14 @@ _SYNTAX_ERROR = re.compile(r"<input>:(\d+:\d+): Syntax error: ")
 
 
 class Asks(Protocol):
-    """Whoever answers cases: Kubernetes itself, or a test's idea of it."""
+    """A program that answers cases: Kubernetes itself, or a double of a test."""
 
     def ask(self, cases: Iterable[Case], /) -> Iterator[tuple[Case, CelAnswer]]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is compared. An error is its text; `actual_cost` is None if nothing was evaluated."""
+    """The compared results. An error is its text; `actual_cost` is None without an evaluation."""
 
     crash: str = ""
     compile_error: str = ""
@@ -121,7 +122,7 @@ def differing_fields(ours: Verdict, theirs: Verdict) -> tuple[str, ...]:
 
 
 def _same_refusal(ours: str, theirs: str) -> bool:
-    """Word for word; but of syntax errors Kubernetes tells more than the first."""
+    """Compare word for word; of syntax errors Kubernetes reports more than the first."""
     if _SYNTAX_ERROR.search(ours):
         return _SYNTAX_ERROR.search(theirs) is not None
     return told(ours) == told(theirs)
@@ -133,7 +134,7 @@ def told(error: str) -> str:
 
 
 def first_syntax_error(text: str) -> str:
-    """Line and column of the first syntax error; empty if there is none."""
+    """Return line and column of the first syntax error, or ""."""
     found = _SYNTAX_ERROR.search(text)
     return found[1] if found else ""
 
@@ -196,8 +197,22 @@ def _evaluated(program: Program, device: Device) -> Verdict:
 def settled(oracle: Asks, case: Case, ours: Verdict) -> Verdict | None:
     """Their answer that differs from ours, or None if upstream gives ours too, or fails."""
     for times in (1, ASKED_AGAIN):
-        # As a list: whoever stops in the middle leaves answers for the next question.
+        # As a list: an unfinished iteration would leave answers for the next question.
         answers = list(oracle.ask([case] * times))
         if any(a.panic or not differing_fields(ours, their_verdict(a)) for _, a in answers):
             return None
     return their_verdict(answers[0][1])
+
+
+def differences(oracle: Asks, generated: list[Generated]) -> Iterator[tuple[Generated, Difference]]:
+    """Yield cases that still differ when upstream is asked again, apart from its own crashes."""
+    asked = zip(generated, oracle.ask(g.case for g in generated), strict=True)
+    suspects = []
+    for one, (case, answer) in asked:
+        ours = our_verdict(case)
+        if not answer.panic and differing_fields(ours, their_verdict(answer)):
+            suspects.append((one, ours))
+    for one, ours in suspects:
+        theirs = settled(oracle, one.case, ours)
+        if theirs is not None:
+            yield one, Difference(one.seed, one.case, ours, theirs)

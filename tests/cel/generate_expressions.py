@@ -564,7 +564,7 @@ def _comma_separated(pieces: list[Piece]) -> tuple[str | Piece, ...]:
 
 
 def _primary(of: Piece) -> tuple[str | Piece, ...]:
-    """What may stand before a dot or a bracket: in parentheses, unless it has a head already."""
+    """Return an operand for a dot or a bracket: in parentheses, unless it has a head already."""
     head = of.text[:1]
     bare = (head.isalpha() or head in "[{\"'") and " " not in of.text
     return (of,) if bare else ("(", of, ")")

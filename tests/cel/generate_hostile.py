@@ -1,6 +1,6 @@
 """
-Expressions that nobody writes in good faith (too deep, too wide, too long, too dear), and forms
-that people do write and that are almost right.
+Hostile expressions (too deep, too wide, too long, too expensive), and forms that people write and
+that are almost right.
 
 Depths lie around the limits of the reference's parser, because a limit that is off by one is
 seen nowhere else.

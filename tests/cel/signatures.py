@@ -53,7 +53,7 @@ def _is_callable(name: str) -> bool:
 
 
 def unified(pattern: t.Type, concrete: t.Type, bound: dict[str, t.Type]) -> bool:
-    """Whether the pattern can be the type; `bound` collects its type parameters."""
+    """Return whether the pattern can be the type; `bound` collects its type parameters."""
     if pattern.kind is t.Kind.TYPE_PARAM:
         return bound.setdefault(pattern.name, concrete) == concrete
     if (pattern.kind, pattern.name) != (concrete.kind, concrete.name):

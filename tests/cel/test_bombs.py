@@ -1,4 +1,4 @@
-"""What is meant to hurt ends as it does in Kubernetes, and where that has no end, all the same."""
+"""Hostile expressions end as in Kubernetes, also where Kubernetes itself does not end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ANSWERS: dict[str, dict[str, Any]] = json.loads(RECORDED.read_text())
 
 
 def test_every_bomb_has_an_answer() -> None:
-    """None was added without asking Kubernetes, and none is left that nobody throws."""
+    """The recorded answers of Kubernetes are those of exactly these expressions."""
     assert set(ANSWERS) == set(BOMBS)
 
 
@@ -33,7 +33,7 @@ def test_a_bomb_ends_as_in_kubernetes(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENDLESS)
 def test_a_bomb_ends_where_kubernetes_does_not(name: str) -> None:
-    """What would take its time or its memory without end has an answer here."""
+    """An expression without a bound for time or memory has an answer here."""
     expression, expected = ENDLESS[name]
     verdict = our_verdict({**DEVICE, "expression": expression})
 

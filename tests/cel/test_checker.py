@@ -1,4 +1,4 @@
-"""What an expression's types and names mean, and what is refused."""
+"""Types and references of expressions, and the refused ones."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_there_are_enough_cases() -> None:
 
 
 def test_a_call_on_an_unknown_value_keeps_every_overload() -> None:
-    """Where the types are not known, all overloads that could be meant stay, in order."""
+    """All possible overloads stay, in order, if the types are not known."""
     assert overloads("device.attributes['a'].b.indexOf('x')") == (
         "list_a_index_of_int",
         "string_index_of_string",
@@ -71,7 +71,7 @@ def test_a_call_on_an_unknown_value_keeps_every_overload() -> None:
 
 
 def test_known_types_leave_one_overload() -> None:
-    """Where the types are known, only what fits them stays."""
+    """Only overloads that fit known types stay."""
     assert overloads("1 + 2") == ("add_int64",)
     assert overloads("1 < 2.0") == ("less_int64_double",)
 
@@ -99,7 +99,7 @@ def test_unknown_overloads_make_the_result_dynamic() -> None:
 
 @pytest.mark.parametrize(("env", "accepted"), [("stored", True), ("new", False), ("lists", True)])
 def test_gates_hide_what_they_guard_from_new_expressions_only(env: str, accepted: bool) -> None:
-    """A stored expression may use `includes` and the field whatever the gates say."""
+    """A stored expression may use `includes` and the field even if the gates are off."""
     for text in ("device.allowMultipleAllocations", "device.attributes['a'].b.includes(1)"):
         result = compile_text(text, ENVIRONMENTS[env])
 
@@ -143,7 +143,7 @@ DEEP = {
 
 @pytest.mark.parametrize("name", DEEP)
 def test_depth_up_to_the_limit_is_no_problem(name: str) -> None:
-    """What Kubernetes accepts is accepted, however small Python's stack is."""
+    """Python's recursion limit refuses no expression that Kubernetes accepts."""
     assert isinstance(compile_text(DEEP[name], STORED), Checked)
 
 

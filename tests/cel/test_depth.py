@@ -1,4 +1,4 @@
-"""Room for deep expressions, also where several threads ask for it."""
+"""The recursion limit for deep expressions, also with several threads."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _little_room_and_many_switches() -> Iterator[None]:
 
 
 def test_threads_evaluate_deep_expressions_at_once() -> None:
-    """Expressions of different depth do not take each other's room."""
+    """Expressions of different depth do not change each other's limit."""
     programs = [_nested(levels) for levels in (90, 240, 120, 210, 150, 180)]
 
     def evaluate(program: cel.Program) -> bool:
@@ -97,7 +97,7 @@ def _within(frames: int, call: Callable[[], None]) -> None:
 @pytest.mark.parametrize("shape", _SHAPES)
 @pytest.mark.parametrize("levels", [80, 120, 240])
 def test_no_nesting_is_too_deep_for_python(shape: str, levels: int) -> None:
-    """What upstream compiles is compiled and evaluated, even far down the stack."""
+    """Expressions that upstream compiles are compiled and evaluated, even far down the stack."""
     text = "device.driver"
     for _ in range(levels):
         text = shape.replace("…", text)

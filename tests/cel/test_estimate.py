@@ -126,7 +126,7 @@ def test_the_extension_libraries(expression: str, cost: int) -> None:
     ],
 )
 def test_the_libraries_of_kubernetes(expression: str, cost: int) -> None:
-    """Quantities, versions, addresses, formats, and the authorizer that nobody can reach."""
+    """Quantities, versions, addresses, formats, and the authorizer, which selectors cannot use."""
     assert highest(expression) == cost
 
 

@@ -79,7 +79,7 @@ def _generated_with_fish() -> Generated:
 
 
 def test_a_difference_is_shrunk_to_its_cause() -> None:
-    """Of a long expression and a device, what remains is about what the two disagree on."""
+    """Only the parts of an expression and a device that show the difference remain."""
     generated = _generated_with_fish()
     oracle = DislikesFish()
     theirs = their_verdict(oracle.answer(generated.case))

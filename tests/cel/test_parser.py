@@ -1,4 +1,4 @@
-"""What the text of an expression means before its types are known."""
+"""The trees of expressions before their types are known."""
 
 from __future__ import annotations
 
@@ -147,8 +147,8 @@ def test_what_would_have_been_right_is_said(text: str, words: str) -> None:
     assert line.partition("Syntax error: ")[2] == words
 
 
-def test_only_the_first_syntax_error_is_told() -> None:
-    """Whatever comes after it, nor what else is wrong with the text."""
+def test_only_the_first_syntax_error_is_reported() -> None:
+    """Later syntax errors and other problems of the text are not reported."""
     assert refusal("1 2 3 & 99999999999999999999 )").count("ERROR") == 1
 
 
@@ -168,7 +168,7 @@ DEEP = {
 
 @pytest.mark.parametrize("name", DEEP)
 def test_rules_nest_at_most_250_deep(name: str) -> None:
-    """One level more than the limit is refused, whatever follows it."""
+    """One level more than the limit is refused, with any continuation."""
     allowed, refused = DEEP[name]
 
     parsed(allowed)

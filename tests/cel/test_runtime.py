@@ -1,4 +1,4 @@
-"""What an evaluation does besides giving a verdict: limits, depth, devices that are wrong."""
+"""Evaluations: limits, depth, and invalid devices."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_list_attribute_is_usable_only_with_its_gate() -> None:
     ],
 )
 def test_a_constant_that_is_wrong_is_no_program(text: str, problem: str) -> None:
-    """What can be computed beforehand must be right beforehand."""
+    """A wrong constant is a compile error."""
     refused = cel.compile_expression(text, _ENV)
 
     assert refused == cel.CompileError(f"program instantiation failed: {problem}")
@@ -113,7 +113,7 @@ def test_a_result_that_is_no_bool_is_an_error() -> None:
 def test_a_name_that_is_there_twice_is_decided_by_the_order_of_names(
     driver: str, kept: int
 ) -> None:
-    """With and without its domain, the last in order counts, however the device was written."""
+    """The last of two names of one attribute in order counts, in any order of the device."""
     named = {
         "index": DeviceAttribute(int_value=1),
         f"{driver}/index": DeviceAttribute(int_value=2),

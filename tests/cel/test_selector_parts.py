@@ -75,7 +75,7 @@ def told(*expressions: str, **strings: str) -> list[str]:
 def test_the_condition_that_fails_is_told_with_the_value_of_the_device(
     condition: str, fact: str
 ) -> None:
-    """Conditions that the device meets are not told."""
+    """Conditions that the device meets are not reported."""
     assert told(f"{_A}.cores == 16 && {condition}", model="a100") == [fact]
 
 

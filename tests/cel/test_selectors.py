@@ -97,7 +97,7 @@ def _evaluate(program: cel.Program, device: cel.Device) -> bool | str:
 def test_a_table_answers_as_an_evaluation_on_each_device(
     text: str, devices: list[cel.Device], env: cel.Environment
 ) -> None:
-    """The verdict or error is that of the device itself, whatever devices were judged before."""
+    """The verdict or error is that of the device itself, after any other devices."""
     program = cel.compile_expression(text, env)
     if not isinstance(program, cel.Program):
         return

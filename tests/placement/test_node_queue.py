@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.allocation.test_live import NODES, World, a_claim
+from tests.allocation.live_worlds import NODES, World, a_claim
 
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
