@@ -12,6 +12,7 @@ import ipaddress
 import logging
 import os
 from contextlib import asynccontextmanager, closing
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ async def serve_when_visited(client: Client, read_past: ReadPast) -> AsyncIterat
 async def _serve(client: Client, read_past: ReadPast, listening: socket.socket, token: str) -> None:
     await _wait_for_visit(listening)
     try:
-        await asyncio.to_thread(_load)
+        # In a thread of its own, so that the process continues to answer.
+        await asyncio.to_thread(import_module, "dryrack.dashboard.server")
         from dryrack.cluster import SystemChance, SystemClock
         from dryrack.dashboard.access import Access
         from dryrack.dashboard.live import Live
@@ -86,10 +88,3 @@ async def _wait_for_visit(listening: socket.socket) -> None:
         await connected.wait()
     finally:
         loop.remove_reader(listening)
-
-
-def _load() -> None:
-    """Load the server, in a thread of its own, so that the process continues to answer."""
-    from dryrack.dashboard import server
-
-    _ = server

@@ -278,24 +278,16 @@ class Live:
                 self._reads[kind].listen(partial(self.change, kind))
                 self._reads[kind].on_trouble(partial(self._note_trouble, kind))
             self._missing.remove(kind)
-        self._find_components()
+        # The embedded control plane reports failures of its components in a ConfigMap. For another
+        # cluster, it is not read: the account of the dashboard needs no right to read ConfigMaps.
+        if self._components is None and self._read_past is not None:
+            namespace, name = COMPONENTS
+            selection = Selection(namespace=namespace, fields=f"metadata.name={name}")
+            self._components = self._informers.of(CONFIG_MAPS, selection)
+            self._components.listen(self._on_components)
         hidden = ", ".join(self._hidden)
         note = f"not shown: {hidden}: the account of the dashboard has no permission to list them"
         self.notes = (note,) if self._hidden else ()
-
-    def _find_components(self) -> None:
-        """
-        Follow the ConfigMap in which the embedded control plane of this page reports failures.
-
-        The page of another cluster does not ask: its account needs no right to read ConfigMaps.
-        """
-        if self._components is not None or self._read_past is None:
-            return
-        selection = Selection(
-            namespace=COMPONENTS.namespace, fields=f"metadata.name={COMPONENTS.name}"
-        )
-        self._components = self._informers.of(CONFIG_MAPS, selection)
-        self._components.listen(self._on_components)
 
     def _on_components(self, _: Raw | None, new: Raw | None) -> None:
         before = self.trouble

@@ -42,11 +42,18 @@ def claim_document(tracked: Tracked, name: str) -> Document | None:
     [view] = claims_of([claim], users.values())
     allocation = claim.status.allocation
     results = allocation.devices.results if allocation is not None else ()
-    devices = _views(tracked, results)
+    pools = dict.fromkeys((each.driver, each.pool) for each in results)
+    devices = {
+        (view.driver, view.pool, view.device): view
+        for key in pools
+        for view in tracked.fleet.views_of(key)
+    }
+    # A claim from a template has an owner.
+    owners = claim.metadata.owner_references
     passed = list(_passed_over(tracked, name, results))
     return {
         **view.document(),
-        "owner": _owner(claim),
+        "owner": {"kind": owners[0].kind, "name": owners[0].name} if owners else None,
         "allocated": (allocation.allocation_timestamp or "") if allocation is not None else "",
         "requests": [
             _request(tracked, each, results, devices) for each in claim.spec.devices.requests
@@ -60,17 +67,6 @@ def claim_document(tracked: Tracked, name: str) -> Document | None:
         "users": [
             tracked.pods.current[each] for each in sorted(users) if (each in tracked.pods.current)
         ],
-    }
-
-
-def _views(
-    tracked: Tracked, results: Sequence[DeviceRequestAllocationResult]
-) -> Mapping[_Id, DeviceView]:
-    pools = dict.fromkeys((each.driver, each.pool) for each in results)
-    return {
-        (view.driver, view.pool, view.device): view
-        for key in pools
-        for view in tracked.fleet.views_of(key)
     }
 
 
@@ -197,9 +193,3 @@ def _conditions(claim: ResourceClaim) -> Iterator[Document]:
                 "message": each.message,
                 "since": each.last_transition_time or "",
             }
-
-
-def _owner(claim: ResourceClaim) -> Document | None:
-    """Return the owner of a claim that was created from a template."""
-    owners = claim.metadata.owner_references
-    return {"kind": owners[0].kind, "name": owners[0].name} if owners else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.dashboard.data.fleet import used_percent
 from dryrack.kinds.pool_generation import newest_generation
 from dryrack.kinds.quantity import ZERO, Quantity
 
@@ -37,23 +38,22 @@ def device_document(fleet: Fleet, key: PoolKey, name: str) -> Document | None:
             if name in view.left
         },
         "sharesCapacity": bool(device is not None and device.allow_multiple_allocations),
-        "slices": [each.metadata.name for each in newest.slices if _has(each, name)],
+        "slices": [
+            each.metadata.name
+            for each in newest.slices
+            if any(device.name == name for device in each.spec.devices)
+        ],
         "generation": newest.number,
         "counters": [_counter_set(fleet, each, newest.slices, views) for each in sets],
     }
 
 
-def _has(each: ResourceSlice, name: str) -> bool:
-    return any(device.name == name for device in each.spec.devices)
-
-
 def _level(total: Quantity, left: Quantity) -> Document:
-    percent = 100 * (total.nanos - left.nanos) // total.nanos if total.nanos else 0
     return {
         "total": str(total),
         "used": str(total - left),
         "left": str(left),
-        "usedPercent": percent,
+        "usedPercent": used_percent(total, left),
     }
 
 

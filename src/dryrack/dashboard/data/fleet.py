@@ -184,20 +184,18 @@ class Fleet:
         return any(each in self._running for each in users)
 
     def _pool_row(self, key: PoolKey) -> PoolRow | None:
-        views = self.views_of(key)
-        if not views:
-            return None
-        return PoolRow(*key, tuple(self._device_row(each) for each in views))
-
-    def _device_row(self, view: DeviceView) -> DeviceRow:
-        return DeviceRow(
-            view.device,
-            view.node,
-            view.model,
-            self.state_of(view),
-            _level(view.capacity, view.left),
-            view.counter_sets[0] if view.counter_sets else "",
-        )
+        rows = []
+        for view in self.views_of(key):
+            used = [
+                used_percent(view.capacity[name], left)
+                for name, left in view.left.items()
+                if name in view.capacity
+            ]
+            counter_set = view.counter_sets[0] if view.counter_sets else ""
+            state = self.state_of(view)
+            level = max(used, default=-1)
+            rows.append(DeviceRow(view.device, view.node, view.model, state, level, counter_set))
+        return PoolRow(*key, tuple(rows)) if rows else None
 
 
 class Summaries:
@@ -319,6 +317,11 @@ class _Table(dict[str, int]):
         return self[text]
 
 
+def used_percent(total: Quantity, left: Quantity) -> int:
+    """Return the used percentage of a capacity."""
+    return 100 * (total.nanos - left.nanos) // total.nanos if total.nanos else 0
+
+
 def _pools_of(claim: ResourceClaim) -> Iterator[PoolKey]:
     allocation = claim.status.allocation
     results = allocation.devices.results if allocation is not None else ()
@@ -351,12 +354,3 @@ def _reports_failure(taint: str) -> bool:
     """Return whether a taint, "key:effect", means that the device does not work."""
     key, _, effect = taint.rpartition(":")
     return effect == "NoExecute" or "health" in key.lower()
-
-
-def _level(capacity: Mapping[str, Quantity], left: Mapping[str, Quantity]) -> int:
-    used = [_percent(capacity[name], amount) for name, amount in left.items() if name in capacity]
-    return max(used, default=-1)
-
-
-def _percent(total: Quantity, left: Quantity) -> int:
-    return 100 * (total.nanos - left.nanos) // total.nanos if total.nanos else 0
