@@ -91,7 +91,7 @@ def _texts(file: File) -> Iterator[tuple[int, str]]:
             yield 1, _CODE.sub(_blank, file.text)
         # The long strings of an __init__ are the names that it exports.
         case ".py" if file.path.name != "__init__.py":
-            skipped = {id(node) for node in _statements(file.tree)}
+            skipped = {id(node) for node in _statements(file)}
             yield from _literals(file.tree, skipped)
         case ".js" | ".html":
             for match in _SCRIPT.finditer(file.text):
@@ -104,11 +104,16 @@ def _blank(match: re.Match[str]) -> str:
     return "\n" * match[0].count("\n") or "code"
 
 
-def _statements(tree: ast.Module) -> Iterator[ast.expr]:
-    """The docstrings, except those of commands."""
-    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    shown = {id(node.body[0]) for node in functions if _is_command(node)}
-    for node in ast.walk(tree):
+def _statements(file: File) -> Iterator[ast.expr]:
+    """Yield the docstrings, except those of commands and of their options."""
+    shown = set()
+    for node in ast.walk(file.tree):
+        match node:
+            case ast.FunctionDef() if _is_command(node):
+                shown.add(id(node.body[0]))
+            case ast.ClassDef(name=name) if name.endswith("Options") and "cli" in file.path.parts:
+                shown.add(id(node.body[0]))
+    for node in ast.walk(file.tree):
         match node:
             case ast.Expr(value=ast.Constant() as text) if id(node) not in shown:
                 yield text

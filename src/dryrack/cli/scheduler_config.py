@@ -41,14 +41,14 @@ def settings_of(
     plugins = installed_plugins()
     profiles = configuration.profiles
     if not profiles[0].scheduler_name:
-        found = {name: profile_of(profiles[0], name, plugins) for name in names}
+        by_name = {name: profile_of(profiles[0], name, plugins) for name in names}
     elif option:
         named = ", ".join(each.scheduler_name for each in profiles)
         problem = f"the profiles of the configuration have names already ({named})"
         raise UsageError(f"{option}: {problem}; leave out the option")
     else:
-        found = {it.scheduler_name: profile_of(it, it.scheduler_name, plugins) for it in profiles}
-    return SchedulerSettings(profiles=found, backoff_seconds=configuration.backoff_seconds)
+        by_name = {it.scheduler_name: profile_of(it, it.scheduler_name, plugins) for it in profiles}
+    return SchedulerSettings(profiles=by_name, backoff_seconds=configuration.backoff_seconds)
 
 
 def settings_of_plane(configuration: Configuration) -> SchedulerSettings:

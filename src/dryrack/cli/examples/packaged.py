@@ -85,19 +85,21 @@ class PackagedExample:
     def first_manifests(self) -> list[Path]:
         """The file with the name of the folder; without one, all that are not in a folder."""
         main = Path(f"{self.folder.name}.yaml")
-        found = [each for each in self.files if each.suffix == ".yaml" and each.parent == Path()]
-        return [main] if main in found else found
+        manifests = [
+            each for each in self.files if each.suffix == ".yaml" and each.parent == Path()
+        ]
+        return [main] if main in manifests else manifests
 
 
 def examples() -> list[PackagedExample]:
     """Return all examples: those to start with, then the others by name."""
     root = _root()
-    found = [
+    pages = [
         PackagedExample(page.parent.relative_to(root).as_posix(), page.parent)
         for page in root.rglob(PAGE)
         if page.parent != root
     ]
-    return sorted(found, key=lambda each: (each.group != START, each.name != _FIRST, each.name))
+    return sorted(pages, key=lambda each: (each.group != START, each.name != _FIRST, each.name))
 
 
 def find(name: str) -> PackagedExample:
@@ -136,9 +138,9 @@ def copy_all(directory: str, more: str, *, force: bool) -> None:
     if more:
         raise UsageError("--all: copies every example; name at most one directory, and no example")
     target = directory or "."
-    found = [(each, Path(target) / each.name) for each in examples()]
-    _copy(found, force=force)
-    say(f"{many(len(found), 'example')} copied to {target}")
+    copies = [(each, Path(target) / each.name) for each in examples()]
+    _copy(copies, force=force)
+    say(f"{many(len(copies), 'example')} copied to {target}")
 
 
 def _copy(pairs: Iterable[tuple[PackagedExample, Path]], *, force: bool) -> None:
@@ -155,14 +157,14 @@ def _copy(pairs: Iterable[tuple[PackagedExample, Path]], *, force: bool) -> None
 
 
 def print_list(group: str, output: ListFormat) -> None:
-    found = examples()
-    groups = {each.group for each in found}
+    listed = examples()
+    groups = {each.group for each in listed}
     if group and group not in groups:
         raise UsageError(f"--group {group!r}: no such group; {hint(group, groups)}")
-    found = [each for each in found if group in ("", each.group)]
+    listed = [each for each in listed if group in ("", each.group)]
     match output:
         case ListFormat.TABLE:
-            rows = [(each.name, each.group, each.title, _needs(each)) for each in found]
+            rows = [(each.name, each.group, each.title, _needs(each)) for each in listed]
             print_table(("NAME", "GROUP", "SHOWS", "NEEDS"), rows)
         case ListFormat.JSON:
             items = [
@@ -173,11 +175,11 @@ def print_list(group: str, output: ListFormat) -> None:
                     "needs": each.needs,
                     "cluster": each.uses_cluster,
                 }
-                for each in found
+                for each in listed
             ]
             print_data({"examples": items}, Format.JSON)
         case ListFormat.NAME:
-            for each in found:
+            for each in listed:
                 print_line(each.name)
 
 

@@ -241,9 +241,9 @@ def clear(
 
     def changes(cluster: Cluster) -> Changes:
         nonlocal count
-        found = clear_faults(cluster, targets or ())
-        count = sum(map(len, found.values()))
-        return found
+        removed = clear_faults(cluster, targets or ())
+        count = sum(map(len, removed.values()))
+        return removed
 
     where = (kubeconfig, context)
     _write(changes, where)

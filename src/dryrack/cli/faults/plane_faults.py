@@ -76,11 +76,11 @@ async def entries(client: Client) -> Mapping[str, str]:
 
 async def clear_all(client: Client) -> Sequence[str]:
     """End all of the faults and return their keys."""
-    found = await entries(client)
-    if found:
+    faults = await entries(client)
+    if faults:
         namespace, name = CONFIG_MAP
         await client.delete(CONFIG_MAPS, name, namespace=namespace)
-    return tuple(found)
+    return tuple(faults)
 
 
 def cells(value: str, now: float) -> tuple[str, ...]:

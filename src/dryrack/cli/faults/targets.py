@@ -49,11 +49,11 @@ class Cluster:
 
     def nodes_like(self, pattern: str) -> list[Raw]:
         """Return the nodes that match; raise `UsageError` if no node matches."""
-        found = [each for each in self.nodes if fnmatchcase(_name(each), pattern)]
-        if not found:
+        nodes = [each for each in self.nodes if fnmatchcase(_name(each), pattern)]
+        if not nodes:
             known = hint(pattern, map(_name, self.nodes))
             raise UsageError(f"node {pattern!r} not found; {known}")
-        return found
+        return nodes
 
 
 def find_foreign_drivers(cluster: Cluster, pattern: str) -> tuple[str, ...]:

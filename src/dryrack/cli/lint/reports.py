@@ -33,8 +33,8 @@ _GITHUB_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severi
 
 def sarif(findings: Sequence[Finding], _: Sequence[str]) -> str:
     """Return SARIF for code scanning; it describes the rules that have findings."""
-    found = {finding.code for finding in findings}
-    rules = [rule for rule in RULES if rule.code in found]
+    codes = {finding.code for finding in findings}
+    rules = [rule for rule in RULES if rule.code in codes]
     places = {rule.code: index for index, rule in enumerate(rules)}
     driver = {
         "name": "dryrack",

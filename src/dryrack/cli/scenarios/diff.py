@@ -67,10 +67,10 @@ def _outcomes(name: str) -> Mapping[str, Any] | None:
     if b"scenarios" not in source.content:
         return None
     try:
-        found = yaml.safe_load(source.content)
+        document = yaml.safe_load(source.content)
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and "scenarios" in found else None
+    return document if isinstance(document, dict) and "scenarios" in document else None
 
 
 def _of_document(name: str, document: Mapping[str, Any]) -> list[PodPlacement]:
@@ -107,7 +107,7 @@ def _print(comparison: Comparison) -> None:
 def _where(placement: PodPlacement | None) -> str:
     if placement is None or not placement.node:
         return _NOWHERE
-    told = [f"after {placement.waited:g} s"]
+    parts = [f"after {placement.waited:g} s"]
     if placement.devices:
-        told.append(many(len(placement.devices), "device"))
-    return f"{placement.node} ({', '.join(told)})"
+        parts.append(many(len(placement.devices), "device"))
+    return f"{placement.node} ({', '.join(parts)})"

@@ -53,11 +53,11 @@ steps:
 
 def print_list(output: Format) -> None:
     """Print the names and titles of all scenarios."""
-    found = [(name, load_packaged(name).scenario.title) for name in packaged_names()]
+    scenarios = [(name, load_packaged(name).scenario.title) for name in packaged_names()]
     if output is Format.TABLE:
-        print_table(("NAME", "TITLE"), found)
+        print_table(("NAME", "TITLE"), scenarios)
     else:
-        documents = [{"name": name, "title": title} for name, title in found]
+        documents = [{"name": name, "title": title} for name, title in scenarios]
         print_data({"scenarios": documents}, output)
 
 

@@ -213,10 +213,10 @@ _ROWS: Mapping[str, tuple[Sequence[str], Callable[[Raw], Sequence[str]]]] = {
 
 def print_summary(outcomes: Iterable[Outcome]) -> None:
     """Print the failed runs and the number of runs that passed."""
-    found = list(outcomes)
-    held = sum(each.held for each in found)
-    for each in found:
+    runs = list(outcomes)
+    held = sum(each.held for each in runs)
+    for each in runs:
         if not each.held:
             print_line(paint(shown(f"✗ {each.name}: {each.failures[0]}"), "bold red"))
-    style = "bold green" if held == len(found) else "bold red"
-    print_line(paint(f"{held} of {len(found)} scenarios passed", style))
+    style = "bold green" if held == len(runs) else "bold red"
+    print_line(paint(f"{held} of {len(runs)} scenarios passed", style))
