@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dryrack.kubeletplugin.device_kind import ContainerEdits
-from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice, State
-from dryrack.kubeletplugin.record_index import RecordIndex
+from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice, RecordIndex, State
 
 PODS = ("pod-0", "pod-1", "pod-2")
 

@@ -76,7 +76,7 @@ class Item:
 
     @property
     def waits_for_dependents(self) -> bool:
-        """Whether it is deleted in the foreground, after its dependents."""
+        """True if it is deleted in the foreground, after its dependents."""
         return self.is_deleted and FOREGROUND in self.finalizers
 
     @property
@@ -85,7 +85,7 @@ class Item:
 
     @property
     def blocks(self) -> bool:
-        """Whether the deletion of an owner in the foreground waits for it."""
+        """True if the deletion of an owner in the foreground waits for it."""
         return any(owner.get("blockOwnerDeletion") for owner in self.owners)
 
     def is_blocking(self, owner: str) -> bool:

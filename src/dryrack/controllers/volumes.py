@@ -2,10 +2,10 @@
 PersistentVolumes and their claims in a cluster that stores nothing.
 
 An existing volume is bound as kube-controller-manager does it. If no volume fits, one is created,
-whatever provisioner the class names and whether or not the class exists: every provisioner is
-simulated. A class that waits for the first consumer waits for the node that a scheduler writes to
-the claim, or for a bound pod. No volume is created for a claim of the class "", of the provisioner
-`kubernetes.io/no-provisioner`, with a selector, or with the name of a volume.
+also if the class does not exist: every provisioner is simulated. A class that waits for the first
+consumer waits for the node that a scheduler writes to the claim, or for a bound pod. No volume is
+created for a claim of the class "", of the provisioner `kubernetes.io/no-provisioner`, with a
+selector, or with the name of a volume.
 
 Ephemeral volumes of pods get their claims here too. A volume whose claim is deleted is deleted or
 kept, by its reclaim policy.
@@ -271,7 +271,7 @@ def class_of(obj: Raw) -> str | None:
 
 
 def find_best(claim: Raw, volumes: Iterable[Raw]) -> Raw | None:
-    """Return the volume that is kept for the claim, or else the smallest fitting one."""
+    """Return the volume that is kept for the claim, or the smallest one that fits."""
     fitting = [each for each in volumes if _fits(each, claim)]
     kept = [each for each in fitting if spec_of(each).get("claimRef")]
     return min(kept or fitting, key=lambda each: (size_of(each), name_of(each)), default=None)

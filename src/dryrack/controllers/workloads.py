@@ -251,7 +251,7 @@ class OwnerReconciler(Reconciler[Name]):
         owned: Endpoint = PODS,
         ignores_status: bool = False,
     ) -> None:
-        """With `ignores_status`, a change of an owner's status alone does not queue the owner."""
+        """A change of an owner's status alone does not queue it if `ignores_status` is set."""
         super().__init__(context, name)
         self._endpoint = endpoint
         self._ignores_status = ignores_status

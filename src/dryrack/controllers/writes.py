@@ -128,7 +128,7 @@ Write = Create | Update | Patch | Apply | Delete | DeleteAll | Report
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to write now, and in how many seconds to decide again even if nothing changes."""
+    """The writes of a decision, and the seconds until the next one even without changes."""
 
     writes: tuple[Write, ...] = ()
     again_seconds: float | None = None

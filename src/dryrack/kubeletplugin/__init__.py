@@ -1,4 +1,4 @@
-"""The kubelet's side of DRA: devices of a node published, prepared and given back."""
+"""The kubelet plugin: publish the devices of a node, and prepare and unprepare claims."""
 
 from typing import TYPE_CHECKING
 

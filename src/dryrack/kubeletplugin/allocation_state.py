@@ -1,8 +1,8 @@
 """
-NodeAllocationState: what a node's fake devices are, who was given them, and what is prepared.
+NodeAllocationState: a node's fake devices, the claims that have them, and the prepared claims.
 
-It is a document about one node that people read; nobody decides anything by it. It is compared with
-what it should say whenever a claim, a device or the node changes, and written where it differs.
+It is for people; no program decides by it. It is compared with the wanted state whenever a claim, a
+device or the node changes, and written if it differs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from dryrack.client.informer import Informers
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.raw import Raw
-    from dryrack.kinds.resource import Device
     from dryrack.kubeletplugin.kinds.fake import FakeKind
     from dryrack.kubeletplugin.plugin import NodePlugin
     from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice
@@ -48,7 +47,7 @@ STATES = Endpoint(
 )
 STATE_NAMESPACE = "fake-system"
 _RETRY_SECONDS = 1.0
-# A definition that was applied just now is served soon; whoever applies it by hand may take long.
+# A definition that was just applied is served soon; a person may apply it much later.
 _UNSERVED_SECONDS_MAX = 30.0
 _DEVICE_VARIABLE = re.compile(r"FAKE_DEVICE_\d+")
 
@@ -62,18 +61,21 @@ def allocation_state(
     namespace: str,
     is_ready: bool,
 ) -> Raw:
-    """What the object of a node says; `claims` are those with devices on it."""
+    """Return the object of a node; `claims` are those with devices on it."""
     name = node["metadata"]["name"]
     uid = node["metadata"]["uid"]
     devices = NodeDevices.of(kind, name)
     offered = kind.devices(name)
-    parents = _parents(offered)
+    # By the name of a child device: the UUID of the whole device.
+    wholes = {each.name: each.attributes.get("parentUUID") for each in offered}
+    parents = {key: parent.string_value or "" for key, parent in wholes.items() if parent}
     spec: Raw = {
         "allocatableDevice": [
             {"fake": {"uuid": uuid_of(name, device.name), "name": kind.model}} for device in offered
         ],
         "allocatedClaims": {
-            claim.metadata.uid: {"fake": {"devices": _given(claim, devices)}} for claim in claims
+            claim.metadata.uid: {"fake": {"devices": _allocated_devices(claim, devices)}}
+            for claim in claims
         },
         "preparedDevices": {
             record.uid: {
@@ -90,14 +92,14 @@ def allocation_state(
     }
 
 
-def _given(claim: ResourceClaim, devices: NodeDevices) -> list[Raw]:
+def _allocated_devices(claim: ResourceClaim, devices: NodeDevices) -> list[Raw]:
     try:
         return [
             {"uuid": uuid_of(devices.node, device.device), "split": split_of(device)}
             for device in allocated_devices(claim, devices)
         ]
     except PrepareError:
-        # Parameters that make no sense, or devices that the node has no more: the pod says so.
+        # Invalid parameters or lost devices: the pod has an event about them.
         return []
 
 
@@ -109,26 +111,20 @@ def _ready(device: PreparedDevice, node: str, parents: Mapping[str, str]) -> Ite
             yield {"uuid": uuid, "parentUUID": parent} if parent else {"uuid": uuid}
 
 
-def _parents(offered: Iterable[Device]) -> dict[str, str]:
-    """By the names of those that are on offer as children, the UUIDs of the wholes."""
-    found = {each.name: each.attributes.get("parentUUID") for each in offered}
-    return {name: parent.string_value or "" for name, parent in found.items() if parent}
-
-
 @dataclass(frozen=True, slots=True)
 class StateCaches:
-    """What the states follow from, and the states themselves."""
+    """The caches of the states, and of the objects that they depend on."""
 
     nodes: Informer
     claims: Informer
     states: Informer
     own: tuple[Informer, ...]
-    """Those that nobody else keeps going."""
+    """The informers that `AllocationStates` has to run."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateTerms:
-    """Whose states are kept, and how much of them is known by whom."""
+    """The nodes that have states, and the sources of their contents."""
 
     namespace: str
     includes: Callable[[Raw], bool]
@@ -137,7 +133,7 @@ class StateTerms:
 
 
 class AllocationStates:
-    """Keeps the NodeAllocationState of nodes with fake devices."""
+    """Keeps the NodeAllocationState objects of nodes with fake devices."""
 
     def __init__(
         self,
@@ -159,8 +155,8 @@ class AllocationStates:
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
-        await self._served()
+        """Run until it is cancelled."""
+        await self._wait_until_served()
         caches = self._caches
         async with asyncio.TaskGroup() as group:
             for informer in caches.own:
@@ -178,31 +174,31 @@ class AllocationStates:
                     await self._write(name)
 
     def mark(self, node: str) -> None:
-        """Something about a node has changed."""
+        """Write the state of a node again."""
         self._due.add(node)
         self._changed.set()
 
     async def retire(self, node: str) -> None:
-        """Says that nobody looks after the devices of a node any more."""
+        """Mark the state of a node as NotReady, when the plugin ends for good."""
         try:
             state = await self._client.get(STATES, node, self._terms.namespace)
             await self._client.update(STATES, {**state, "status": "NotReady"})
         except (ApiError, TransportError) as error:
             _logger.debug("allocation state of %s not written: %s", node, error)
 
-    async def _served(self) -> None:
-        """Waits until the kind is there."""
+    async def _wait_until_served(self) -> None:
+        """Wait until the kind is served."""
         selection = Selection(namespace=self._terms.namespace)
-        is_told = False
+        is_reported = False
         seconds = _RETRY_SECONDS
         while True:
             try:
                 return await self._client.peek(STATES, selection)
             except NotFoundError:
-                if not is_told:
+                if not is_reported:
                     hint = "apply the output of `dryrack plugin --print-crds`, or use --no-nas"
                     _logger.warning("NodeAllocationState is not served: %s", hint)
-                    is_told = True
+                    is_reported = True
             except (ApiError, TransportError) as error:
                 _logger.warning("allocation states not written: %s", error)
             await sleep(self._clock, seconds)
@@ -222,16 +218,16 @@ class AllocationStates:
             namespace=terms.namespace,
             is_ready=terms.is_ready(node),
         )
-        there = self._caches.states.get(terms.namespace, name)
+        stored = self._caches.states.get(terms.namespace, name)
         try:
-            if there is None:
+            if stored is None:
                 await self._client.create(STATES, wanted)
-            elif _content(wanted) != _content(there):
-                revision = there["metadata"]["resourceVersion"]
+            elif _content(wanted) != _content(stored):
+                revision = stored["metadata"]["resourceVersion"]
                 metadata = {**wanted["metadata"], "resourceVersion": revision}
                 await self._client.update(STATES, {**wanted, "metadata": metadata})
         except (ApiError, TransportError) as error:
-            # Mostly the cache is behind what was just written; a look later all is well.
+            # Mostly the cache lacks the last write; the next try succeeds.
             _logger.debug("allocation state of %s not written: %s", name, error)
             self.mark(name)
             await sleep(self._clock, _RETRY_SECONDS)
@@ -268,7 +264,7 @@ def states_of_node(
     clock: Timekeeper,
     chance: Chance,
 ) -> AllocationStates:
-    """Of the one node that a plugin is on; it goes by what the plugin has prepared."""
+    """Return the state of the node of a plugin, by the claims that the plugin has prepared."""
 
     def informer(endpoint: Endpoint, selection: Selection) -> Informer:
         return Informer(client, endpoint, clock=clock, chance=chance, selection=selection)
@@ -284,9 +280,9 @@ def states_of_node(
         prepared=lambda _: (record for record in plugin.records if record.state is State.PREPARED),
     )
     caches = StateCaches(nodes, claims, states, (nodes, claims, states))
-    kept = AllocationStates(client, kind, caches, terms, clock=clock)
-    plugin.listen(lambda: kept.mark(plugin.node))
-    return kept
+    states_writer = AllocationStates(client, kind, caches, terms, clock=clock)
+    plugin.listen(lambda: states_writer.mark(plugin.node))
+    return states_writer
 
 
 def states_of_virtual_nodes(
@@ -298,7 +294,7 @@ def states_of_virtual_nodes(
     clock: Timekeeper,
     is_virtual: Callable[[Raw], bool],
 ) -> AllocationStates:
-    """Of all nodes that are played."""
+    """Return the states of all virtual nodes."""
     states = informers.new_informer(STATES, Selection(namespace=STATE_NAMESPACE))
     caches = StateCaches(informers.of(NODES), informers.of(CLAIMS), states, (states,))
     terms = StateTerms(
@@ -307,9 +303,9 @@ def states_of_virtual_nodes(
         is_ready=_is_node_ready,
         prepared=lambda node: drivers.records(kind.driver, node),
     )
-    kept = AllocationStates(client, kind, caches, terms, clock=clock)
-    drivers.listen(kept.mark)
-    return kept
+    states_writer = AllocationStates(client, kind, caches, terms, clock=clock)
+    drivers.listen(states_writer.mark)
+    return states_writer
 
 
 def _is_node_ready(node: Raw) -> bool:

@@ -1,8 +1,8 @@
 """
-Container Device Interface: how a container runtime learns what containers get with a device.
+Container Device Interface (CDI): specs from which a container runtime reads device edits.
 
-There is one spec for each claim. Its devices are called after the claim's UID, so that no name is
-ever used for two things.
+There is one spec for each claim. The names of its devices contain the claim's UID, so no name ever
+has two meanings.
 """
 
 from __future__ import annotations
@@ -18,46 +18,46 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin.device_kind import AllocatedDevice, ContainerEdits
     from dryrack.kubeletplugin.record import ClaimRecord
 
-# A UID becomes a part of file names: nothing in it may mean anything to a file system.
+# A UID becomes a part of file names, so it may have no characters with a meaning there.
 UID_PATTERN = r"[0-9A-Za-z][0-9A-Za-z-]{0,62}"
 _UID = re.compile(UID_PATTERN)
 
 
-def checked_uid(uid: str) -> str:
-    """The UID, if it is one."""
+def check_uid(uid: str) -> str:
+    """Return the UID; raise `PrepareError` if it is invalid."""
     if not _UID.fullmatch(uid):
         raise PrepareError(f"claim UID {uid!r}: letters, digits and hyphens, at most 63")
     return uid
 
 
 def file_name(driver: str, uid: str) -> str:
-    """Where the spec of a claim is; whatever the claim is called."""
-    return f"{driver}-{checked_uid(uid)}.json"
+    """Return the file name of a claim's spec."""
+    return f"{driver}-{check_uid(uid)}.json"
 
 
 def uid_of(driver: str, name: str) -> str | None:
-    """The claim that a spec of the driver is for; None for a file that is none of these."""
-    found = re.fullmatch(rf"{re.escape(driver)}-({UID_PATTERN})\.json", name)
-    return found[1] if found else None
+    """Return the claim of a spec of the driver, or None for other files."""
+    match = re.fullmatch(rf"{re.escape(driver)}-({UID_PATTERN})\.json", name)
+    return match[1] if match else None
 
 
 def device_name(uid: str, device: AllocatedDevice) -> str:
-    parts = (checked_uid(uid), device.device, device.share_id or "")
+    parts = (check_uid(uid), device.device, device.share_id or "")
     return "-".join(part for part in parts if part)
 
 
 def has_content(edits: ContainerEdits) -> bool:
-    """Whether a runtime has anything to do: CDI takes no device without edits."""
+    """Return True if there are edits: CDI allows no device without edits."""
     return bool(edits.env or edits.mounts or edits.device_nodes)
 
 
 def spec_of(record: ClaimRecord) -> dict[str, Any] | None:
-    """The spec of a claim, in the oldest version that has what it needs; None if it needs none."""
+    """Return the spec of a claim in the oldest possible version, or None without devices."""
     devices: dict[str, dict[str, Any]] = {}
-    apart = {each.cdi_id for each in record.metadata}
+    metadata_ids = {each.cdi_id for each in record.metadata}
     for device in record.devices:
         for cdi_id in device.cdi_ids:
-            if cdi_id in apart:
+            if cdi_id in metadata_ids:
                 continue
             kind, _, name = cdi_id.partition("=")
             devices[name] = {"name": name, "containerEdits": _edits(device.edits)}
@@ -73,7 +73,7 @@ def text_of(spec: dict[str, Any]) -> bytes:
 
 
 def _edits(edits: ContainerEdits) -> dict[str, Any]:
-    found: dict[str, list[Any]] = {
+    values: dict[str, list[Any]] = {
         "env": [f"{name}={value}" for name, value in edits.env],
         "deviceNodes": [{"path": path} for path in edits.device_nodes],
         "mounts": [
@@ -85,4 +85,4 @@ def _edits(edits: ContainerEdits) -> dict[str, Any]:
             for mount in edits.mounts
         ],
     }
-    return {name: values for name, values in found.items() if values}
+    return {name: each for name, each in values.items() if each}

@@ -2,9 +2,9 @@
 The plugin's checkpoint: one small file for each claim.
 
 One file for all claims would be written whole for each of them, and the thousandth claim would
-wait for the other 999. A file has a version and a checksum; one that is not what was written is
-set aside under another name and told, and the plugin goes on without it. A file without an end, of
-a claim for which nothing was done, is what a process left that died while it wrote it.
+wait for the other 999. A file has a version and a checksum. A damaged file is renamed and reported,
+and the plugin continues without it. An incomplete file of a claim without effects was left by a
+process that ended while it wrote the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dryrack.kubeletplugin.cdi import checked_uid
+from dryrack.kubeletplugin.cdi import check_uid
 from dryrack.kubeletplugin.files import create_file, is_temporary, remove_file, replace_file
 from dryrack.kubeletplugin.record import ClaimRecord
 
@@ -57,7 +57,7 @@ class Checkpoint:
     files: FileSystem
 
     def uids(self) -> set[str]:
-        """The claims that are there."""
+        """Return the UIDs of the claims on disk."""
         names = self.files.names(self.directory)
         return {name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)}
 
@@ -65,9 +65,9 @@ class Checkpoint:
         self, known: Container[str] = (), *, is_begun: Callable[[str], bool]
     ) -> tuple[tuple[ClaimRecord, ...], tuple[Damage, ...]]:
         """
-        All that is there and not known by its UID; what cannot be read is set aside.
+        Return the claims on disk whose UIDs are not known; files that cannot be read are renamed.
 
-        `is_begun` says of a UID whether anything was done for the claim.
+        `is_begun` returns True if anything was done for the claim with a UID.
         """
         self.files.make_directory(self.directory, 0o700)
         records: list[ClaimRecord] = []
@@ -93,12 +93,12 @@ class Checkpoint:
         return tuple(records), tuple(damages)
 
     def save(self, record: ClaimRecord) -> None:
-        """Afterwards the claim is on disk, and it was not there before or is there as before."""
+        """Write a claim; if the process ends in between, the file is absent or as before."""
         path = self._path(record.uid)
         text = msgspec.json.encode(record)
         data = msgspec.json.encode(_File(VERSION, zlib.crc32(text), msgspec.Raw(text))) + _END
         if self.files.read(path) is None:
-            # A name that changes after the content is on disk would be waited for once more.
+            # To rename the file afterwards would wait for the disk once more.
             create_file(self.files, path, data)
         else:
             replace_file(self.files, path, data)
@@ -107,7 +107,7 @@ class Checkpoint:
         remove_file(self.files, self._path(uid))
 
     def _path(self, uid: str) -> Path:
-        return self.directory / f"{checked_uid(uid)}{_SUFFIX}"
+        return self.directory / f"{check_uid(uid)}{_SUFFIX}"
 
 
 def _decode(data: bytes, uid: str) -> ClaimRecord:
@@ -124,10 +124,10 @@ def _decode(data: bytes, uid: str) -> ClaimRecord:
 
 class CheckpointLock:
     """
-    Whose turn it is, where several processes share a checkpoint.
+    The lock of a checkpoint that several processes share.
 
-    It is a lock of the kernel, which ends with the process that has it, however it ends. Within a
-    process somebody else sees to it that one at a time has it.
+    It is a lock of the kernel, which ends with its process. Within a process, the caller ensures
+    that one task at a time has it.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -135,7 +135,7 @@ class CheckpointLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Waits until the others are done."""
+        """Wait until no other process has the lock."""
         self._path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         self._descriptor = os.open(self._path, flags, 0o600)

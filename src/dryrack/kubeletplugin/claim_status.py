@@ -1,9 +1,9 @@
 """
-`status.devices` of claims: the plugin says of each device that it is prepared.
+`status.devices` of claims: the plugin reports each device that is prepared.
 
-It is written beside the kubelet's calls and never in them: a pod starts also where the API server
-is away or the rights are missing. The field manager has the driver's name, so that drivers that
-share a claim leave each other's devices alone.
+It is written beside the kubelet's calls and never in them, so a pod starts even without the API
+server or the permissions. The field manager has the driver's name, so drivers that share a claim do
+not change each other's devices.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dryrack.kinds.paths import get, status_of
 from dryrack.kubeletplugin.record import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
@@ -29,18 +29,20 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-# Missing rights do not come within a second.
+# Missing permissions are not granted within a second.
 _RETRY_SECONDS = 30.0
-# Pods that start together are asked for together; people who look at a claim wait no longer.
+# Claims of pods that start together are written together; people wait no longer for a status.
 _CALM_SECONDS = 0.1
 _CALM_SECONDS_MAX = 2.0
 _Key = tuple[str, str, str, str]
 
 
 def device_statuses(driver: str, record: ClaimRecord, now: float) -> list[Raw]:
-    """What is said of the devices of a claim that is prepared; of each once."""
-    found = {_key(status): status for d in record.devices for status in [_status(driver, d, now)]}
-    return list(found.values())
+    """Return the statuses of the devices of a prepared claim, each device once."""
+    statuses = {
+        _key(status): status for d in record.devices for status in [_status(driver, d, now)]
+    }
+    return list(statuses.values())
 
 
 def _status(driver: str, device: PreparedDevice, now: float) -> Raw:
@@ -58,7 +60,7 @@ def _status(driver: str, device: PreparedDevice, now: float) -> Raw:
 
 
 class Plugin(Protocol):
-    """Who knows what is prepared of a driver."""
+    """The prepared claims of a driver."""
 
     @property
     def kind(self) -> DeviceKind: ...
@@ -70,7 +72,7 @@ class Plugin(Protocol):
 
 
 class ClaimStatuses:
-    """Keeps what is said of the devices of a plugin's claims."""
+    """Keeps `status.devices` of a plugin's claims."""
 
     def __init__(self, client: Client, plugin: Plugin, *, clock: Timekeeper) -> None:
         self._client = client
@@ -82,11 +84,11 @@ class ClaimStatuses:
         plugin.listen(self._changed.set)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
-        told = ""
+        """Run until it is cancelled."""
+        reported = ""
         while True:
             await self._changed.wait()
-            # ~ Until nothing changes for a moment: calls come first, and many are one change.
+            # Wait until nothing changes for a moment: many calls become one write.
             latest = self._clock.now() + _CALM_SECONDS_MAX
             while self._changed.is_set() and self._clock.now() < latest:
                 self._changed.clear()
@@ -95,9 +97,9 @@ class ClaimStatuses:
             try:
                 await self._write()
             except (ApiError, TransportError) as error:
-                if str(error) != told:
+                if str(error) != reported:
                     _logger.warning("status.devices not written: %s", error)
-                    told = str(error)
+                    reported = str(error)
                 self._changed.set()
                 await sleep(self._clock, _RETRY_SECONDS)
 
@@ -105,48 +107,44 @@ class ClaimStatuses:
         prepared = {each.uid: each for each in self._plugin.records if each.state is State.PREPARED}
         for uid, record in list(self._written.items()):
             if uid not in prepared:
-                await self._say(record, [])
+                await self._update_claim(record, [])
                 del self._written[uid]
         for uid, record in prepared.items():
             if self._written.get(uid) is not record:
                 statuses = device_statuses(self._plugin.kind.driver, record, self._clock.now())
-                await self._say(record, statuses)
+                await self._update_claim(record, statuses)
                 self._written[uid] = record
 
-    async def _say(self, record: ClaimRecord, wanted: list[Raw]) -> None:
+    async def _update_claim(self, record: ClaimRecord, wanted: list[Raw]) -> None:
         driver = self._plugin.kind.driver
         try:
             claim = await self._client.get(CLAIMS, record.name, record.namespace)
         except NotFoundError:
             return
         status = status_of(claim)
-        there = {_key(s): s for s in get(status, "devices", ()) if s["driver"] == driver}
-        is_another = claim["metadata"]["uid"] != record.uid
-        if is_another or "allocation" not in status or _is_said(wanted, there):
+        present = {_key(s): s for s in get(status, "devices", ()) if s["driver"] == driver}
+        if claim["metadata"]["uid"] != record.uid or "allocation" not in status:
+            return
+        if {_key(s): _without_times(s) for s in wanted} == {
+            key: _without_times(s) for key, s in present.items()
+        }:
             return
         metadata = {"name": record.name, "namespace": record.namespace, "uid": record.uid}
-        said = {"devices": wanted} if wanted else {}
+        applied = {"devices": wanted} if wanted else {}
         await self._client.apply(
             CLAIMS,
-            {"metadata": metadata, "status": said},
+            {"metadata": metadata, "status": applied},
             manager=driver,
             subresource="status",
             force=True,
         )
 
 
-def _is_said(wanted: list[Raw], there: Mapping[_Key, Raw]) -> bool:
-    """Whether it is so already, since whenever."""
-    return {_key(each): _timeless(each) for each in wanted} == {
-        key: _timeless(each) for key, each in there.items()
-    }
-
-
 def _key(status: Raw) -> _Key:
     return status["driver"], status["pool"], status["device"], status.get("shareID") or ""
 
 
-def _timeless(status: Raw) -> Raw:
+def _without_times(status: Raw) -> Raw:
     conditions = [
         {key: value for key, value in each.items() if key != "lastTransitionTime"}
         for each in get(status, "conditions", ())

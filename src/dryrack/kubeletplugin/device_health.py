@@ -1,9 +1,8 @@
 """
-The DRAResourceHealth service: the kubelet is told how the devices of a driver are.
+The DRAResourceHealth service: report the health of a driver's devices to the kubelet.
 
-The stream says how all devices are, again whenever one has changed, and often enough for the
-kubelet not to take the silence for a driver that is gone. A kubelet writes it into the status of
-pods.
+The stream has the health of all devices, again whenever one changes, and often enough that the
+kubelet does not assume that the driver is gone. A kubelet writes the health to the status of pods.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin.device_kind import DeviceKind
     from dryrack.kubeletplugin.node_faults import FaultSource
 
-# After 30 seconds a kubelet no longer believes what it was told.
+# A kubelet ignores a health that is older than 30 seconds.
 REFRESH_SECONDS = 10.0
 _NUMBERS = {Health.UNKNOWN: 0, Health.HEALTHY: 1, Health.UNHEALTHY: 2}
 
 
 class DriverGoneError(Exception):
-    """The driver is to be gone, and tells nothing."""
+    """A fault removes the driver, so it reports nothing."""
 
 
 async def reports(faults: FaultSource, ended: asyncio.Event) -> AsyncIterator[NodeFaults]:
     """
-    What to tell, one after the other, until it is to end.
+    Yield the faults to report, until `ended` is set.
 
-    `DriverGoneError` as soon as the driver is to be gone.
+    Raise `DriverGoneError` when a fault removes the driver.
     """
     await faults.known.wait()
     while not ended.is_set():
@@ -48,11 +47,11 @@ async def reports(faults: FaultSource, ended: asyncio.Event) -> AsyncIterator[No
         yield current
         with suppress(TimeoutError):
             async with deadline(faults.clock, faults.clock.now() + REFRESH_SECONDS):
-                await _changed(faults, current, ended)
+                await _wait_for_change(faults, current, ended)
 
 
-async def _changed(faults: FaultSource, seen: NodeFaults, ended: asyncio.Event) -> None:
-    """Returns when the faults are others, or it is to end."""
+async def _wait_for_change(faults: FaultSource, seen: NodeFaults, ended: asyncio.Event) -> None:
+    """Wait until the faults change, or `ended` is set."""
     async with asyncio.TaskGroup() as group:
         waits = (
             group.create_task(faults.changed(seen), name="change of faults"),
@@ -73,7 +72,7 @@ class HealthStreams:
         self._ended = asyncio.Event()
 
     def service(self, package: str) -> grpc.GenericRpcHandler:
-        """One version; the messages of all are alike."""
+        """Return the service in one version; the messages of all versions are alike."""
 
         async def watch(_: bytes, context: Any) -> AsyncIterator[Any]:
             try:
@@ -92,7 +91,7 @@ class HealthStreams:
         )
 
     def end(self) -> None:
-        """Ends all that are open: by themselves they never would."""
+        """End all open streams."""
         self._ended.set()
 
     def _response(self, package: str, current: NodeFaults) -> Any:

@@ -1,10 +1,10 @@
 """
-A device kind: which devices a node has, and what a container gets with one of them.
+A device kind: the devices of a node, and the container edits for each of them.
 
-A kind is pure. It says what is to be in a ResourceSlice, in a CDI spec and in files of the host,
-and the plugin sees to it; so the same kind serves a real kubelet and nodes that do not exist.
-Packages offer kinds of their own by entry point, in the group `dryrack.device_kinds`: a callable
-that takes a `KindOptions` and returns a `DeviceKind`.
+A kind is pure. It returns the contents of ResourceSlices, CDI specs and files of the host, and the
+plugin writes them; so the same kind works with a real kubelet and on virtual nodes. Packages offer
+kinds by entry point, in the group `dryrack.device_kinds`: a callable that takes a `KindOptions` and
+returns a `DeviceKind`.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ class HostLine(msgspec.Struct, frozen=True):
 
 
 class ContainerEdits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a container gets with a device."""
+    """The changes to a container that has a device."""
 
     env: tuple[tuple[str, str], ...] = ()
     mounts: tuple[Mount, ...] = ()
     device_nodes: tuple[str, ...] = ()
     lines: tuple[HostLine, ...] = ()
     numbers: int = 0
-    """How many numbers, from the one it was given on, its variables have in their names."""
+    """How many numbers its variables have in their names, from the given number on."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllocatedDevice:
-    """One result of an allocation, with what its request and class say about it."""
+    """One result of an allocation, with the parameters of its request and class."""
 
     request: str
     pool: str
@@ -66,12 +66,12 @@ class AllocatedDevice:
     """Opaque parameters for the driver: those of the class, then those of the claim."""
     devices_of_request: int = 1
     shared_with: tuple[ContainerEdits, ...] = ()
-    """What others got that have the device too, if several claims may."""
+    """The edits of other claims that share the device."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparingClaim:
-    """A claim that is being prepared, as far as a kind may want to know it."""
+    """A claim that is being prepared, with the fields that a kind may need."""
 
     namespace: str
     name: str
@@ -80,7 +80,7 @@ class PreparingClaim:
     pods: tuple[str, ...]
     """Names of the pods that it is reserved for."""
     devices: frozenset[str] = frozenset()
-    """Names of all devices of the driver that it was given."""
+    """Names of all devices of the driver that the claim has."""
 
 
 @runtime_checkable
@@ -92,61 +92,61 @@ class DeviceKind(Protocol):
 
     @property
     def device_class(self) -> str:
-        """The DeviceClass by which claims usually ask for its devices."""
+        """The DeviceClass with which claims usually request its devices."""
         ...
 
     @property
     def cdi_kind(self) -> str:
-        """Vendor and class of its CDI devices, with a slash between them."""
+        """The vendor and class of its CDI devices, separated by a slash."""
         ...
 
     def devices(self, node: str) -> tuple[Device, ...]:
-        """All devices that a node has."""
+        """Return all devices of a node."""
         ...
 
     def host_files(self) -> tuple[str, ...]:
-        """The files in which its devices have lines; the plugin writes them, whole."""
+        """Return the files in which its devices have lines; the plugin writes the whole files."""
         ...
 
     def edits(self, device: AllocatedDevice, claim: PreparingClaim, number: int) -> ContainerEdits:
         """
-        What a container gets; `PrepareError` if it cannot be.
+        Return the edits of a container; raise `PrepareError` if the device cannot be prepared.
 
-        No other device that the container may have was given `number` or one that follows.
+        No other device of the container has `number` or a later number.
         """
         ...
 
 
 @runtime_checkable
 class PartitionableKind(DeviceKind, Protocol):
-    """Devices of one driver, some of which draw on counters that they share."""
+    """Devices of one driver, some of which consume shared counters."""
 
     def counter_sets(self) -> tuple[CounterSet, ...]:
-        """What its devices draw on; the same on every node."""
+        """Return the counter sets of its devices, which are the same on every node."""
         ...
 
 
 @runtime_checkable
 class ClassifiedKind(DeviceKind, Protocol):
-    """Devices of one driver that comes with classes of its own."""
+    """Devices of one driver that has its own DeviceClasses."""
 
     def device_classes(self) -> tuple[DeviceClass, ...]:
-        """What claims can ask for, in place of one class for all devices of the driver."""
+        """Return the classes, which replace the one class for all devices of the driver."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KindOptions:
-    """What `--devices KIND[:COUNT][,option=value...]` says."""
+    """The parts of `--devices KIND[:COUNT][,option=value...]`."""
 
     kind: str
     count: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
-    """What comes in place of the count, where devices are named: a machine, or a model."""
+    """The instance type or model, for the kind that has a name instead of a count."""
 
     def take(self, known: Mapping[str, str]) -> dict[str, str]:
-        """The options with their defaults; one that is not among them is refused."""
+        """Return the options with their defaults; raise `DevicesError` for an unknown option."""
         for name in self.options:
             if name not in known:
                 offered = (
@@ -157,4 +157,4 @@ class KindOptions:
 
 
 class DevicesError(DryrackError):
-    """What was said about devices makes no sense."""
+    """An option or a document about devices is invalid."""

@@ -1,9 +1,9 @@
 """
-Device metadata (KEP-5304): a file in each container that tells which devices a request was given.
+Device metadata (KEP-5304): a file in each container that lists the devices of a request.
 
 The layout is that of Kubernetes' own helper for drivers: one file and one CDI device for each
-request of a claim. What is in them is kept in the record, so that they can be written again
-without the API server.
+request of a claim. The contents are in the record, so they can be written again without the API
+server.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ KIND = "DeviceMetadata"
 DIRECTORY = "dra-device-metadata"
 FILE = "metadata.json"
 CONTAINER_DIRECTORY = "/var/run/kubernetes.io/dra-device-attributes"
-# Names become parts of paths: of those that the API server lets pass none means anything there.
+# Names become parts of paths. No name that the API server accepts has a meaning there.
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
 
 
 def with_metadata(record: ClaimRecord, claim: ResourceClaim, devices: NodeDevices) -> ClaimRecord:
-    """The record with a file for each request, whose CDI device comes with the first device."""
+    """Return the record with a file for each request; its first device has the CDI device."""
     allocation = claim.status.allocation
     driver = devices.kind.driver
     assert allocation is not None, "only an allocated claim is prepared"
@@ -58,11 +58,11 @@ def with_metadata(record: ClaimRecord, claim: ResourceClaim, devices: NodeDevice
         )
         for request, results in by_request.items()
     )
-    return replace(record, metadata=files, devices=tuple(_marked(record.devices, files)))
+    return replace(record, metadata=files, devices=tuple(_add_cdi_ids(record.devices, files)))
 
 
 def directory_name(record: ClaimRecord) -> str:
-    """Where the files of a claim are, below the plugin's own directory."""
+    """Return the directory of a claim's files, below the plugin's own directory."""
     return f"{record.namespace}_{record.name}"
 
 
@@ -71,13 +71,13 @@ def spec_name(driver: str, uid: str, request: str) -> str:
 
 
 def spec_uid(driver: str, name: str) -> str | None:
-    """The claim that such a spec of the driver is for; None for a file that is none of these."""
-    found = re.fullmatch(rf"{re.escape(driver)}_metadata_({UID_PATTERN})_[^/]*\.json", name)
-    return found[1] if found else None
+    """Return the claim of a metadata spec of the driver, or None for other files."""
+    match = re.fullmatch(rf"{re.escape(driver)}_metadata_({UID_PATTERN})_[^/]*\.json", name)
+    return match[1] if match else None
 
 
 def spec_of(file: RequestMetadata, host_path: str) -> dict[str, Any]:
-    """The CDI spec that mounts a file."""
+    """Return the CDI spec that mounts a file."""
     kind, _, name = file.cdi_id.partition("=")
     mount = {
         "hostPath": host_path,
@@ -88,7 +88,7 @@ def spec_of(file: RequestMetadata, host_path: str) -> dict[str, Any]:
     return {"cdiVersion": "0.5.0", "kind": kind, "devices": devices}
 
 
-def _marked(
+def _add_cdi_ids(
     devices: Iterable[PreparedDevice], files: Iterable[RequestMetadata]
 ) -> Iterable[PreparedDevice]:
     left = {each.request: each.cdi_id for each in files}
@@ -98,10 +98,10 @@ def _marked(
 
 
 def _container_path(driver: str, claim: ResourceClaim, request: str) -> str:
-    # Whoever writes a claim by hand may annotate it with anything.
-    of_pod = claim.metadata.annotations.get(POD_CLAIM_NAME, "")
-    if of_pod and not any(label(of_pod)):
-        where = f"resourceclaimtemplates/{of_pod}"
+    # A claim that was written by hand may have any annotation.
+    entry = claim.metadata.annotations.get(POD_CLAIM_NAME, "")
+    if entry and not any(label(entry)):
+        where = f"resourceclaimtemplates/{entry}"
     else:
         where = f"resourceclaims/{claim.metadata.name}"
     return f"{CONTAINER_DIRECTORY}/{where}/{request}/{driver}-metadata.json"
@@ -110,7 +110,7 @@ def _container_path(driver: str, claim: ResourceClaim, request: str) -> str:
 def _content(
     claim: ResourceClaim, results: list[DeviceRequestAllocationResult], devices: NodeDevices
 ) -> str:
-    """One JSON object for each version of the format, of which there is one."""
+    """Return the content of a file, with one JSON object for each version of the format."""
     meta = claim.metadata
     listed = {(each.pool, each.device): _device(each, devices) for each in results}
     of_pod = meta.annotations.get(POD_CLAIM_NAME)
@@ -131,6 +131,6 @@ def _content(
 
 def _device(result: DeviceRequestAllocationResult, devices: NodeDevices) -> dict[str, Any]:
     attributes = devices.devices[result.device].attributes
-    told = {name: to_builtins(value) for name, value in attributes.items()}
+    values = {name: to_builtins(value) for name, value in attributes.items()}
     names = {"driver": result.driver, "pool": result.pool, "name": result.device}
-    return {**names, "attributes": told} if told else names
+    return {**names, "attributes": values} if values else names

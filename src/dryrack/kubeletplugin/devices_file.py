@@ -1,8 +1,7 @@
 """
-NodeDevices: what nodes have, as a document of a file, in place of many values of `--devices`.
+NodeDevices: a document in a file that replaces many values of `--devices`.
 
-It is never stored in a cluster. What is wrong comes back as one error that names all of it, each
-with file, line, field and fix.
+It is never stored in a cluster. All problems are in one error, each with file, line, field and fix.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ KIND = "NodeDevices"
 
 
 class DevicesFileError(ContentError):
-    """NodeDevices that say something wrong: all of it, each with its line."""
+    """All problems of NodeDevices documents, each with its line."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -31,11 +30,11 @@ class DevicesFileError(ContentError):
 
 
 class DevicesEntry(Model, frozen=True, kw_only=True):
-    """Devices of one kind: what one `--devices` says."""
+    """Devices of one kind, as in one `--devices`."""
 
     kind: str = ""
     name: str = ""
-    """Which machine or model, of the kind catalogue."""
+    """The instance type or model, for the kind `catalogue`."""
     count: Int32 | None = None
     options: Mapping[str, Any] = {}
 
@@ -53,9 +52,9 @@ def is_node_devices(document: Document) -> bool:
 
 
 def devices_documents(data: bytes, name: str) -> tuple[Document, ...]:
-    """The documents of a file that has nothing else."""
+    """Return the documents of a file; raise an error if it has other documents."""
     reading = read(data, name)
-    strangers = [each for each in reading.documents if not is_node_devices(each)]
+    others = [each for each in reading.documents if not is_node_devices(each)]
     problems = [
         *reading.problems,
         *(
@@ -64,7 +63,7 @@ def devices_documents(data: bytes, name: str) -> tuple[Document, ...]:
                 f"{each.kind or 'a document without kind'} is not {KIND}",
                 f"write kind: {KIND} and apiVersion: {API_VERSION}",
             )
-            for each in strangers
+            for each in others
         ),
     ]
     _raise(problems)
@@ -72,17 +71,19 @@ def devices_documents(data: bytes, name: str) -> tuple[Document, ...]:
 
 
 def options_in(document: Document) -> tuple[KindOptions, ...]:
-    """What the document asks for, in its order."""
+    """Return the options of a document's entries, in their order."""
     if document.api_version != API_VERSION:
         message = f"apiVersion: {document.api_version!r} is not supported"
         _raise([document.problem("apiVersion", message, f"write {API_VERSION}")])
-    written = _decoded(document)
+    written = _decode(document)
     problems = [
         each for entry in enumerate(written.devices) for each in _problems(document, *entry)
     ]
     if not written.devices:
-        said = "devices: the list is empty"
-        problems.append(document.problem("devices", said, "add an entry, for example - kind: fake"))
+        message = "devices: the list is empty"
+        problems.append(
+            document.problem("devices", message, "add an entry, for example - kind: fake")
+        )
     _raise(problems)
     return tuple(
         KindOptions(
@@ -95,7 +96,7 @@ def options_in(document: Document) -> tuple[KindOptions, ...]:
 def problem_with(
     document: Document, index: int, options: KindOptions, words: str
 ) -> DevicesFileError:
-    """What a kind has to say about its options, at the line that says them."""
+    """Return the error of a kind about its options, at the line of the options."""
     path: Path = ("devices", index)
     for name in options.options:
         if f"{name}=" in words or f"no option {name!r}" in words:
@@ -106,7 +107,7 @@ def problem_with(
     return DevicesFileError([_problem(document, path, words)])
 
 
-def _decoded(document: Document) -> NodeDevicesDocument:
+def _decode(document: Document) -> NodeDevicesDocument:
     form = shape.of(NodeDevicesDocument)
     known = ("apiVersion", "kind", "metadata", "devices", "name", "count", "options")
     problems = [

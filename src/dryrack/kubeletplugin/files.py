@@ -1,8 +1,8 @@
 """
 The file system as a port, and atomic replacement on top of it.
 
-Everything that the plugin keeps on disk goes through these few operations, so that a test can end
-the process at any of them.
+Everything that the plugin keeps on disk uses these few operations, so a test can end the process at
+any of them.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ _WRITING = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileSystem(Protocol):
-    """What the plugin asks of a file system; each call may be the last."""
+    """The operations of a file system that the plugin uses; each call may be the last."""
 
     def make_directory(self, path: Path, mode: int) -> None: ...
 
     def names(self, directory: Path) -> tuple[str, ...]:
-        """The files in a directory, in order; none if it is not there."""
+        """Return the files in a directory, in order; () if it does not exist."""
         ...
 
     def read(self, path: Path) -> bytes | None:
-        """None if it is not there."""
+        """Return the content, or None if the file does not exist."""
         ...
 
     def write(self, path: Path, data: bytes, mode: int) -> None:
-        """Creates a file or overwrites it in place, and waits until it is on disk."""
+        """Create a file or overwrite it in place, and wait until it is on disk."""
         ...
 
     def write_cached(self, path: Path, data: bytes, mode: int) -> None:
-        """The same, and waits for no disk: it outlives the process, and maybe not the machine."""
+        """Do the same without waiting: a power failure may lose the content."""
         ...
 
     def rename(self, old: Path, new: Path) -> None: ...
 
     def remove(self, path: Path) -> None:
-        """One that is not there is no error."""
+        """Remove a file, if it exists."""
         ...
 
     def remove_tree(self, path: Path) -> None:
-        """A directory with all that is in it; one that is not there is no error."""
+        """Remove a directory with its contents, if it exists."""
         ...
 
     def sync(self, directory: Path) -> None:
-        """Waits until names that were added or removed are on disk."""
+        """Wait until names that were added or removed are on disk."""
         ...
 
 
@@ -104,9 +104,9 @@ class HostFileSystem:
 
 def create_file(files: FileSystem, path: Path, data: bytes) -> None:
     """
-    Afterwards there is such a file, also after a power failure.
+    Create a file that survives a power failure.
 
-    Whoever dies on the way leaves a beginning of it: its end must tell that it is whole.
+    A process that ends in between leaves an incomplete file, so the content needs an end mark.
     """
     files.write(path, data, _PRIVATE)
     files.sync(path.parent)
@@ -114,9 +114,9 @@ def create_file(files: FileSystem, path: Path, data: bytes) -> None:
 
 def replace_file(files: FileSystem, path: Path, data: bytes) -> None:
     """
-    Afterwards the file has the new content, also after a power failure.
+    Replace the content of a file; the new content survives a power failure.
 
-    Whoever dies on the way leaves the old one.
+    A process that ends in between leaves the old content.
     """
     temporary = _temporary(path)
     files.write(temporary, data, _PRIVATE)
@@ -125,14 +125,14 @@ def replace_file(files: FileSystem, path: Path, data: bytes) -> None:
 
 
 def replace_cached_file(files: FileSystem, path: Path, data: bytes, mode: int) -> None:
-    """The same without waiting for a disk, for what can be made again after a power failure."""
+    """Do the same without waiting, for content that can be made again after a power failure."""
     temporary = _temporary(path)
     files.write_cached(temporary, data, mode)
     files.rename(temporary, path)
 
 
 def remove_file(files: FileSystem, path: Path) -> None:
-    """Afterwards the file is gone, also after a power failure."""
+    """Remove a file, also with regard to a power failure."""
     files.remove(path)
     files.sync(path.parent)
 
@@ -142,5 +142,5 @@ def _temporary(path: Path) -> Path:
 
 
 def is_temporary(name: str, prefix: str = "") -> bool:
-    """Whether a file is what somebody left who died in `replace_file`."""
+    """Return True if a file was left by a process that ended in `replace_file`."""
     return name.startswith(f".{prefix}") and name.endswith(_TEMPORARY)

@@ -1,8 +1,8 @@
 """
-The gRPC health service (`grpc.health.v1`), as probes of Kubernetes ask for it.
+The gRPC health service (`grpc.health.v1`) for probes of Kubernetes.
 
-The plugin is well if it answers on the sockets that the kubelet uses: it is asked there who it is,
-and to prepare no claims at all.
+The plugin is healthy if it answers on the sockets that the kubelet uses: requests for its identity,
+and for the preparation of no claims.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _SERVICE = "grpc.health.v1.Health"
-# The messages have one field each, and these are all that are needed of them: a status that is 1
-# or 2, and the name of a service, which is empty or the only one that is known.
+# The messages have one field each: a status that is 1 or 2, and the name of a service, which is
+# empty or `liveness`.
 _SERVING = b"\x08\x01"
 _NOT_SERVING = b"\x08\x02"
 _KNOWN_REQUESTS = (b"", b"\x0a\x00", b"\x0a\x08liveness")
@@ -35,12 +35,12 @@ _ANSWER_SECONDS_MAX = 5.0
 
 @asynccontextmanager
 async def serving_health(host: str, port: int, plugins: Sequence[Sockets]) -> AsyncIterator[int]:
-    """Answers probes for the time of a block; the port, which may be asked for as 0."""
+    """Answer probes during a block, and yield the port; 0 requests a free port."""
 
     async def check(request: bytes, context: Any) -> bytes:
         if request not in _KNOWN_REQUESTS:
             await context.abort(grpc.StatusCode.NOT_FOUND, "unknown service; use liveness")
-        return _SERVING if await _is_well(plugins) else _NOT_SERVING
+        return _SERVING if await _is_healthy(plugins) else _NOT_SERVING
 
     server = grpc.aio.server()
     handlers: dict[str, Any] = {"Check": grpc.unary_unary_rpc_method_handler(check)}
@@ -59,7 +59,7 @@ async def serving_health(host: str, port: int, plugins: Sequence[Sockets]) -> As
         await server.stop(None)
 
 
-async def _is_well(plugins: Sequence[Sockets]) -> bool:
+async def _is_healthy(plugins: Sequence[Sockets]) -> bool:
     try:
         for sockets in plugins:
             await _ask(sockets.registration, f"/{REGISTRATION}.Registration/GetInfo")
@@ -71,7 +71,7 @@ async def _is_well(plugins: Sequence[Sockets]) -> bool:
 
 
 async def _ask(path: Path, method: str) -> None:
-    """With an empty message, which both take."""
+    """Call a method with an empty message."""
     async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
         ask: Any = channel.unary_unary(method)
         await ask(b"", timeout=_ANSWER_SECONDS_MAX)

@@ -1,8 +1,8 @@
 """
-The faults of this node: what the annotations of its Node say, and a file if there is one.
+The faults of this node, from the annotations of its Node and from a file.
 
-`NodeFaultWatch` reads them whenever they change and whenever one is over. Who goes by them asks for
-the `current` ones, acts, and waits until they have `changed` from what it has seen.
+`NodeFaultWatch` reads them whenever they change and whenever one ends. A user reads the `current`
+faults, acts, and waits with `changed` until they differ from the faults that it has seen.
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-# Nobody has to tell when a file changes; looking at its time costs nothing.
+# A file has no change events; to read its modification time costs nothing.
 _LOOK_SECONDS = 1.0
 _COMPONENT = "dryrack-plugin"
 
 
 class FaultSource(Protocol):
-    """Knows what is wrong with a node, and what time it is there."""
+    """The faults of a node, and its clock."""
 
     @property
     def clock(self) -> Timekeeper: ...
 
     @property
     def known(self) -> asyncio.Event:
-        """Set when what is wrong is known; until then nothing is."""
+        """Set when the faults are known."""
         ...
 
     def current(self) -> NodeFaults: ...
 
     async def changed(self, seen: NodeFaults) -> None:
-        """Returns when it is something else than what was seen."""
+        """Wait until the faults differ from those that were seen."""
         ...
 
 
 def failure(fault: PrepareFault | None, node: str) -> str:
-    """What a claim that is to be prepared is refused with; "" if it is not."""
+    """Return the error with which a fault fails the preparation of a claim, or ""."""
     if fault is None or fault.mode is not PrepareMode.FAIL:
         return ""
     return fault.message or f"node {node}: the fault annotation prepare=fail is set"
 
 
 async def until_answered(faults: FaultSource) -> None:
-    """Waits as long as a call that prepares claims takes."""
+    """Wait as long as faults delay a call that prepares claims."""
     current = faults.current()
     while (fault := current.prepare) is not None and fault.mode is PrepareMode.HANG:
         await faults.changed(current)
@@ -70,7 +70,7 @@ async def until_answered(faults: FaultSource) -> None:
 
 
 class NodeFaultWatch:
-    """Keeps the faults of one node; `run` keeps it going."""
+    """Reads the faults of one node while `run` runs."""
 
     def __init__(
         self,
@@ -87,13 +87,13 @@ class NodeFaultWatch:
         self._recorder = EventRecorder(client, clock, chance, _COMPONENT)
         selection = Selection(fields=f"metadata.name={node}")
         self._informer = Informer(client, NODES, clock=clock, chance=chance, selection=selection)
-        self._said: dict[str, str] = {}
-        """What the file says, as annotations."""
+        self._in_file: dict[str, str] = {}
+        """The faults of the file, as annotations."""
         self._faults = NO_FAULTS
         self.known = asyncio.Event()
         self._changed = asyncio.Event()
         self._due = asyncio.Event()
-        self._told: tuple[str, ...] = ()
+        self._reported: tuple[str, ...] = ()
 
     def current(self) -> NodeFaults:
         return self._faults
@@ -103,7 +103,7 @@ class NodeFaultWatch:
             await self._changed.wait()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until it is cancelled."""
         self._informer.listen(lambda _old, _new: self._due.set())
         async with asyncio.TaskGroup() as group:
             group.create_task(self._informer.run(), name="this node")
@@ -119,7 +119,7 @@ class NodeFaultWatch:
     async def _read(self) -> None:
         node = self._informer.get("", self._node)
         annotations = get(node["metadata"], "annotations", {}) if node is not None else {}
-        faults = faults_of(_joined(annotations, self._said), self.clock.now())
+        faults = faults_of(_merge(annotations, self._in_file), self.clock.now())
         if faults != self._faults:
             self._faults = faults
             devices = sorted(faults.devices)
@@ -127,8 +127,8 @@ class NodeFaultWatch:
             changed = self._changed
             self._changed = asyncio.Event()
             changed.set()
-        new = [each for each in faults.problems if each not in self._told]
-        self._told = faults.problems
+        new = [each for each in faults.problems if each not in self._reported]
+        self._reported = faults.problems
         for each in new:
             _logger.warning("node %s: %s", self._node, each)
             if node is not None:
@@ -136,7 +136,7 @@ class NodeFaultWatch:
                 await self._recorder.record(about, "InvalidFault", each, type="Warning", once=each)
 
     async def _wait(self) -> None:
-        """Until the annotations or the file change, or a fault is over."""
+        """Wait until the annotations or the file change, or a fault ends."""
         expiry = self._faults.next_expiry
         timer = None if expiry is None else self.clock.call_at(expiry, self._due.set)
         try:
@@ -151,7 +151,7 @@ class NodeFaultWatch:
             now = _version(file)
             if now != seen:
                 seen = now
-                self._said = self._lines(file)
+                self._in_file = self._lines(file)
                 self._due.set()
             await sleep(self.clock, _LOOK_SECONDS)
 
@@ -163,14 +163,14 @@ class NodeFaultWatch:
         except OSError as error:
             _logger.warning("%s: %s", file, error.strerror)
             return {}
-        said, problems = fault_lines(text)
+        faults, problems = fault_lines(text)
         for each in problems:
             _logger.warning("%s, %s", file, each)
-        return said
+        return faults
 
 
 def _version(file: Path) -> tuple[int, int] | None:
-    """Something else whenever the file is; None if there is none."""
+    """Return a value that changes with the file; None if the file does not exist."""
     try:
         status = file.stat()
     except OSError:
@@ -178,7 +178,7 @@ def _version(file: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def _joined(annotations: dict[str, str], said: dict[str, str]) -> dict[str, str]:
-    """Both sources; a device of both has the faults of both."""
-    both = {key: f"{annotations[key]}; {said[key]}" for key in said if key in annotations}
-    return {**annotations, **said, **both}
+def _merge(annotations: dict[str, str], file: dict[str, str]) -> dict[str, str]:
+    """Return the faults of both sources; a device can have faults of both."""
+    both = {key: f"{annotations[key]}; {file[key]}" for key in file if key in annotations}
+    return {**annotations, **file, **both}

@@ -2,9 +2,10 @@
 The node side of a DRA driver: prepare and unprepare, idempotent and safe against kill -9.
 
 A claim is first written to the checkpoint, and only that waits for the disk; then lines in files of
-the host and the CDI spec are written. To unprepare, the spec and the lines go first and the
-checkpoint last. Whoever dies in between, or loses power, leaves a checkpoint from which `recover`
-makes all of the rest again, and removes what no checkpoint has: a claim is there whole, or not.
+the host and the CDI spec are written. To unprepare a claim, the spec and the lines are removed
+first and the checkpoint last. If the process ends in between, or the power fails, `recover` makes
+the rest again from the checkpoint, and removes files of claims without a checkpoint: a claim is
+prepared completely or not at all.
 """
 
 from __future__ import annotations
@@ -37,8 +38,7 @@ from dryrack.kubeletplugin.files import (
 )
 from dryrack.kubeletplugin.plugin_metrics import PluginMetrics
 from dryrack.kubeletplugin.prepare import NodeDevices, plan
-from dryrack.kubeletplugin.record import State
-from dryrack.kubeletplugin.record_index import RecordIndex
+from dryrack.kubeletplugin.record import RecordIndex, State
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-# Container runtimes read specs, and containers read mounted files, whoever they run as.
+# Container runtimes read specs, and containers read mounted files, as any user.
 _READABLE = 0o644
 
 
@@ -69,10 +69,10 @@ class ClaimReference:
 
 @dataclass(frozen=True, slots=True)
 class Directories:
-    """Where a plugin may write."""
+    """The directories of a plugin."""
 
     plugin: Path
-    """Its own: `<kubelet>/plugins/<driver>`."""
+    """The plugin's own directory: `<kubelet>/plugins/<driver>`."""
     cdi: Path
 
 
@@ -93,10 +93,8 @@ class NodePlugin:
         faults: Callable[[], NodeFaults] = lambda: NO_FAULTS,
     ) -> None:
         """
-        A plugin that has not begun yet.
-
-        `is_shared`: other processes may prepare and unprepare in the same directories. `faults`
-        tells which devices are lost.
+        With `is_shared`, other processes may use the same directories. `faults` returns the present
+        faults of the node.
         """
         self.kind = kind
         self._faults = faults
@@ -119,8 +117,8 @@ class NodePlugin:
 
     @property
     def records(self) -> tuple[ClaimRecord, ...]:
-        """The claims that are prepared, or on their way, in the order in which they came."""
-        # `sorted` copies first: threads that write files look at it while others come and go.
+        """The claims that are prepared or being prepared, in the order in which they came."""
+        # `sorted` copies first: threads that write files read the records while others change.
         return tuple(sorted(self._records.values(), key=lambda each: each.sequence))
 
     @property
@@ -128,45 +126,45 @@ class NodePlugin:
         return self._index.by_uid
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Calls it whenever a claim is further, or gone."""
+        """Call the listener whenever the state of a claim changes."""
         self._listeners.append(listener)
 
     async def prepare(
         self, claims: Sequence[ClaimReference]
     ) -> Mapping[str, tuple[PreparedDevice, ...] | DryrackError]:
-        """By UID, the devices of a claim or why it cannot be prepared."""
+        """Prepare claims; return the devices or the error of each, by UID."""
         answers: dict[str, tuple[PreparedDevice, ...] | DryrackError] = {}
         # One after the other, so that the devices of a pod are numbered in the order of its claims.
         for claim in claims:
             try:
-                with self._metered("prepare"):
+                with self._measure("prepare"):
                     answers[claim.uid] = await self._prepare(claim)
             except (DryrackError, OSError) as error:
-                answers[claim.uid] = _told(error)
+                answers[claim.uid] = _as_error(error)
                 _logger.warning("claim not prepared: %s", error, extra=_fields(claim))
         return answers
 
     async def unprepare(
         self, claims: Sequence[ClaimReference]
     ) -> Mapping[str, DryrackError | None]:
-        """By UID, None or why it cannot be; a claim that is not known is unprepared already."""
+        """Unprepare claims; return None or the error of each, by UID."""
         answers: dict[str, DryrackError | None] = {}
         for claim in claims:
             try:
-                with self._metered("unprepare"):
+                with self._measure("unprepare"):
                     await self._unprepare(claim.uid)
                 answers[claim.uid] = None
             except (DryrackError, OSError) as error:
-                answers[claim.uid] = _told(error)
+                answers[claim.uid] = _as_error(error)
                 _logger.warning("claim not unprepared: %s", error, extra=_fields(claim))
         return answers
 
     def recover(self) -> tuple[Damage, ...]:
         """
-        Brings disk and checkpoint together, after whatever end the plugin had before.
+        Restore all files from the checkpoints, after any end of the last process.
 
-        What was begun is finished; a spec that a reboot took is written again; one that no claim
-        has is removed. Checkpoints that cannot be read are returned, and set aside.
+        Preparations are finished, missing specs are written again, and specs without a claim are
+        removed. Checkpoints that cannot be read are renamed, and returned.
         """
         with nullcontext() if self._shared is None else self._shared.held():
             return self._recover()
@@ -197,9 +195,9 @@ class NodePlugin:
 
     async def reconcile(self) -> None:
         """
-        Goes by the API: unprepares claims that no longer have devices here.
+        Unprepare claims that no longer have devices on this node in the API.
 
-        Claims whose checkpoint was set aside are prepared again, if they still have some.
+        Claims with a damaged checkpoint are prepared again, if they still have devices.
         """
         if self._damages:
             lost = {damage.uid for damage in self._damages} - set(self._records)
@@ -211,13 +209,13 @@ class NodePlugin:
                     await self.prepare([reference])
             self._damages = ()
         for record in self.records:
-            async with self._turn(), self._locked(record.uid):
+            async with self._turn(), self._lock(record.uid):
                 if record.uid in self._records and not await self._is_in_use(record):
                     _logger.info("claim has no devices here any more", extra=_fields(record))
-                    await self._take_back(record)
+                    await self._undo(record)
 
     @contextmanager
-    def _metered(self, verb: str) -> Iterator[None]:
+    def _measure(self, verb: str) -> Iterator[None]:
         loop = asyncio.get_running_loop()
         started = loop.time()
         has_failed = True
@@ -243,8 +241,8 @@ class NodePlugin:
         )
 
     async def _prepare(self, claim: ClaimReference) -> tuple[PreparedDevice, ...]:
-        cdi.checked_uid(claim.uid)
-        async with self._turn(), self._locked(claim.uid):
+        cdi.check_uid(claim.uid)
+        async with self._turn(), self._lock(claim.uid):
             record = self._records.get(claim.uid)
             if record is None:
                 if not claim.namespace or not claim.name:
@@ -258,8 +256,10 @@ class NodePlugin:
                         f"claim {_name(claim)}: the claim was replaced; "
                         f"its UID is {fetched.metadata.uid}, not {claim.uid}"
                     )
-                # From here to the next await nobody else gets a device or a number.
-                record = self._planned(fetched)
+                # No other claim can get a device or a number between here and the next await.
+                record = plan(fetched, self._devices.present(self._faults()), self._index)
+                if self._writes_metadata:
+                    record = with_metadata(record, fetched, self._devices)
                 self._index.put(record)
             if record.state is not State.PREPARED:
                 record = self._set(record, State.PREPARING)
@@ -270,17 +270,12 @@ class NodePlugin:
                 await in_thread(self._write_effects, record)
             return record.devices
 
-    def _planned(self, claim: ResourceClaim) -> ClaimRecord:
-        devices = self._devices.present(self._faults())
-        record = plan(claim, devices, self._index)
-        return with_metadata(record, claim, self._devices) if self._writes_metadata else record
-
     async def _unprepare(self, uid: str) -> None:
-        cdi.checked_uid(uid)
-        async with self._turn(), self._locked(uid):
+        cdi.check_uid(uid)
+        async with self._turn(), self._lock(uid):
             record = self._records.get(uid)
             if record is not None:
-                await self._take_back(record)
+                await self._undo(record)
 
     def _set(self, record: ClaimRecord, state: State) -> ClaimRecord:
         changed = msgspec.structs.replace(record, state=state)
@@ -297,13 +292,13 @@ class NodePlugin:
         self._write_effects(record)
 
     def _write_effects(self, record: ClaimRecord) -> None:
-        """All that follows from a checkpoint, where it is not so already."""
+        """Write all files that follow from a checkpoint and differ."""
         for path in _host_files(record):
             self._write_host_file(path)
         self._write_specs(record)
 
-    async def _take_back(self, record: ClaimRecord) -> None:
-        # Should this fail half-way, prepare does all of it again.
+    async def _undo(self, record: ClaimRecord) -> None:
+        # If this fails in between, prepare does all of it again.
         self._set(record, State.UNPREPARING)
         await in_thread(self._remove, record)
         self._index.drop(record.uid)
@@ -315,7 +310,7 @@ class NodePlugin:
         for file in record.metadata:
             name = device_metadata.spec_name(self.kind.driver, record.uid, file.request)
             self._files.remove(self._directories.cdi / name)
-        # A claim of the same name that came after it has its files in the same place.
+        # A later claim with the same name has its files in the same directory.
         if record.metadata and not self._has_namesake(record):
             self._files.remove_tree(self._metadata_directory(record))
         for path in _host_files(record):
@@ -328,7 +323,7 @@ class NodePlugin:
             path = directory / device_metadata.FILE
             content = file.content.encode()
             if self._files.read(path) != content:
-                # In place: a container that has it mounted keeps the file that it was given.
+                # In place: a container keeps the file that was mounted into it.
                 self._files.make_directory(directory, 0o755)
                 self._files.write_cached(path, content, _READABLE)
             name = device_metadata.spec_name(self.kind.driver, record.uid, file.request)
@@ -365,7 +360,7 @@ class NodePlugin:
                 self._files.write_cached(target, text, _READABLE)
 
     def _is_begun(self, uid: str) -> bool:
-        """Whether anything but the checkpoint is there of a claim."""
+        """Return True if a claim has files besides its checkpoint."""
         return self._files.read(self._spec_path(uid)) is not None
 
     def _spec_path(self, uid: str) -> Path:
@@ -380,7 +375,7 @@ class NodePlugin:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """While nobody else writes, and with what others have written before."""
+        """Lock the shared checkpoint, and read what other processes have written."""
         if self._shared is None:
             yield
             return
@@ -394,19 +389,19 @@ class NodePlugin:
                 self._shared.release()
 
     def _refresh(self) -> bool:
-        """Whether others have prepared or unprepared something; each claim has its own file."""
-        there = self._checkpoint.uids()
+        """Read the changes of other processes; return True if there are any."""
+        present = self._checkpoint.uids()
         loaded, damages = self._checkpoint.load(self._records, is_begun=self._is_begun)
         self._damages += damages
-        gone = set(self._records) - there
-        for uid in gone:
+        removed = set(self._records) - present
+        for uid in removed:
             self._index.drop(uid)
         for record in loaded:
             self._index.put(msgspec.structs.replace(record, state=State.PREPARED))
-        return bool(gone or loaded)
+        return bool(removed or loaded)
 
     @asynccontextmanager
-    async def _locked(self, uid: str) -> AsyncIterator[None]:
+    async def _lock(self, uid: str) -> AsyncIterator[None]:
         lock = self._locks.setdefault(uid, _CountedLock())
         lock.users += 1
         try:
@@ -419,7 +414,7 @@ class NodePlugin:
 
 
 class _CountedLock:
-    """A lock that knows when nobody wants it any more."""
+    """A lock with the number of its users."""
 
     __slots__ = ("lock", "users")
 
@@ -429,7 +424,7 @@ class _CountedLock:
 
 
 async def in_thread(work: Callable[..., Result], *arguments: object) -> Result:
-    """In a thread, to its end: a caller that gives up leaves nothing half done behind it."""
+    """Run work in a thread to its end, even if the caller is cancelled."""
     running = asyncio.get_running_loop().run_in_executor(None, work, *arguments)
     try:
         return await asyncio.shield(running)
@@ -450,5 +445,5 @@ def _fields(claim: ClaimReference | ClaimRecord) -> dict[str, str]:
     return {"claim": _name(claim), "uid": claim.uid}
 
 
-def _told(error: DryrackError | OSError) -> DryrackError:
+def _as_error(error: DryrackError | OSError) -> DryrackError:
     return error if isinstance(error, DryrackError) else PrepareError(str(error))

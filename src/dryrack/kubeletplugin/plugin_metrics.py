@@ -1,4 +1,4 @@
-"""What a plugin counts, under the names that dra-example-driver has for it."""
+"""Metrics of a plugin, with the names of dra-example-driver."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ if TYPE_CHECKING:
 
 _PREFIX = "dra_example_driver"
 _LABELS = ("driver", "result")
-# Those that Prometheus' libraries have where nobody says otherwise.
+# The default bounds of Prometheus' libraries.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _RESULTS = ("success", "error")
 
 
 def fatal_errors(registry: Registry) -> Number:
-    """Errors beside the kubelet's calls that ended the plugin."""
+    """Return the counter of background errors that ended the plugin."""
     name = "fatal_background_errors_total"
     text = "Background errors that stopped the plugin."
     return registry.counter(f"{_PREFIX}_{name}", text).of()
 
 
 class PluginMetrics:
-    """How often one driver prepared and unprepared claims, and how long it took."""
+    """Counts and durations of the calls that prepare and unprepare claims of one driver."""
 
     def __init__(self, registry: Registry, driver: str) -> None:
         self._driver = driver
@@ -40,11 +40,11 @@ class PluginMetrics:
                 bounds=_SECONDS,
             )
             for result in _RESULTS:
-                # There from the start: a rate needs a zero to begin with.
+                # It exists from the start, because a rate needs a zero to begin with.
                 self._counts[verb].of(driver, result)
 
     def observe(self, verb: str, seconds: float, *, has_failed: bool) -> None:
-        """A claim was prepared, or unprepared, or could not be."""
+        """Record one call."""
         result = _RESULTS[has_failed]
         self._counts[verb].of(self._driver, result).add()
         self._durations[verb].of(self._driver, result).observe(seconds)

@@ -1,8 +1,7 @@
 """
-NodePrepareResources, planned: a claim and a kind in, a record out.
+Plan NodePrepareResources: compute the record of a claim, without writing anything.
 
-Nothing is written here. Numbers are given so that no two devices of one container share one: see
-`RecordIndex.first_number`.
+No two devices of one container have the same number: see `RecordIndex.first_number`.
 """
 
 from __future__ import annotations
@@ -35,23 +34,23 @@ if TYPE_CHECKING:
         ResourceClaim,
     )
     from dryrack.kubeletplugin.device_kind import ContainerEdits, DeviceKind
-    from dryrack.kubeletplugin.record_index import RecordIndex
+    from dryrack.kubeletplugin.record import RecordIndex
 
 
 _CounterName = tuple[str, str]
-"""A counter set and a counter of it."""
+"""The names of a counter set and of a counter in it."""
 _NOTHING = Quantity.parse("0")
 
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """A kind on a node, with all devices that there are, by their names."""
+    """The devices of a kind on a node, by their names."""
 
     kind: DeviceKind
     node: str
     devices: Mapping[str, Device]
     counters: Mapping[_CounterName, Quantity]
-    """What devices draw on that share it."""
+    """The shared counters that devices consume."""
 
     @staticmethod
     def of(kind: DeviceKind, node: str) -> NodeDevices:
@@ -60,7 +59,7 @@ class NodeDevices:
         return NodeDevices(kind, node, {each.name: each for each in kind.devices(node)}, counters)
 
     def present(self, faults: NodeFaults) -> NodeDevices:
-        """Without those that are lost."""
+        """Return the devices without those that a fault has removed."""
         lost = {name for name in faults.devices if name in self.devices and faults.is_lost(name)}
         if not lost:
             return self
@@ -70,9 +69,9 @@ class NodeDevices:
 
 def plan(claim: ResourceClaim, devices: NodeDevices, others: RecordIndex) -> ClaimRecord:
     """
-    What preparing the claim comes to, beside the other claims that are prepared.
+    Return the record of a claim, given the other prepared claims.
 
-    Raises `PrepareError` if it is not allocated, or to devices that are not here or not free.
+    Raise `PrepareError` if the claim is not allocated, or a device is not on the node or not free.
     """
     consumers = claim.status.reserved_for
     given = tuple(allocated_devices(claim, devices))
@@ -101,8 +100,10 @@ def plan(claim: ResourceClaim, devices: NodeDevices, others: RecordIndex) -> Cla
     number = first
     for allocated in given:
         if allocated.share_id is not None:
-            allocated = replace(allocated, shared_with=tuple(_sharing(allocated, others, prepared)))
-        device = _prepared(allocated, preparing, devices.kind, number)
+            allocated = replace(
+                allocated, shared_with=tuple(_shared_edits(allocated, others, prepared))
+            )
+        device = _prepare(allocated, preparing, devices.kind, number)
         _check_free(device, preparing, others)
         number += device.edits.numbers
         prepared.append(device)
@@ -111,7 +112,7 @@ def plan(claim: ResourceClaim, devices: NodeDevices, others: RecordIndex) -> Cla
 
 
 def allocated_devices(claim: ResourceClaim, devices: NodeDevices) -> Iterable[AllocatedDevice]:
-    """The results of the driver, one by one; `PrepareError` if one is not on the node."""
+    """Yield the results of the driver; raise `PrepareError` if one is not on the node."""
     kind = devices.kind
     node = devices.node
     known = devices.devices
@@ -132,7 +133,7 @@ def allocated_devices(claim: ResourceClaim, devices: NodeDevices) -> Iterable[Al
                 f"on node {node}; it has {len(known)} devices of {kind.driver} in pool {node}"
             )
         for name in sorted(result.consumed_capacity):
-            # A real API server takes any text here, and the name becomes that of a variable.
+            # A real API server accepts any text here, and the name becomes part of a variable.
             if any(capacity_name("", name)):
                 raise PrepareError(
                     f"{what}, request {result.request}: consumedCapacity {name!r}: not the name "
@@ -153,7 +154,7 @@ def allocated_devices(claim: ResourceClaim, devices: NodeDevices) -> Iterable[Al
 def _parameters(
     allocation: AllocationResult, result: DeviceRequestAllocationResult
 ) -> tuple[object, ...]:
-    """Those for the driver and the request, in the order of their weight; the last wins."""
+    """Return the parameters for the driver and the request; the last one wins."""
     main = result.request.partition("/")[0]
     return tuple(
         config.opaque.parameters
@@ -164,7 +165,7 @@ def _parameters(
     )
 
 
-def _prepared(
+def _prepare(
     device: AllocatedDevice, claim: PreparingClaim, kind: DeviceKind, number: int
 ) -> PreparedDevice:
     try:
@@ -173,7 +174,7 @@ def _prepared(
         raise PrepareError(f"claim {claim.namespace}/{claim.name}: {error}") from None
     name = cdi.device_name(claim.uid, device)
     return PreparedDevice(
-        # The kubelet knows requests by name, and not their alternatives.
+        # The kubelet knows the names of requests, and not of their alternatives.
         requests=(device.request.partition("/")[0],),
         pool=device.pool,
         device=device.device,
@@ -184,7 +185,7 @@ def _prepared(
     )
 
 
-def _sharing(
+def _shared_edits(
     device: AllocatedDevice, others: RecordIndex, prepared: Iterable[PreparedDevice]
 ) -> Iterator[ContainerEdits]:
     for _, held in others.holders(device.pool, device.device):
@@ -200,30 +201,30 @@ def _check_counters(
     devices: NodeDevices,
     others: RecordIndex,
 ) -> None:
-    """A whole and its partitions are never had together, by whichever claims."""
+    """Refuse devices that consume more of a counter than other claims leave."""
     left = dict(devices.counters)
-    drawing = [each for each in prepared if _draws(each, devices)] if left else []
-    if not drawing:
+    counted = [each for each in prepared if _is_counted(each, devices)] if left else []
+    if not counted:
         return
     held = {
         each.device: other
         for other in others.by_uid.values()
         for each in other.devices
-        if _draws(each, devices)
+        if _is_counted(each, devices)
     }
-    for name in (*held, *{each.device: None for each in drawing if each.device not in held}):
-        for counter, amount in _drawn(devices.devices[name]):
+    for name in (*held, *{each.device: None for each in counted if each.device not in held}):
+        for counter, amount in _consumption(devices.devices[name]):
             left[counter] = left.get(counter, _NOTHING) - amount
             if left[counter] < _NOTHING:
                 raise PrepareError(_overdrawn(claim, name, counter, devices, held))
 
 
-def _draws(device: PreparedDevice, devices: NodeDevices) -> bool:
+def _is_counted(device: PreparedDevice, devices: NodeDevices) -> bool:
     known = devices.devices.get(device.device)
     return known is not None and bool(known.consumes_counters) and not device.has_admin_access
 
 
-def _drawn(device: Device) -> Iterator[tuple[_CounterName, Quantity]]:
+def _consumption(device: Device) -> Iterator[tuple[_CounterName, Quantity]]:
     for consumption in device.consumes_counters:
         for name, counter in consumption.counters.items():
             yield (consumption.counter_set, name), counter.value
@@ -239,7 +240,7 @@ def _overdrawn(
     names = [
         f"{name} of claim {record.namespace}/{record.name} ({record.uid})"
         for name, record in held.items()
-        if any(each == counter for each, _ in _drawn(devices.devices[name]))
+        if any(each == counter for each, _ in _consumption(devices.devices[name]))
     ]
     return (
         f"claim {claim.namespace}/{claim.name}: device {claim.node}/{device} consumes more "
@@ -249,7 +250,7 @@ def _overdrawn(
 
 
 def _check_free(device: PreparedDevice, claim: PreparingClaim, others: RecordIndex) -> None:
-    """Two claims that may not have a device together never get it together."""
+    """Refuse a device that another claim has, if they cannot share it."""
     if not device.is_exclusive:
         return
     for other, held in others.holders(device.pool, device.device):

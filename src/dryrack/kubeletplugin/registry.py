@@ -1,5 +1,5 @@
 """
-Device kinds by name, and the option that says which of them a node has.
+Device kinds by name, and the option that selects those of a node.
 
 `KIND[:COUNT][,option=value...]` is read here, for every command that takes it.
 """
@@ -44,47 +44,47 @@ def read_devices(
     documents: Iterable[Document] = (),
 ) -> tuple[DeviceKind, ...]:
     """
-    The kinds that the values of `--devices` and NodeDevices documents ask for; each driver once.
+    Return the kinds of the values of `--devices` and of NodeDevices documents, each driver once.
 
-    `catalogue` is called if one of them names what is in it.
+    `catalogue` is called if one of them is of the kind `catalogue`.
     """
     entries = tuple(entry_points(group=KIND_GROUP) if entries is None else entries)
-    asked = [
+    kinds = [
         (f"--devices {text}", kind)
         for text in texts
         for kind in _kinds(options_of(text), entries, catalogue)
     ]
     for document in documents:
-        asked += _of_document(document, entries, catalogue)
+        kinds += _kinds_of_document(document, entries, catalogue)
     drivers: dict[str, str] = {}
-    for said, kind in asked:
+    for text, kind in kinds:
         if kind.driver in drivers:
             first = drivers[kind.driver].removeprefix("--devices ")
             raise DevicesError(
-                f"{said}: {first} already provides driver {kind.driver}; name each driver once"
+                f"{text}: {first} already provides driver {kind.driver}; name each driver once"
             )
-        drivers[kind.driver] = said
-    return tuple(kind for _, kind in asked)
+        drivers[kind.driver] = text
+    return tuple(kind for _, kind in kinds)
 
 
-def _of_document(
+def _kinds_of_document(
     document: Document, entries: Sequence[EntryPoint], catalogue: Callable[[], Catalogue] | None
 ) -> list[tuple[str, DeviceKind]]:
-    # Who has no such file need not wait for what reads it.
+    # Imported here: a start without such a file does not need it.
     from dryrack.kubeletplugin.devices_file import options_in, problem_with
 
-    asked: list[tuple[str, DeviceKind]] = []
+    kinds: list[tuple[str, DeviceKind]] = []
     for index, options in enumerate(options_in(document)):
         where = f"{document.file}:{document.place(('devices', index)).line}: devices[{index}]"
         try:
-            asked += ((where, kind) for kind in _kinds(_checked(options), entries, catalogue))
+            kinds += ((where, kind) for kind in _kinds(_check(options), entries, catalogue))
         except DevicesError as error:
             raise problem_with(document, index, options, str(error)) from None
-    return asked
+    return kinds
 
 
 def options_of(text: str) -> KindOptions:
-    """`fake:8,model=x` in its parts."""
+    """Return the parts of a text like `fake:8,model=x`."""
     head, *rest = text.split(",")
     kind, colon, count = head.partition(":")
     is_named = kind == CATALOGUE
@@ -104,12 +104,12 @@ def options_of(text: str) -> KindOptions:
             raise DevicesError(f"--devices {text!r}: {part!r} is not option=value, or repeats it")
         options[name] = value
     if is_named:
-        return _checked(KindOptions(kind, None, options, count))
+        return _check(KindOptions(kind, None, options, count))
     return KindOptions(kind, number if colon else None, options)
 
 
-def _checked(options: KindOptions) -> KindOptions:
-    """Of the catalogue something has to be named, and of others nothing can be."""
+def _check(options: KindOptions) -> KindOptions:
+    """Return valid options: only the kind `catalogue` has a name, and it has no count."""
     is_named = options.kind == CATALOGUE
     if is_named and (not options.name or options.count is not None):
         raise DevicesError(
@@ -127,7 +127,7 @@ def _kinds(
 ) -> tuple[DeviceKind, ...]:
     if options.kind != CATALOGUE or catalogue is None:
         return (_kind(options, entries),)
-    # Who names no machine need not wait for what reads machines.
+    # Imported here: a start without an instance type does not need it.
     from dryrack.kubeletplugin.kinds.catalogue import catalogue_kinds
 
     return catalogue_kinds(options, catalogue())

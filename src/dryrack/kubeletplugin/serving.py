@@ -1,8 +1,8 @@
 """
 The plugin on its sockets: registration with the kubelet, DRA and health, each in two versions.
 
-The DRA socket is there before the registration socket, because the kubelet calls as soon as it
-sees the latter; and it goes last. Both belong to the user of the process alone.
+The DRA socket is created before the registration socket, because the kubelet calls as soon as it
+sees the latter; and it is removed last. Only the user of the process may use them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-# Paths of sockets longer than this are refused by the kernel.
+# The kernel refuses longer paths of sockets.
 SOCKET_PATH_BYTES_MAX = 107
-# A call that is under way when the plugin is told to stop; the kubelet waits 45 s.
+# The time for a call that is under way when the plugin stops; the kubelet waits 45 s.
 _GRACE_SECONDS = 10.0
 
 
@@ -55,7 +55,7 @@ class SocketError(DryrackError):
 
 @dataclass(frozen=True, slots=True)
 class Sockets:
-    """Where the kubelet finds a plugin."""
+    """The sockets on which the kubelet calls a plugin."""
 
     dra: Path
     registration: Path
@@ -63,10 +63,10 @@ class Sockets:
     @staticmethod
     def of(kubelet: Path, driver: str, uid: str = "") -> Sockets:
         """
-        Where they usually are, below the kubelet's directory.
+        Return the usual sockets, below the kubelet's directory.
 
-        With the UID of a pod they are those of one of several instances; where the kernel has no
-        room for the path a digest takes the place of the UID, and then of both names.
+        With the UID of a pod, they belong to one of several instances. If the path is too long for
+        the kernel, a digest replaces the UID, or both names.
         """
         own = kubelet / "plugins" / driver
         registry = kubelet / "plugins_registry"
@@ -81,7 +81,7 @@ class Sockets:
         return Sockets(own / f"dra-{uid}.sock", registry / next(fitting, names[-1]))
 
     def remove(self) -> None:
-        """What a killed process left of them; the kubelet would try them for ever."""
+        """Remove sockets of a killed process, which the kubelet would try forever."""
         self.registration.unlink(missing_ok=True)
         self.dra.unlink(missing_ok=True)
 
@@ -91,9 +91,9 @@ async def serving_kubelet(
     plugin: NodePlugin, sockets: Sockets, faults: FaultSource | None = None
 ) -> AsyncIterator[None]:
     """
-    Serves for the time of a block; the kubelet forgets the plugin when it ends.
+    Serve during a block; the kubelet unregisters the plugin when it ends.
 
-    With a source of faults it acts by them, and tells the kubelet how devices are.
+    With a source of faults, the plugin simulates them and reports the health of devices.
     """
     dra = grpc.aio.server()
     registration = grpc.aio.server()
@@ -136,7 +136,7 @@ def _bind(server: grpc.aio.Server, path: Path) -> None:
             f"socket {path}: longer than {SOCKET_PATH_BYTES_MAX} bytes; use a shorter --kubelet-dir"
         )
     path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-    # The socket is made with these rights: there is no moment in which others could connect.
+    # The socket is created with these permissions, so other users can never connect.
     before = os.umask(0o177)
     try:
         server.add_insecure_port(f"unix:{path}")
@@ -159,7 +159,7 @@ def _registration_service(
     async def get_info(_: Any) -> Any:
         return info
 
-    async def notified(status: Any) -> Any:
+    async def log_registration(status: Any) -> Any:
         extra = {"driver": plugin.kind.driver, "reason": status.error}
         if status.plugin_registered:
             _logger.info("registered with the kubelet", extra=extra)
@@ -172,7 +172,7 @@ def _registration_service(
         {
             "GetInfo": _unary(message(REGISTRATION, "InfoRequest"), get_info),
             "NotifyRegistrationStatus": _unary(
-                message(REGISTRATION, "RegistrationStatus"), notified
+                message(REGISTRATION, "RegistrationStatus"), log_registration
             ),
         },
     )
@@ -196,7 +196,7 @@ def _dra_service(
 
 
 class _DraService:
-    """Messages of one version in and out."""
+    """The DRA service in one version."""
 
     def __init__(self, plugin: NodePlugin, package: str, faults: FaultSource | None) -> None:
         self._plugin = plugin
@@ -206,7 +206,7 @@ class _DraService:
     async def prepare(self, request: Any) -> Any:
         response = message(self._package, "NodePrepareResourcesResponse")()
         claims = _references(request)
-        for claim in await self._refused(claims):
+        for claim in await self._failing_claims(claims):
             claims.remove(claim)
             response.claims[claim.uid].error = self._refusal()
         answers = await self._plugin.prepare(claims)
@@ -226,8 +226,8 @@ class _DraService:
                     made.share_id = device.share_id
         return response
 
-    async def _refused(self, claims: Sequence[ClaimReference]) -> list[ClaimReference]:
-        """The claims that a fault of the node keeps from being prepared; not those that are."""
+    async def _failing_claims(self, claims: Sequence[ClaimReference]) -> list[ClaimReference]:
+        """Return the claims whose preparation a fault fails; not those that are prepared."""
         if self._faults is None or not claims:
             return []
         await until_answered(self._faults)
@@ -255,8 +255,8 @@ def _references(request: Any) -> list[ClaimReference]:
 
 
 def _unary(request: Any, answer: Callable[[Any], Awaitable[Any]]) -> Any:
-    # Read here and not by gRPC, which would log a traceback for what is the caller's mistake.
-    async def answered(data: bytes, context: Any) -> Any:
+    # Read here and not by gRPC, which would log a traceback for a mistake of the caller.
+    async def handle(data: bytes, context: Any) -> Any:
         try:
             asked = request.FromString(data)
         except DecodeError as error:
@@ -264,5 +264,5 @@ def _unary(request: Any, answer: Callable[[Any], Awaitable[Any]]) -> Any:
         return await answer(asked)
 
     return grpc.unary_unary_rpc_method_handler(
-        answered, response_serializer=lambda message: message.SerializeToString()
+        handle, response_serializer=lambda message: message.SerializeToString()
     )

@@ -1,9 +1,9 @@
 """
 ResourceSlices of this node, for one driver.
 
-They are compared with what the API has whenever that changes: a kubelet deletes the slices of its
-node when it starts, and whoever else does, they are there again at once. Who is undone again and
-again, because another program publishes for the same driver and node, holds back.
+They are compared with those in the API whenever these change: a kubelet deletes the slices of its
+node when it starts, and they are written again at once. If another program publishes for the same
+driver and node, the slices are written ever more rarely.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ _logger = logging.getLogger(__name__)
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "dryrack-plugin"
-# Of all slices that plugins look after.
+# The label of all slices of plugins.
 PLUGIN_LABEL = (MANAGED_BY, MANAGER)
-# A server that refuses a write now will mostly do so for a moment.
+# A server that refuses a write mostly does so for a moment only.
 _RETRY_SECONDS = 2.0
-# So often the same is written at once that somebody has undone, and then at longer intervals.
+# Slices that another program changes are written this often at once, and then at intervals.
 _REWRITES_AT_ONCE = 3
 _REWRITE_SECONDS_MAX = 30.0
 _REWRITES_FORGOTTEN_AFTER_SECONDS = 60.0
@@ -79,12 +79,12 @@ def node_slices(
     owner: OwnerReference | None = None,
     faults: NodeFaults = NO_FAULTS,
 ) -> tuple[ResourceSlice, ...]:
-    """The slices that publish the devices of a kind on a node, in one pool with the node's name."""
+    """Return the slices with the devices of a kind on a node, in one pool with the node's name."""
     counters = kind.counter_sets() if isinstance(kind, PartitionableKind) else ()
     devices = faults.apply(kind.devices(node))
     section = Section(Origin(SourceKind.CONFIG, MANAGER, kind.driver), devices, counters)
     pool = Pool(kind.driver, node, node, ThisNode(), (section,))
-    # These are not for the publisher to look after: its labels stay away from them.
+    # Without the labels of the publisher, which would manage these slices.
     return tuple(
         replace(each, metadata=replace(each.metadata, labels={MANAGED_BY: MANAGER}))
         for each in slices_of(pool, owner=owner)
@@ -92,7 +92,7 @@ def node_slices(
 
 
 def device_class(kind: DeviceKind) -> DeviceClass:
-    """The class of all devices of a kind."""
+    """Return the class of all devices of a kind."""
     selector = CELDeviceSelector(expression=f"device.driver == '{kind.driver}'")
     return DeviceClass(
         metadata=ObjectMeta(name=kind.device_class),
@@ -101,7 +101,7 @@ def device_class(kind: DeviceKind) -> DeviceClass:
 
 
 def device_classes(kinds: Iterable[DeviceKind]) -> tuple[DeviceClass, ...]:
-    """What claims ask for, to have devices of these kinds."""
+    """Return the classes with which claims request devices of these kinds."""
     return tuple(
         each
         for kind in kinds
@@ -112,7 +112,7 @@ def device_classes(kinds: Iterable[DeviceKind]) -> tuple[DeviceClass, ...]:
 
 
 class SlicePublisher:
-    """Keeps the slices of a driver on this node as they should be."""
+    """Keeps the slices of a driver on this node up to date."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class SlicePublisher:
         may_write: Callable[[], bool] = lambda: True,
         faults: FaultSource | None = None,
     ) -> None:
-        """`may_write` says whether nobody else looks after them, each time before it is done."""
+        """`may_write` is called before each write; it returns False if another instance writes."""
         self.driver = kind.driver
         self._may_write = may_write
         self._client = client
@@ -141,13 +141,13 @@ class SlicePublisher:
             selection=self._selection(),
         )
         self._changed = asyncio.Event()
-        # What was written last and when, and how often it had been written before.
+        # The faults in the last write, its time, and how often the same was written before.
         self._written: NodeFaults | None = None
         self._written_at = 0.0
         self._rewrites = 0
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until it is cancelled."""
         self._informer.listen(lambda _old, _new: self._changed.set())
         async with asyncio.TaskGroup() as group:
             group.create_task(self._informer.run(), name="slices of this node")
@@ -166,7 +166,7 @@ class SlicePublisher:
                 await self._changed.wait()
 
     async def remove(self) -> None:
-        """Takes the node's devices off the cluster, for a plugin that will not come back."""
+        """Delete the slices, for a plugin that will not start again."""
         for each in (await self._client.list(SLICES, self._selection())).items:
             await _delete(self._client, each)
 
@@ -189,7 +189,7 @@ class SlicePublisher:
             await self._hold_back(faults)
 
     async def _hold_back(self, faults: NodeFaults) -> None:
-        """The longer, the more often the same was written."""
+        """Wait after a write, longer the more often the same was written."""
         now = self._clock.now()
         is_soon = now - self._written_at < _REWRITES_FORGOTTEN_AFTER_SECONDS
         self._rewrites = self._rewrites + 1 if is_soon and faults == self._written else 0

@@ -1,9 +1,9 @@
 """
-The plugin of nodes that do not exist: the same kinds and the same planning, and no files.
+The plugin of virtual nodes: the same kinds and the same planning, without files.
 
-A virtual node runs no containers, so nothing is written for it. What is prepared is remembered, so
-that numbers and refusals are those of a real node; after a restart the virtual kubelet asks for all
-of it again.
+A virtual node runs no containers, so nothing is written for it. The prepared claims are kept in
+memory, so numbers and errors are those of a real node; after a restart the virtual kubelet prepares
+all claims again.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from dryrack.kinds.resource import ResourceClaim
 from dryrack.kubeletplugin.device_kind import PrepareError
 from dryrack.kubeletplugin.node_faults import failure
 from dryrack.kubeletplugin.prepare import NodeDevices, plan
-from dryrack.kubeletplugin.record import State
-from dryrack.kubeletplugin.record_index import RecordIndex
+from dryrack.kubeletplugin.record import RecordIndex, State
 from dryrack.kubeletplugin.slices import MANAGED_BY, MANAGER, publish
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ _RETRY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ContainerInjection:
-    """What a container gets with its devices of one driver."""
+    """The changes to a container that has devices of one driver."""
 
     env: tuple[tuple[str, str], ...] = ()
     mounts: tuple[str, ...] = ()
@@ -57,7 +56,7 @@ class ContainerInjection:
 
 @dataclass(frozen=True, slots=True)
 class _VirtualPlugin:
-    """What is prepared of one driver on one node."""
+    """The prepared claims of one driver on one node."""
 
     devices: NodeDevices
     index: RecordIndex = field(default_factory=RecordIndex)
@@ -74,17 +73,17 @@ class VirtualDrivers:
         self.kinds = tuple(kinds)
         self.names: Collection[str] = frozenset(kind.driver for kind in kinds)
         self._plugins: dict[tuple[str, str], _VirtualPlugin] = {}
-        """By driver and node, where something is prepared."""
+        """The plugins with prepared claims, by driver and node."""
         self._places: dict[str, set[tuple[str, str]]] = {}
-        """By the UID of a claim, where it is prepared."""
+        """By the UID of a claim: the drivers and nodes for which it is prepared."""
         self._listeners: list[Callable[[str], None]] = []
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """Calls it with the name of a node whenever something is prepared there, or given back."""
+        """Call the listener with the name of a node whenever its prepared claims change."""
         self._listeners.append(listener)
 
     def records(self, driver: str, node: str = "") -> tuple[ClaimRecord, ...]:
-        """What is prepared of a driver, on one node or on all."""
+        """Return the prepared claims of a driver, on one node or on all."""
         return tuple(
             record
             for (of, where), plugin in sorted(self._plugins.items(), key=lambda each: each[0])
@@ -93,7 +92,7 @@ class VirtualDrivers:
         )
 
     def call_seconds(self, node: Raw, now: float) -> float:
-        """How long a call takes: no time, but for a fault of the node."""
+        """Return the duration of a call: 0, unless a fault of the node delays it."""
         fault = _faults(node, now).prepare
         if fault is None:
             return 0.0
@@ -103,11 +102,11 @@ class VirtualDrivers:
         return not _faults(node, now).is_driver_gone
 
     def prepare(self, node: Raw, claims: Sequence[Raw], now: float) -> Mapping[str, str]:
-        """By the names of claims, why they cannot be prepared; as a real node would, in memory."""
+        """Prepare claims in memory; return the errors by the names of the claims."""
         return self._prepare_all(node["metadata"]["name"], claims, _faults(node, now))
 
     def restore(self, node: str, claims: Sequence[Raw]) -> None:
-        """What ran before a restart is prepared, whatever has gone wrong with the node since."""
+        """Prepare the claims of a pod that ran before a restart, regardless of faults."""
         self._prepare_all(node, claims, NO_FAULTS)
 
     def _prepare_all(
@@ -125,23 +124,23 @@ class VirtualDrivers:
         return errors
 
     def prepared(self) -> Collection[str]:
-        """The UIDs of claims that are prepared on any node."""
+        """Return the UIDs of claims that are prepared on any node."""
         return self._places.keys()
 
     def unprepare(self, uid: str) -> None:
-        """A claim that is not prepared is unprepared already."""
+        """Unprepare a claim; nothing happens if it is not prepared."""
         for place in sorted(self._places.pop(uid, ())):
             plugin = self._plugins[place]
             plugin.index.drop(uid)
             if not plugin.records:
                 del self._plugins[place]
-            self._tell(place[1])
+            self._notify(place[1])
 
     def cdi_ids(self, node: str, uid: str) -> Mapping[tuple[str, str, str, str, str], str]:
         """
-        The CDI devices of a claim that is prepared on a node.
+        Return the CDI devices of a claim that is prepared on a node.
 
-        By driver, pool, device, request and share; a device that brings nothing has none.
+        The key is driver, pool, device, request and share. A device without edits has none.
         """
         return {
             (kind.driver, device.pool, device.device, request, device.share_id or ""): cdi_id
@@ -156,17 +155,17 @@ class VirtualDrivers:
         self, node: str, claims: Sequence[Raw], uses: Sequence[tuple[Raw, str]]
     ) -> Iterable[ContainerInjection]:
         """
-        What a container gets of each driver; the claims of its pod in their order.
+        Yield the injection of each driver; `claims` are those of the pod, in their order.
 
-        Of a pod that has ended, claims may be prepared no more: then it is what it would get now.
+        The claims of an ended pod may be unprepared: then they are planned as they would be now.
         """
         wanted = [(use["metadata"]["uid"], request) for use, request in uses]
         for kind in self.kinds:
             plugin = self._plugin(kind, node)
             index = RecordIndex(plugin.records.values())
-            mine = [decode(each, ResourceClaim) for each in claims if _has(each, kind.driver)]
+            own = [decode(each, ResourceClaim) for each in claims if _has(each, kind.driver)]
             try:
-                for claim in mine:
+                for claim in own:
                     if claim.metadata.uid not in index.by_uid:
                         index.put(plan(claim, plugin.devices, index))
             except PrepareError as error:
@@ -187,20 +186,20 @@ class VirtualDrivers:
         plugin.index.put(replace(record, state=State.PREPARED))
         self._plugins[place] = plugin
         self._places.setdefault(uid, set()).add(place)
-        self._tell(node)
+        self._notify(node)
 
     def _plugin(self, kind: DeviceKind, node: str) -> _VirtualPlugin:
         there = self._plugins.get((kind.driver, node))
         return there or _VirtualPlugin(NodeDevices.of(kind, node))
 
-    def _tell(self, node: str) -> None:
+    def _notify(self, node: str) -> None:
         for listener in self._listeners:
             listener(node)
 
 
 @dataclass(frozen=True, slots=True)
 class DriverRecords:
-    """What is prepared of one driver on all virtual nodes, as `ClaimStatuses` reads it."""
+    """The prepared claims of one driver on all virtual nodes, for `ClaimStatuses`."""
 
     drivers: VirtualDrivers
     kind: DeviceKind
@@ -229,7 +228,7 @@ def _injection(
     return ContainerInjection(
         env=tuple(dict.fromkeys(pair for edits in used for pair in edits.env)),
         mounts=tuple(mounts.values()),
-        # Whoever else has the file has a line in it, too.
+        # Other claims that have the file have lines in it, too.
         lines=tuple(
             (mounts[line.path], line.text)
             for record in records.values()
@@ -245,17 +244,17 @@ def _faults(node: Raw, now: float) -> NodeFaults:
 
 
 def _has(claim: Raw, driver: str) -> bool:
-    """Whether a claim was given devices of a driver."""
+    """Return True if a claim has devices of a driver."""
     devices = get(claim, "status.allocation.devices", {})
     return any(each["driver"] == driver for each in get(devices, "results", ()))
 
 
 class VirtualNodeSlices:
     """
-    Keeps the slices of every node that is played: with the node they come and go.
+    Keeps the slices of every virtual node.
 
-    They show the faults of devices that the Node's annotations tell of. A driver that is gone
-    leaves its slices as they are.
+    They have the faults of devices from the Node's annotations. The slices of a driver that a fault
+    has removed stay as they are.
     """
 
     def __init__(
@@ -274,12 +273,12 @@ class VirtualNodeSlices:
         self._nodes = informers.of(NODES)
         self._slices = informers.of(SLICES)
         self._by_node = self._slices.index("plugin node", _nodes_of)
-        # Names of nodes. It holds a node back whose slices somebody else deletes again and again.
+        # Names of nodes. The queue delays a node whose slices are deleted again and again.
         self._queue: WorkQueue[str] = WorkQueue(clock)
         self._expiries: dict[str, Timer] = {}
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until it is cancelled."""
         await self._nodes.synced.wait()
         await self._slices.synced.wait()
         self._nodes.listen(self._on_node)
@@ -290,7 +289,7 @@ class VirtualNodeSlices:
         try:
             await self._publish(name)
         except (ApiError, TransportError) as error:
-            # Mostly the cache is behind what was just written; a look later all is well.
+            # Mostly the cache lacks the last write; the next try succeeds.
             _logger.debug("slices of %s not written: %s", name, error)
             self._queue.retry(name)
         else:
@@ -301,15 +300,15 @@ class VirtualNodeSlices:
         if node is None or not self._is_virtual(node) or "deletionTimestamp" in node["metadata"]:
             return
         faults = _faults(node, self._clock.now())
-        self._look_again_at(name, faults.next_expiry)
+        self._decide_at(name, faults.next_expiry)
         if faults.is_driver_gone:
             return
         for kind in self._kinds:
-            there = [s for s in self._by_node.get(name) if s["spec"]["driver"] == kind.driver]
-            await publish(self._client, kind, node, there, faults)
+            observed = [s for s in self._by_node.get(name) if s["spec"]["driver"] == kind.driver]
+            await publish(self._client, kind, node, observed, faults)
 
-    def _look_again_at(self, name: str, when: float | None) -> None:
-        """When the first fault of a node is over, its devices are others."""
+    def _decide_at(self, name: str, when: float | None) -> None:
+        """Decide a node again when its first fault ends, which changes its devices."""
         timer = self._expiries.pop(name, None)
         if timer is not None:
             timer.cancel()
@@ -320,13 +319,13 @@ class VirtualNodeSlices:
         if new is not None:
             self._queue.add(new["metadata"]["name"])
         elif old is not None:
-            self._look_again_at(old["metadata"]["name"], None)
+            self._decide_at(old["metadata"]["name"], None)
 
     def _on_slice(self, old: Raw | None, new: Raw | None) -> None:
         for each in (old, new):
             for name in _nodes_of(each) if each is not None else ():
-                # Mostly it went with its node, and the watch of nodes is about to tell so: who
-                # writes it again at once contends with the garbage collector until then.
+                # Mostly its node was deleted, and the watch of nodes is about to report that. To
+                # write the slice at once would compete with the garbage collector.
                 self._queue.add_after(name, _RETRY_SECONDS if new is None else 0.0)
 
 

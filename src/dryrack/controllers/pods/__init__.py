@@ -1,1 +1,1 @@
-"""What happens to pods on nodes that do not exist, and to pods that nobody runs any more."""
+"""The virtual kubelet, and the end of pods without a kubelet."""

@@ -1,8 +1,8 @@
 """
-ConfigMaps and Secrets that a pod needs, and which of them are missing, in the kubelet's words.
+ConfigMaps and Secrets that a pod needs, and problems with them, with the kubelet's texts.
 
-What a volume is made of is needed before any container starts; what the environment of a container
-is made of, before that one starts. What is marked as optional is needed by neither.
+Objects of volumes are needed before any container starts; objects of a container's environment,
+before that container starts. Optional objects are never needed.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -50,7 +50,7 @@ def mount_problem(pod: Raw, find: Find) -> str:
 
 
 def missing_configuration(pod: Raw, find: Find) -> Mapping[str, str]:
-    """What is missing for the environment of containers, by their names."""
+    """Return what the environments of containers lack, by the container's name."""
     namespace = pod["metadata"].get("namespace", "")
     problems: dict[str, str] = {}
     for container in _containers(pod):

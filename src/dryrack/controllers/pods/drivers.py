@@ -32,7 +32,7 @@ DeviceKey = tuple[str, str, str, str, str]
 
 
 class Injection(Protocol):
-    """What a container gets with its devices of one driver."""
+    """The changes to a container that has devices of one driver."""
 
     @property
     def env(self) -> Sequence[tuple[str, str]]: ...

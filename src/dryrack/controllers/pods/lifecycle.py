@@ -147,7 +147,7 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """Whether no container will run again."""
+        """True if no container will run again."""
         if self.is_stopping and self.is_stopped:
             return True
         return all(self._is_finished(each) for each in self.mains)
@@ -174,7 +174,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What containers lack from now on, by their names."""
+    """The missing objects of containers from now on, by their names."""
 
     at: float
     missing: Mapping[str, str]

@@ -126,7 +126,7 @@ class Publishing(Reconciler[str]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether all known changes are written successfully."""
+        """True if all known changes are written successfully."""
         is_known = self._desired_slices is not None
         return is_known and not self._open and self.queue.is_idle
 

@@ -1,8 +1,8 @@
 """
-Devices of the hardware catalogue: those of a machine, or of one model, as their vendors name them.
+Devices of the hardware catalog: of an instance type or of a model, with the names of their vendors.
 
-Containers get what they would get to see of the vendors' drivers in their environment. A machine
-has devices of several drivers, so that one value of `--devices` may come to several kinds.
+Containers have the environment variables of the vendors' drivers. An instance type has devices of
+several drivers, so one value of `--devices` can result in several kinds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import CounterSet, Device, DeviceClass
     from dryrack.kubeletplugin.device_kind import AllocatedDevice, KindOptions, PreparingClaim
 
-# What the drivers call their CDI devices, where that is not after the driver.
+# The CDI kinds of drivers that do not derive them from the driver's name.
 _CDI_KINDS = {
     "dra.cpu": "dra.k8s.io/cpu",
     "gaudi.intel.com": "intel.com/gaudi",
@@ -36,18 +36,18 @@ _CDI_KINDS = {
 }
 
 
-# A real node asks for itself; a fleet of virtual ones is not to be kept in memory for this.
+# A real node has one entry; the devices of many virtual nodes would need too much memory.
 _KNOWN_NODES_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueKind:
-    """The devices that a machine has of one driver."""
+    """The devices of one driver on an instance type."""
 
     batch: Batch
     classes: tuple[DeviceClass, ...]
     _known: dict[str, Mapping[str, Device]] = field(default_factory=dict, compare=False, repr=False)
-    """Devices by name, of the nodes that were asked for last."""
+    """Devices by name, for the nodes that were used last."""
 
     @property
     def driver(self) -> str:
@@ -68,7 +68,7 @@ class CatalogueKind:
         return self.batch.shared_counters
 
     def device_classes(self) -> tuple[DeviceClass, ...]:
-        """Those that come with the driver."""
+        """Return the classes of the driver."""
         return self.classes
 
     def host_files(self) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ class CatalogueKind:
 def catalogue_kinds(options: KindOptions, catalogue: Catalogue) -> tuple[CatalogueKind, ...]:
     """`catalogue:p5.48xlarge,mig=true`, `catalogue:h100-sxm5-80gb`; a kind for each driver."""
     taken = options.take({"mig": "false"})
-    is_cut = example.truth_of(options, "mig", taken["mig"])
+    is_cut = example.boolean_of(options, "mig", taken["mig"])
     machine = _machine(options, catalogue)
     cards = Cards.PARTITIONED if is_cut else Cards.WHOLE
     if cards not in machine.cards:
@@ -106,7 +106,7 @@ def catalogue_kinds(options: KindOptions, catalogue: Catalogue) -> tuple[Catalog
 
 
 def _machine(options: KindOptions, catalogue: Catalogue) -> InstanceType:
-    """The machine of that name; for a model one with a single device, as some machine has it."""
+    """Return the instance type; for a model, one with a single device of the model."""
     name = options.name
     found = catalogue.instance_types.get(name)
     if found is not None:

@@ -1,4 +1,4 @@
-"""What the kinds with the names of Kubernetes' example driver have in common."""
+"""Common parts of the kinds with the names of Kubernetes' example driver."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def driver_of(profile: str) -> str:
 
 
 def uuid_of(profile: str, node: str, index: int) -> str:
-    """The same for a device of a node whenever it is asked for, and no other device's."""
+    """Return the UUID of a device of a node, which is always the same."""
     # No part can hold a NUL, so different parts never make one text.
     text = "\0".join((driver_of(profile), node, str(index)))
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -35,14 +35,14 @@ def uuid_of(profile: str, node: str, index: int) -> str:
 
 
 def variable_of(profile: str, name: str) -> str:
-    """`GPU_DEVICE_0`, from what tells the device from others."""
+    """Return the variable of a device, such as `GPU_DEVICE_0`."""
     return f"{profile}_DEVICE_{name}".upper().replace("-", "_")
 
 
 def common_env(
     profile: str, device: AllocatedDevice, claim: PreparingClaim
 ) -> Iterator[tuple[str, str]]:
-    """What containers get with every device, whatever it is."""
+    """Yield the variables that containers have with every device."""
     yield f"{variable_of(profile, device.device)}_RESOURCE_CLAIM", claim.uid
     yield "DRA_ADMIN_ACCESS", "true" if device.has_admin_access else "false"
     yield "KUBERNETES_NODE_NAME", claim.node
@@ -53,9 +53,9 @@ def parameters_of(
     device: AllocatedDevice, kind: str, version: str, form: type[Parameters]
 ) -> Parameters:
     """
-    What was said last: the claim's word over that of the class, and that over the defaults.
+    Return the last parameters: those of the claim, or else of the class, or else the defaults.
 
-    Fields that nobody knows are dropped, as the example driver does.
+    Unknown fields are ignored, as in the example driver.
     """
     if not device.parameters:
         return form()
@@ -73,7 +73,7 @@ def parameters_of(
 
 
 def number_of(options: KindOptions, name: str, text: str, least: int, most: int) -> int:
-    """An option that is a whole number."""
+    """Return an option that is an integer."""
     number = read_int64(text)
     if number is None or not least <= number <= most:
         raise DevicesError(
@@ -82,15 +82,15 @@ def number_of(options: KindOptions, name: str, text: str, least: int, most: int)
     return number
 
 
-def truth_of(options: KindOptions, name: str, text: str) -> bool:
-    """An option that is a truth."""
+def boolean_of(options: KindOptions, name: str, text: str) -> bool:
+    """Return an option that is a boolean."""
     if text not in ("true", "false"):
         raise DevicesError(f"--devices {options.kind}: {name}={text!r}: use true or false")
     return text == "true"
 
 
 def count_of(options: KindOptions, devices_of_each: int = 1) -> int:
-    """How many there are; `devices_of_each` are published for each of them."""
+    """Return the count; `devices_of_each` devices are published for each."""
     count = COUNT if options.count is None else options.count
     if count * devices_of_each > DEVICES_MAX:
         most = DEVICES_MAX // devices_of_each

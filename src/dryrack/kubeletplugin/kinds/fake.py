@@ -62,7 +62,7 @@ class FakeKind:
     """How many children each is on offer as, beside the whole; 1 is the whole alone."""
 
     def devices(self, node: str) -> tuple[Device, ...]:
-        return tuple(each for index in range(self.count) for each in self._offered(node, index))
+        return tuple(each for index in range(self.count) for each in self._devices_of(node, index))
 
     def counter_sets(self) -> tuple[CounterSet, ...]:
         if self.split == 1:
@@ -72,7 +72,7 @@ class FakeKind:
             CounterSet(name=_counter_set(index), counters=counters) for index in range(self.count)
         )
 
-    def _offered(self, node: str, index: int) -> Iterator[Device]:
+    def _devices_of(self, node: str, index: int) -> Iterator[Device]:
         name = f"fake-{index}"
         if self.split == 1:
             yield Device(name=name, attributes=self._attributes(node, name, index))
@@ -81,11 +81,13 @@ class FakeKind:
         for place in range(self.split):
             child = f"{name}-child-{place}"
             attributes = self._attributes(node, child, index) | {"parentUUID": parent}
-            yield Device(name=child, attributes=attributes, consumes_counters=_taken(index, 1))
+            yield Device(
+                name=child, attributes=attributes, consumes_counters=_consumption(index, 1)
+            )
         yield Device(
             name=name,
             attributes=self._attributes(node, name, index),
-            consumes_counters=_taken(index, self.split),
+            consumes_counters=_consumption(index, self.split),
         )
 
     def _attributes(self, node: str, name: str, index: int) -> dict[str, DeviceAttribute]:
@@ -135,13 +137,13 @@ def _children(count: int) -> dict[str, Counter]:
     return {"children": Counter(value=Quantity.parse(str(count)))}
 
 
-def _taken(index: int, children: int) -> tuple[DeviceCounterConsumption, ...]:
+def _consumption(index: int, children: int) -> tuple[DeviceCounterConsumption, ...]:
     set_ = _counter_set(index)
     return (DeviceCounterConsumption(counter_set=set_, counters=_children(children)),)
 
 
 def uuid_of(*parts: str) -> str:
-    """A UUID that the same node and device, or the same parent and place, always have."""
+    """Return the UUID of a node and a device, or of a parent and a child."""
     # No part can hold a NUL, so different parts never make one text.
     digest = hashlib.sha256("\0".join((DRIVER, *parts)).encode()).hexdigest()
     parts = (digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32])
@@ -149,7 +151,7 @@ def uuid_of(*parts: str) -> str:
 
 
 def uuids_of(node: str, device: str, split: int) -> tuple[str, ...]:
-    """What a container gets: the device itself, or the children that it is split into."""
+    """Return the UUIDs in a container: of the device, or of the children that it is split into."""
     parent = uuid_of(node, device)
     if split == 1:
         return (parent,)
@@ -157,12 +159,12 @@ def uuids_of(node: str, device: str, split: int) -> tuple[str, ...]:
 
 
 def split_of(device: AllocatedDevice) -> int:
-    """How many children containers get in place of a device; 1 is the device itself."""
+    """Return the number of children that replace a device; 1 is the device itself."""
     return _parameters(device).split or 1
 
 
 def _parameters(device: AllocatedDevice) -> _Parameters:
-    """What was said last; parameters of the class come before those of the claim."""
+    """Return the last parameters: those of the claim, or else of the class."""
     if not device.parameters:
         return _Parameters()
     whole = device.parameters[-1]
@@ -182,10 +184,6 @@ def _parameters(device: AllocatedDevice) -> _Parameters:
         raise PrepareError(
             f"{where}: {error}; the fields are count, split and selector.model"
         ) from None
-    return _checked(parameters, device, where)
-
-
-def _checked(parameters: _Parameters, device: AllocatedDevice, where: str) -> _Parameters:
     count = parameters.count
     split = parameters.split
     if count is not None and count < 1:

@@ -1,9 +1,9 @@
 """
 GPUs with the names, variables and parameters of Kubernetes' example driver.
 
-With `partitions=4` each is on offer as four partitions and as a whole, which share counters; with
-`shared=true` several claims may have parts of one, by consumable capacity; with `binding=true` pods
-are bound when somebody has said in the status of their claim that the GPU is attached.
+With `partitions=4`, each GPU is published as four partitions and as a whole, which share counters.
+With `shared=true`, several claims can share a GPU by consumable capacity. With `binding=true`, pods
+are bound when the status of their claim has the condition that the GPU is attached.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ ATTACHED = f"{DRIVER}/attached"
 ATTACH_FAILED = f"{DRIVER}/attach-failed"
 MEMORY_MIB = 80 * 1024
 COMPUTE = 100
-# The least that can be asked for, and the step from there.
+# The minimum of a request, and its step.
 _UNITS = {"memory": "1Gi", "compute": "1"}
 
 
 class Strategy(StrEnum):
-    """How several containers share a GPU."""
+    """The way in which containers share a GPU."""
 
     TIME_SLICING = "TimeSlicing"
     SPACE_PARTITIONING = "SpacePartitioning"
 
 
 class Interval(StrEnum):
-    """How long each has it, when they take turns."""
+    """The time slice of each container."""
 
     DEFAULT = "Default"
     SHORT = "Short"
@@ -93,7 +93,7 @@ class GpuKind:
     cdi_kind: str = f"k8s.{DRIVER}/{PROFILE}"
 
     def devices(self, node: str) -> tuple[Device, ...]:
-        return tuple(each for index in range(self.count) for each in self._offered(node, index))
+        return tuple(each for index in range(self.count) for each in self._devices_of(node, index))
 
     def counter_sets(self) -> tuple[CounterSet, ...]:
         if not self.partitions:
@@ -120,7 +120,7 @@ class GpuKind:
         )
         return ContainerEdits(env=env)
 
-    def _offered(self, node: str, index: int) -> Iterator[Device]:
+    def _devices_of(self, node: str, index: int) -> Iterator[Device]:
         name = f"gpu-{index}"
         attributes = {
             "driverVersion": DeviceAttribute(version_value="1.0.0"),
@@ -169,12 +169,12 @@ class GpuKind:
 def gpu_kind(options: KindOptions) -> GpuKind:
     """`gpu:8`, `gpu:2,partitions=4`, `gpu,shared=true`, `gpu,binding=true`."""
     taken = options.take({"binding": "false", "partitions": "0", "shared": "false"})
-    is_shared = example.truth_of(options, "shared", taken["shared"])
-    # The API wants room for one step above the least that can be asked for.
+    is_shared = example.boolean_of(options, "shared", taken["shared"])
+    # The API requires at least one step above the minimum.
     most = MEMORY_MIB // 1024 // 2 if is_shared else COMPUTE
     partitions = example.number_of(options, "partitions", taken["partitions"], 0, most)
     count = example.count_of(options, partitions + 1 if partitions else 1)
-    is_attached_late = example.truth_of(options, "binding", taken["binding"])
+    is_attached_late = example.boolean_of(options, "binding", taken["binding"])
     return GpuKind(count, is_shared, partitions, is_attached_late)
 
 
@@ -183,7 +183,7 @@ def _counter_set(index: int) -> str:
 
 
 def _amounts(parts: int, *, in_steps: bool = False) -> dict[str, Quantity]:
-    """What one of so many equal parts has; in whole steps, if it is asked for in steps."""
+    """Return the amounts of one of several equal parts; `in_steps` rounds to whole units."""
     memory = f"{MEMORY_MIB // 1024 // parts}Gi" if in_steps else f"{MEMORY_MIB // parts}Mi"
     return {
         "compute": Quantity.parse(str(COMPUTE // parts)),

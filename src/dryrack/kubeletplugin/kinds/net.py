@@ -112,7 +112,7 @@ def _burst_env(device: AllocatedDevice, variable: str) -> Iterator[tuple[str, st
 
 
 def _rate_env(device: AllocatedDevice, variable: str) -> Iterator[tuple[str, str]]:
-    """What the claim has of the bandwidth, in bits per second."""
+    """Yield the bandwidth of the claim, in bits per second."""
     consumed = {name.rpartition("/")[2]: text for name, text in device.consumed_capacity.items()}
     for way in ("ingress", "egress"):
         text = consumed.get(f"{way}Bandwidth")

@@ -28,10 +28,10 @@ _NAMED_BY_CORES = ("v4", "v5p")
 def vendor_env(
     driver: str, device: AllocatedDevice, claim: PreparingClaim, devices: Mapping[str, Device]
 ) -> Iterator[tuple[str, str]]:
-    """What the vendor's driver itself sets; `devices` are all that the node has of it."""
+    """Yield the variables of the vendor's driver; `devices` are all its devices on the node."""
     match driver:
         case "gpu.nvidia.com":
-            # Cards come by CDI, and the vendor's runtime is not to add any.
+            # CDI adds the devices, so the vendor's runtime may add none.
             yield "NVIDIA_VISIBLE_DEVICES", "void"
         case "gpu.amd.com":
             yield "KUBERNETES_NODE_NAME", claim.node
@@ -57,7 +57,7 @@ def vendor_env(
 
 
 def _tpu(device: Device) -> Iterator[tuple[str, str]]:
-    """Those of a slice that is one host: nothing here knows of others."""
+    """Yield the variables of a TPU slice with one host."""
     attributes = device.attributes
     generation = attributes["tpuGen"].string_value or ""
     chips = attributes["chipCount"].int_value or 1
@@ -76,7 +76,7 @@ def _tpu(device: Device) -> Iterator[tuple[str, str]]:
 
 
 def _cpuset(device: AllocatedDevice, devices: Mapping[str, Device]) -> str:
-    """The first CPUs of the NUMA node that no other claim has, as many as were given."""
+    """Return the first free CPUs of the NUMA node, as many as were allocated."""
     sizes = {name: each.capacity[CPUS].value.value() for name, each in devices.items()}
     before = itertools.takewhile(lambda name: name != device.device, sizes)
     first = sum(sizes[name] for name in before)
@@ -100,14 +100,14 @@ def _cpuset(device: AllocatedDevice, devices: Mapping[str, Device]) -> str:
 
 
 def _cpus(text: str) -> Iterator[int]:
-    """`0-3,8` one by one."""
+    """Yield the numbers of a text like `0-3,8`."""
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)
 
 
 def _ranges(cpus: Sequence[int]) -> str:
-    """One by one, as `0-3,8`."""
+    """Return numbers as a text like `0-3,8`."""
     runs: list[list[int]] = []
     for cpu in cpus:
         if runs and runs[-1][1] == cpu - 1:
