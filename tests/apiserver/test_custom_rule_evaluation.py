@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dryrack.apiserver.custom import rule_evaluation
-from dryrack.apiserver.custom.rule_evaluation import broken
+from dryrack.apiserver.custom.rule_evaluation import find_broken_rules
 from dryrack.extension.definitions.rules import compile_rules
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def ruled(schema: dict[str, Any], *rules: dict[str, Any]) -> Any:
 
 
 def told(schema: dict[str, Any], value: Any, *old: Any) -> list[tuple[str, str]]:
-    found: list[FieldProblem] = broken(compile_rules(schema, is_root=False), value, *old)
+    found: list[FieldProblem] = find_broken_rules(compile_rules(schema, is_root=False), value, *old)
     return [(problem.field, problem.message) for problem in found]
 
 

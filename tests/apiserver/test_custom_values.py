@@ -8,7 +8,7 @@ import pytest
 from tests.parity.recording import read
 from tests.parity.script import SCRIPTS, Step, load
 
-from dryrack.apiserver.custom.rule_evaluation import broken
+from dryrack.apiserver.custom.rule_evaluation import find_broken_rules
 from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
 from dryrack.apiserver.strategy import Write
 from dryrack.client.transport import ADMIN
@@ -128,9 +128,9 @@ def test_transition_rules_need_something_to_compare_with() -> None:
     }
     rules = compile_rules(schema)
 
-    assert list(broken(rules, {"a": 1, "b": 0})) == []
-    assert [p.field for p in broken(rules, {"a": 1, "b": 1})] == ["b"]
-    assert [p.field for p in broken(rules, {"a": 1, "b": 2}, {"a": 2, "b": 1})] == ["a"]
+    assert list(find_broken_rules(rules, {"a": 1, "b": 0})) == []
+    assert [p.field for p in find_broken_rules(rules, {"a": 1, "b": 1})] == ["b"]
+    assert [p.field for p in find_broken_rules(rules, {"a": 1, "b": 2}, {"a": 2, "b": 1})] == ["a"]
 
 
 def test_rules_know_the_types_of_fields() -> None:
@@ -158,7 +158,7 @@ def test_rules_know_the_types_of_fields() -> None:
         "either": 3,
     }
 
-    assert list(broken(ruled, value)) == []
+    assert list(find_broken_rules(ruled, value)) == []
     assert isinstance(compile_rule({"rule": "self.share == 'x'"}, schema), Uncompiled)
 
 
@@ -172,7 +172,7 @@ def test_reserved_words_are_fields_too() -> None:
         ],
     }
 
-    assert list(broken(compile_rules(schema, is_root=False), {"namespace": "a"})) == []
+    assert list(find_broken_rules(compile_rules(schema, is_root=False), {"namespace": "a"})) == []
 
 
 def test_defaults_reach_as_deep_as_objects_do() -> None:

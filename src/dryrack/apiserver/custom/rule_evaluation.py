@@ -60,8 +60,8 @@ class _Spot:
         return _Spot(ruled, value, NO_OLD if old is None else old, path, same)
 
 
-def broken(ruled: Ruled | None, value: Any, old: Any = NO_OLD) -> list[FieldProblem]:
-    """The rules that an object breaks."""
+def find_broken_rules(ruled: Ruled | None, value: Any, old: Any = NO_OLD) -> list[FieldProblem]:
+    """Return the problems of the rules that an object breaks."""
     evaluation = RuleEvaluation()
     if ruled is not None:
         evaluation.visit(_Spot(ruled, value, old, path="", same=value == old))
@@ -69,7 +69,7 @@ def broken(ruled: Ruled | None, value: Any, old: Any = NO_OLD) -> list[FieldProb
 
 
 class RuleEvaluation:
-    """The rules of one object, as far as its budget goes."""
+    """The evaluation of all rules of one object, within its budget."""
 
     def __init__(self) -> None:
         self.found: list[FieldProblem] = []
@@ -99,16 +99,12 @@ class RuleEvaluation:
                 if below is not None:
                     self.visit(spot.below(below, spot.value[name], old.get(name, NO_OLD), at))
         elif isinstance(spot.value, list):
-            self._visit_items(spot)
-
-    def _visit_items(self, spot: _Spot) -> None:
-        ruled = spot.ruled
-        if ruled.items is None:
-            return
-        keyed = items_by_key(ruled.schema, spot.old)
-        for index, item in enumerate(spot.value):
-            before = keyed.get(item_key(ruled.schema, item), NO_OLD)
-            self.visit(spot.below(ruled.items, item, before, f"{spot.path}[{index}]"))
+            ruled = spot.ruled
+            if ruled.items is not None:
+                old_items = items_by_key(ruled.schema, spot.old)
+                for index, item in enumerate(spot.value):
+                    before = old_items.get(item_key(ruled.schema, item), NO_OLD)
+                    self.visit(spot.below(ruled.items, item, before, f"{spot.path}[{index}]"))
 
     def _try(self, rule: Rule, spot: _Spot, variables: Values) -> None:
         said, cost = evaluate(rule.condition, variables)

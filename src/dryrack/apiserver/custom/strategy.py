@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.answer.status import Status, StatusError, bad_request
-from dryrack.apiserver.custom.rule_evaluation import broken
+from dryrack.apiserver.custom.rule_evaluation import find_broken_rules
 from dryrack.apiserver.strategy import (
     Strategy,
     Write,
@@ -198,7 +198,7 @@ class CustomStrategy(Strategy):
         if any(problem.reason in _BLOCKING for problem in found):
             yield invalid(NOWHERE, None, _UNCHECKED)
         else:
-            yield from broken(self._rules, obj, old)
+            yield from find_broken_rules(self._rules, obj, old)
 
     def to_storage(self, obj: Raw) -> Raw:
         whole: Raw = whole_numbers(obj)

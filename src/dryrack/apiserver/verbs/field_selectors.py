@@ -1,7 +1,7 @@
 """
 Field selectors: `spec.nodeName=n1,status.phase!=Running`.
 
-Which fields there are is the kind's to say; how they are compared is the same for all: as text.
+The kind decides which fields are selectable; values are compared as text.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dryrack.apiserver.verbs.label_selectors import SelectorError
 
-# As the server looks for them: the longer ones first at every position.
+# In the order of the server: at every position the longer ones first.
 _OPERATORS = ("!=", "==", "=")
 
 
@@ -25,7 +25,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelection:
-    """All terms hold."""
+    """A selector of fields, all of whose terms must hold."""
 
     terms: tuple[Term, ...]
 
@@ -33,22 +33,22 @@ class FieldSelection:
         return all(term.matches(fields) for term in self.terms)
 
     def exact(self, field: str) -> str | None:
-        """The one value that a field must have, if the selector says so."""
-        found = (term.value for term in self.terms if term.is_equal and term.field == field)
-        return next(found, None)
+        """Return the value that a field must equal, or None."""
+        values = (term.value for term in self.terms if term.is_equal and term.field == field)
+        return next(values, None)
 
 
 def parse(text: str, check: Callable[[str], None] | None = None) -> FieldSelection:
-    """The selector of a text; `check` raises for a field that the kind does not have."""
-    terms = [_term(part, text) for part in sorted(_parts(text)) if part]
+    """Return the selector of a text; `check` raises for a field that is not selectable."""
+    terms = [_parse_term(part, text) for part in sorted(_split(text)) if part]
     for term in terms:
         if check:
             check(term.field)
     return FieldSelection(tuple(terms))
 
 
-def _parts(text: str) -> list[str]:
-    """Separated by commas that no backslash escapes."""
+def _split(text: str) -> list[str]:
+    """Split a selector at the commas without a backslash before them."""
     parts = []
     start = 0
     escaped = False
@@ -63,7 +63,7 @@ def _parts(text: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _term(part: str, selector: str) -> Term:
+def _parse_term(part: str, selector: str) -> Term:
     for position in range(len(part)):
         for operator in _OPERATORS:
             if part.startswith(operator, position):
@@ -73,13 +73,13 @@ def _term(part: str, selector: str) -> Term:
 
 
 def _unescape(value: str) -> str:
-    found = []
+    characters = []
     escaped = False
     for char in value:
         if escaped:
             if char not in "\\,=":
                 raise SelectorError(_bad_escape(f"\\{char}"))
-            found.append(char)
+            characters.append(char)
             escaped = False
         elif char == "\\":
             escaped = True
@@ -88,10 +88,10 @@ def _unescape(value: str) -> str:
                 f"invalid field selector: unescaped character in value: {ord(char)}"
             )
         else:
-            found.append(char)
+            characters.append(char)
     if escaped:
         raise SelectorError(_bad_escape("\\"))
-    return "".join(found)
+    return "".join(characters)
 
 
 def _bad_escape(sequence: str) -> str:

@@ -1,7 +1,7 @@
 """
 Label selectors in their text form: `tier=web,zone in (a,b),!canary`.
 
-Parsed as Kubernetes parses them, and refused in its words.
+The parser and its error texts are those of Kubernetes.
 """
 
 import re
@@ -20,7 +20,7 @@ _END = ""
 
 
 class SelectorError(ValueError):
-    """A selector that cannot be understood; the text is the server's."""
+    """A selector that is not valid; the text is the server's."""
 
 
 class Operator(Enum):
@@ -74,7 +74,7 @@ def _compares(value: str | None, test: Callable[[int], bool]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelection:
-    """All requirements hold."""
+    """A selector of labels, all of whose requirements must hold."""
 
     requirements: tuple[Requirement, ...]
 
@@ -83,71 +83,67 @@ class LabelSelection:
 
 
 def parse(text: str) -> LabelSelection:
-    """The selector of a text; "" selects everything."""
-    return _Parser(text).selection()
+    """Return the selector of a text; "" selects everything."""
+    return _Parser(text).parse_selection()
 
 
 class _Parser:
     """Recursive descent over the words and symbols of a selector."""
 
     def __init__(self, text: str) -> None:
-        # The server reads up to a NUL, as if it were the end.
+        # The server reads up to a NUL.
         self._tokens: list[str] = [*_scan(text.partition("\0")[0]), _END]
         self._position = 0
 
-    def selection(self) -> LabelSelection:
-        found: list[Requirement] = []
+    def parse_selection(self) -> LabelSelection:
+        requirements: list[Requirement] = []
         while (token := self._ahead()) != _END:
             if not _is_identifier(token) and token != "!":
                 raise SelectorError(f"found '{token}', expected: !, identifier, or 'end of string'")
             try:
-                found.append(self._requirement())
+                requirements.append(self._parse_requirement())
             except SelectorError as error:
                 raise SelectorError(f"unable to parse requirement: {error}") from None
-            if not self._goes_on():
+            token = self._take()
+            if token == _END:
                 break
-        return LabelSelection(tuple(sorted(found, key=lambda each: each.key)))
+            if token != ",":
+                raise SelectorError(f"found '{token}', expected: ',' or 'end of string'")
+            after = self._ahead()
+            if not _is_identifier(after) and after != "!":
+                raise SelectorError(f"found '{after}', expected: identifier after ','")
+        return LabelSelection(tuple(sorted(requirements, key=lambda each: each.key)))
 
-    def _goes_on(self) -> bool:
-        token = self._take()
-        if token == _END:
-            return False
-        if token != ",":
-            raise SelectorError(f"found '{token}', expected: ',' or 'end of string'")
-        after = self._ahead()
-        if not _is_identifier(after) and after != "!":
-            raise SelectorError(f"found '{after}', expected: identifier after ','")
-        return True
-
-    def _requirement(self) -> Requirement:
+    def _parse_requirement(self) -> Requirement:
         key = self._take()
-        absent = key == "!"
-        if absent:
+        is_absent = key == "!"
+        if is_absent:
             key = self._take()
         if not _is_identifier(key):
             raise SelectorError(f"found '{key}', expected: identifier")
         _check_key("<nil>", key)
-        if self._ahead() in (_END, ","):
-            return Requirement(key, Operator.DOES_NOT_EXIST if absent else Operator.EXISTS)
-        if absent:
+        if is_absent:
             return Requirement(key, Operator.DOES_NOT_EXIST)
+        if self._ahead() in (_END, ","):
+            return Requirement(key, Operator.EXISTS)
         token = self._take()
         operator = _OPERATORS.get(token)
         if operator is None:
             raise SelectorError(f"found '{token}', expected: {', '.join(_BINARY)}")
-        values = self._values() if token in _WORDS else (self._value(),)
+        if token in _WORDS:
+            values = self._parse_values()
+        elif self._ahead() in (_END, ","):
+            values = ("",)
+        else:
+            value = self._take()
+            if not _is_identifier(value):
+                raise SelectorError(f"found '{value}', expected: identifier")
+            values = (value,)
         _check_values(key, operator, values)
         return Requirement(key, operator, values)
 
-    def _value(self) -> str:
-        if self._ahead() in (_END, ","):
-            return ""
-        token = self._take()
-        if not _is_identifier(token):
-            raise SelectorError(f"found '{token}', expected: identifier")
-        return token
-
-    def _values(self) -> tuple[str, ...]:
+    def _parse_values(self) -> tuple[str, ...]:
+        """Parse `(a,,b)`; an empty place is the empty value."""
         token = self._take()
         if token != "(":
             raise SelectorError(f"found '{token}' expected: '('")
@@ -157,26 +153,22 @@ class _Parser:
             return ("",)
         if token != "," and not _is_identifier(token):
             raise SelectorError(f"found '{token}', expected: ',', ')' or identifier")
-        return self._parse_list()
-
-    def _parse_list(self) -> tuple[str, ...]:
-        """Parse the rest of `(a,,b)` after the bracket; an empty place is the empty value."""
-        found: set[str] = set()
+        values: set[str] = set()
         while True:
             token = self._take()
             after = self._ahead()
             if _is_identifier(token):
-                found.add(token)
+                values.add(token)
                 if after not in (",", ")"):
                     raise SelectorError(f"found '{after}', expected: ',' or ')'")
             elif token == ",":
-                if not found or after in (",", ")"):
-                    found.add("")
+                if not values or after in (",", ")"):
+                    values.add("")
             else:
                 raise SelectorError(f"found '{token}', expected: ',', or identifier")
             if after == ")":
                 self._take()
-                return tuple(sorted(found))
+                return tuple(sorted(values))
 
     def _ahead(self) -> str:
         return self._tokens[self._position]
@@ -203,10 +195,10 @@ def _check_key(field: str, key: str) -> None:
 def _check_values(key: str, operator: Operator, values: tuple[str, ...]) -> None:
     from dryrack.kinds.validation.names import label_value
 
-    found = []
+    problems = []
     if operator in (Operator.GREATER, Operator.LESS):
         detail = "for 'Gt', 'Lt' operators, the value must be an integer"
-        found += [
+        problems += [
             f"values[{index}]: Invalid value: {quoted(value)}: {detail}"
             for index, value in enumerate(values)
             if not _is_int64(value)
@@ -215,9 +207,9 @@ def _check_values(key: str, operator: Operator, values: tuple[str, ...]) -> None
         complaints = label_value(value)
         if complaints:
             shown = f"{quoted(value)}: {'; '.join(complaints)}"
-            found.append(f"values[{index}][{key}]: Invalid value: {shown}")
-    if found:
-        raise SelectorError(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
+            problems.append(f"values[{index}][{key}]: Invalid value: {shown}")
+    if problems:
+        raise SelectorError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
 
 
 def _is_int64(text: str) -> bool:

@@ -64,72 +64,56 @@ def list_page(
 ) -> Page:
     """Return a page of a list; of all namespaces if `namespace` is None."""
     start = _start(options, store.revision)
-    items, revision = _items(store, selection, namespace, start)
+    resource = selection.resource
+    if start.revision is None or start.revision == store.revision:
+        items, revision = selection.candidates(store, namespace)
+    else:
+        revision = start.revision
+        past_items = store.list_at(resource.storage, namespace, revision)
+        if isinstance(past_items, Gone):
+            if not start.place:
+                raise expired(_TOO_OLD)
+            token = _encode_token(_PRESENT, start.place)
+            raise StatusError(Status(410, "Expired", _TOKEN_TOO_OLD, continue_token=token))
+        items = past_items
     if start.place:
         items = items[bisect_left(items, start.place, key=lambda each: _place(each, namespace)) :]
-    return _page(items, revision, selection, (namespace, options.limit))
-
-
-def _page(
-    items: tuple[Stored, ...],
-    revision: int,
-    selection: Selection,
-    cut: tuple[str | None, int],
-) -> Page:
-    namespace, limit = cut
+    limit = options.limit
     if selection.is_all:
-        selection.resource.ready_all(items[:limit] if limit > 0 else items)
+        resource.ready_all(items[:limit] if limit > 0 else items)
         if not 0 < limit < len(items):
             return Page(items, revision)
-        token = _token(items[limit - 1], namespace, revision)
+        token = _token_after(items[limit - 1], namespace, revision)
         return Page(items[:limit], revision, token, len(items) - limit)
-    selection.resource.ready_all(items)
-    found: list[Stored] = []
+    resource.ready_all(items)
+    selected: list[Stored] = []
     for position, each in enumerate(items):
         if selection.matches(each):
-            found.append(each)
-            if limit == len(found) and position + 1 < len(items):
+            selected.append(each)
+            if limit == len(selected) and position + 1 < len(items):
                 # Whether later items match is not known before the next page.
-                return Page(tuple(found), revision, _token(each, namespace, revision))
-    return Page(tuple(found), revision)
-
-
-def _items(
-    store: Store, selection: Selection, namespace: str | None, start: _Start
-) -> tuple[tuple[Stored, ...], int]:
-    resource = selection.resource.storage
-    if start.revision is None or start.revision == store.revision:
-        return selection.candidates(store, namespace)
-    found = store.list_at(resource, namespace, start.revision)
-    if isinstance(found, Gone):
-        if not start.place:
-            raise expired(_TOO_OLD)
-        token = _encode_token(_PRESENT, start.place)
-        raise StatusError(Status(410, "Expired", _TOKEN_TOO_OLD, continue_token=token))
-    return found, start.revision
+                token = _token_after(each, namespace, revision)
+                return Page(tuple(selected), revision, token)
+    return Page(tuple(selected), revision)
 
 
 def _start(options: ListOptions, current: int) -> _Start:
     if options.continue_token:
-        return _start_of_token(options, current)
+        if options.resource_version not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
+        revision, place = _decode_token(options.continue_token)
+        if revision > current:
+            raise too_large_resource_version(revision, current)
+        return _Start(None if revision == _PRESENT else revision, place)
     try:
         revision = parse_revision(options.resource_version)
     except RevisionError as error:
         raise bad_request(f"invalid resource version: {error.field_message}") from None
     if revision > current:
         raise too_large_resource_version(revision, current)
-    # A page at a revision is the page at exactly that one, unless the client says otherwise.
+    # A page at a revision is exact, unless the client says otherwise.
     is_exact = options.match == "Exact" or (options.limit > 0 and not options.match)
     return _Start(revision if is_exact and revision else None)
-
-
-def _start_of_token(options: ListOptions, current: int) -> _Start:
-    if options.resource_version not in ("", "0"):
-        raise bad_request("specifying resource version is not allowed when using continue")
-    revision, place = _decode_token(options.continue_token)
-    if revision > current:
-        raise too_large_resource_version(revision, current)
-    return _Start(None if revision == _PRESENT else revision, place)
 
 
 def _place(stored: Stored, namespace: str | None) -> str:
@@ -139,7 +123,7 @@ def _place(stored: Stored, namespace: str | None) -> str:
     return key.name
 
 
-def _token(last: Stored, namespace: str | None, revision: int) -> str:
+def _token_after(last: Stored, namespace: str | None, revision: int) -> str:
     # The smallest text that comes after the last item.
     return _encode_token(revision, _place(last, namespace) + "\0")
 
