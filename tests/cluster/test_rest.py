@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, example, given, settings
 from tests.cluster.ordinary_worlds import RESTLESS, World, play, worlds
+from tests.cluster.store_writes import writes_after
 
 from dryrack.client.endpoints import CLAIMS, PODS
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
-from dryrack.store import Gone
 
 if TYPE_CHECKING:
     from dryrack.client.client import Client
@@ -23,25 +23,11 @@ if TYPE_CHECKING:
 SETTLING_SECONDS = 4000
 HOUR = 3600
 
-# A node that lives says so, and whoever watches over nodes listens to it. The publisher looks at
-# its sources again from time to time, in case that a watch has lost something.
-HEARTBEAT = "leases.coordination.k8s.io"
 # What the log of watches keeps of each write; it has a limit.
 LOGGED = frozenset(("dryrack.store.objects.Event", "dryrack.store.objects.Stored"))
 # A request that is being answered has some objects of its own.
 FEW = 20
 LIVELY = frozenset(("kubelet", "node-controller", "dryrack-publisher", "resourceslice"))
-
-
-def writes_after(cluster: EmbeddedCluster, revision: int) -> list[str]:
-    """All that was written since, but for heartbeats."""
-    found = []
-    for resource in cluster.plane.store.resources():
-        events = cluster.plane.store.events(resource, after=revision)
-        assert not isinstance(events, Gone), f"{resource} was written too often to be told"
-        if resource != HEARTBEAT:
-            found += [repr(event) for event in events]
-    return found
 
 
 def decisions(cluster: EmbeddedCluster) -> Counter[str]:
@@ -124,7 +110,7 @@ def test_a_world_that_nobody_touches_comes_to_rest(world: World) -> None:
             size = kept()
             await clock.advance(HOUR)
 
-            assert writes_after(cluster, revision) == []
+            assert writes_after(cluster.plane.store, revision) == []
             assert decisions(cluster) == before
             assert await devices_without_owner(cluster.client) == []
             assert await devices_of_waiting(cluster.client) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.cluster.test_rest import writes_after
+from tests.cluster.store_writes import writes_after
 from tests.kubeletplugin.test_virtual import container, make, play, request
 
 from dryrack.client.client import Selection
@@ -140,7 +140,7 @@ def test_a_fault_with_an_end_is_over_by_the_clock() -> None:
         await annotate(client, clock, **{name: add_expiry("unhealthy", clock.now() + 30)})
         revision = cluster.plane.store.revision
         await clock.advance(28)
-        assert writes_after(cluster, revision) == []
+        assert writes_after(cluster.plane.store, revision) == []
         assert len((await published(client))[name]) == 1
         (entry,) = await told(client)
         assert entry["resources"][0]["health"] == "Unhealthy"
@@ -151,7 +151,7 @@ def test_a_fault_with_an_end_is_over_by_the_clock() -> None:
         assert entry["resources"][0]["health"] == "Healthy"
         revision = cluster.plane.store.revision
         await clock.advance(600)
-        assert writes_after(cluster, revision) == []
+        assert writes_after(cluster.plane.store, revision) == []
 
     play(scene, KINDS)
 
