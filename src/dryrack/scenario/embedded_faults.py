@@ -45,7 +45,7 @@ from dryrack.scenario.invariants.volumes import StoredVolumes
 if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
-    from dryrack.cluster.faults import FaultInjector, Injection
+    from dryrack.cluster.faults import FaultInjector
     from dryrack.kubeletplugin import VirtualDrivers
     from dryrack.scenario.journal import Journal
     from dryrack.store import Event, Store
@@ -84,10 +84,7 @@ class InjectedFaults:
         if not isinstance(injection.fault, _MOMENTARY):
             seconds = float("inf") if injection.seconds is None else injection.seconds
             self._ends[words] = self._injector.clock.now() + seconds
-        await self._begin(injection)
-
-    async def _begin(self, injection: Injection) -> None:
-        """Begin a fault; wait for its target, which may not be published yet."""
+        # The target may not be published yet.
         clock = self._injector.clock
         latest = clock.now() + _TARGET_SECONDS_MAX
         while True:

@@ -112,22 +112,22 @@ class EmbeddedRun:
 
 def run_in_virtual_time(loaded: LoadedScenario, how: EmbeddedRun) -> Outcome:
     """Run a scenario; time advances when no task can act."""
-    return run_virtual(_virtual(loaded, how))
+
+    async def run() -> Outcome:
+        clock = VirtualClock()
+        task = asyncio.create_task(_run(loaded, clock, how), name=f"scenario {loaded.name}")
+        try:
+            await clock.advance_until(task.done)
+        finally:
+            task.cancel()
+        return await task
+
+    return run_virtual(run())
 
 
 def run_in_real_time(loaded: LoadedScenario, how: EmbeddedRun) -> Outcome:
     """Run a scenario with the clock of the machine."""
     return asyncio.run(_run(loaded, SystemClock(), how))
-
-
-async def _virtual(loaded: LoadedScenario, how: EmbeddedRun) -> Outcome:
-    clock = VirtualClock()
-    task = asyncio.create_task(_run(loaded, clock, how), name=f"scenario {loaded.name}")
-    try:
-        await clock.advance_until(task.done)
-    finally:
-        task.cancel()
-    return await task
 
 
 async def _run(loaded: LoadedScenario, clock: Timekeeper, how: EmbeddedRun) -> Outcome:

@@ -128,7 +128,20 @@ def _profiles(fleet: Fleet) -> Iterator[tuple[Path, str, str]]:
 
 
 def _step(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, str, str]]:
-    yield from _check_start(place, step, limit)
+    for field in ("at", "delay", "wait"):
+        text = getattr(step, field)
+        if text:
+            yield from _duration((*place, field), text)
+        if text and limit and (seconds_in(text) or 0) > limit:
+            yield (
+                (*place, field),
+                f"{text} is after the end of the scenario",
+                "increase limit",
+            )
+    if step.at and step.after:
+        yield (*place, "after"), "at and after are both set", "remove one of the two"
+    if step.at and step.delay:
+        yield (*place, "delay"), "delay needs after, but the step has at", "remove delay"
     actions = [name for name in ACTIONS if getattr(step, name) not in ((), None, "")]
     if len(actions) > 1:
         fix = "write one step for each action"
@@ -164,23 +177,6 @@ def _faults(
             read(each)
         except FaultWordsError as error:
             yield (*place, index), str(error), ""
-
-
-def _check_start(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, str, str]]:
-    for field in ("at", "delay", "wait"):
-        text = getattr(step, field)
-        if text:
-            yield from _duration((*place, field), text)
-        if text and limit and (seconds_in(text) or 0) > limit:
-            yield (
-                (*place, field),
-                f"{text} is after the end of the scenario",
-                "increase limit",
-            )
-    if step.at and step.after:
-        yield (*place, "after"), "at and after are both set", "remove one of the two"
-    if step.at and step.delay:
-        yield (*place, "delay"), "delay needs after, but the step has at", "remove delay"
 
 
 def _expectation(place: Path, each: Expectation) -> Iterator[tuple[Path, str, str]]:

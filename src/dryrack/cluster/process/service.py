@@ -47,12 +47,9 @@ if TYPE_CHECKING:
     from dryrack.cluster.certificates import Keys
     from dryrack.cluster.control_plane import ControlPlane
     from dryrack.cluster.engines import Family
-    from dryrack.cluster.journal import SqliteJournal
     from dryrack.cluster.process.launching import Launch, ReadPast
     from dryrack.cluster.snapshots.past import Past
-    from dryrack.controllers import Drivers
     from dryrack.hardware.catalogue import InstanceType
-    from dryrack.kubeletplugin import VirtualDrivers
 
 # The engines are loaded once no request has arrived for so long after the first one; they wait
 # this long at most. A busy machine may take half a second to start `kubectl`.
@@ -89,8 +86,21 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
 
             journal = SqliteJournal(launch.data_directory, on_failure=stopping.set)
             stack.push_async_callback(journal.close)
-        drivers = _drivers(launch)
-        plane = build_control_plane(_plane_options(launch, keys, journal, drivers))
+        drivers = None
+        if launch.devices:
+            from dryrack.kubeletplugin import VirtualDrivers
+
+            drivers = VirtualDrivers(launch.devices)
+        plane = build_control_plane(
+            ControlPlaneOptions(
+                authorization=launch.authorization,
+                runtime_config=launch.runtime_config,
+                signing_key=EllipticKey(lambda: certificates.load_key(keys.accounts)),
+                journal=journal,
+                authority=keys.authority.certificate.read_text(),
+                drivers=drivers,
+            )
+        )
         door = _Door(plane.transport)
         url = await stack.enter_async_context(served(plane, listening, keys, door=door))
         tell(f"API server at {url}")
@@ -171,7 +181,10 @@ async def _wait_for_nodes(
     is_waited_for = "kubelet" not in launch.without
     waiting = [each.key for each in nodes if is_waited_for and is_played(each.object)]
     count = len(waiting)
-    slices = _expected_slices(launch)
+    # The nodes of the command line have at least so many slices.
+    slices = launch.nodes * len(launch.devices)
+    if launch.machine is not None and "slices" not in launch.without:
+        slices += launch.nodes * len(launch.machine.drivers)
     loop = asyncio.get_running_loop()
     changed_at = counted_at = loop.time()
     latest = changed_at + _NODES_SECONDS_MAX
@@ -199,14 +212,6 @@ async def _wait_for_nodes(
         tell(f"{WARNING}{len(waiting)} of {count} nodes are not Ready yet; see: kubectl get nodes")
     elif count:
         tell(f"{count} node{'s are' if count > 1 else ' is'} Ready")
-
-
-def _expected_slices(launch: Launch) -> int:
-    """Return how many ResourceSlices the nodes of the command line have at least."""
-    slices = launch.nodes * len(launch.devices)
-    if launch.machine is not None and "slices" not in launch.without:
-        slices += launch.nodes * len(launch.machine.drivers)
-    return slices
 
 
 def _past(plane: ControlPlane) -> ReadPast:
@@ -268,31 +273,6 @@ def _listen(launch: Launch) -> socket.socket:
         listening = listen(address)
     write_private(last, str(listening.getsockname()[1]).encode(), lasts=False)
     return listening
-
-
-def _plane_options(
-    launch: Launch,
-    keys: certificates.Keys,
-    journal: SqliteJournal | None,
-    drivers: Drivers | None,
-) -> ControlPlaneOptions:
-    signing = EllipticKey(lambda: certificates.load_key(keys.accounts))
-    return ControlPlaneOptions(
-        authorization=launch.authorization,
-        runtime_config=launch.runtime_config,
-        signing_key=signing,
-        journal=journal,
-        authority=keys.authority.certificate.read_text(),
-        drivers=drivers,
-    )
-
-
-def _drivers(launch: Launch) -> VirtualDrivers | None:
-    if not launch.devices:
-        return None
-    from dryrack.kubeletplugin import VirtualDrivers
-
-    return VirtualDrivers(launch.devices)
 
 
 def _machines(launch: Launch) -> Collection[InstanceType]:
