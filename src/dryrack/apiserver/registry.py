@@ -1,11 +1,11 @@
 """
-What is served, and under which path.
+The resources that are served, by path.
 
-A `Resource` is one plural in one version of one group. Versions of one resource share what is
-stored: `storage` names it ("pods", "resourceclaims.resource.k8s.io"), and each version's strategy
-converts. Whatever is not the usual treatment of stored objects (reviews, logs, bindings) is a
-`Handler` under the verb it answers. The registry can change while it serves, because custom
-resource definitions add to it; `generation` tells those who cache something about it.
+A `Resource` is one plural in one version of one group. Versions of one resource share their stored
+objects: `storage` names them ("pods", "resourceclaims.resource.k8s.io"), and each version's
+strategy converts. Requests that are not about stored objects (reviews, logs, bindings) have a
+`Handler` by verb. The registry changes while it serves, because custom resource definitions add
+resources; caches compare `generation`.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Resource:
 
     @property
     def storage(self) -> str:
-        """The name of what is stored, whatever the version."""
+        """The name of the stored objects, for all versions."""
         if self.stored_in:
             return self.stored_in
         return f"{self.plural}.{self.group}" if self.group else self.plural
@@ -101,7 +101,7 @@ class Resource:
 
     @property
     def is_stored_as_served(self) -> bool:
-        """Whether an object can go out as it is stored."""
+        """Whether stored objects need no conversion in this version."""
         is_same = self.stored_version == self.version and not self.stored_in
         return is_same and not self.has_outdated
 
@@ -112,7 +112,7 @@ class Resource:
 
     @property
     def is_custom(self) -> bool:
-        """Whether a definition made it; the real server treats those apart here and there."""
+        """Whether the resource comes from a CustomResourceDefinition."""
         return self.schema is not None
 
     @property
@@ -120,7 +120,7 @@ class Resource:
         return self.list_kind or f"{self.kind}List"
 
     def spoken(self, subresource: str) -> Resource:
-        """The same with the kind that is spoken at a part of it: a Binding, a Scale."""
+        """Return the resource with the kind of a subresource, such as Binding or Scale."""
         part = self.subresources.get(subresource)
         if part is None or not part.kind:
             return self
@@ -129,7 +129,7 @@ class Resource:
         return replace(self, kind=part.kind, group=group, version=version)
 
     def read(self, stored: Stored) -> dict[str, Any]:
-        """A stored object in this version."""
+        """Return a stored object in this version."""
         if self.is_stored_as_served:
             return stored.object
         return self.strategy.read(stored)
@@ -145,12 +145,12 @@ class Resource:
 
     @property
     def as_resource(self) -> Subject:
-        """How refusals name the resource: by the group that stores it."""
+        """The resource in refusals, with the group that stores it."""
         return Subject("" if self.stored_in else self.group, self.plural)
 
     @property
     def as_kind(self) -> Subject:
-        """How refusals name the kind."""
+        """The kind in refusals."""
         return Subject("" if self.stored_in else self.group, self.kind)
 
 
@@ -160,7 +160,7 @@ class Registry:
     def __init__(
         self, resources: Iterable[Resource] = (), *, unserved: Iterable[Resource] = ()
     ) -> None:
-        """`unserved` are recognised in bodies and managedFields, and have no path."""
+        """`unserved` resources are known in bodies and managedFields, and have no path."""
         self.generation = 0
         self._by_path: dict[tuple[str, str, str], Resource] = {}
         self._unserved = {(each.group, each.version, each.plural): each for each in unserved}
@@ -169,7 +169,7 @@ class Registry:
         self.add(*resources)
 
     def add(self, *resources: Resource) -> None:
-        """Serves these from now on; one that is served already is replaced."""
+        """Add resources; a resource that is served already is replaced."""
         for each in resources:
             self._by_path[each.group, each.version, each.plural] = each
             if not each.is_custom:
@@ -189,14 +189,14 @@ class Registry:
         return self._converting[1]
 
     def serves(self, group: str) -> bool:
-        """Whether the server itself (no definition) has anything in a group."""
+        """Return whether a built-in resource is in the group."""
         return group in self._built_in
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         return self._by_path.get((group, version, plural))
 
     def recognised(self, group: str, version: str, plural: str) -> Resource | None:
-        """A resource that there is, whether or not it is served."""
+        """Return a known resource, which may be not served."""
         key = (group, version, plural)
         return self._by_path.get(key) or self._unserved.get(key)
 
@@ -204,13 +204,13 @@ class Registry:
         return tuple(self._by_path.values())
 
     def by_kind(self, api_version: str, kind: str) -> Resource | None:
-        """The resource of an object's apiVersion and kind, whether or not it is served."""
+        """Return the resource of an apiVersion and kind, which may be not served."""
         known = (*self._by_path.values(), *self._unserved.values())
         found = (each for each in known if each.kind == kind)
         return next((each for each in found if each.api_version == api_version), None)
 
     def stored_as(self, storage: str) -> Resource | None:
-        """The resource that stores under a name, in its stored version if that is served."""
+        """Return the resource that stores under a name, in its stored version if that is served."""
         found = [each for each in self._by_path.values() if each.storage == storage]
         exact = (each for each in found if each.is_stored_as_served)
         return next(exact, found[0] if found else None)

@@ -1,19 +1,18 @@
 """
-What is particular about one kind.
+The strategy of a kind: its part in creates, updates and deletions.
 
-The pipeline knows what all kinds have in common: metadata, revisions, finalizers, patches. What a
-kind adds it asks a `Strategy`: defaults, what a request may not set, what is refused, by which
-fields objects are selected, how long a deletion waits. Objects are raw JSON in the version of the
-request's path; **they are never changed in place**: a method answers with the object it was given
-or with a copy of the parts it changes, because what comes in may be stored, and shared by every
-watcher.
+The pipeline does what is common to all kinds: metadata, revisions, finalizers, patches. A
+`Strategy` adds defaults, immutable fields, validation, selectable fields and grace periods. Objects
+are raw JSON in the version of the request's path; **they are never changed in place**: a method
+returns the object that it was given, or a copy of the parts that it changes, because an object may
+be stored and shared by every watcher.
 
 The order of a create: `default`, `admit`, system metadata (uid, times, name), `prepare_create`,
 `validate_create`, `approve`, managedFields. Of an update: `default`, `admit`, `prepare_update`,
 metadata that cannot change put back, `validate_update`, `approve`, managedFields.
 `Write.subresource` says which subresource is written; "" is the object itself.
 
-What can be said of an object by itself, a strategy has from the kind's rules (`kinds.rules`).
+Defaults and validation of a single object come from the kind's rules (`kinds.rules`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -68,13 +67,13 @@ class Write(msgspec.Struct, frozen=True):
 
 class Strategy:
     """
-    A kind with metadata and nothing else to say about it; others derive from it.
+    A kind with metadata and no behaviour of its own; other strategies derive from it.
 
     See the module's docstring for when each method is called.
     """
 
     creates_on_update: bool = False
-    """Whether a PUT of what is not there creates it."""
+    """Whether a PUT of an object that does not exist creates it."""
     updates_unconditionally: bool = True
     """Whether a PUT may leave out the resourceVersion."""
     orphans_by_default: bool = False
@@ -83,7 +82,7 @@ class Strategy:
     """What a field selector may name besides metadata.name and metadata.namespace."""
     field_refusal: str = ""
     """
-    How a field that is not selectable is refused, with `{label}` and `{gvk}` in it.
+    The message for a field that is not selectable, with `{label}` and `{gvk}`.
 
     "": as the server does it for a kind with no selectable fields of its own.
     """
@@ -103,14 +102,14 @@ class Strategy:
         return self.rules.default(obj)
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
-        """What admission plugins do: completes the object, or raises a `StatusError`."""
+        """Complete the object as admission plugins do, or raise a `StatusError`."""
         return obj
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
-        """What admission plugins refuse of an object that is prepared and valid: they raise."""
+        """Raise a `StatusError` if an admission plugin refuses the prepared and valid object."""
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
-        """A status comes from the status subresource alone."""
+        """Reset the status, which only the status subresource writes."""
         if not self.has_status:
             return obj
         empty = self.empty_status()
@@ -125,7 +124,7 @@ class Strategy:
         return found
 
     def warnings(self, obj: Raw) -> Iterable[str]:
-        """What a new object is taken with all the same, and its writer is told."""
+        """Return warnings about a new object that is valid."""
         return ()
 
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
@@ -146,11 +145,11 @@ class Strategy:
         ]
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
-        """What is wrong with a change of the kind's own fields; by default, what always is."""
+        """Return the problems of an update; by default those of the new object."""
         return tuple(self.rules.problems(obj))
 
     def to_storage(self, obj: Raw) -> Raw:
-        """From the version of the path to the stored one."""
+        """Convert from the version of the path to the stored version."""
         return obj
 
     def from_storage(self, obj: Raw) -> Raw:
@@ -173,24 +172,24 @@ class Strategy:
 
     def grace_seconds(self, obj: Raw, requested: int | None) -> int | None:
         """
-        How long a deletion waits for somebody to confirm it.
+        Return the seconds that a deletion waits for confirmation.
 
-        None: the kind knows no grace. 0: it does, and there is nobody to wait for; the object is
-        marked before it goes.
+        None: the kind has no grace period. 0: it has one, and nothing confirms this deletion; the
+        object is marked before it is removed.
         """
         return None
 
     def prepare_delete(self, obj: Raw, write: Write) -> Raw:
-        """What else changes when a deletion begins (metadata is done already)."""
+        """Return the object as it changes when a deletion begins (metadata is set already)."""
         return obj
 
     def is_held(self, obj: Raw) -> bool:
-        """Whether something besides metadata.finalizers keeps a deleted object."""
+        """Return whether something besides metadata.finalizers keeps a deleted object."""
         return False
 
 
 def object_meta(obj: Raw) -> ObjectMeta:
-    """The metadata as a model; a bad request if a value has the wrong type."""
+    """Return the metadata as a model; raise a bad request if a value has the wrong type."""
     try:
         return decode(metadata_of(obj), ObjectMeta)
     except DecodeError as error:
@@ -198,7 +197,7 @@ def object_meta(obj: Raw) -> ObjectMeta:
 
 
 def keep_status(obj: Raw, old: Raw) -> Raw:
-    """The object with the status that is stored."""
+    """Return the object with the stored status."""
     if obj.get("status") == old.get("status"):
         return obj
     kept = {key: value for key, value in obj.items() if key != "status"}
@@ -207,13 +206,12 @@ def keep_status(obj: Raw, old: Raw) -> Raw:
     return kept
 
 
-# What an update of the status may change in the metadata: nothing that a person or a controller
-# decides by the main resource.
+# The metadata that a write to a subresource changes.
 _META_OF_STATUS = ("resourceVersion", "managedFields", "uid", "name", "namespace")
 
 
 def status_and_metadata(obj: Raw, old: Raw) -> Raw:
-    """The stored object with the status and the metadata of the new one, as most kinds have it."""
+    """Return the stored object with the status and the metadata of the new one."""
     changed = {key: value for key, value in old.items() if key != "status"}
     changed["metadata"] = obj["metadata"]
     if "status" in obj:
@@ -222,7 +220,7 @@ def status_and_metadata(obj: Raw, old: Raw) -> Raw:
 
 
 def status_only(obj: Raw, old: Raw) -> Raw:
-    """The stored object with the status of the new one."""
+    """Return the stored object with the status of the new one."""
     changed = {key: value for key, value in part_only(obj, old).items() if key != "status"}
     if "status" in obj:
         changed["status"] = obj["status"]
@@ -230,14 +228,14 @@ def status_only(obj: Raw, old: Raw) -> Raw:
 
 
 def part_only(obj: Raw, old: Raw) -> Raw:
-    """The stored object, with what any write to a part of it changes in the metadata."""
+    """Return the stored object with the metadata that a write to a subresource changes."""
     given = metadata_of(obj)
     kept = {key: value for key, value in old["metadata"].items() if key != "managedFields"}
     return {**old, "metadata": kept | {key: given[key] for key in _META_OF_STATUS if key in given}}
 
 
 def field_text(obj: Raw, path: str) -> str:
-    """The value at a dotted path, as a field selector compares it."""
+    """Return the value at a dotted path, as a field selector compares it."""
     value: Any = obj
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None

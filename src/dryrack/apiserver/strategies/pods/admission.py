@@ -155,7 +155,7 @@ def _with_class(pod: Raw, spec: Raw, write: Write) -> Raw:
 
 
 def priority_class(obj: Raw, name: str, write: Write) -> Raw:
-    """Return the priority class of the name, or else the default class, or {}."""
+    """Return the priority class of the name; without a name the default class, or {}."""
     if not name:
         defaults = [
             found

@@ -28,7 +28,7 @@ _MODES = ("enforce", "audit", "warn")
 
 @dataclass(frozen=True, slots=True)
 class Standard:
-    """A level of rules in a version; `minor` is None for the latest."""
+    """A level of rules in a version; for the latest version, `minor` has no value."""
 
     level: str = "privileged"
     minor: int | None = None
