@@ -45,13 +45,23 @@ class DefinitionRules(KindRules):
 
     def default(self, obj: Raw) -> Raw:
         obj = read_definition(obj)
-        spec = spec_of(obj)
-        filled = {
-            **spec,
-            "names": _default_names(get(spec, "names", {})),
-            "conversion": _default_conversion(spec.get("conversion")),
-        }
-        return {**obj, "spec": filled, "status": _default_status(obj, filled)}
+        spec = dict(spec_of(obj))
+        names = dict(get(spec, "names", {}))
+        kind = names.get("kind") or ""
+        if kind:
+            names["singular"] = names.get("singular") or kind.lower()
+            names["listKind"] = names.get("listKind") or f"{kind}List"
+        spec["names"] = names
+        conversion = spec.get("conversion") or {"strategy": "None"}
+        spec["conversion"] = update_at(
+            conversion, "webhook.clientConfig.service", lambda one: set_missing(one, {"port": 443})
+        )
+        status = dict(status_of(obj))
+        if not status.get("storedVersions"):
+            stored = [v.get("name") for v in get(spec, "versions", ()) if v.get("storage")][:1]
+            if stored:
+                status["storedVersions"] = stored
+        return {**obj, "spec": spec, "status": status}
 
     def as_new(self, obj: Raw) -> Raw:
         return {**obj, "status": {"storedVersions": obj["status"].get("storedVersions")}}
@@ -64,33 +74,6 @@ class DefinitionRules(KindRules):
             *problems_of_definition(obj),
         ]
         return problems or tuple(common_metadata(meta, namespaced=False))
-
-
-def _default_conversion(conversion: Raw | None) -> Raw:
-    if not conversion:
-        return {"strategy": "None"}
-    return update_at(
-        conversion, "webhook.clientConfig.service", lambda one: set_missing(one, {"port": 443})
-    )
-
-
-def _default_names(names: Raw) -> Raw:
-    kind = names.get("kind") or ""
-    filled = dict(names)
-    if not names.get("singular") and kind:
-        filled["singular"] = kind.lower()
-    if not names.get("listKind") and kind:
-        filled["listKind"] = f"{kind}List"
-    return filled
-
-
-def _default_status(obj: Raw, spec: Raw) -> Raw:
-    status: Raw = dict(status_of(obj))
-    if not status.get("storedVersions"):
-        stored = [v.get("name") for v in get(spec, "versions", ()) if v.get("storage")][:1]
-        if stored:
-            status["storedVersions"] = stored
-    return status
 
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")

@@ -16,7 +16,16 @@ Schema = Mapping[str, Any]
 def duplicates(schema: Schema, value: Any, path: str = "") -> Iterator[FieldProblem]:
     """Yield every duplicate item, in all lists at and below a value."""
     if isinstance(value, list):
-        yield from _in_list(schema, value, path)
+        match schema.get("x-kubernetes-list-type"):
+            case "set":
+                for index in _places_of_duplicates(value):
+                    yield duplicate(f"{path}[{index}]", value[index])
+            case "map":
+                yield from _in_map(schema, value, path)
+        items = schema.get("items")
+        if isinstance(items, dict):
+            for index, item in enumerate(value):
+                yield from duplicates(items, item, f"{path}[{index}]")
     elif isinstance(value, dict):
         properties = get(schema, "properties", {})
         additional = schema.get("additionalProperties")
@@ -27,19 +36,6 @@ def duplicates(schema: Schema, value: Any, path: str = "") -> Iterator[FieldProb
                 )
             elif isinstance(additional, dict):
                 yield from duplicates(additional, value[name], f"{path}[{name}]")
-
-
-def _in_list(schema: Schema, value: list[Any], path: str) -> Iterator[FieldProblem]:
-    match schema.get("x-kubernetes-list-type"):
-        case "set":
-            for index in _places_of_duplicates(value):
-                yield duplicate(f"{path}[{index}]", value[index])
-        case "map":
-            yield from _in_map(schema, value, path)
-    items = schema.get("items")
-    if isinstance(items, dict):
-        for index, item in enumerate(value):
-            yield from duplicates(items, item, f"{path}[{index}]")
 
 
 def _in_map(schema: Schema, value: list[Any], path: str) -> Iterator[FieldProblem]:

@@ -128,7 +128,19 @@ def mutating_policy_problems(spec: Raw) -> Iterator[FieldProblem]:
     if not mutations:
         yield required("spec.mutations", "mutations must contain at least one item")
     for index, mutation in enumerate(mutations):
-        yield from _mutation(f"spec.mutations[{index}]", mutation)
+        path = f"spec.mutations[{index}]"
+        patch_type = mutation.get("patchType") or ""
+        if not patch_type:
+            yield required(f"{path}.patchType")
+        elif patch_type not in PATCH_TYPES:
+            yield not_supported(f"{path}.patchType", patch_type, tuple(PATCH_TYPES))
+        else:
+            for name, (field, _) in PATCH_TYPES.items():
+                if name == patch_type and mutation.get(field) is None:
+                    yield required(f"{path}.{field}", f"must be specified when patchType is {name}")
+                elif name != patch_type and mutation.get(field) is not None:
+                    detail = f"must not be specified when patchType is {patch_type}"
+                    yield invalid(f"{path}.{field}", f"{{{field}}}", detail)
     if not spec.get("reinvocationPolicy"):
         yield required("spec.reinvocationPolicy")
     elif spec["reinvocationPolicy"] not in _REINVOCATIONS:
@@ -142,21 +154,6 @@ def _mutable(path: str, match: Raw) -> Iterator[FieldProblem]:
         for operation in get(rule, "operations", ()):
             if operation not in _MUTABLE:
                 yield not_supported(f"{path}.resourceRules.operations", operation, _MUTABLE)
-
-
-def _mutation(path: str, mutation: Raw) -> Iterator[FieldProblem]:
-    patch_type = mutation.get("patchType") or ""
-    if not patch_type:
-        yield required(f"{path}.patchType")
-    elif patch_type not in PATCH_TYPES:
-        yield not_supported(f"{path}.patchType", patch_type, tuple(PATCH_TYPES))
-    else:
-        for name, (field, _) in PATCH_TYPES.items():
-            if name == patch_type and mutation.get(field) is None:
-                yield required(f"{path}.{field}", f"must be specified when patchType is {name}")
-            elif name != patch_type and mutation.get(field) is not None:
-                detail = f"must not be specified when patchType is {patch_type}"
-                yield invalid(f"{path}.{field}", f"{{{field}}}", detail)
 
 
 def _common_problems(spec: Raw) -> Iterator[FieldProblem]:
