@@ -1,4 +1,4 @@
-"""A strict reader of Prometheus' text format 0.0.4: whatever it does not know is an error."""
+"""A strict reader of Prometheus' text format 0.0.4: unknown syntax is an error."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _unescaped(text: str) -> str:
 
 
 def _check_histogram(name: str, metric: Metric) -> None:
-    """Buckets rise and end with infinity, and infinity holds all."""
+    """Buckets increase and the last one, infinity, contains all values."""
     buckets: dict[Labels, list[tuple[float, float]]] = {}
     for (sample, pairs), number in metric.samples.items():
         if sample == f"{name}_bucket":

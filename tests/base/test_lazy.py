@@ -33,7 +33,7 @@ def test_a_part_is_made_once_and_not_before_it_is_used() -> None:
 
 
 def test_a_part_that_cannot_be_made_is_tried_again() -> None:
-    """The reason reaches whoever asked, and the next one may have more luck."""
+    """The caller gets the error, and the next access tries again."""
     failures = [ImportError("not yet")]
 
     def load() -> Part:

@@ -46,7 +46,7 @@ def test_the_text_is_exact() -> None:
 
 @given(st.dictionaries(st.tuples(TEXT, TEXT), st.floats(0, 1e300), max_size=6), TEXT)
 def test_every_text_can_be_read_back(cells: dict[tuple[str, str], float], text: str) -> None:
-    """Whatever the labels hold, a strict reader finds the same numbers under them."""
+    """For any label values, a strict reader finds the same numbers."""
     registry = Registry()
     family = registry.counter("some_total", text, ("one", "two"))
     for values, amount in cells.items():
@@ -99,7 +99,7 @@ def test_what_others_know_is_asked_when_it_is_needed() -> None:
 
 
 def test_a_cell_needs_a_value_for_every_label() -> None:
-    """A value too few would be a number that nobody finds."""
+    """A missing label value is an error."""
     with pytest.raises(InternalError, match="some_total"):
         Registry().counter("some_total", "Some.", ("a",)).of()
 

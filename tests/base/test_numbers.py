@@ -39,5 +39,5 @@ def test_an_integer_is_one_of_64_bits_in_ascii(text: str, number: int | None) ->
     [("1h30m", 5400.0), ("1.5s", 1.5), ("500ms", 0.5), ("1", None), ("9" * 400 + "h", None)],
 )
 def test_a_duration_has_an_end(text: str, seconds: float | None) -> None:
-    """Parts with units; one that no float holds is none."""
+    """Durations have parts with units; one that exceeds a float is invalid."""
     assert seconds_in(text) == seconds

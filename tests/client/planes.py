@@ -38,7 +38,7 @@ def refusal(code: int, reason: str) -> Response:
 
 
 class _Cut:
-    """A stream that breaks when it is told to."""
+    """A stream that breaks on request."""
 
     def __init__(self, stream: Stream, road: Road) -> None:
         self._stream = stream

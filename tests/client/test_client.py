@@ -37,7 +37,7 @@ def test_lines_do_not_depend_on_chunks(lines: list[bytes], data: st.DataObject) 
 
 
 def test_a_line_without_end_is_refused() -> None:
-    """What never ends a line is no watch, and does not fill the memory."""
+    """A stream without line ends is no watch, and does not fill the memory."""
     splitter = LineSplitter()
     chunk = b"x" * (1024 * 1024)
 
@@ -115,7 +115,7 @@ async def test_a_watch_of_nothing_is_refused() -> None:
 
 
 async def test_discovery_names_each_kind_once() -> None:
-    """What the client knows by name is what the server prefers."""
+    """The client's endpoints have the versions that the server prefers."""
     served = await discover(site().client)
     endpoints = [each.endpoint for each in served]
     assert PODS in endpoints

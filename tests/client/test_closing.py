@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
     LeftBy = Callable[[Coroutine[object, object, None]], list[str]]
 
-# asyncio and uvloop wait half a minute for a goodbye; whoever waits for that has failed.
+# asyncio and uvloop wait half a minute for the end of TLS; a test that waits for it has failed.
 pytestmark = pytest.mark.timeout(25)
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 WHOLE = HEAD + b"Content-Length: 2\r\n\r\n{}"
 HALF = HEAD + b"Content-Length: 100\r\n\r\n{"
-# More than TLS and the client together read ahead of somebody who does not read, but no more than
+# More than TLS and the client read ahead for a reader that does not read, but no more than
 # the kernel takes for a client that does not read.
 FLOOD_BYTES = 1_000_000
 FLOOD = HEAD + b"Content-Length: 9000000\r\n\r\n" + bytes(FLOOD_BYTES)
@@ -52,9 +52,9 @@ STEPS = 60
 
 class Mute:
     """
-    A server that says a word to whoever asks, and then nothing: it never reads again.
+    A server that sends one word to each client, and then never reads again.
 
-    So nobody gets the goodbye of TLS that a polite client waits for.
+    So a client that waits for the clean end of TLS never gets it.
     """
 
     def __init__(self, identity: Identity, word: bytes) -> None:
@@ -114,8 +114,8 @@ def identity(authority: Authority) -> Identity:
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def left_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> LeftBy:
-    """What is still open when a loop has ended, on asyncio's own and on uvloop."""
-    # Whatever would stay open for a while hangs the test, however fast the machine.
+    """Return the sockets that are open after the end of a loop of asyncio or uvloop."""
+    # A socket that stays open for a while hangs the test, on any machine.
     monkeypatch.setattr(pool, "CLOSING_SECONDS", None)
 
     def run(scenario: Coroutine[object, object, None]) -> list[str]:
@@ -181,7 +181,7 @@ def test_a_handshake_that_nobody_answers_leaves_nothing(
 
 
 def test_a_handshake_ends_with_the_way_itself(authority: Authority, left_by: LeftBy) -> None:
-    """Whoever still waits for a connection when the way is closed is told, at once."""
+    """Requests that wait for a connection when the transport is closed fail at once."""
 
     async def scenario() -> None:
         async with connected(to(f"https://127.0.0.1:{port}", authority)) as transport:
@@ -267,7 +267,7 @@ def test_certificates_that_change_leave_nothing(
 def test_a_way_that_is_closed_stays_closed(
     authority: Authority, identity: Identity, left_by: LeftBy
 ) -> None:
-    """Nobody opens a connection that nobody would close."""
+    """A closed transport opens no connection that would never be closed."""
 
     async def scenario() -> None:
         async with connected(to(server.url, authority)) as transport:
@@ -308,7 +308,7 @@ def is_broken_off(task: asyncio.Task[Response]) -> bool:
 
 
 async def given_up(task: asyncio.Task[Response]) -> None:
-    """A watch that has begun is closed, as everybody closes one."""
+    """An open watch is closed by the end of its block."""
     task.cancel()
     with suppress(asyncio.CancelledError):
         body = (await task).body

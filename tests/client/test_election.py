@@ -1,4 +1,4 @@
-"""One leader at a time, in whatever way it goes."""
+"""There is one leader at a time, for every way in which it ends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEASE = Name("default", "engine")
 
 
 class Silent:
-    """A server that takes requests and, when told so, answers none."""
+    """A server that accepts requests and, on request, answers none."""
 
     def __init__(self, to: Transport) -> None:
         self._to = to
@@ -119,7 +119,7 @@ async def test_a_server_that_does_not_answer_moves_no_deadline() -> None:
 
 
 async def test_who_finds_another_in_his_place_stops_at_once() -> None:
-    """A lease that somebody took by force ends the work at the next renewal."""
+    """A lease that another client took by force ends the work at the next renewal."""
     here = site()
     leaders = list[str]()
     async with asyncio.TaskGroup() as group:

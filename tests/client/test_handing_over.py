@@ -1,4 +1,4 @@
-"""A watch in the process of its server: objects by reference, and what it tells all the same."""
+"""A watch in the process of its server: objects by reference, with the same events."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def life(client: Client) -> None:
 
 
 async def events(client: Client, endpoint: Endpoint, **options: Any) -> list[WatchEvent]:
-    """What a watch begins with."""
+    """Return the first events of a watch."""
     found = []
     async with client.watch(endpoint, DEFAULT, **options) as told:
         async for each in told:
@@ -71,7 +71,7 @@ async def events(client: Client, endpoint: Endpoint, **options: Any) -> list[Wat
 
 
 def by_both_ways(story: Callable[[Client], Awaitable[Any]]) -> tuple[bytes, bytes]:
-    """What comes of a story in process and through text, each in a world of its own."""
+    """Return the results of a story in the process and through text, each on its own cluster."""
 
     async def told(wrap: Callable[[Transport], Transport]) -> bytes:
         return msgspec.json.encode(await story(plane().client().through(wrap)))
@@ -80,7 +80,7 @@ def by_both_ways(story: Callable[[Client], Awaitable[Any]]) -> tuple[bytes, byte
 
 
 def test_events_are_the_same_to_the_byte() -> None:
-    """Numbers, what is empty and the order of fields are as text would tell them."""
+    """Numbers, empty values, and the order of fields are the same as in text."""
 
     async def story(client: Client) -> list[Any]:
         made = await client.create(PODS, pod("b"))
@@ -124,7 +124,7 @@ async def test_caches_and_the_store_have_one_object() -> None:
 
 
 def test_what_is_compact_or_large_is_told_as_text() -> None:
-    """Of the one there is no object any more; of the other, readers share parts."""
+    """The server no longer has the one object; readers of the other share parts."""
 
     async def story() -> list[WatchEvent]:
         here = plane()

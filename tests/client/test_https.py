@@ -87,7 +87,7 @@ def test_new_credentials_are_tried_once() -> None:
 
 
 def test_a_watch_that_breaks_is_a_transport_error() -> None:
-    """What came before the break is told; the break itself is an error, never the end."""
+    """Events before the break are returned; the break itself is an error, never the end."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()

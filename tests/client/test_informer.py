@@ -1,4 +1,4 @@
-"""A cache that is right in the end, whatever happens on the way."""
+"""The cache is finally correct, also after errors."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_the_cache_is_right_in_the_end(script: list[tuple[str, int]]) -> None:
 
 
 async def test_a_server_without_initial_events_is_listed() -> None:
-    """Where a server refuses to stream what is there, it is listed, and watched from there."""
+    """If a server refuses initial events, the informer lists, and watches from there."""
 
     def refuse(request: Request) -> Response | None:
         return refusal(422, "Invalid") if "sendInitialEvents" in request.query else None
@@ -132,7 +132,7 @@ async def test_an_unreachable_server_is_asked_less_and_less() -> None:
 
 
 async def test_an_index_follows_the_objects() -> None:
-    """What is found under a key is what has it now."""
+    """An index returns the objects that have the key now."""
     here = site()
     async with informed(here) as informer:
         index = informer.index("x", lambda obj: (obj.get("data") or {}).values())

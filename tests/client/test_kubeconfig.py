@@ -76,7 +76,7 @@ async def _pair(ask: Callable[[], Any]) -> Any:
 
 
 def test_the_first_file_wins(tmp_path: Path) -> None:
-    """Of several files the first that has an entry counts; missing ones are passed over."""
+    """The first of several files with an entry counts; missing files are skipped."""
     first = written(tmp_path / "1", config({"token": "one"}) | {"current-context": ""})
     second = config({"token": "two"})
     second["users"].append({"name": "b", "user": {}})
@@ -218,7 +218,7 @@ def test_a_pod_finds_its_own_cluster(tmp_path: Path) -> None:
 
 
 def test_keys_are_not_shown(tmp_path: Path) -> None:
-    """What is secret is in no text that might be logged."""
+    """Secrets are in no text that might be logged."""
     shown = repr(load([written(tmp_path / "c", config({"token": "secret"}))], VirtualClock()))
 
     assert "secret" not in shown

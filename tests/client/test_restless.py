@@ -13,7 +13,7 @@ from dryrack.client.timekeeping import RestlessError, VirtualClock, run_virtual
 def test_two_that_undo_each_other_at_once_do_not_keep_a_simulation_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody would ever see the next second, and nothing would say why."""
+    """The simulation raises an error instead of never reaching the next second."""
     monkeypatch.setattr(timekeeping, "RESTLESS_STEPS", 1000)
 
     async def contend(mine: asyncio.Event, theirs: asyncio.Event) -> None:
@@ -38,7 +38,7 @@ def test_two_that_undo_each_other_at_once_do_not_keep_a_simulation_for_ever(
 
 
 def test_much_work_at_one_moment_is_no_unrest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was done before time last passed does not count."""
+    """Steps before the last advance of time do not count."""
     monkeypatch.setattr(timekeeping, "RESTLESS_STEPS", 1000)
 
     async def run() -> float:

@@ -1,4 +1,4 @@
-"""What objects have in common is kept once, and changes nothing about them."""
+"""Objects share equal parts, and their values stay the same."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VALUES = st.recursive(
 
 @given(_VALUES, _VALUES)
 def test_sharing_changes_no_value(new: Any, like: Any) -> None:
-    """What comes out reads as what went in, and the other object stays as it was."""
+    """The result is equal to the input, and the other object stays as it was."""
     wanted = json.dumps(new, sort_keys=True)
     other = json.dumps(like, sort_keys=True)
     made = share_parts(copy.deepcopy(new), like)
@@ -54,7 +54,7 @@ def test_what_is_read_part_by_part_is_what_was_written(value: Any) -> None:
 
 
 def test_parts_with_one_text_are_one_value() -> None:
-    """In one object and in another, whatever stands around them; metadata is never shared."""
+    """Parts are shared within and between objects; metadata is never shared."""
     decoder = SharedDecoder()
     attributes = {"model": {"string": "a model with a name"}, "index": {"int": 1}}
     one, other = (

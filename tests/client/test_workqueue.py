@@ -92,7 +92,7 @@ async def test_workers_share_the_keys() -> None:
 
 
 async def test_a_key_that_comes_back_at_once_starves_nobody() -> None:
-    """Whatever a handler asks for, others have their turn and time goes on."""
+    """For any requests of a handler, other keys have their turn and time goes on."""
     clock = VirtualClock()
     told: list[str] = []
     queue: WorkQueue[str] = WorkQueue(clock, told.append)

@@ -71,7 +71,7 @@ class ServedPlane:
         return self._run(command, stdin=stdin, environment={"HOME": str(self.directory)})
 
     def must(self, *arguments: str, stdin: str = "") -> str:
-        """What kubectl prints; it must succeed."""
+        """Return the output of kubectl; it must succeed."""
         done = self.kubectl(*arguments, stdin=stdin)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}{done.stdout}"
         return done.stdout

@@ -1,8 +1,8 @@
 """
 client-go's informers on the embedded plane.
 
-Every controller and scheduler in Go stands on them: if their cache is ever not what the server
-holds, somebody acts on a world that is not there.
+Every controller and scheduler in Go uses them: if their cache ever differs from the objects of
+the server, a controller acts on objects that do not exist.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def program() -> maven.JavaProgram:
 def test_fabric8_creates_watches_patches_and_deletes(
     program: maven.JavaProgram, tmp_path: Path
 ) -> None:
-    """Watches over WebSocket, informers and answers tell the whole life of pods and claims."""
+    """Watches over WebSocket, informers, and answers show the whole life of pods and claims."""
     options = ("--nodes", "1", "--instance-type", "p5.48xlarge")
     with ServedPlane(tmp_path, options, name="fabric8") as plane:
         done = subprocess.run(

@@ -47,7 +47,7 @@ class Helm:
         )
 
     def __call__(self, *words: str) -> str:
-        """What it prints; it must succeed."""
+        """Return its output; it must succeed."""
         done = self.run(*words)
         assert done.returncode == 0, f"helm {' '.join(words)}: {done.stderr}{done.stdout}"
         return done.stdout

@@ -98,7 +98,7 @@ def wanted_slices(pool: Pool, uid: str = "uid-a") -> tuple[ResourceSlice, ...]:
 
 def visible(slices: Iterable[Raw]) -> tuple[str, ...] | None:
     """
-    The devices that the allocator would hand out, as it sees them; None while it waits.
+    Return the devices that the allocator can allocate; None while the pool is incomplete.
 
     It looks at whatever slice comes first for the count; all orders must give one answer.
     """
@@ -110,7 +110,7 @@ def visible(slices: Iterable[Raw]) -> tuple[str, ...] | None:
 
 
 def seen_in_order(slices: Sequence[Raw], on: str = NODE) -> tuple[str, ...] | None:
-    """The same, for slices that come in this order, and for any node."""
+    """Return these devices for slices that arrive in this order, for any node."""
     node = Node(metadata=ObjectMeta(name=on))
     typed = [decode(each, ResourceSlice) for each in slices]
     pools = Sight(typed, Features.defaults(), Release.V1_36).pools(node)

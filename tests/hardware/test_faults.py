@@ -49,7 +49,7 @@ def test_a_node_without_faults_is_left_as_it_is() -> None:
 
 
 def test_an_unhealthy_device_is_tainted_and_told() -> None:
-    """It is given to nobody new, evicts nobody, and the other devices are untouched."""
+    """It is not allocated to new claims, evicts no pod, and the other devices stay as they are."""
     faults = faults_of({device_annotation("gpu-1"): "unhealthy=fell off the bus"}, NOW)
 
     first, second, third = faults.apply(DEVICES)
@@ -62,7 +62,7 @@ def test_an_unhealthy_device_is_tainted_and_told() -> None:
 
 
 def test_a_device_of_unknown_health_is_published_as_before() -> None:
-    """Only who has it is told."""
+    """Only the pod that has it gets the health."""
     faults = faults_of({device_annotation("gpu-1"): "unknown"}, NOW)
 
     assert faults.apply(DEVICES) == DEVICES
@@ -70,7 +70,7 @@ def test_a_device_of_unknown_health_is_published_as_before() -> None:
 
 
 def test_a_lost_device_leaves() -> None:
-    """It is not published, and who still has it is told that it is not healthy."""
+    """It is not published, and a pod that still has it gets the health Unhealthy."""
     faults = faults_of({device_annotation("gpu-1"): "lost"}, NOW)
 
     assert names(faults.apply(DEVICES)) == ["gpu-0", "gpu-2"]
@@ -104,7 +104,7 @@ def test_a_device_may_have_several_faults() -> None:
 
 
 def test_a_taint_that_is_there_is_not_added_again() -> None:
-    """What a device is described with stays, and the API takes no more than sixteen."""
+    """The taints of the device stay, and the API allows no more than sixteen."""
     own = tuple(DeviceTaint(key=f"own-{n}", effect="NoSchedule") for n in range(15))
     faults = faults_of(
         {device_annotation("gpu"): "taint=own-3:NoSchedule;taint=b:None;taint=c:None"}, NOW
@@ -145,7 +145,7 @@ def test_the_next_expiry_is_the_first_that_is_to_come() -> None:
 
 
 def test_a_node_may_have_faults_of_its_own() -> None:
-    """Of what it prepares, of its driver, and of itself."""
+    """A node can have faults of preparation, of its driver, and of itself."""
     faults = faults_of(
         {
             node_annotation("prepare"): "slow=1m30s",
@@ -217,7 +217,7 @@ def test_whatever_a_device_is_told_is_read_or_refused(text: str) -> None:
 
 
 def test_a_file_has_a_line_for_each_fault() -> None:
-    """Several lines of a device are joined; a bad line is told with its number and counts not."""
+    """Several lines of a device are joined; an invalid line is reported with its number."""
     text = "# who\n\ngpu-0 lost\n  gpu-1   unhealthy=it smokes  \ngpu-1 taint=a:None\ngpu-2\nx y\n"
 
     said, problems = fault_lines(text)

@@ -86,12 +86,12 @@ LABELS = {"gpu": "a", INSTANCE_TYPE: "p5"}
 
 
 def test_the_heaviest_overlay_comes_before_everything() -> None:
-    """Of the overlays that match one counts, and nothing else does."""
+    """One of the overlays that match counts, and nothing else does."""
     assert names_on(EVERYTHING, LABELS) == ["heavy-0"]
 
 
 def test_all_mappings_come_before_the_catalogue() -> None:
-    """Without an overlay all assignments that match count, and the catalogue does not."""
+    """If no overlay matches, all assignments that match count, and the catalog does not."""
     inventory = Inventory(
         assignments=EVERYTHING.assignments, instance_types=EVERYTHING.instance_types
     )
@@ -116,7 +116,7 @@ def test_an_entry_of_the_catalogue_is_for_the_type_of_its_name() -> None:
 
 
 def test_between_overlays_of_one_weight_the_later_name_wins() -> None:
-    """As Karpenter orders them, whatever order they come in."""
+    """The order is that of Karpenter, for any order of the sources."""
     some = (overlay("b", 3), overlay("c", 3), overlay("a", 3))
 
     assert names_on(Inventory(overlays=some), {"gpu": "a"}) == ["c-0"]
@@ -150,7 +150,7 @@ def test_an_overlay_is_held_to_its_promise(capacity: dict[str, str], told: list[
 
 
 def test_origins_share_a_pool_as_sections() -> None:
-    """What several mappings put into one pool is one pool, with a section for each."""
+    """Several mappings for one pool result in one pool, with a section for each."""
     inventory = Inventory(
         assignments=(
             assignment("one", batch("gpu-0", pool="x"), batch("gpu-1", pool="x")),
@@ -167,7 +167,7 @@ def test_origins_share_a_pool_as_sections() -> None:
 
 
 def test_of_two_devices_with_one_name_the_first_stays() -> None:
-    """A pool with a name twice is one that no scheduler uses; the second owner is told."""
+    """No scheduler uses a pool with a duplicate name; the second owner gets a note."""
     inventory = Inventory(
         assignments=(
             assignment("one", batch("gpu-0")),
@@ -307,7 +307,7 @@ def test_shared_pools_may_be_for_selected_nodes_or_by_device() -> None:
 
 
 def test_a_shared_pool_is_reached_in_one_way() -> None:
-    """Two mappings that disagree about who reaches a pool: the first stays, the second is told."""
+    """If two mappings have different nodes for a pool, the first stays, the second gets a note."""
     matcher = Matcher(
         Inventory(
             assignments=(
@@ -412,7 +412,7 @@ def test_operators_mean_what_they_mean_upstream(
 
 
 def test_terms_are_alternatives_and_their_requirements_are_not() -> None:
-    """Any term will do; in a term everything must hold, fields included; an empty term is none."""
+    """One term must match with all its requirements and fields; an empty term matches no node."""
     in_zone = NodeSelectorRequirement(key="zone", operator="In", values=("a",))
     by_name = NodeSelectorRequirement(key="metadata.name", operator="In", values=("n1",))
     terms = (

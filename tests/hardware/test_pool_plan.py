@@ -71,7 +71,7 @@ def test_a_new_pool_is_created_in_its_first_generation() -> None:
 
 
 def test_an_unchanged_pool_causes_no_write() -> None:
-    """What the server makes of a slice is recognised: times of taints, forms of quantities."""
+    """Changes by the server are recognized: times of taints, forms of quantities."""
     taint = DeviceTaint(key="a", effect="NoSchedule")
     capacity = {"memory": DeviceCapacity(value=Quantity.parse("0.5Gi"))}
     timed = DeviceTaint(key="b", effect="None", time_added="2026-01-01T02:00:00.75+01:00")
@@ -102,7 +102,7 @@ def test_another_form_of_the_same_value_is_no_change() -> None:
 
 
 def test_one_changed_slice_is_one_write_in_the_same_generation() -> None:
-    """Nobody has to look at the others again."""
+    """The other slices stay as they are."""
     slices = Slices()
     carried_out(slices, wanted({"a": devices("x", 1), "b": devices("y", 1)}))
 
@@ -182,7 +182,7 @@ def test_pools_that_are_removed_are_planned_first() -> None:
 
 
 def test_the_time_of_a_taint_is_kept_until_the_taint_changes() -> None:
-    """Wherever the device is by now; a taint that somebody has timed himself keeps his time."""
+    """The time is kept if the device moves to another slice; a taint with its own time keeps it."""
     old = DeviceTaint(key="broken", value="yes", effect="NoExecute")
     slices = Slices()
     carried_out(slices, wanted({"a": (Device(name="x", taints=(old,)),)}))
@@ -211,7 +211,7 @@ def test_a_new_owner_is_no_new_generation() -> None:
 
 
 def test_what_others_add_to_the_metadata_stays() -> None:
-    """Their labels and annotations are theirs; ours come back if somebody takes them away."""
+    """Labels and annotations of others stay; those of dryrack are restored."""
     slices = Slices()
     new = wanted({"a": devices("x", 1)})
     carried_out(slices, new)
@@ -261,7 +261,7 @@ def test_whoever_dies_wherever_nobody_sees_half_a_pool(
     story: list[tuple[Parts, int, int]],
 ) -> None:
     """
-    After every write the allocator sees the pool of before, the wanted one, or waits.
+    After every write the allocator sees the old pool or the wanted one, or waits.
 
     Each publisher dies after some writes, somebody deletes a slice now and then, and the next
     publisher wants something else; the last one lives, and then all is as it should be.
@@ -374,7 +374,7 @@ def test_nodes_that_see_a_part_of_a_pool_do_not_see_half_of_it(
 
 @pytest.mark.parametrize("last", ["c", "a"])
 def test_what_was_replaced_does_not_come_to_light_for_a_part_of_the_nodes(last: str) -> None:
-    """What a dead publisher left goes or changes first: newer slices hide it from some only."""
+    """Old slices are deleted or changed first: newer slices hide them only from some consumers."""
     versions: list[dict[str, tuple[tuple[str, str], ...]]] = [
         {"a": (("node-a", "x"),)},
         {"b": (("node-a", "x"),)},

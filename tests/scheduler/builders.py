@@ -90,7 +90,7 @@ async def all_bound(client: Client) -> bool:
     return all(pod["spec"].get("nodeName") for pod in pods)
 
 
-async def held(client: Client) -> list[str]:
+async def allocated_devices(client: Client) -> list[str]:
     """Return the devices of all claims, one entry for each claim that has the device."""
     claims = (await client.list(CLAIMS)).items
     return [
@@ -175,7 +175,7 @@ async def is_bound(client: Client, name: str) -> bool:
 GPU = "example.com/gpu"
 
 
-def asking(name: str, amount: int = 1, resource: str = GPU) -> Raw:
+def extended_resource_pod(name: str, amount: int = 1, resource: str = GPU) -> Raw:
     """Return a pod that requests devices by an extended resource."""
     amounts = {resource: str(amount)}
     resources = {"requests": amounts, "limits": amounts}

@@ -154,7 +154,7 @@ class GangStage(Stage):
         events = [each for each in listing.items if each["reason"] == reason]
         return sorted((each["involvedObject"]["name"], each["message"]) for each in events)
 
-    async def held(self) -> list[str]:
+    async def allocated_devices(self) -> list[str]:
         """Return every device that a claim has, once for each claim."""
         claims = (await self.client.list(CLAIMS)).items
         return [
@@ -172,7 +172,7 @@ class GangStage(Stage):
         objects = [
             (kind.resource, each) for kind in kinds for each in (await self.client.list(kind)).items
         ]
-        # Slices are these scenes' own, and nobody takes them away with a node.
+        # The test creates the slices itself, so that they are not deleted with a node.
         violations = check(objects, at_rest=True)
         gangs = [f"pod group {NAMESPACE}/{name}" for name in minimums]
         found = [

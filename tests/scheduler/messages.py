@@ -1,4 +1,4 @@
-"""What pods are told: the refusal, and what PostFilter plugins say behind it."""
+"""Messages of refusals, with the text that PostFilter plugins add."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _POST_FILTER = re.compile(
 
 
 def refusal_in(told: str) -> str:
-    """What is against the pod, without what is said about preemption, and without a full stop."""
+    """Return the refusal without the text about preemption and without a full stop."""
     return _POST_FILTER.sub("", told).rstrip(".")
 
 
-def nobody_goes(*, victims: int = 0, helpful: int = 0, claims: bool = False) -> str:
+def no_victims_text(*, victims: int = 0, helpful: int = 0, claims: bool = False) -> str:
     """
-    What is said where no pod of lower priority runs.
+    Return the text about preemption if no pod of lower priority runs.
 
     Of so many nodes that there are no `victims`, and of so many that none would be `helpful`.
     """

@@ -68,7 +68,7 @@ async def status(stage: Stage, claim: str = "fabric") -> Raw:
 
 
 async def driver_sets(stage: Stage, *types: str, claim: str = "fabric") -> None:
-    """What the driver of the device finds to be so."""
+    """Set the conditions of the device, as its driver does."""
     known = await stage.client.get(CLAIMS, claim, "default")
     [result] = known["status"]["allocation"]["devices"]["results"]
     now = timestamp(stage.clock.now())
@@ -88,7 +88,7 @@ async def driver_sets(stage: Stage, *types: str, claim: str = "fabric") -> None:
 
 
 async def test_a_pod_is_bound_when_its_device_is_ready(stage: Stage) -> None:
-    """Its claim is allocated and reserved before, it is told so, and others are bound meanwhile."""
+    """Its claim is allocated and reserved first; other pods are bound meanwhile."""
     await fabric(stage)
     async with stage.scheduler():
         await stage.advance(300)
@@ -133,7 +133,7 @@ async def is_late(stage: Stage) -> str:
 async def test_a_device_that_does_not_get_ready_is_given_back(
     ends: Callable[[Stage], Awaitable[str]], stage: Stage
 ) -> None:
-    """The claim loses its allocation, the pod is told why, and is decided anew."""
+    """The claim loses its allocation, the pod gets the reason, and is decided again."""
     await fabric(stage)
     async with stage.scheduler():
         before = await status(stage)
@@ -191,7 +191,7 @@ async def test_each_profile_has_its_own_binding_timeout(tmp_path: Path, stage: S
 
 @pytest.mark.parametrize("waited", [100.0, 400.0])
 async def test_a_wait_outlives_the_scheduler(waited: float, stage: Stage) -> None:
-    """Who starts next waits for the rest of the time, with the same allocation."""
+    """The next scheduler waits for the rest of the time, with the same allocation."""
     await fabric(stage)
     async with stage.scheduler():
         await stage.advance(waited)
@@ -262,7 +262,7 @@ async def test_a_gang_waits_for_all_its_devices(stage: Stage) -> None:
 
 
 async def test_a_gang_gives_everything_back_when_one_of_its_devices_fails(stage: Stage) -> None:
-    """It is decided anew as a whole, and told why."""
+    """All its pods are decided again, and its condition contains the reason."""
     await gang_of_two(stage)
     async with stage.scheduler():
         await stage.advance(10)

@@ -1,4 +1,4 @@
-"""Of two allocations of one device the later is taken back, and everybody agrees which that is."""
+"""The later of two allocations of one device is undone, and all schedulers agree which it is."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def give(client: Client, claim: Raw, device: str, **more: Any) -> Raw:
 
 
 async def test_the_later_of_two_is_overtaken_and_the_earlier_is_not() -> None:
-    """Whoever asks first: what counts is who wrote first."""
+    """The order of the writes decides, not the order of the checks."""
     async with watched() as (client, owners):
         red = await claim(client, "red")
         blue = await claim(client, "blue")
@@ -116,7 +116,7 @@ async def test_an_allocation_that_is_never_seen_is_not_relied_on() -> None:
         silent = Informer(cluster.client, CLAIMS, clock=clock, chance=CountingChance())
         owners = DeviceOwners(silent, clock)
         red = await give(cluster.client, await claim(cluster.client, "red"), "gpu-0")
-        asking = asyncio.create_task(owners.confirm([red]))
+        extended_resource_pod = asyncio.create_task(owners.confirm([red]))
         await clock.advance(CATCH_UP_SECONDS_MAX + 1)
         with pytest.raises(OvertakenError, match="not seen"):
-            await asking
+            await extended_resource_pod

@@ -31,7 +31,7 @@ PODS = ("single-gpu-pod", "dual-gpu-pod", *(f"gang-gpu-pod-{number}" for number 
 @pytest.mark.real
 @pytest.mark.timeout(300)
 def test_all_pods_run_on_a_real_cluster_beside_kube_scheduler(start_cluster: StartCluster) -> None:
-    """With the rights that are printed, as kubenexus-scheduler; two of three hold nothing."""
+    """The printed permissions suffice for kubenexus-scheduler; two of three reserve nothing."""
     cluster = start_cluster(Options(), Parts(kwok=True))
     start_scheduler(cluster, "--name", "kubenexus-scheduler")
     _apply(cluster, *yaml.safe_load_all(WORKERS.read_text()))
@@ -75,7 +75,7 @@ def _field(cluster: Cluster, pod: str, path: str) -> str:
 
 
 def _devices(cluster: Cluster) -> list[str]:
-    """Who has what: pool and device of every result of every claim."""
+    """Return the pool and the device of every result of every claim."""
     result = "{.pool}/{.device}"
     path = f"jsonpath={{range .items[*].status.allocation.devices.results[*]}}{result} {{end}}"
     return cluster.plane.kubectl(
@@ -84,6 +84,6 @@ def _devices(cluster: Cluster) -> list[str]:
 
 
 def _schedulers(cluster: Cluster) -> set[str]:
-    """Who says that pods were scheduled."""
+    """Return the schedulers that reported that pods were scheduled."""
     chosen = ("--field-selector", "reason=Scheduled", "-o", "jsonpath={.items[*].source.component}")
     return set(cluster.plane.kubectl("get", "events", "-n", NAMESPACE, *chosen).stdout.split())

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.scheduler.builders import GPU, FailingTransport, asking, claims, two_devices
+from tests.scheduler.builders import (
+    GPU,
+    FailingTransport,
+    claims,
+    extended_resource_pod,
+    two_devices,
+)
 from tests.scheduler.gang_scenes import PREFIX
 from tests.scheduler.messages import refusal_in
 
@@ -28,7 +34,7 @@ WRITES = 5
 async def test_a_claim_is_made_for_a_pod_and_told_to_it(resource: str, stage: Stage) -> None:
     """It looks as kube-scheduler's: owner, annotation, finalizer, reservation, mappings."""
     await two_devices(stage)
-    await stage.client.create(PODS, asking("p", 2, resource))
+    await stage.client.create(PODS, extended_resource_pod("p", 2, resource))
     async with stage.scheduler():
         pod = await stage.client.get(PODS, "p", "default")
         [claim] = await claims(stage)
@@ -65,10 +71,10 @@ async def test_a_claim_is_made_for_a_pod_and_told_to_it(resource: str, stage: St
 
 
 async def test_a_pod_waits_until_devices_are_free(stage: Stage) -> None:
-    """It is told what it lacks, has no claim meanwhile, and gets one when another pod goes."""
+    """Its condition says what it lacks; it gets a claim only when another pod is deleted."""
     await two_devices(stage)
     for name in ("first", "second"):
-        await stage.client.create(PODS, asking(name, 2))
+        await stage.client.create(PODS, extended_resource_pod(name, 2))
     async with stage.scheduler():
         assert await stage.node_of("second") == ""
         assert (await stage.refusal("second")).startswith(
@@ -95,7 +101,7 @@ async def test_a_node_with_some_of_its_own_gives_those(stage: Stage) -> None:
         NODES, {**node, "status": {"allocatable": allocatable}}, subresource="status"
     )
     for name in ("first", "second"):
-        await stage.client.create(PODS, asking(name))
+        await stage.client.create(PODS, extended_resource_pod(name))
     async with stage.scheduler():
         assert await stage.node_of("first") == "n"
         assert await claims(stage) == []
@@ -108,9 +114,9 @@ async def test_a_node_with_some_of_its_own_gives_those(stage: Stage) -> None:
 async def test_a_write_that_fails_once_leaves_one_claim(
     stage: Stage, number: int, *, after: bool
 ) -> None:
-    """Whichever it is, the pod is bound in the end with the claim that it is told of."""
+    """In each case the pod is finally bound with the claim in its status."""
     await two_devices(stage)
-    await stage.client.create(PODS, asking("p", 2))
+    await stage.client.create(PODS, extended_resource_pod("p", 2))
     failing = FailingTransport(stage.transport, frozenset({number}), after=after)
     async with stage.scheduler(failing):
         await stage.advance(30)
@@ -124,9 +130,9 @@ async def test_a_write_that_fails_once_leaves_one_claim(
 
 
 async def test_a_pod_that_cannot_be_bound_leaves_no_claim(stage: Stage) -> None:
-    """What was made for it is deleted each time."""
+    """The claim that was created for it is deleted each time."""
     await two_devices(stage)
-    await stage.client.create(PODS, asking("p", 2))
+    await stage.client.create(PODS, extended_resource_pod("p", 2))
     failing = FailingTransport(stage.transport, path_end="/binding")
     async with stage.scheduler(failing):
         await stage.advance(30)
@@ -141,7 +147,7 @@ async def test_what_a_scheduler_left_half_done_is_finished_with_the_same_claim(
 ) -> None:
     """One that died after any of its writes has its claim found by the next one."""
     await two_devices(stage)
-    await stage.client.create(PODS, asking("p", 2))
+    await stage.client.create(PODS, extended_resource_pod("p", 2))
     dead = FailingTransport(stage.transport, frozenset(range(writes, 1000)))
     async with stage.scheduler(dead):
         pass
@@ -156,7 +162,7 @@ async def test_what_a_scheduler_left_half_done_is_finished_with_the_same_claim(
 
 def of_gang(name: str) -> Raw:
     """A pod of a gang of two that asks for a device by an extended resource."""
-    pod = asking(name)
+    pod = extended_resource_pod(name)
     labels = {f"{PREFIX}/name": "gang", f"{PREFIX}/min-available": "2"}
     return pod | {"metadata": {**pod["metadata"], "labels": labels}}
 
@@ -180,14 +186,14 @@ async def test_a_gang_gets_its_claims_or_none(stage: Stage, number: int, *, afte
 
 
 async def test_pods_with_long_names_alike_have_a_device_each(stage: Stage) -> None:
-    """Names of claims are cut, and somebody may have a claim of such a name already."""
+    """Names of claims are cut, and a claim with such a name may exist already."""
     names = [f"{'p' * 60}-{ending}" for ending in ("a", "b")]
 
     await two_devices(stage)
     metadata = {"name": f"{names[0]}-extended-resources", "namespace": "default"}
     await stage.client.create(CLAIMS, {"metadata": metadata, "spec": {}})
     for name in names:
-        await stage.client.create(PODS, asking(name))
+        await stage.client.create(PODS, extended_resource_pod(name))
     async with stage.scheduler():
         assert [await stage.node_of(name) for name in names] == ["n", "n"]
         statuses = [each["status"] for each in await claims(stage)]
@@ -211,7 +217,7 @@ async def test_a_pod_is_told_that_its_claim_is_refused(stage: Stage) -> None:
     await stage.client.update(
         QUOTAS, {**made, **quota, "metadata": made["metadata"]}, subresource="status"
     )
-    await stage.client.create(PODS, asking("p"))
+    await stage.client.create(PODS, extended_resource_pod("p"))
     async with stage.scheduler():
         await stage.advance(60)
         words = (

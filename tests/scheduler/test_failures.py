@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.apiserver.replay import CountingChance
-from tests.scheduler.builders import DEVICES, FailingTransport, all_bound, create_objects, held
+from tests.scheduler.builders import (
+    DEVICES,
+    FailingTransport,
+    all_bound,
+    allocated_devices,
+    create_objects,
+)
 from tests.scheduler.waiting import is_so_at_last
 
 from dryrack.client.client import Client
@@ -36,7 +42,7 @@ WRITES = 4
 
 @dataclass(slots=True)
 class Overtaking:
-    """Somebody else writes to the claim of a pod just before its first status is written."""
+    """Another client writes to the claim of a pod just before its first status is written."""
 
     inner: Transport
     other: Client
@@ -77,7 +83,7 @@ def test_a_write_that_fails_once_is_made_good(number: int, *, after: bool) -> No
             await create_objects(cluster.client, DEVICES)
             failing = FailingTransport(cluster.transport, frozenset({number}), after=after)
             done = await scheduled(failing, cluster, all_bound)
-            return done, await held(cluster.client)
+            return done, await allocated_devices(cluster.client)
 
     done, devices = asyncio.run(run())
 
@@ -108,7 +114,7 @@ def test_a_binding_that_always_fails_leaves_nothing_behind() -> None:
 
 
 def test_more_pods_than_devices_wait_and_say_why() -> None:
-    """The one that does not fit is told so, and takes nothing from the others."""
+    """The pod that does not fit gets the reason, and takes nothing from the others."""
 
     async def run() -> tuple[list[str], list[str]]:
         async with embedded(ControlPlaneOptions(chance=CountingChance()), engines=()) as cluster:

@@ -1,5 +1,5 @@
 """
-Whatever fails in the middle of a plan, no gang stays half bound and nothing leaks.
+After any failure during a plan, no gang stays bound in part and nothing leaks.
 
 Each write of the scheduler in turn fails, is overtaken by somebody else's, or is the last that it
 makes before it dies.
@@ -55,7 +55,7 @@ async def test_a_write_that_fails_once_is_made_good(
     stage.start(Faulty(stage.transport, fails_at=number, after=after))
     await stage.rest()
     assert await stage.bound() == list(MEMBERS)
-    assert len(await stage.held()) == 3
+    assert len(await stage.allocated_devices()) == 3
     await stage.check({"gang": 3})
 
 
@@ -120,7 +120,7 @@ async def test_what_was_whole_runs_on_whoever_starts_anew(
 async def test_a_lease_that_cannot_be_read_at_first_is_kept_up_to_date_later(
     stage: GangStage,
 ) -> None:
-    """What was bound whole before is settled as soon as the server answers."""
+    """Gangs that were complete before are settled as soon as the server answers."""
 
     @dataclass
     class Silent:
@@ -169,7 +169,7 @@ async def test_gangs_of_one_moment_share_the_write_that_says_that_they_are_settl
 async def test_a_scheduler_that_may_not_touch_the_lease_binds_gangs_all_the_same(
     stage: GangStage,
 ) -> None:
-    """Only what it leaves in the middle cannot be told by the next one."""
+    """Only the next scheduler cannot recognize a plan that it interrupts."""
 
     async def before(_: int, request: Request) -> None:
         if "/leases" in request.path:

@@ -1,5 +1,5 @@
 """
-Whatever happens in whatever order, no device is given twice, nothing leaks, no gang stays half.
+For any order of events, no device is allocated twice, nothing leaks, and no gang stays unfinished.
 
 Histories are drawn by chance: gangs and pods come and go, nodes are lost, writes fail, schedulers
 die and start again, or two of them work at a time.
@@ -35,7 +35,7 @@ WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What happens next; the number says to whom, how large, or at which write."""
+    """The next event; the number is its object, its size, or its write."""
 
     word: str
     number: int
@@ -49,11 +49,11 @@ deeds = st.builds(
 
 @dataclass(slots=True)
 class Witness:
-    """What was so at any moment."""
+    """The states that occurred at any moment."""
 
     minimums: dict[str, int] = field(default_factory=dict)
     was_whole: set[str] = field(default_factory=set)
-    # They have lost a member by somebody else's deed; else nobody takes one of a whole gang.
+    # The test has deleted members of these gangs; the scheduler deletes none of a complete gang.
     bereft: set[str] = field(default_factory=set)
     twice: list[str] = field(default_factory=list)
     _gangs: dict[str, dict[str, bool]] = field(default_factory=lambda: defaultdict(dict))
@@ -178,7 +178,7 @@ class Player:
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(deeds, min_size=3, max_size=14))
 def test_at_rest_every_gang_is_whole_or_nowhere(history: list[Deed]) -> None:
-    """One that runs below its minimum was whole once, and somebody has deleted the rest."""
+    """A gang that runs below its minimum was complete once, and its other members were deleted."""
 
     async def story() -> None:
         async with GangStage() as stage:
@@ -194,7 +194,9 @@ def test_at_rest_every_gang_is_whole_or_nowhere(history: list[Deed]) -> None:
             half = witness.minimums.keys() - (witness.was_whole & witness.bereft)
             await stage.check({gang: witness.minimums[gang] for gang in half})
             fits = {name for name in await stage.pods() if name.startswith(("lone-", "vip-"))}
-            free = 2 * len((await stage.client.list(NODES)).items) - len(await stage.held())
+            free = 2 * len((await stage.client.list(NODES)).items) - len(
+                await stage.allocated_devices()
+            )
             assert free == 0 or fits <= set(await stage.bound()), "a pod waits beside a free device"
 
     run_virtual(story())

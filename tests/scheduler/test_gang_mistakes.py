@@ -1,4 +1,4 @@
-"""Mistakes about gangs: each is told with what would put it right, and nobody else waits for it."""
+"""Mistakes in gangs: each is reported with its remedy, and no other pod waits for the gang."""
 
 from __future__ import annotations
 
@@ -104,4 +104,4 @@ async def test_a_gang_goes_on_when_its_claim_is_made(stage: GangStage) -> None:
     assert await stage.bound() == ["g0", "g1"]
     [claim] = (await stage.client.list(CLAIMS)).items
     assert sorted(user["name"] for user in claim["status"]["reservedFor"]) == ["g0", "g1"]
-    assert len(await stage.held()) == 1
+    assert len(await stage.allocated_devices()) == 1

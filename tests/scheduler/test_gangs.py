@@ -1,4 +1,4 @@
-"""Gangs are bound whole or not at all, and are told why they wait."""
+"""Gangs are bound completely or not at all, and their members get the reason why they wait."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ async def test_single_dual_and_gang_run_together(stage: GangStage) -> None:
     await stage.rest()
     phases = {name: pod["status"]["phase"] for name, pod in (await stage.pods()).items()}
     assert phases == dict.fromkeys(("single", "dual", "gang-0", "gang-1", "gang-2"), "Running")
-    assert len(await stage.held()) == 6
+    assert len(await stage.allocated_devices()) == 6
     await stage.check({"gang": 3})
 
 
 async def test_a_gang_waits_for_its_last_member(stage: GangStage) -> None:
-    """Two of three are told how many are missing, hold nothing, and run when the third comes."""
+    """Two of three get the number of missing members, reserve nothing, and run with the third."""
     stage.start()
     await stage.create_pods(member("a", "gang", 3), member("b", "gang", 3))
     await stage.rest()
     assert await stage.bound() == []
-    assert await stage.held() == []
+    assert await stage.allocated_devices() == []
     told = "pod group default/gang has 2 pods, needs at least 3"
     assert (await stage.refusal("a")).startswith(told)
     assert [name for name, _ in await stage.events_of_pods("FailedScheduling")] == ["a", "b"]
@@ -54,12 +54,12 @@ async def test_a_gang_waits_for_its_last_member(stage: GangStage) -> None:
 
 
 async def test_a_gang_that_does_not_fit_holds_nothing(stage: GangStage) -> None:
-    """Every member is told how many would fit and what the next one lacks; others go on."""
+    """Every member gets the number that fits and what the next one lacks; others are bound."""
     stage.start()
     await stage.create_pods(*(member(f"g{n}", "gang", 5) for n in range(5)))
     await stage.rest()
     assert await stage.bound() == []
-    assert await stage.held() == []
+    assert await stage.allocated_devices() == []
     told = await stage.refusal("g0")
     assert told.startswith("pod group default/gang: 4 of 5 pods fit")
     assert "cannot allocate all claims" in told
@@ -102,7 +102,7 @@ async def test_a_late_member_joins_alone(stage: GangStage) -> None:
 
 
 async def test_members_beyond_the_minimum_take_what_is_left(stage: GangStage) -> None:
-    """Five with a minimum of three on four devices: four run, and the fifth is told why not."""
+    """Four of five run with a minimum of three on four devices, and the fifth gets the reason."""
     stage.start()
     await stage.create_pods(*(member(f"g{n}", "gang", 3) for n in range(5)))
     await stage.rest()
@@ -145,7 +145,7 @@ async def test_a_gang_with_a_flaw_is_told_what_to_do_and_keeps_nobody(stage: Gan
 
 
 async def test_a_gang_that_waits_too_long_is_told_so_and_tried_again(stage: GangStage) -> None:
-    """The condition says that it timed out; nothing is held, and it runs when there is room."""
+    """The condition says that it timed out; nothing is reserved; it runs once capacity is free."""
     stage.start()
     await stage.create_pods(*(lone(f"p{n}") for n in range(2)))
     await stage.rest()
@@ -154,7 +154,7 @@ async def test_a_gang_that_waits_too_long_is_told_so_and_tried_again(stage: Gang
     assert "Timed out" not in await stage.refusal("g0")
     await stage.rest(60)
     assert "Timed out after 60 s" in await stage.refusal("g0")
-    assert len(await stage.held()) == 2
+    assert len(await stage.allocated_devices()) == 2
     await stage.client.delete(PODS, "p0", namespace="default", grace_seconds=0)
     await stage.rest(60)
     assert await stage.bound() == ["g0", "g1", "g2", "p1"]
@@ -179,7 +179,7 @@ async def test_a_gang_that_starves_comes_before_a_higher_priority(stage: GangSta
 
 
 async def test_a_scheduler_at_rest_writes_and_decides_nothing(stage: GangStage) -> None:
-    """With a whole gang, one that waits for members and one that does not fit."""
+    """The test has a complete gang, one that waits for members, and one that does not fit."""
     stage.start()
     await stage.create_pods(member("a", "whole", 2), member("b", "whole", 2))
     await stage.create_pods(member("c", "few", 2))
@@ -233,7 +233,7 @@ async def test_a_gang_that_is_made_again_at_once_is_a_gang_again(stage: GangStag
 
 
 async def test_of_two_gangs_the_one_with_the_higher_priority_runs(stage: GangStage) -> None:
-    """Though it is the younger one; the other is told what it lacks."""
+    """It is scheduled although it is younger; the other one gets what it lacks."""
     await stage.create_pods(*(member(f"a{n}", "a", 3) for n in range(3)))
     await stage.rest(5)
     important = {"priorityClassName": "system-cluster-critical"}

@@ -42,7 +42,7 @@ async def test_the_pods_of_a_group_share_its_claim(stage: GangStage) -> None:
     await stage.rest()
 
     assert await stage.bound() == ["p0", "p1", "p2"]
-    assert len(await stage.held()) == 1
+    assert len(await stage.allocated_devices()) == 1
     assert await users(stage) == [("podgroups", "group")]
     [claim] = await claims(stage)
     [user] = claim["status"]["reservedFor"]
@@ -74,7 +74,7 @@ async def test_a_group_that_does_not_fit_holds_nothing(stage: GangStage) -> None
     await stage.create_pods(*(native_member(f"p{n}", "group") for n in range(2)))
     await stage.rest()
     assert await stage.bound() == ["lone-0", "lone-1"]
-    assert len(await stage.held()) == 2
+    assert len(await stage.allocated_devices()) == 2
     await stage.client.delete(PODS, "lone-0", namespace=NAMESPACE, grace_seconds=0)
     await stage.rest()
     assert await stage.bound() == ["lone-1", "p0", "p1"]
@@ -97,7 +97,7 @@ async def test_what_is_reserved_for_a_group_that_cannot_run_is_let_go(stage: Gan
         await cordon(stage, name, unschedulable=True)
     stage.start()
     await stage.rest()
-    assert await stage.held() == []
+    assert await stage.allocated_devices() == []
     assert await users(stage) == []
     for name in ("node-0", "node-1"):
         await cordon(stage, name, unschedulable=False)

@@ -1,4 +1,4 @@
-"""What a scheduler counts is what has happened, in kube-scheduler's names."""
+"""The metrics of a scheduler count its attempts, with the names of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_time_of_an_attempt_and_of_the_whole_way_differ() -> None:
         await clock.advance(2)
         meter.start_attempt(POD)
         await clock.advance(0.1)
-        # The watch tells that it is bound before the answer to the binding is there.
+        # The watch shows that it is bound before the answer to the binding arrives.
         meter.remove(POD)
         meter.finish_attempt(POD, Result.SCHEDULED)
         return numbers(registry)
@@ -127,7 +127,7 @@ def test_an_attempt_of_which_nothing_came_is_none() -> None:
 
 
 def test_gangs_are_counted_as_such() -> None:
-    """One gang is bound, and one is too large; how many its pods are is told."""
+    """One gang is bound, and one is too large; the metrics contain the number of its pods."""
 
     async def run() -> dict[str, float]:
         registry = Registry()

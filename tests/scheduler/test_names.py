@@ -1,4 +1,4 @@
-"""Whose pods a scheduler takes, where others schedule as well."""
+"""A scheduler schedules only pods with its names, beside other schedulers."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tests.scheduler.builders import (
     wait_for_events,
     with_scheduler,
 )
-from tests.scheduler.messages import nobody_goes
+from tests.scheduler.messages import no_victims_text
 
 from dryrack.client.endpoints import NAMESPACES, NODES, PODS, VOLUME_CLAIMS, VOLUMES
 
@@ -51,7 +51,7 @@ async def node_of(client: Client, name: str) -> str:
 
 
 def test_a_pod_goes_on_when_one_comes_that_it_has_to_be_near() -> None:
-    """It is told that there is none, and is decided anew when such a pod gets its node."""
+    """It gets that reason, and is decided again when such a pod gets its node."""
 
     async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
@@ -59,7 +59,7 @@ def test_a_pod_goes_on_when_one_comes_that_it_has_to_be_near() -> None:
         await client.create(PODS, labelled("web", "web", affinity=near("db")))
         words = "0/2 nodes are available: 2 node(s) didn't match pod affinity rules."
         await wait_for_events(
-            cluster, "web", "FailedScheduling", [f"{words} {nobody_goes(helpful=2)}"]
+            cluster, "web", "FailedScheduling", [f"{words} {no_victims_text(helpful=2)}"]
         )
         await client.create(PODS, labelled("db", "db", nodeSelector={"zone": "zone-b"}))
         await eventually(cluster, lambda: is_bound(client, "web"))
@@ -85,7 +85,7 @@ def test_a_pod_goes_on_when_another_zone_has_got_more() -> None:
             "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
             "1 node(s) didn't match pod topology spread constraints."
         )
-        told = f"{words} {nobody_goes(victims=1, helpful=1)}"
+        told = f"{words} {no_victims_text(victims=1, helpful=1)}"
         await wait_for_events(cluster, "second", "FailedScheduling", [told])
         await client.create(PODS, labelled("third", "web", nodeSelector={"zone": "zone-b"}))
         await eventually(cluster, lambda: is_bound(client, "second"))
@@ -105,7 +105,7 @@ def test_a_pod_goes_on_when_a_namespace_gets_the_label_that_it_means() -> None:
         await client.create(PODS, labelled("web", "web", affinity=near("db", **selector)))
         words = "0/2 nodes are available: 2 node(s) didn't match pod affinity rules."
         await wait_for_events(
-            cluster, "web", "FailedScheduling", [f"{words} {nobody_goes(helpful=2)}"]
+            cluster, "web", "FailedScheduling", [f"{words} {no_victims_text(helpful=2)}"]
         )
         namespace = await client.get(NAMESPACES, "default")
         labels = {**namespace["metadata"].get("labels", {}), "stage": "prod"}

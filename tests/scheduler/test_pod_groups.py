@@ -1,4 +1,4 @@
-"""Gangs by PodGroups, native ones and those of the coscheduling plugin, and what these are told."""
+"""Gangs of PodGroups, native ones and those of the coscheduling plugin, and their statuses."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ async def test_a_native_group_that_does_not_fit_is_told_the_proof(stage: GangSta
     status, reason, message = await condition(stage, "group")
     assert (status, reason) == ("False", "Unschedulable")
     assert message.startswith("PodGroup default/group: 4 of 5 pods fit")
-    assert await stage.held() == []
+    assert await stage.allocated_devices() == []
 
 
 @dataclass(slots=True)
 class Forbidding:
-    """Lets nobody bind, as a server does whose roles do not have it."""
+    """Refuse bindings, like a server whose roles do not allow them."""
 
     inner: Transport
 
@@ -93,7 +93,7 @@ async def test_what_the_server_refuses_is_told_to_the_group_and_its_pods(stage: 
     assert (await stage.refusal("c")).startswith("pod default/c could not be bound: ")
     conditions = (await stage.pods())["a"]["status"]["conditions"]
     assert [each["reason"] for each in conditions] == ["SchedulerError"]
-    assert await stage.held() == []
+    assert await stage.allocated_devices() == []
 
 
 def coscheduling_member(name: str, group: str) -> Raw:
@@ -136,7 +136,7 @@ async def test_a_coscheduling_group_has_a_phase_and_counts(stage: GangStage) -> 
 
 
 async def test_a_coscheduling_group_says_how_long_it_may_take(stage: GangStage) -> None:
-    """After scheduleTimeoutSeconds its pods are told that it timed out; it goes on trying."""
+    """After scheduleTimeoutSeconds its pods report that it timed out; it is tried again."""
     await define(stage)
     stage.start()
     await stage.rest()

@@ -1,4 +1,4 @@
-"""Pods and gangs for which others go, and room that is kept for those who wait."""
+"""Preemption for pods and gangs, and reservations for those that wait."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def labelled(pod: Raw, labels: dict[str, str]) -> Raw:
 
 @pytest.mark.stage(nodes=1, devices=2)
 async def test_a_pod_of_lower_priority_goes_with_its_device(stage: GangStage) -> None:
-    """It is told who came, and the other where it will go; nothing else goes."""
+    """The victim gets the preemptor, the preemptor its node; no other pod is deleted."""
     await stage.make_priority("high", 1000)
     written: list[bytes] = []
 
@@ -84,7 +84,7 @@ async def test_pods_without_what_is_needed_stay(stage: GangStage) -> None:
 
 @pytest.mark.stage(nodes=1, devices=1)
 async def test_a_pod_that_must_not_preempt_waits(stage: GangStage) -> None:
-    """And is told that this is why."""
+    """The report contains this reason."""
     await stage.make_priority("polite", 1000, preemption_policy="Never")
     stage.start()
     await stage.create_pods(lone("low"))
@@ -141,7 +141,7 @@ async def test_a_gang_that_could_not_fit_sends_nobody_away(stage: GangStage) -> 
 
 
 async def nominations(stage: GangStage) -> list[str]:
-    """The pods for which room is kept on a node."""
+    """Return the pods with a reservation on a node."""
     pods = await stage.pods()
     return [name for name, pod in pods.items() if pod["status"].get("nominatedNodeName")]
 
@@ -160,7 +160,7 @@ async def test_what_a_gang_waits_with_is_kept_from_those_who_come_later(stage: G
     await stage.create_pods(lone("late", schedulerName=SEED))
     await stage.rest()
     assert await stage.bound() == ["first", "second"]
-    assert len(await stage.held()) == 2
+    assert len(await stage.allocated_devices()) == 2
     await stage.remove("first")
     await stage.rest()
     assert await stage.bound() == ["g0", "g1", "g2", "second"]
@@ -185,7 +185,7 @@ async def test_what_is_kept_runs_out(stage: GangStage) -> None:
 
 
 async def test_a_gang_larger_than_the_cluster_is_kept_nothing(stage: GangStage) -> None:
-    """Nobody waits for what cannot be."""
+    """A gang that can never fit reserves nothing."""
     stage.start()
     await stage.create_pods(*(member(f"g{n}", "gang", 5, schedulerName=SEED) for n in range(5)))
     await stage.rest()
@@ -234,7 +234,7 @@ async def test_a_pod_takes_no_gang_below_its_minimum(
     stage: GangStage, minimum: int, left: list[str]
 ) -> None:
     """
-    Of three pods one has to make way: it goes alone where the gang can spare it, else all go.
+    One of three pods is a victim: it is deleted alone if its gang can spare it, else all are.
 
     A gang of four that has lost one runs on, and goes as a whole too.
     """

@@ -1,4 +1,4 @@
-"""What a profile switches off, the scheduler does not do."""
+"""The scheduler does not run plugins that a profile disables."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_gang_by_labels_is_none_without_coscheduling() -> None:
 
 
 def test_nobody_is_preempted_without_preemption() -> None:
-    """The pod of higher priority waits, and is told what for."""
+    """The pod of higher priority waits, and its condition contains the reason."""
     pods = [pod("low", "2"), pod("high", "2", priorityClassName="high")]
     told = asyncio.run(decided("{postFilter: {disabled: [{name: '*'}]}}", pods))
 

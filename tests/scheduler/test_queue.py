@@ -1,4 +1,4 @@
-"""Who is decided next: starving gangs, priority, age, arrival; and who waits for what."""
+"""The order of the queue: starving gangs, priority, age, arrival; and parked units."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_one_that_fails_again_and_again_waits_no_longer_than_one_that_is_refused
 
 
 def test_a_change_wakes_only_those_whom_it_may_help() -> None:
-    """A pod that leaves helps who waits for room, a node that goes who is to be spread evenly."""
+    """A deleted pod helps units without capacity, a deleted node those with spread constraints."""
     queue = SchedulingQueue[str](VirtualClock(START), lambda _: Rank(0, ""))
     queue.park("devices", Change.OTHER)
     queue.park("room")

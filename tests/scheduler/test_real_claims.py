@@ -224,7 +224,7 @@ def test_extended_resources_and_binding_conditions_on_a_real_server(
 @pytest.mark.real
 @pytest.mark.timeout(300)
 def test_a_volume_is_made_where_the_pod_goes(start_cluster: StartCluster) -> None:
-    """As by kube-scheduler: the claim is told the node, and the pod waits until it is bound."""
+    """As in kube-scheduler, the claim gets the node, and the pod waits until the claim is bound."""
     cluster = start_cluster(Options(), Parts(kwok=True))
     start_scheduler(cluster, "--name", "dryrack")
     _apply(cluster, WORLD)
@@ -245,7 +245,7 @@ def test_a_volume_is_made_where_the_pod_goes(start_cluster: StartCluster) -> Non
 
 
 def _kept(cluster: Cluster, whose: str, scheduler: str) -> Raw:
-    """What is written to the free volume that a scheduler has chosen, of two."""
+    """Return the fields that a scheduler writes to the one of two free volumes that it chose."""
     name = f"local-{whose}"
     local = STORAGE.replace("late", name).replace(PROVISIONER, "kubernetes.io/no-provisioner")
     for manifest in (LOCAL_VOLUMES, local):
@@ -266,15 +266,15 @@ def _kept(cluster: Cluster, whose: str, scheduler: str) -> Raw:
 
 
 def _claim_for(cluster: Cluster, pod: str) -> Raw:
-    """What was made for a pod, but for names, uids and the devices themselves."""
-    asking = _get(cluster, "pod", pod)
-    told = asking["status"]["extendedResourceClaimStatus"]
+    """Return the claim that was created for a pod, without names, uids, and devices."""
+    extended_resource_pod = _get(cluster, "pod", pod)
+    told = extended_resource_pod["status"]["extendedResourceClaimStatus"]
     claim = _get(cluster, "resourceclaim", told["resourceClaimName"])
     metadata = claim["metadata"]
     status = claim["status"]
     [owner] = metadata["ownerReferences"]
     [user] = status["reservedFor"]
-    assert owner["uid"] == user["uid"] == asking["metadata"]["uid"]
+    assert owner["uid"] == user["uid"] == extended_resource_pod["metadata"]["uid"]
     return {
         "annotations": metadata["annotations"],
         "finalizers": metadata["finalizers"],

@@ -1,4 +1,4 @@
-"""What cannot be placed costs nothing until something changes that may help it."""
+"""A pod that cannot be placed costs nothing until a change may help it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def make_large_gang(stage: GangStage) -> None:
 async def test_members_that_are_listed_one_after_the_other_are_decided_about_once(
     stage: GangStage, gang_decisions: list[str]
 ) -> None:
-    """Whoever starts anew does not wait for further members of a gang that it has decided."""
+    """A new scheduler does not wait for further members of a gang that is decided."""
     await make_large_gang(stage)
     stage.start()
     await stage.rest(30)
@@ -70,7 +70,7 @@ async def test_members_that_are_listed_one_after_the_other_are_decided_about_onc
 async def test_a_refusal_that_could_not_be_told_is_not_decided_anew_at_once(
     stage: GangStage, gang_decisions: list[str]
 ) -> None:
-    """The others are told all the same, and the one that was not is after the back-off."""
+    """The other pods get the report, and the one that failed gets it after the back-off."""
     await make_large_gang(stage)
     failures = iter([True])
 
@@ -146,7 +146,7 @@ async def test_what_cannot_help_those_who_lack_devices_wakes_nobody(
     await stage.create_pods(plain)
     await make_large_gang(stage)
     await stage.create_pods(with_claims("two", 2))
-    # The gang is told that its time is over.
+    # The condition of the gang contains that it timed out.
     await stage.rest(100)
     before = gang_decisions.copy(), pod_decisions.copy()
 
@@ -214,7 +214,7 @@ async def test_a_node_that_comes_wakes_who_was_refused(
 
 @pytest.mark.stage(nodes=1)
 async def test_what_a_pod_is_told_is_true_after_five_minutes_at_most(stage: GangStage) -> None:
-    """Others take more, which helps nobody; where nothing is new nothing is written."""
+    """Other pods take more capacity, which helps no pod; without news nothing is written."""
     stage.start()
     template = scenes.template_in("default")
     template["metadata"]["name"] = "three"

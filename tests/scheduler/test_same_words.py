@@ -1,4 +1,4 @@
-"""What a pod is told by its condition and its event is what `dryrack explain` says of it."""
+"""The condition and the event of a pod contain the same text as `dryrack explain`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def claim(name: str, count: int, device_class: str = "gpu") -> Raw:
 
 
 def leaving(name: str) -> Raw:
-    """One that is deleted, and that somebody holds on to."""
+    """A claim that is being deleted, and has a finalizer."""
     made = claim(name, 1)
     made["metadata"]["finalizers"] = ["example.com/holds"]
     return made

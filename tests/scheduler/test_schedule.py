@@ -1,4 +1,4 @@
-"""What the scheduler makes of a cluster, on an embedded plane with nothing else on it."""
+"""The scheduler on an embedded cluster without other components."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from tests.scheduler.builders import (
     RecordingTransport,
     all_bound,
+    allocated_devices,
     create_objects,
     eventually,
-    held,
     user_of,
     with_scheduler,
 )
@@ -74,13 +74,13 @@ def test_a_taint_rule_keeps_pods_from_devices_until_it_is_gone() -> None:
         await eventually(cluster, lambda: _has(client, ["d0"]))
         await client.delete(TAINT_RULES, "drain")
         await eventually(cluster, lambda: all_bound(client))
-        assert sorted(await held(client)) == ["d0", "d1"]
+        assert sorted(await allocated_devices(client)) == ["d0", "d1"]
 
     with_scheduler(story, RuntimeConfig({"resource.k8s.io/v1beta2": True}))
 
 
 async def _has(client: Client, devices: list[str]) -> bool:
-    return await held(client) == devices
+    return await allocated_devices(client) == devices
 
 
 def test_pods_that_share_a_claim_go_to_one_node() -> None:

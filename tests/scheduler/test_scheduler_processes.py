@@ -111,13 +111,15 @@ class Watcher:
     def _check(self) -> None:
         """Two schedulers may write the same for a moment, but no pod is bound with it."""
         users = {uid for each in self.pods.values() if (uid := _uid_on_node(each))}
-        used = self.held([each for each in self.claims.values() if _users(each) & users])
+        used = self.allocated_devices(
+            [each for each in self.claims.values() if _users(each) & users]
+        )
         twice = [device for device, count in used.items() if count > 1]
         if twice:
             self.wrong.append(f"used twice: {', '.join(sorted(twice))}")
 
-    def held(self, claims: Iterable[Raw] | None = None) -> Counter[str]:
-        """How many claims have each device."""
+    def allocated_devices(self, claims: Iterable[Raw] | None = None) -> Counter[str]:
+        """Return the number of claims of each device."""
         return Counter(
             f"{result['pool']}/{result['device']}"
             for claim in (self.claims.values() if claims is None else claims)
@@ -125,7 +127,7 @@ class Watcher:
         )
 
     def bound(self) -> dict[str, int]:
-        """How many members of each gang have a node."""
+        """Return the number of members with a node, by gang."""
         found: dict[str, int] = defaultdict(int)
         for each in self.pods.values():
             name = each["metadata"]["labels"][f"{GROUP}/name"]
@@ -156,7 +158,7 @@ def _results(claim: Raw) -> list[Raw]:
 
 
 def played(kubeconfig: Path, story: Callable[[Client, Watcher], Awaitable[None]]) -> None:
-    """Tells a story to a cluster that is watched."""
+    """Run a story on a cluster that is watched."""
 
     async def run() -> None:
         watcher = Watcher()
@@ -196,7 +198,7 @@ def test_no_death_leaves_half_a_gang_or_a_device_that_nobody_uses(
                 watcher.moved.clear()
                 await watcher.moved.wait()
         assert watcher.leaks() == []
-        assert len(watcher.held()) == NODE_COUNT * DEVICES
+        assert len(watcher.allocated_devices()) == NODE_COUNT * DEVICES
 
     played(cluster.plane.kubeconfig, story)
 
@@ -227,7 +229,7 @@ async def scheduler(kubeconfig: Path) -> AsyncIterator[None]:
 
 
 def test_the_second_scheduler_goes_on_when_the_first_is_killed(start_cluster: StartCluster) -> None:
-    """Only one schedules at a time; the lease that nobody renews goes to the other."""
+    """Only one schedules at a time; a lease that is not renewed goes to the other."""
     cluster = start_cluster(Options(with_scheduler=False))
     first = start_scheduler(cluster, name="first")
     until(lambda: _holder(cluster) != "")
@@ -264,7 +266,7 @@ def test_schedulers_of_two_names_work_side_by_side(start_cluster: StartCluster) 
         leases = (await client.list(LEASES)).items
         names = {each["metadata"]["name"] for each in leases}
         assert {"red-scheduler", "blue-scheduler"} <= names
-        assert len(watcher.held()) == NODE_COUNT * DEVICES
+        assert len(watcher.allocated_devices()) == NODE_COUNT * DEVICES
 
     played(cluster.plane.kubeconfig, story)
 

@@ -1,4 +1,4 @@
-"""A long search leaves room for everything else, and its result is held against the present."""
+"""Other pods are decided during a long search; its result counts only without changes."""
 
 from __future__ import annotations
 

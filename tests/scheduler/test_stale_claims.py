@@ -1,4 +1,4 @@
-"""Allocations that are in the way of their own pod go; those that somebody uses stay."""
+"""Stale allocations are released; those that another pod uses stay."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import pytest
 from tests.scheduler.builders import (
     FailingTransport,
     RecordingTransport,
-    asking,
     claims,
     create_objects,
+    extended_resource_pod,
     second_node,
     two_devices,
     user_of,
 )
 from tests.scheduler.gang_scenes import PREFIX
-from tests.scheduler.messages import nobody_goes
+from tests.scheduler.messages import no_victims_text
 
 from dryrack.client.endpoints import CLAIMS, NODES, PODS
 
@@ -88,7 +88,7 @@ async def test_an_allocation_that_nobody_uses_makes_way_for_a_gang(stage: Stage)
 
 
 async def test_an_allocation_that_another_pod_uses_stays(stage: Stage) -> None:
-    """The pod waits, and is told that the claim is elsewhere."""
+    """The pod waits, and gets the reason that the claim is allocated for another node."""
     user = {"resource": "pods", "name": "other", "uid": "1"}
     await allocated_on_first(stage, users=[user])
     await stage.client.create(PODS, user_of("shared", "p"))
@@ -97,7 +97,7 @@ async def test_an_allocation_that_another_pod_uses_stays(stage: Stage) -> None:
         assert await pool_of(stage) == "n"
         assert await stage.refusal("p") == (
             "0/2 nodes are available: 1 node(s) were unschedulable, "
-            f"1 resourceclaim not available on the node. {nobody_goes(helpful=2, claims=True)}"
+            f"1 resourceclaim not available on the node. {no_victims_text(helpful=2, claims=True)}"
         )
 
 
@@ -130,7 +130,7 @@ async def test_a_claim_that_is_deleted_is_given_back_by_a_pod_that_waits_for_it_
 async def test_a_claim_that_was_made_for_another_node_is_deleted(stage: Stage) -> None:
     """A scheduler died before the binding, and the node was cordoned meanwhile."""
     await two_devices(stage)
-    await stage.client.create(PODS, asking("p", 2))
+    await stage.client.create(PODS, extended_resource_pod("p", 2))
     dead = FailingTransport(stage.transport, frozenset(range(2, 1000)))
     async with stage.scheduler(dead):
         pass

@@ -1,4 +1,4 @@
-"""What pods are told that cannot be scheduled yet, or not as they ask; and what helps them."""
+"""Reports to pods that cannot be scheduled yet, and the changes that help them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.scheduler.builders import (
     wait_for_events,
     with_scheduler,
 )
-from tests.scheduler.messages import nobody_goes
+from tests.scheduler.messages import no_victims_text
 
 from dryrack.client.client import Client, Selection
 from dryrack.client.endpoints import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def test_a_pod_waits_for_a_port_of_the_host() -> None:
-    """It is told that none is free, and goes on when the pod that has it is deleted."""
+    """Its condition says that no port is free; it is bound once the other pod is deleted."""
     container = CONTAINER | {"ports": [{"containerPort": 80, "hostPort": 80}]}
 
     async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
@@ -45,7 +45,7 @@ def test_a_pod_waits_for_a_port_of_the_host() -> None:
         await eventually(cluster, lambda: is_bound(client, "first"))
         await client.create(PODS, pod("second", containers=[container]))
         words = "1 node(s) didn't have free ports for the requested pod ports"
-        told = [f"0/1 nodes are available: {words}. {nobody_goes(victims=1)}"]
+        told = [f"0/1 nodes are available: {words}. {no_victims_text(victims=1)}"]
         await wait_for_events(cluster, "second", "FailedScheduling", told)
         await client.delete(PODS, "first", namespace="default", grace_seconds=0)
         await eventually(cluster, lambda: is_bound(client, "second"))
@@ -54,7 +54,7 @@ def test_a_pod_waits_for_a_port_of_the_host() -> None:
 
 
 def test_the_event_of_a_pod_with_a_long_name_has_a_name_that_may_be() -> None:
-    """It begins with that of its pod, as much of it as there is room for."""
+    """The name begins with that of its pod, cut to the longest allowed name."""
     name = "p" * 253
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
 
@@ -71,7 +71,7 @@ def test_the_event_of_a_pod_with_a_long_name_has_a_name_that_may_be() -> None:
 
 
 def test_a_pod_waits_for_its_volume_claim() -> None:
-    """It is told that it is missing, or has no volume yet."""
+    """Its condition says that the claim is missing, or has no volume yet."""
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
 
     async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
@@ -97,7 +97,7 @@ def test_a_pod_waits_for_its_volume_claim() -> None:
 
 
 def test_a_claim_that_all_its_places_are_taken_of_is_waited_for() -> None:
-    """The 257th pod is told so, once, and comes in when another leaves."""
+    """The 257th pod gets the reason once, and is bound when another pod is deleted."""
 
     async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client
@@ -110,7 +110,7 @@ def test_a_claim_that_all_its_places_are_taken_of_is_waited_for() -> None:
         claim = await client.update(CLAIMS, full, subresource="status")
         await client.create(PODS, user_of("p0", "late"))
         shared = '256 pods share "p0", as many as the API allows; delete one of them'
-        nobody = nobody_goes(helpful=1, claims=True)
+        nobody = no_victims_text(helpful=1, claims=True)
         told = f"0/1 nodes are available: resourceclaim in use. {shared}. {nobody}"
         await wait_for_events(cluster, "late", "FailedScheduling", [told])
         left = claim | {"status": claim["status"] | {"reservedFor": users[:-1]}}
@@ -137,7 +137,7 @@ def test_a_pod_is_told_of_a_class_that_is_not_there() -> None:
         await client.create(PODS, user_of("wrong", "user"))
         words = "request r: device class nope does not exist"
         remedy = "Create it, or correct the deviceClassName in claim default/wrong"
-        more = nobody_goes(helpful=1, claims=True)
+        more = no_victims_text(helpful=1, claims=True)
         told = [f"0/1 nodes are available: {words}. {remedy}. {more}"]
         await wait_for_events(cluster, "user", "FailedScheduling", told)
         await eventually(cluster, lambda: is_bound(client, "p0"))
@@ -148,7 +148,7 @@ def test_a_pod_is_told_of_a_class_that_is_not_there() -> None:
 
 
 def test_a_pod_that_wants_all_devices_waits_for_the_rest_of_a_pool() -> None:
-    """It is told that this is what helps, and goes on when the whole pool is published."""
+    """Its condition contains this remedy, and it is bound once the whole pool is published."""
 
     async def story(cluster: EmbeddedCluster, noting: RecordingTransport) -> None:
         client = cluster.client

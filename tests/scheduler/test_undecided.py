@@ -23,7 +23,7 @@ ALL = "0/3 nodes are available: 3 timed out trying to allocate devices."
 
 
 async def create_objects(client: Client) -> None:
-    """Nodes that are alike, of which nobody can tell whether they do."""
+    """Equal nodes for which the search reaches its limit."""
     await client.create(CLASSES, to_builtins(device_class()))
     for name in NAMES:
         await node(client, name)

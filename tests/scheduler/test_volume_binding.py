@@ -59,7 +59,7 @@ async def storage(stage: Stage) -> None:
 
 
 async def chosen(stage: Stage) -> str:
-    """The node that the provisioner is told."""
+    """Return the node in the claim's annotation for the provisioner."""
     claim = await stage.client.get(VOLUME_CLAIMS, "data", "default")
     return str(claim["metadata"].get("annotations", {}).get(SELECTED, ""))
 
@@ -71,7 +71,7 @@ async def users(stage: Stage) -> list[str]:
 
 
 async def provision(stage: Stage, zone: str = "") -> None:
-    """What the provisioner and the controller of volumes do."""
+    """Provision and bind the volume, as the provisioner and the controller of volumes do."""
     spec: Raw = {
         "accessModes": ["ReadWriteOnce"],
         "capacity": {"storage": "1Gi"},
@@ -88,7 +88,7 @@ async def provision(stage: Stage, zone: str = "") -> None:
 
 
 async def give_up(stage: Stage) -> None:
-    """What a provisioner does that cannot make the volume there."""
+    """Remove the node from the claim, as a provisioner does that cannot create the volume there."""
     patch = {"metadata": {"annotations": {SELECTED: None}}}
     await stage.client.patch(VOLUME_CLAIMS, "data", patch, namespace="default")
 
@@ -190,7 +190,7 @@ async def test_a_gang_is_bound_when_the_volumes_of_all_are_made(stage: Stage) ->
 async def test_a_volume_that_is_not_made_gives_the_device_back(
     seconds: float, happens: Any, words: str, stage: Stage
 ) -> None:
-    """The pod is told, and decided anew."""
+    """The pod gets the reason, and is decided again."""
     await storage(stage)
     await stage.client.create(PODS, storing("p"))
     async with stage.scheduler():
@@ -252,7 +252,7 @@ async def test_a_volume_that_was_made_elsewhere_takes_its_pod_there(stage: Stage
 
 
 def disk(name: str, node: str, size: str = "1Gi") -> Raw:
-    """A volume of the class `local`, that somebody has made on a node."""
+    """Return an existing volume of the class `local` on a node."""
     expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
     terms = [{"matchExpressions": [expression]}]
     spec = {
@@ -310,7 +310,7 @@ async def kept_for(stage: Stage, volume: str) -> str:
 
 
 async def bind(stage: Stage, claim: str, volume: str) -> None:
-    """What the controller of volumes does with a claim that a volume is for."""
+    """Bind the claim to its volume, as the controller of volumes does."""
     bound = {"pv.kubernetes.io/bind-completed": "yes"}
     patch = {"metadata": {"annotations": bound}, "spec": {"volumeName": volume}}
     await stage.client.patch(VOLUME_CLAIMS, claim, patch, namespace="default")
@@ -334,7 +334,7 @@ async def test_a_free_volume_is_kept_for_the_claim_of_a_pod(stage: Stage) -> Non
 
 
 async def test_pods_do_not_choose_the_same_volume(stage: Stage) -> None:
-    """Who finds none waits, and is told; a volume that is made wakes it."""
+    """A pod without a volume waits and gets the reason; a new volume retries it."""
     await local_storage(stage, "a", "b", "c")
     await disks(stage, disk("one", "n"), disk("two", "m"))
     async with stage.scheduler():
@@ -381,7 +381,7 @@ async def test_a_scheduler_that_dies_leaves_the_volume_kept(stage: Stage) -> Non
 
 
 async def test_a_volume_that_is_lost_meanwhile_has_another_chosen(stage: Stage) -> None:
-    """As if somebody deletes it, or takes the reference away."""
+    """The claim is deleted, or the volume loses its reference."""
     await local_storage(stage, "p")
     await disks(stage, disk("first", "n"))
     async with stage.scheduler():

@@ -68,7 +68,7 @@ Mix = tuple[int, ...]
 
 @cache
 def fits(mix: Mix, taken: frozenset[int] = frozenset()) -> bool:
-    """Whether so many instances of each kind go onto one card, by trying all places."""
+    """Return whether these numbers of instances fit onto one GPU, by trying all starts."""
     if any(count > INSTANCES_MAX[kind] for kind, count in zip(KINDS, mix, strict=True)):
         return False
     if sum(COMPUTE[kind] * count for kind, count in zip(KINDS, mix, strict=True)) > COMPUTE_SLICES:

@@ -33,7 +33,7 @@ def classes() -> tuple[DeviceClass, ...]:
 
 
 def slices_on(machine: InstanceType, cards: Cards, node: str = NODE) -> list[ResourceSlice]:
-    """What a node of this type publishes."""
+    """Return the slices that a node of this type publishes."""
     assignment = machine.assignment(cards)
     pools = (
         Pool(

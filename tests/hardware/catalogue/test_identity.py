@@ -1,4 +1,4 @@
-"""What tells cards apart: the same on every run, and never the same on two nodes."""
+"""UUIDs of devices: the same on every run, and never the same on two nodes."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ KNOWN = {
 
 @pytest.mark.parametrize("known", KNOWN)
 def test_the_places_tried_by_force_are_those_of_the_user_guide(known: str) -> None:
-    """The judge of these tests is right about what everybody knows."""
+    """The reference of these tests is right about well-known mixes."""
     mix, expected = KNOWN[known]
 
     assert fits(mix) is expected
@@ -85,7 +85,7 @@ def test_every_profile_is_on_offer_at_its_places_and_nowhere_else(model: str) ->
 
 @pytest.mark.parametrize("model", PROFILES)
 def test_seven_claims_one_after_the_other_fill_a_card(model: str) -> None:
-    """What earlier claims have is gone for later ones, and an eighth gets nothing."""
+    """Later claims cannot get what earlier ones have, and an eighth gets nothing."""
     answers = allocator(one_card(model))
     for number in range(7):
         wanted = wanting(model, mix_of(g1=1), f"claim-{number}")

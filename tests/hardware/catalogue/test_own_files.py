@@ -65,7 +65,7 @@ def test_a_machine_of_ones_own_is_added() -> None:
 
 
 def test_a_machine_of_ones_own_may_have_packaged_models() -> None:
-    """A rack with cards that everybody knows needs no model."""
+    """An instance type with devices of the packaged catalog needs no model."""
     text = (
         "instanceTypes:\n- {names: [rack], devices: [{model: t4, each: {pci: ['0000:01:00.0']}}]}\n"
     )
@@ -75,7 +75,7 @@ def test_a_machine_of_ones_own_may_have_packaged_models() -> None:
 
 
 def test_sizes_are_of_types_that_there_are() -> None:
-    """One's own, and packaged ones; any other is told with its line."""
+    """Own and packaged models are found; any other is a problem with its line."""
     text = HEADER + MODEL + MACHINE + "sizes:\n  mine.large: {cpu: 8}\n  t: {memory: 4Gi}\n"
     sized = parse({"mine.yaml": text.replace("  t:", "  g6.xlarge:").encode()}, catalogue())
 
@@ -85,7 +85,7 @@ def test_sizes_are_of_types_that_there_are() -> None:
 
 
 def test_a_class_of_ones_own_is_added_and_judged() -> None:
-    """It is there beside the packaged ones; one that the API would refuse is told with its line."""
+    """It is added to the packaged ones; one that the API refuses is a problem with its line."""
     text = "deviceClasses:\n- name: mine\n  expression: device.driver == 'gpu.example.com'\n"
     added = parse({"mine.yaml": (HEADER + text).encode()}, catalogue())
 
@@ -99,7 +99,7 @@ def test_a_class_of_ones_own_is_added_and_judged() -> None:
 
 
 def test_a_card_of_ones_own_may_be_of_a_packaged_family() -> None:
-    """What a vendor's driver says of all its cards need not be written again."""
+    """A model inherits the common values of its family."""
     text = """\
 models:
 - name: a2
@@ -116,7 +116,7 @@ models:
 
 
 def test_an_entry_of_ones_own_replaces_the_packaged_one() -> None:
-    """Whoever knows better about a machine need not wait for a release."""
+    """A file replaces a packaged instance type."""
     text = MACHINE.replace("mine.large", "p5.48xlarge")
     added = parse({"mine.yaml": (HEADER + MODEL + text).encode()}, catalogue())
 
@@ -268,14 +268,14 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_wrong_is_said_with_file_and_line(wrong: str) -> None:
-    """One sentence tells where, what and, where it is known, the fix."""
+    """One sentence contains the place, the problem, and, if it is known, the fix."""
     text, expected = WRONG[wrong]
 
     assert [said for said in problems(text) if expected in said], problems(text)
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
-    """Nobody mends a file one mistake at a time."""
+    """All problems of a file are reported together."""
     text = change("model: mine", "model: other").replace("{string: gpu}", "{strng: gpu}")
 
     assert len(problems(text)) == 2
@@ -291,7 +291,7 @@ LINES = (HEADER + MODEL + MACHINE).splitlines(keepends=True)
     ),
 )
 def test_a_damaged_file_is_a_catalogue_or_told_to_be_none(at: list[int], put: str) -> None:
-    """Whatever is done to a file, the answer is a catalogue or problems with their lines."""
+    """For any file, the result is a catalog or problems with their lines."""
     lines = [put if number in at else line for number, line in enumerate(LINES)]
     answer = _answer("".join(lines))
 

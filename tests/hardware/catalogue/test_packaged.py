@@ -52,7 +52,7 @@ def test_every_machine_tells_its_size() -> None:
 
 
 def test_every_entry_names_its_sources() -> None:
-    """A number that nobody can check is of no use."""
+    """Every number has a source."""
     sources = {name: each.sources for name, each in catalogue().models.items()}
     sources |= {name: each.sources for name, each in catalogue().instance_types.items()}
 
@@ -71,7 +71,7 @@ def test_all_that_a_node_publishes_is_valid_for_the_api(name: str) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_cards_are_whole_unless_partitions_are_asked_for(name: str) -> None:
-    """Nobody is surprised by partitions: NVIDIA's driver has them off as well."""
+    """Partitions are disabled by default, as in NVIDIA's driver."""
     machine = catalogue().instance_types[name]
     devices = [
         each.name for slice_ in slices_on(machine, Cards.WHOLE) for each in slice_.spec.devices

@@ -45,7 +45,7 @@ def _slices() -> Iterator[dict[str, Any]]:
 
 
 def _furnishing(machine: InstanceType) -> str:
-    """What a machine has; sizes that differ in nothing else publish the same."""
+    """Return the devices of an instance type; types of one family may publish the same."""
     return repr(
         [
             (fitting.model.name, [{**slot, "type": ""} for slot in fitting.slots])
@@ -60,7 +60,7 @@ def _furnishing(machine: InstanceType) -> str:
 def test_kubernetes_allocates_the_same_mixes(
     real_allocator: Oracle[AllocatorAnswer], model: str
 ) -> None:
-    """Of every mix that decides about others, with the same devices."""
+    """The result is the same for every maximal mix, with the same devices."""
     cases = [
         {
             "name": f"{model} {mix}",

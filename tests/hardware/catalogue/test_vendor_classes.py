@@ -174,7 +174,7 @@ def aligned(name: str) -> list[list[str]]:
 
 
 def test_a_card_and_an_adapter_of_one_root_can_be_had_together() -> None:
-    """Drivers of different vendors tell of one and the same machine."""
+    """Drivers of different vendors publish devices of one machine."""
     assert aligned("p4d.24xlarge") == [["gpu-0", "pci-0000-10-1b-0"]]
     assert aligned("p5.48xlarge") == [["gpu-0", "pci-0000-4f-00-0"]]
 
@@ -234,7 +234,7 @@ def test_machines_have_as_many_adapters_as_their_makers_state(name: str, count: 
 
 
 def share_a_bus(fitting: Fitting) -> bool:
-    """Whether two cards sit on one bus, and so at one root."""
+    """Return whether two devices are on one bus, and therefore at one root."""
     buses = [slot["pci"].rpartition(":")[0] for slot in fitting.slots if "pci" in slot]
     return len(set(buses)) < len(buses)
 
@@ -249,7 +249,7 @@ SHARING = [
 
 @pytest.mark.parametrize(("name", "driver"), SHARING)
 def test_cards_at_one_root_say_so(name: str, driver: str) -> None:
-    """Where several cards sit at one PCIe root, each has the attribute that claims match by."""
+    """If several devices are at one PCIe root, each has the attribute that claims match."""
     slices = slices_on(catalogue().instance_types[name], Cards.WHOLE)
     devices = [
         device for each in slices if each.spec.driver == driver for device in each.spec.devices

@@ -1,5 +1,5 @@
 """
-Configurations that cannot be used, and what their authors are told.
+Configurations that cannot be used, and their problems.
 
 Each file in `bad` is wrong in one way; the text beside it is everything that is said about it,
 problem by problem, with the line and what to do.
@@ -62,7 +62,7 @@ def test_there_are_many_ways_to_be_wrong() -> None:
     ids=["2 MB", "aliases", "brackets", "mappings", "count", "name", "version"],
 )
 def test_hostile_text_ends_at_once(text: str) -> None:
-    """What would take long to read, or fill the memory, is refused, with short messages."""
+    """Texts that would take long to read, or fill the memory, are refused with short messages."""
     reading = read_config(text, file="config.yaml")
 
     assert reading.problems
@@ -72,7 +72,7 @@ def test_hostile_text_ends_at_once(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing yet\n", "---\n", "null\n"])
 def test_an_empty_text_is_told_and_is_no_mistake(text: str) -> None:
-    """Whoever empties the configuration wants no devices; a warning says that there are none."""
+    """An empty configuration defines no devices; a warning says so."""
     reading = read_config(text, file="config.yaml")
 
     assert not reading.problems
@@ -95,7 +95,7 @@ def test_an_empty_text_is_told_and_is_no_mistake(text: str) -> None:
     ],
 )
 def test_an_object_of_any_shape_is_answered(raw: dict[str, object]) -> None:
-    """Objects come from anywhere; whatever they are made of, there are problems and no error."""
+    """For any object there are problems, and no exception."""
     assert read_dra_config(raw).problems
 
 
@@ -109,7 +109,7 @@ def test_an_overlay_without_slices_says_nothing(spec: object) -> None:
 
 
 def test_of_very_many_problems_the_first_are_told() -> None:
-    """Nobody reads thousands of lines; the last line says that there are more."""
+    """Only the first problems are shown; the last line has the number of the others."""
     text = "driver: gpu.example.com\nmappings:\n" + "- {}\n" * 500
 
     problems = read_config(text, file="config.yaml").problems

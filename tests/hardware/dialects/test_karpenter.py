@@ -1,4 +1,4 @@
-"""What Karpenter's driver tests of its configuration and of matching, under the same names."""
+"""The tests of Karpenter's driver for its configuration and matching, under the same names."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def parts(labels: dict[str, str]) -> list[str]:
 
 
 def test_should_return_error_for_empty_driver() -> None:
-    """The driver's name is needed, and its absence is told in upstream's words."""
+    """The driver's name is required, and the message is upstream's."""
     assert messages(TEXT.replace("gpu.example.com", '""')) == [
         "driver: driver name cannot be empty"
     ]
@@ -63,7 +63,7 @@ def test_should_return_error_for_empty_driver() -> None:
 
 
 def test_should_return_error_for_no_mappings() -> None:
-    """A configuration without mappings is a mistake, told in upstream's words."""
+    """A configuration without mappings is a mistake; the message is upstream's."""
     assert messages("driver: gpu.example.com\nmappings: []\n") == [
         "mappings: at least one mapping must be defined"
     ]
@@ -93,7 +93,7 @@ def test_should_handle_different_config_key_names() -> None:
 
 
 def test_should_return_error_for_missing_configuration_keys() -> None:
-    """Data that is no configuration is told in upstream's words, and so are two that may be."""
+    """For data that is no configuration, or two candidates, the message is upstream's."""
     for data in ({"other-key": "some-data"}, {"a.yaml": TEXT, "b.yaml": TEXT}):
         (problem,) = read_config_map(config_map(**data)).problems
 
@@ -103,7 +103,7 @@ def test_should_return_error_for_missing_configuration_keys() -> None:
 
 
 def test_should_return_error_for_invalid_yaml() -> None:
-    """What is no YAML has a problem with its line, and nothing is used."""
+    """A text that is no YAML has a problem with its line, and nothing is used."""
     reading = read_config_map(config_map(**{"config.yaml": "invalid: yaml: content: ["}))
 
     assert [problem.line for problem in reading.problems] == [1]

@@ -116,7 +116,7 @@ def test_the_counting_example_leaves_other_nodes_alone() -> None:
 
 
 def test_the_overlay_example_is_put_right() -> None:
-    """The overlay promises eight devices and lists two of them: that is told, and works."""
+    """The overlay has a capacity of eight and two devices: a warning says so, and it works."""
     reading = seed("overlay-h100.yaml")
     assert reading.overlay is not None
     matched = pools_of(
@@ -133,7 +133,7 @@ def test_the_overlay_example_is_put_right() -> None:
 
 
 def test_without_a_file_the_lines_are_those_of_the_text() -> None:
-    """What comes from an API server has no file; the text inside it still has lines."""
+    """An object from an API server has no file; the text inside it still has lines."""
     raw = document((SEEDS / "config-gpu.yaml").read_text()).raw
 
     (first, *_) = read_config_map(raw).warnings

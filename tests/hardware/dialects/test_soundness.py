@@ -1,5 +1,5 @@
 """
-Whatever is read, what comes out is what the API takes.
+For any document, the result is valid for the API.
 
 Documents are put together from good and bad pieces at random. Those that have no problem are
 published, on paper: every slice must pass the API's own rules, and every pool must be one that a
@@ -157,7 +157,7 @@ def test_a_configuration_is_refused_or_valid(config: dict[str, Any]) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(SLICE, min_size=1, max_size=2), SELECTORS)
 def test_a_dra_config_is_refused_or_valid(slices: list[dict[str, Any]], terms: Any) -> None:
-    """The same for a DRAConfig, of whose slices only devices and counters are read."""
+    """The devices and counters of a DRAConfig are valid for the API."""
     kept = [
         {name: value for name, value in each.items() if name in ("devices", "sharedCounters")}
         for each in slices
@@ -170,7 +170,7 @@ def test_a_dra_config_is_refused_or_valid(slices: list[dict[str, Any]], terms: A
 @settings(max_examples=40, deadline=None)
 @given(st.lists(SLICE, min_size=1, max_size=2), mostly((None, 1, 7), (0, "1", 10**9)))
 def test_an_overlay_is_refused_or_valid(slices: list[dict[str, Any]], weight: Any) -> None:
-    """The same for a NodeOverlay."""
+    """The devices of a NodeOverlay are valid for the API."""
     spec = {
         "weight": weight,
         "requirements": [{"key": "gpu", "operator": "Exists"}],

@@ -98,7 +98,7 @@ def test_nothing_of_a_whole_slice_is_lost() -> None:
 
 
 def test_a_slice_as_the_api_has_it_needs_no_warning() -> None:
-    """Whoever writes what the API takes is not bothered."""
+    """A document in the form of the API has no warnings."""
     text = config("- name: gpu-0\n  attributes:\n    model: {string: t4}\n")
 
     assert not read_config(text, file="config.yaml").warnings
@@ -210,14 +210,14 @@ def test_a_driver_is_stated_where_it_is_nearest() -> None:
 
 
 def test_with_a_driver_by_option_none_has_to_be_stated() -> None:
-    """What is said outside the document need not be said in it."""
+    """A driver from an option need not be in the document."""
     text = config("- name: gpu-0\n").replace("driver: gpu.example.com\n", "")
 
     assert not read_config(text, file="config.yaml", driver="a.example.com").problems
 
 
 def test_keys_are_read_in_any_case() -> None:
-    """Go's decoder does not care, and so documents do not either; the spelling is told."""
+    """Go's decoder ignores case, so documents may, too; a warning contains the spelling."""
     text = config("- Name: gpu-0\n").replace("mappings:", "Mappings:")
     reading = read_config(text, file="config.yaml")
 
