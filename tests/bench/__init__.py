@@ -1,1 +1,1 @@
-"""How fast we are beside Kubernetes' own code, on the same cases, in one run."""
+"""The speed of dryrack beside Kubernetes' own code, on the same cases, in one run."""

@@ -1,4 +1,4 @@
-"""Selectors that are timed: what people write, and what somebody might write to do harm."""
+"""Selectors to measure: usual ones, and ones that an attacker might write."""
 
 from __future__ import annotations
 

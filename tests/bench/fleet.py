@@ -1,5 +1,5 @@
 """
-How the publisher's cost grows with the fleet, on the embedded plane.
+The cost of the publisher by the number of nodes, on the embedded cluster.
 
     python -m tests.bench.fleet [--small]
 
@@ -49,7 +49,7 @@ PARTITIONED = "p5.48xlarge"
 PARTITIONED_NODES = 200
 PARTITIONED_NODES_SMALL = 50
 PARTITIONED_KIB_MAX = 1024
-# A busy machine makes slow progress; none for so long is none at all.
+# A busy machine makes slow progress; a run without progress for this long has failed.
 STUCK_SECONDS_MIN = 120.0
 
 

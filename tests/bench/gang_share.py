@@ -1,5 +1,5 @@
 """
-What share of the gangs that fit kube-scheduler finds, with its gang gates on.
+The share of the fitting gangs that kube-scheduler schedules, with its gang gates enabled.
 
     python -m tests.bench.gang_share [--cases N] [--from SEED]
 
@@ -81,7 +81,7 @@ def _is_used(made: World) -> bool:
 
 
 async def _is_found(client: Client, made: World, seed: int) -> bool:
-    """Whether as many pods as the gang needs are bound."""
+    """Return whether as many pods as the gang needs are bound."""
     prefix = f"s{seed}-"
     namespace = f"gang-{seed}"
     await client.create(NAMESPACES, {"metadata": {"name": namespace}})

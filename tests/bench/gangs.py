@@ -28,7 +28,7 @@ def say(line: str) -> None:
 
 
 def compare(seeds: range) -> bool:
-    """Whether the search and the brute force agree on all of them."""
+    """Return whether the search and the brute force agree on all gangs."""
     wrong = []
     undecided = []
     feasible = 0
@@ -54,7 +54,7 @@ def compare(seeds: range) -> bool:
 
 
 def cost() -> None:
-    """What a gang of eight costs on a large cluster, and what it costs to refuse one."""
+    """Measure the cost to schedule and to refuse a gang of eight on a large cluster."""
     names = [f"n{i:05}" for i in range(NODES)]
     slices = [pool(name, devices(*(f"d{i}" for i in range(8)))) for name in names]
     for free, what in ((NODES, "all nodes free"), (7, "seven devices left")):

@@ -1,5 +1,5 @@
 """
-How long a request waits while the scheduler searches at length.
+The latency of requests during a long search of the scheduler.
 
     python -m tests.bench.latency [--nodes N]
 
@@ -97,7 +97,7 @@ async def _want(client: Client) -> None:
     await client.create(CLAIMS, claim)
     container = {"name": "c", "image": "i", "resources": {"claims": [{"name": "r"}]}}
     claims = [{"name": "r", "resourceClaimName": "hard"}]
-    # Nobody stands for these nodes, so they are soon tainted.
+    # No kubelet renews the leases of these nodes, so they are soon tainted.
     spec = {
         "containers": [container],
         "resourceClaims": claims,

@@ -28,7 +28,7 @@ WATCHERS = 50
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much of everything."""
+    """The numbers of objects."""
 
     creates: int = 10_000
     gets: int = 5_000

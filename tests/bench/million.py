@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 PIECE_CASES = 2000
-# A line for each piece would be read by nobody.
+# A line for each piece would be too much to read.
 PIECES_A_LINE = 10
 # Otherwise most of the time would go into cases on which Kubernetes does not end at all.
 TIMEOUT_SECONDS = 0.1
@@ -40,7 +40,7 @@ Piece: TypeAlias = "Callable[[int, int], Found]"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a piece came to."""
+    """The result of a piece."""
 
     compared: int
     differences: tuple[str, ...]
@@ -87,7 +87,7 @@ def million(what: str, piece: Piece, cases: range, *, jobs: int | None = None) -
 
 
 def _in_order(pool: Executor, piece: Piece, cases: range) -> Iterator[Found]:
-    """What each piece came to, the first piece first."""
+    """Yield the result of each piece, in order."""
     starts = range(cases.start, cases.stop, PIECE_CASES)
     pieces = [pool.submit(piece, s, min(PIECE_CASES, cases.stop - s)) for s in starts]
     for done in pieces:

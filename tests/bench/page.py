@@ -1,5 +1,5 @@
 """
-What the page costs on a large fleet: the first look, an event, and the way from a write to it.
+The cost of the dashboard on a large cluster: first load, an event, and the delay of a write.
 
     python -m tests.bench.page [--nodes N]
 

@@ -1,5 +1,5 @@
 """
-How smoothly the page moves: frames per second while the map is dragged and zoomed in a browser.
+Frames per second of the dashboard while the map is dragged and zoomed in a browser.
 
     python -m tests.bench.page_frames [--nodes N ...]
 

@@ -46,7 +46,7 @@ PARTS = 10
 
 @dataclass(slots=True)
 class Measured:
-    """What one side did, by the name of the task: seconds, or bytes."""
+    """The results of one side by task: seconds, or bytes."""
 
     values: dict[str, float] = field(default_factory=dict)
 

@@ -56,7 +56,7 @@ GOALS = {10: 2.0, 1000: 10.0}
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many claims are prepared meanwhile, and how many come and go."""
+    """The number of prepared claims, and the number that is created and deleted."""
 
     live: tuple[int, ...] = (10, 100, 1000)
     calls: int = 400
@@ -71,7 +71,7 @@ SMALL = Sizes(live=(10, 100), calls=80)
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A plugin, as a command that is told its node and its directories."""
+    """A plugin, as a command with its node and its directories."""
 
     name: str
     node: str
@@ -83,7 +83,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """With so many claims prepared: the seconds of single calls, and how many at once."""
+    """The results with prepared claims: seconds of single calls, and concurrent calls."""
 
     seconds: Sequence[float]
     per_second: float
@@ -240,7 +240,7 @@ class Work:
     claims: Sequence[Claim]
 
     def cpu_seconds(self) -> float:
-        """What its process has used so far."""
+        """Return the resources that the process has used so far."""
         fields = Path(f"/proc/{self.caller.pid}/stat").read_text().rpartition(") ")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -52,7 +52,7 @@ TIMES_FASTER_MIN = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much, and over how long: nodes that come one by one must meet a poller at any phase."""
+    """The number of nodes and the duration: single nodes must meet a poller at any phase."""
 
     singles: int = 100
     singles_seconds: float = 60.0

@@ -1,5 +1,5 @@
 """
-Whether the same scenario and seed give the same journal, run after run; and how long each takes.
+Compare the journals of repeated runs of a scenario with one seed, and measure each run.
 
     python -m tests.bench.replay [--runs N] [NAME...]
 
@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("names", nargs="*", default=DEMOS)
     given = parser.parse_args()
-    # A scenario with a mistake in it has it told by the engines, run after run.
+    # A scenario with a mistake fails in the same way in each run.
     logging.getLogger("dryrack").addHandler(logging.NullHandler())
     good = [_replayed(name, 3 if name in LARGE else given.runs) for name in given.names]
     return 0 if all(good) else 1

@@ -130,7 +130,7 @@ def _partitionable(nodes: int) -> list[Raw]:
     options = ("--mig", "-o", "json", "--node", "NODE")
     done = subprocess.run((*command, *options), capture_output=True, text=True, check=True)
     items = json.loads(done.stdout)["items"]
-    # Without labels and owners: nobody here publishes them, so nobody shall take them away.
+    # Without labels and owners, so that no publisher deletes them.
     gpus = json.dumps(
         [
             {"metadata": {"name": each["metadata"]["name"]}, "spec": each["spec"]}
@@ -170,7 +170,7 @@ def main() -> int:
 
 
 def _row(each: Load, only: str | None) -> tuple[str, ...]:
-    """Gangs are native to nobody: kube-scheduler sees pods, as it does without its alpha gates."""
+    """No scheduler has native gangs: kube-scheduler sees pods, as without its alpha gates."""
     kube = _on_real(each, attached=False) if only in (None, "kube") else None
     attached = _on_real(each, attached=True) if only in (None, "attached") else None
     embedded = _on_embedded(each) if only in (None, "embedded") else None
@@ -282,7 +282,7 @@ def _pod(each: Load, number: int, scheduler: str) -> Raw:
     resources = {"requests": {"cpu": "100m", "memory": "64Mi"}, "claims": [{"name": "gpu"}]}
     spec = {
         "schedulerName": scheduler,
-        # Nobody keeps these nodes alive.
+        # No kubelet renews the leases of these nodes.
         "tolerations": [{"operator": "Exists"}],
         "containers": [{"name": "c", "image": "i", "resources": resources}],
         "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": template}],

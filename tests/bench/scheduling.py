@@ -1,5 +1,5 @@
 """
-What a pod costs the scheduler, as the cluster grows.
+The cost of a pod for the scheduler, by the size of the cluster.
 
     python -m tests.bench.scheduling [--nodes N ...] [--pods N]
 

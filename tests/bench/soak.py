@@ -85,7 +85,7 @@ async def _soaked(batches: int) -> float:
 
 @dataclass(slots=True)
 class Soak:
-    """A cluster with room for a batch of pods."""
+    """A cluster with capacity for a batch of pods."""
 
     cluster: EmbeddedCluster
     clock: VirtualClock

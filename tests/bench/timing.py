@@ -58,7 +58,7 @@ class Row:
 
     @property
     def ratio(self) -> str:
-        """How many times faster or slower we are."""
+        """Return how many times faster or slower dryrack is."""
         if self.ours is None:
             return "?" if self.theirs is None else "slower"
         waited = TIMEOUT_SECONDS * 1e9

@@ -74,7 +74,7 @@ class Difference:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What sort of difference it is; a smaller case must keep it."""
+        """The kind of the difference; a smaller case must have the same."""
         return (
             self.real is not None and (self.real.results is None, self.real.error == ""),
             self.ours.results is None,
@@ -84,13 +84,13 @@ class Difference:
 
     @property
     def is_quick(self) -> bool:
-        """Whether it can be tried often; to shrink what does not end would not end either."""
+        """Return whether a case can be tried often: it must not be one that never ends."""
         return self.real is not None and not self.ours.error.startswith(ENDLESS)
 
 
 @dataclass(slots=True)
 class Tally:
-    """How a comparison went."""
+    """The result of a comparison."""
 
     compared: int = 0
     timeouts: int = 0
@@ -148,7 +148,7 @@ def _agree(real: Verdict | None, ours: Verdict) -> bool:
 
 def difference(oracle: Oracle[AllocatorAnswer], case: Json) -> Difference | None:
     """
-    How the two sides differ on a case, if they do.
+    Return the difference of the two sides on a case, or None.
 
     Go walks maps in random order, so where two things are wrong with a case Kubernetes names
     now the one and now the other. Any answer that it gave itself is right.

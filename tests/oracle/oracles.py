@@ -45,7 +45,7 @@ class OracleError(Exception):
 
 
 class AllocatorAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the real allocator made of a case."""
+    """The answer of the real allocator for a case."""
 
     results: tuple[dict[str, Any], ...] = ()
     error: str = ""
@@ -57,7 +57,7 @@ class AllocatorAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
 
 class CelAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the real CEL environment made of an expression and a device."""
+    """The answer of the real CEL environment for an expression and a device."""
 
     compile_error: str = ""
     match: bool = False

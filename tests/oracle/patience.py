@@ -1,5 +1,5 @@
 """
-Work that must end in time, or is stopped: a search that has no end must not hide itself.
+Work with a time limit, so that a search that never ends is noticed.
 
 Time is what the process uses of the processor, so a busy machine stops nobody.
 """
@@ -21,7 +21,7 @@ class TooLongError(Exception):
 
 
 def within(seconds: float, work: Callable[[], Result]) -> Result:
-    """What the work returns, or `TooLongError`; for the main thread only."""
+    """Return the result of the work, or raise `TooLongError`; for the main thread only."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TooLongError(f"no end after {seconds:g} s")
@@ -31,6 +31,6 @@ def within(seconds: float, work: Callable[[], Result]) -> Result:
     try:
         return work()
     finally:
-        # Whoever set a timer before us gets it back.
+        # A timer that was set before is restored.
         signal.signal(signal.SIGVTALRM, before)
         signal.setitimer(signal.ITIMER_VIRTUAL, left)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a run asks for, and what this machine can do."""
+    """The comparisons of a run, and those that this machine can make."""
 
     asked: bool
     required: bool

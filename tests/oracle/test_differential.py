@@ -51,7 +51,7 @@ def not_decided(field: str) -> AllocatorAnswer:
 
 
 def test_agreement_is_counted() -> None:
-    """Where both sides decide alike, nothing is reported."""
+    """If both sides decide alike, nothing is reported."""
     tally = compare(Scripted(agreeing), [QUESTION] * 3)
 
     assert (tally.compared, tally.allocated, tally.differences) == (3, 3, [])
@@ -78,7 +78,7 @@ def test_an_answer_that_changes_from_time_to_time_is_right_either_way() -> None:
 
 
 def test_a_crash_of_ours_is_a_difference() -> None:
-    """An exception that nobody expected is reported like any other difference."""
+    """An unexpected exception is reported like any other difference."""
     oracle = Scripted(lambda _: AllocatorAnswer())
     [found] = compare(oracle, [{**QUESTION, "features": ["NoSuchFeature"]}]).differences
 
@@ -88,7 +88,7 @@ def test_a_crash_of_ours_is_a_difference() -> None:
 def test_a_search_of_ours_that_has_no_end_is_a_difference(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Where Kubernetes ended and we did not, that is said, and not waited for."""
+    """If Kubernetes ends and dryrack does not, that is reported without further waiting."""
     monkeypatch.setattr("tests.oracle.differential.OUR_SECONDS_MAX", 1e-6)
     oracle = Scripted(agreeing)
     monkeypatch.setattr("tests.oracle.differential.our_verdict", endless)

@@ -38,7 +38,7 @@ def test_not_asked_for_it_is_left_out(expression: str, with_go: dict[str, str]) 
 
 @pytest.mark.parametrize("expression", ["", "real"])
 def test_required_it_runs_and_fails_without_go(expression: str) -> None:
-    """Where the comparison is required, a missing Go must not hide it."""
+    """If the comparison is required, a missing Go is an error."""
     assert selection(expression, {**NO_GO, "DRYRACK_REQUIRE_REAL": "1"}).runs
 
 

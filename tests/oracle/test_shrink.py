@@ -8,7 +8,7 @@ from tests.oracle.shrink import shrink
 
 
 def test_only_what_matters_remains() -> None:
-    """Of a large case the two parts that fail together are left."""
+    """A large case is reduced to the two parts that fail together."""
     case = {
         "slices": [{"devices": [{"name": f"d{n}", "taint": n % 3} for n in range(9)]}] * 3,
         "claims": [{"name": "a", "count": 2}, {"name": "b"}],

@@ -53,14 +53,14 @@ GAVE_UP = "dryrack gave the search up"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a case came to; `fatal` is None where that is not known."""
+    """The result of a case; `fatal` is None if that is unknown."""
 
     results: tuple[Mapping[str, Any], ...] | None = None
     error: str = ""
     fatal: bool | None = None
 
     def same_as(self, other: Verdict) -> bool:
-        """Whether both sides decided alike."""
+        """Return whether both sides decided alike."""
         known = self.fatal is not None and other.fatal is not None
         return (
             self.results == other.results

@@ -1,5 +1,5 @@
 """
-What a real API server answers, recorded.
+Recorded answers of a real API server.
 
 A script is a list of requests, written by hand. Its answers are recorded from a real server,
 normalised, and never edited by hand:

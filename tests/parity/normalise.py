@@ -20,7 +20,7 @@ _AGE = re.compile(r"(?<![\w.-])(?:(?:\d+m)?\d+s\b(?: ago)?|(?:\d+y)?\d+d\b)")
 _GAPS = re.compile(r" {2,}")
 _ADDRESS = re.compile(r"(?:https://)?\b(?:\d{1,3}\.){3}\d{1,3}:\d{4,5}\b")
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\n?")
-# The volume of a service account's token has a random name that nothing else tells.
+# The volume of a service account's token has a random name that occurs nowhere else.
 _TOKEN_VOLUME = re.compile(r"\bkube-api-access-[a-z0-9]{5}\b")
 # Revisions inside sentences.
 _SPOKEN_REVISION = re.compile(
@@ -78,7 +78,7 @@ class Normaliser:
         return self._value("", value)
 
     def text(self, value: str) -> str:
-        """What kubectl printed: columns are as wide as their content, so gaps are made equal."""
+        """Return the output of kubectl with equal gaps: columns are as wide as their content."""
         aged = _AGE.sub("<age>", self._string(value))
         return "\n".join(_GAPS.sub("  ", line).rstrip() for line in aged.splitlines())
 
@@ -106,7 +106,7 @@ class Normaliser:
             # Prose that no program reads.
             column["description"] = "<description>"
         if made.get("type") == "BOOKMARK":
-            # A bookmark tells how far the whole cluster has come, not one object.
+            # A bookmark contains the revision of the whole cluster, not that of one object.
             made["object"]["metadata"]["resourceVersion"] = "<list revision>"
         return made
 
@@ -148,7 +148,7 @@ class Normaliser:
 
 
 def _is_bare_table(value: dict[str, Any]) -> bool:
-    """Whether it is a table without the objects that its rows are of."""
+    """Return whether it is a table whose rows have no objects."""
     rows = value.get("rows")
     return (
         isinstance(rows, list)

@@ -24,7 +24,7 @@ _ACCOUNT_SECONDS_MAX = 30
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Whatever claims to be an API server."""
+    """A server that may be an API server."""
 
     kubeconfig: Path
     host: str

@@ -23,7 +23,7 @@ NODE = "n"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a cluster has beside its control plane."""
+    """The parts of a cluster beside its control plane."""
 
     node: bool = False
     kwok: bool = False
@@ -38,7 +38,7 @@ class Cluster:
     node: node.Node | None = None
 
     def stop(self) -> None:
-        """Ends all of it and removes its directory; nobody will ask for its data."""
+        """Stop the cluster and delete its directory with all data."""
         if self.node is not None:
             self.node.stop()
         self.processes.kill_all()

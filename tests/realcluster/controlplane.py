@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.realcluster.processes import Processes
 
-    # A part of the control plane, and how to tell that it is ready.
+    # A part of the control plane, and the check that it is ready.
     _Awaited = tuple[str, Callable[[], bool]]
 
 _LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
@@ -30,7 +30,7 @@ _LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What kind of control plane to start."""
+    """The options of a control plane."""
 
     release: Release = RELEASES[DEFAULT_RELEASE]
     feature_gates: Mapping[str, bool] = field(default_factory=dict)

@@ -1,5 +1,5 @@
 """
-Waiting for the end of processes, also of those that are nobody's children.
+Waiting for the end of processes, also of those that are not children of this process.
 
 The kernel tells it to whoever holds a process by a descriptor, and a descriptor never comes to
 mean another process. So nobody looks again and again, and nobody is killed for having inherited a
@@ -42,7 +42,7 @@ def await_end(descriptors: Iterable[int], seconds: float) -> bool:
 
 
 def kill(pids: Iterable[int], seconds: float) -> bool:
-    """Without warning; returns when all of them are gone, or after so long."""
+    """Kill the processes; return when all have ended, or after the timeout."""
     with held(pids) as descriptors:
         for each in descriptors:
             with suppress(ProcessLookupError):

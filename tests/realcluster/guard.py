@@ -1,5 +1,5 @@
 """
-Somebody who tidies up after a test run that could not, because it was killed.
+A process that cleans up after a test run that was killed.
 
 A run starts one guard. It gives the run a directory for everything that is temporary, waits until
 the run is gone, however it went, and then ends what is left: every process that has this directory
@@ -47,7 +47,7 @@ def throw_away(options: Options, parts: Parts | None = None) -> Iterator[Cluster
 
 @cache
 def ensure() -> Guard:
-    """Of what is started from now on nothing will be left."""
+    """Clean up everything that is started from now on."""
     return Guard()
 
 
@@ -56,7 +56,7 @@ class Guard:
 
     def __init__(self) -> None:
         elsewhere = {**os.environ, "PYTHONPATH": f"{_CLONE}{os.pathsep}{_CLONE / 'src'}"}
-        # pytest keeps the directories of some runs for whoever wants to look into them.
+        # pytest keeps the directories of some runs for debugging.
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
         # Sockets are below it, and their paths must stay under 108 bytes.
         directory = tempfile.mkdtemp(prefix="dryrack-")
@@ -81,7 +81,7 @@ class Guard:
 
 
 def main(directory: Path) -> int:
-    # Ends when nobody has the other end of the pipe any more.
+    # Ends when the other end of the pipe is closed.
     sys.stdin.read()
     left = kernel.processes_with(f"TMPDIR={directory}")
     for pid, command in sorted(left.items()):

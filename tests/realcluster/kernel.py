@@ -1,5 +1,5 @@
 """
-What a node has in the kernel: cgroups, mounts and the processes of its containers.
+The resources of a node in the kernel: cgroups, mounts, and the processes of its containers.
 
 All of it can be told from what others have there: its cgroups are below one of its own, and its
 mounts, network namespaces included, below its directory. So it can be taken away by whoever knows
@@ -42,7 +42,7 @@ def cgroups(directory: Path) -> list[Path]:
 
 
 def mounts(directory: Path) -> list[str]:
-    """Whatever is mounted below a directory, the innermost first."""
+    """Return all mounts below a directory, the innermost first."""
     points = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
     return sorted((point for point in points if point.startswith(f"{directory}/")), reverse=True)
 

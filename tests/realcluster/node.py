@@ -36,7 +36,7 @@ class Node:
 
     @property
     def cdi(self) -> Path:
-        """Where CDI specs are read from."""
+        """The directories of CDI specs."""
         return self.directory / "cdi"
 
     @property

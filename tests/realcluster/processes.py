@@ -99,7 +99,7 @@ class Processes:
         self._record.unlink(missing_ok=True)
 
     def kill_all(self) -> None:
-        """Without warning and in no order, for what is thrown away together."""
+        """Kill all processes in any order, if all of them are discarded."""
         for identity in self.running:
             if identity.alive():
                 os.kill(identity.pid, signal.SIGKILL)
@@ -117,7 +117,7 @@ class Processes:
             child.wait()
 
     def kill(self, identity: Identity) -> None:
-        """Without warning, as a machine that loses its power."""
+        """Kill the process, like a machine that loses power."""
         if identity.alive():
             os.kill(identity.pid, signal.SIGKILL)
         self.stop(identity)
@@ -126,7 +126,7 @@ class Processes:
     def release(self) -> None:
         """Lets the processes outlive this one."""
         for child in self._children.values():
-            # Nobody will wait for it here, and that is meant.
+            # It is not waited for here, on purpose.
             child.returncode = 0
         self._children.clear()
 
@@ -149,7 +149,7 @@ def recorded(directory: Path) -> Processes:
 
 
 def _born(pid: int) -> int | None:
-    """When the process started, in ticks since boot; None if there is none, or only its remains."""
+    """Return when the process started, in ticks since boot; None if it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

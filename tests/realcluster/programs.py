@@ -15,7 +15,7 @@ _PLAIN = ("-ldflags", "-s -w")
 
 
 def kubernetes(name: str, release: Release) -> Path:
-    """One of Kubernetes' own programs, which would call itself v0.0.0 if it were not told."""
+    """Build one of Kubernetes' own programs, with its version instead of v0.0.0."""
     major, minor = release.minor.split(".")
     words = {"gitVersion": f"v{release.version}", "gitMajor": major, "gitMinor": minor}
     linker = " ".join(["-s", "-w", *(f"-X {_VERSION}.{key}={word}" for key, word in words.items())])

@@ -38,7 +38,7 @@ def wait(what: str, ready: Callable[[], bool], processes: Processes) -> None:
 
 
 async def until(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
-    """Returns when something holds on a real cluster, which tells nobody when."""
+    """Wait until a condition holds on a real cluster, by polling."""
     deadline = time.monotonic() + READY_SECONDS_MAX
     while not await holds():
         assert time.monotonic() < deadline, f"not {what}"
@@ -52,7 +52,7 @@ def answers_http(port: int, path: str) -> bool:
 
 
 def answers_https(port: int, path: str, *, authority: Path | None, user: Identity | None) -> bool:
-    """Whether a GET is answered with 200; without an authority the server is not checked."""
+    """Return whether a GET returns 200; without an authority the server is not verified."""
     context = ssl.create_default_context(cafile=str(authority) if authority else None)
     if authority is None:
         context.check_hostname = False

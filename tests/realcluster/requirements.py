@@ -1,4 +1,4 @@
-"""What a node needs of the machine: root, and some of Debian's packages."""
+"""The requirements of a node on the machine: root, and some of Debian's packages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 CNI_PLUGINS = Path("/usr/lib/cni")
-# A program of each package, by which its presence is told.
+# A program of each package, by which the package is detected.
 _PACKAGES = {
     "runc": "runc",
     "busybox-static": "busybox",
@@ -26,7 +26,7 @@ class NodeRequirementError(Exception):
 
 
 def ensure() -> None:
-    """Installs what is missing, as root; anybody else is told what to do."""
+    """Install missing packages as root; without root, raise an error with the command."""
     missing = _missing()
     if os.geteuid() != 0:
         wanted = f" and the packages {' '.join(missing)}" if missing else ""

@@ -1,4 +1,4 @@
-"""Whoever waits for the end of processes learns of it, and of nothing else."""
+"""A wait for the end of processes ends with the processes, and not before."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.realcluster import ends
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Longer than any machine needs to end a process; nobody waits for it.
+# Longer than any machine needs to end a process; it is not reached.
 AGES = 60.0
 
 
@@ -24,7 +24,7 @@ def reader() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_the_end_of_a_process_is_told(reader: subprocess.Popen[bytes]) -> None:
-    """It is running, until it is not; that nobody has asked for its exit code changes nothing."""
+    """A process counts as running until it ends, also if its exit code was not read."""
     with ends.held([reader.pid]) as held:
         assert not ends.await_end(held, 0.0)
 
@@ -40,7 +40,7 @@ def test_who_is_killed_is_gone(reader: subprocess.Popen[bytes]) -> None:
 
 
 def test_who_is_gone_already_is_not_waited_for(reader: subprocess.Popen[bytes]) -> None:
-    """A number that nobody has any more stands for an end that has been."""
+    """An unused process id means that the process has ended."""
     reader.kill()
     reader.wait()
 

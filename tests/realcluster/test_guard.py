@@ -1,4 +1,4 @@
-"""Whatever happens to a test run, the machine is afterwards as it was before."""
+"""After any end of a test run the machine is as it was before."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_run_that_is_killed_leaves_nothing() -> None:
 
 
 def left_of(directory: Path) -> set[str]:
-    """What there still is of a run that has a cluster in this directory."""
+    """Return the remains of a run with a cluster in this directory."""
     there = {
         "processes": kernel.processes_with(f"TMPDIR={directory.parent}"),
         "mounts": kernel.mounts(directory),

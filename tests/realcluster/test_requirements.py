@@ -1,4 +1,4 @@
-"""What a node needs is told before anything is started."""
+"""Missing requirements of a node are reported before anything is started."""
 
 from __future__ import annotations
 
