@@ -9,7 +9,7 @@ from tests.parity.recording import read
 from tests.parity.script import SCRIPTS, Step, load
 
 from dryrack.apiserver.custom.rule_evaluation import find_broken_rules
-from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
+from dryrack.apiserver.custom.strategy import CustomStrategy, StoredVersion
 from dryrack.apiserver.strategy import Write
 from dryrack.client.transport import ADMIN
 from dryrack.extension.definitions import JsonPathError, parse_json_path
@@ -61,7 +61,7 @@ def _strategy() -> CustomStrategy:
         kind="Box",
         namespaced=True,
         schema=_SCHEMA,
-        kept=Kept("custom.example.com/v1", _SCHEMA),
+        stored_version=StoredVersion("custom.example.com/v1", _SCHEMA),
         rules=compile_rules(_SCHEMA),
         has_status=True,
     )

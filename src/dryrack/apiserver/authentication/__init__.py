@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from multidict import CIMultiDict
 
 from dryrack.apiserver.answer.status import unauthorized
-from dryrack.apiserver.authentication.certificates import user_of_certificate
 from dryrack.apiserver.authentication.impersonation import Allows, impersonate
 from dryrack.apiserver.authentication.tokens import Tokens
 from dryrack.apiserver.http import websocket
 from dryrack.client.transport import User
+
+__all__ = ["ANONYMOUS", "Authentication", "is_open_path"]
 
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 AUTHENTICATED = "system:authenticated"
@@ -24,8 +25,6 @@ AUTHENTICATED = "system:authenticated"
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz")
 _BEARER = "bearer "
 _BEARER_PROTOCOL = "base64url.bearer.authorization.k8s.io."
-
-__all__ = ["ANONYMOUS", "Authentication", "is_open_path"]
 
 
 class Authentication:
@@ -101,3 +100,20 @@ def _decode_token(encoded: str) -> str:
 def is_open_path(path: str) -> bool:
     """Return whether an anonymous client may read the page."""
     return any(path == each or path.startswith(f"{each}/") for each in _OPEN_PATHS)
+
+
+def user_of_certificate(certificate: Mapping[str, object]) -> User | None:
+    """
+    Return the user of a certificate in the form of `ssl.SSLSocket.getpeercert()`, or None.
+
+    The common name is the user, and organizations are groups. The signature was verified when the
+    connection was made.
+    """
+    subject = certificate.get("subject", ())
+    assert isinstance(subject, tuple), f"no subject of a certificate: {subject!r}"
+    pairs = [pair for relative in subject for pair in relative]
+    names = [value for name, value in pairs if name == "commonName"]
+    if not names or not names[0]:
+        return None
+    groups = tuple(value for name, value in pairs if name == "organizationName")
+    return User(names[0], groups)

@@ -63,18 +63,18 @@ class DefinitionStrategy(Strategy):
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if write.subresource == "status":
             return status_only(obj, old)
-        kept = keep_status(obj, old)
+        new = keep_status(obj, old)
         # Versions that were the stored one are recorded, because objects may be left in them.
-        status: Raw = dict(status_of(kept))
+        status: Raw = dict(status_of(new))
         stored = list(get(status, "storedVersions", ()))
-        for version in get(kept, "spec.versions", ()):
+        for version in get(new, "spec.versions", ()):
             if version.get("storage") and version.get("name") not in stored:
                 stored.append(version["name"])
-        kept["status"] = {**status, "storedVersions": stored}
-        if kept.get("spec") == old.get("spec"):
-            return kept
+        new["status"] = {**status, "storedVersions": stored}
+        if new.get("spec") == old.get("spec"):
+            return new
         generation = (old["metadata"].get("generation") or 0) + 1
-        return {**kept, "metadata": {**kept["metadata"], "generation": generation}}
+        return {**new, "metadata": {**new["metadata"], "generation": generation}}
 
     def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         meta = object_meta(obj)

@@ -1,8 +1,8 @@
 """
 Custom kinds, from the first definition on.
 
-Most clusters have no definitions when they start, and what reads one takes a while to load; so
-it is loaded with the first of them, within the write that brings it.
+Most clusters have no definitions when they start, and the modules for them take a while to load;
+so the write of the first definition loads them.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class CustomKinds:
-    """Serves what the definitions in a store define."""
+    """Serves the kinds of the definitions in a store."""
 
     def __init__(self) -> None:
         self._serving: Serving | None = None
 
     def shape(self, resource: Resource) -> Shape | None:
-        """The table of a custom kind; None for all others."""
+        """Return the table of a custom kind, or None."""
         return self._serving.shape(resource) if self._serving else None
 
     def attach(self, server: ApiServer) -> None:
-        """Follows the store of a server from now on, beginning with what is there."""
+        """Follow the store of a server, beginning with the stored definitions."""
         if server.store.count(STORAGE):
             self._begin(server)
             return

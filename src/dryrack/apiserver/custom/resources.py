@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver.answer.status import Status
 from dryrack.apiserver.custom.columns import shape_of_columns
-from dryrack.apiserver.custom.strategy import CustomStrategy, Kept
+from dryrack.apiserver.custom.strategy import CustomStrategy, StoredVersion
 from dryrack.apiserver.registry import STATUS, Resource, Subresource
 from dryrack.apiserver.verbs.scale import ScalePaths, scale_subresource
 from dryrack.apiserver.versions import version_order
@@ -36,13 +36,13 @@ def resources_of(definition: Raw, lookup: Lookup) -> list[tuple[Resource, Shape]
     """Return each served version with the table of its objects; `lookup` finds Services."""
     spec = definition["spec"]
     versions = spec["versions"]
-    kept = next(version for version in versions if version.get("storage"))
+    stored_version = next(version for version in versions if version.get("storage"))
     conversion = get(spec, "conversion", {})
     is_webhook = conversion.get("strategy") == "Webhook" and len(versions) > 1
     converter = Converter(conversion["webhook"], lookup) if is_webhook else None
     return [
         (
-            _resource(spec, version, kept, converter),
+            _resource(spec, version, stored_version, converter),
             shape_of_columns(version.get("additionalPrinterColumns")),
         )
         for version in versions
@@ -61,7 +61,9 @@ def without_creation(resource: Resource) -> Resource:
     return replace(resource, handlers={**resource.handlers, "create": refuse})
 
 
-def _resource(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -> Resource:
+def _resource(
+    spec: Raw, version: Raw, stored_version: Raw, converter: Converter | None
+) -> Resource:
     names = spec["names"]
     raw = get(version, "subresources", {})
     subresources: dict[str, Subresource] = {}
@@ -76,20 +78,22 @@ def _resource(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -
         kind=names["kind"],
         plural=names["plural"],
         namespaced=spec["scope"] == "Namespaced",
-        strategy=_strategy(spec, version, kept, converter),
+        strategy=_strategy(spec, version, stored_version, converter),
         singular=names["singular"],
         list_kind=names["listKind"],
         short_names=tuple(get(names, "shortNames", ())),
         categories=tuple(get(names, "categories", ())),
         verbs=_VERBS,
         subresources=subresources,
-        storage_version=kept["name"],
+        storage_version=stored_version["name"],
         schema=schema_of(version) or {"type": "object"},
         deprecation=_deprecation(spec, version),
     )
 
 
-def _strategy(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -> CustomStrategy:
+def _strategy(
+    spec: Raw, version: Raw, stored_version: Raw, converter: Converter | None
+) -> CustomStrategy:
     schema = schema_of(version) or {"type": "object"}
     subresources = get(version, "subresources", {})
     schemas = {
@@ -101,13 +105,13 @@ def _strategy(spec: Raw, version: Raw, kept: Raw, converter: Converter | None) -
         with suppress(JsonPathError):
             path = entry["jsonPath"]
             selectable[path.removeprefix(".")] = parse_json_path(path)
-    api_version = f"{spec['group']}/{kept['name']}"
+    api_version = f"{spec['group']}/{stored_version['name']}"
     return CustomStrategy(
         api_version=f"{spec['group']}/{version['name']}",
         kind=spec["names"]["kind"],
         namespaced=spec["scope"] == "Namespaced",
         schema=schema,
-        kept=Kept(api_version, schemas[api_version], schemas),
+        stored_version=StoredVersion(api_version, schemas[api_version], schemas),
         converter=converter,
         rules=compile_rules(schema),
         has_status="status" in subresources,

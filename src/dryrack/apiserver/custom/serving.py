@@ -166,8 +166,8 @@ class Serving:
                 self._watched[name] = store.subscribe(storage, lambda _: self._settle_later())
             return
         self._watched.pop(name, lambda: None)()
-        kept = [each for each in finalizers if each != CLEANUP]
-        meta = {**definition["metadata"], "finalizers": kept}
+        others = [each for each in finalizers if each != CLEANUP]
+        meta = {**definition["metadata"], "finalizers": others}
         self._write(definition, {**definition, "metadata": meta})
 
     def _write(self, old: Raw, new: Raw, *, subresource: str = "") -> None:

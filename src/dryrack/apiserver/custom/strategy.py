@@ -1,16 +1,16 @@
 """
-How objects of a custom kind are completed, checked and kept.
+The strategy of a custom kind: defaults, validation, and conversion to the stored version.
 
-Everything comes from one version of a definition: the schema, the rules, and which subresources
-there are. Objects are stored in the version that the definition names; between versions nothing
-but the name of the version changes, and what the stored version's schema does not know is lost.
-A definition with a conversion webhook has it convert them. If no program can be reached there, an
-object that is the same in both versions is read and written as without a webhook, and any other is
-refused, because fields would be lost.
+One version of a definition gives the schema, the rules, and the subresources. Objects are stored
+in the version that the definition names; between versions only the name of the version changes,
+and fields that the stored version's schema does not have are lost. A conversion webhook converts
+the objects if the definition has one. If the webhook has no address, an object that is equal in
+both versions is read and written as without a webhook, and any other is refused, because fields
+would be lost.
 
-What is stored is as the schema of its version has it: with its defaults, also those of a status
-that nobody has written yet, and without what it does not know. A schema may change after that, so
-whoever reads an object gets it pruned and with defaults again.
+An object is stored with the defaults of its schema, also those of a status that was not written
+yet, and without unknown fields. The schema may change later, so a read prunes the object and sets
+defaults again.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 Schema = Mapping[str, Any]
 
-# Rules are not tried on objects that a rule could not rely on.
+# Rules are not evaluated on objects with one of these problems.
 _BLOCKING = {
     Reason.NOT_SUPPORTED,
     Reason.REQUIRED,
@@ -77,7 +77,7 @@ _UNCHECKED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredVersion:
     """The version in which objects are stored."""
 
     api_version: str
@@ -99,7 +99,7 @@ class CustomStrategy(Strategy):
         kind: str,
         namespaced: bool,
         schema: Schema,
-        kept: Kept,
+        stored_version: StoredVersion,
         rules: Ruled | None,
         has_status: bool,
         converter: Converter | None = None,
@@ -112,7 +112,7 @@ class CustomStrategy(Strategy):
         self._schema = schema
         self._embeds = mentions_key(schema, "x-kubernetes-embedded-resource")
         self._tells_apart = mentions_key(schema, "x-kubernetes-list-type")
-        self._kept = kept
+        self._stored_version = stored_version
         self._rules = rules
         self._converter = converter
         self.converts = converter is not None
@@ -135,11 +135,11 @@ class CustomStrategy(Strategy):
     def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
         if self.has_status and write.subresource == "status":
             return status_only(obj, old)
-        kept = keep_status(obj, old) if self.has_status else obj
-        if _without_metadata(kept) == _without_metadata(old):
-            return kept
+        new = keep_status(obj, old) if self.has_status else obj
+        if _without_metadata(new) == _without_metadata(old):
+            return new
         generation = (old["metadata"].get("generation") or 0) + 1
-        return {**kept, "metadata": {**kept["metadata"], "generation": generation}}
+        return {**new, "metadata": {**new["metadata"], "generation": generation}}
 
     def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         named = list(self._identity(obj))
@@ -178,7 +178,7 @@ class CustomStrategy(Strategy):
             *(embedded_problems(self._schema, obj) if self._embeds else ()),
             *(duplicates(self._schema, obj) if self._tells_apart else ()),
         ]
-        return [*found, *self._ruled(found, obj, old)]
+        return [*found, *self._rule_problems(found, obj, old)]
 
     def _status_problems(self, obj: Raw, old: Raw) -> list[FieldProblem]:
         status = get(self._schema, "properties.status")
@@ -190,9 +190,11 @@ class CustomStrategy(Strategy):
             *(self._scale.problems(obj, status_alone=True) if self._scale else ()),
             *duplicates(status, obj["status"], "status"),
         ]
-        return [*found, *self._ruled(found, obj, old)]
+        return [*found, *self._rule_problems(found, obj, old)]
 
-    def _ruled(self, found: list[FieldProblem], obj: Raw, old: Any) -> Iterator[FieldProblem]:
+    def _rule_problems(
+        self, found: list[FieldProblem], obj: Raw, old: Any
+    ) -> Iterator[FieldProblem]:
         if self._rules is None:
             return
         if any(problem.reason in _BLOCKING for problem in found):
@@ -202,18 +204,22 @@ class CustomStrategy(Strategy):
 
     def to_storage(self, obj: Raw) -> Raw:
         whole: Raw = whole_numbers(obj)
-        if self._kept.api_version != self._api_version:
-            return _coerced(self._kept.schema, self._converted(whole, self._kept.api_version))
+        if self._stored_version.api_version != self._api_version:
+            return _coerce(
+                self._stored_version.schema, self._convert(whole, self._stored_version.api_version)
+            )
         filled: Raw = with_defaults(self._schema, whole)
         return filled
 
     def from_storage(self, obj: Raw) -> Raw:
-        """The defaults are those of the version in which the object is stored."""
+        """Return a stored object in this version, with the defaults of the stored version."""
         stored_in = obj["apiVersion"]
-        coerced = _coerced(self._kept.versions.get(stored_in, self._kept.schema), obj)
+        coerced = _coerce(
+            self._stored_version.versions.get(stored_in, self._stored_version.schema), obj
+        )
         if stored_in == self._api_version:
             return coerced
-        shown: Raw = prune(self._schema, self._converted(coerced, self._api_version))
+        shown: Raw = prune(self._schema, self._convert(coerced, self._api_version))
         return shown
 
     def read(self, stored: Stored) -> Raw:
@@ -246,11 +252,13 @@ class CustomStrategy(Strategy):
             obj = each.object
             is_done = each.marks.get(mark, (None,))[0] is self
             if not is_done and obj["apiVersion"] != self._api_version:
-                schema = self._kept.versions.get(obj["apiVersion"], self._kept.schema)
-                sources.append(_coerced(schema, obj))
+                schema = self._stored_version.versions.get(
+                    obj["apiVersion"], self._stored_version.schema
+                )
+                sources.append(_coerce(schema, obj))
         converter.convert(sources, self._api_version)
 
-    def _converted(self, obj: Raw, desired: str) -> Raw:
+    def _convert(self, obj: Raw, desired: str) -> Raw:
         """Return an object in another version."""
         converter = self._converter
         renamed = {**obj, "apiVersion": desired}
@@ -259,7 +267,7 @@ class CustomStrategy(Strategy):
         if converter.is_reachable():
             converted: Raw = whole_numbers(converter.convert([obj], desired)[0])
             return converted
-        schema = self._kept.versions.get(desired, self._schema)
+        schema = self._stored_version.versions.get(desired, self._schema)
         lost = list(_missing(renamed, prune(schema, renamed)))
         if lost:
             told = f"{desired} has no {', '.join(lost)}"
@@ -271,14 +279,14 @@ class CustomStrategy(Strategy):
         return {name: "" if value is None else compact(value[0]) for name, value in found.items()}
 
 
-def _coerced(schema: Schema, obj: Raw) -> Raw:
-    """An object as its schema has it."""
+def _coerce(schema: Schema, obj: Raw) -> Raw:
+    """Return an object pruned by its schema and with defaults."""
     filled: Raw = with_defaults(schema, prune(schema, obj))
     return filled
 
 
 def _missing(whole: Any, part: Any, path: str = "") -> Iterator[str]:
-    """The fields of an object that what was left of it does not have."""
+    """Yield the paths of fields that are missing in a part of an object."""
     if isinstance(whole, dict) and isinstance(part, dict):
         for key, value in whole.items():
             place = f"{path}.{key}" if path else key

@@ -31,7 +31,6 @@ def variables_of(
     """Return all variables but the policy's own, with the objects in the matched version."""
     authorizer = Authorizer(_decider(attempt.write.user, authorization))
     new, old = objects_in_version(attempt, matched)
-    # ~ Return the question about the resource of the request.
     return {
         AUTHORIZER: authorizer,
         REQUEST_RESOURCE: ResourceCheck(
