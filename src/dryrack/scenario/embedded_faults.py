@@ -61,12 +61,12 @@ _MOMENTARY = (WatchLoss, EngineCrash, NodeReboot, HalfGeneration, ClaimLeak)
 
 
 class InjectedFaults:
-    """Begins and ends the faults of a scenario, and knows which are in force."""
+    """The faults of a scenario, and which of them are in force."""
 
     def __init__(
         self, injector: FaultInjector, journal: Journal, *, skips_missing: bool = False
     ) -> None:
-        """With `skips_missing`, ignore faults of objects that do not exist."""
+        """Ignore faults of objects that do not exist if `skips_missing`."""
         self._injector = injector
         self._skips_missing = skips_missing
         self._journal = journal

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 SCHEMA = Path(__file__).parent / "schema.json"
 
-# What `dryrack demo` runs, in the order in which it is told.
+# The scenarios of `dryrack demo`, in order.
 DEMOS = (
     "karpenter-gpu",
     "karpenter-fpga",

@@ -188,7 +188,7 @@ def _objects(
         message = f"{shape.render(place)}: {name!r}: {why}"
         fix = f"use a file in {folder} or below it"
         return (), [document.problem(place, message, fix)]
-    # The problem of a file that has no objects might quote its text, whatever it is.
+    # The problem of a file that has no objects might quote its text, which may be secret.
     unreadable = [
         replace(
             each,

@@ -115,7 +115,7 @@ def _inner(value: Any, step: str | int) -> Iterable[Any]:
 
 
 def holds(found: Sequence[Any], wanted: Any) -> bool:
-    """Return whether one of the values equals `wanted`; None means that there is no value."""
+    """Return whether one of the values equals `wanted`; None stands for no value."""
     if wanted is None:
         return all(each is None for each in found)
     if isinstance(wanted, str):

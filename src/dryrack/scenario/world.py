@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Faults(Protocol):
-    """Begins and ends faults, in the words of `dryrack.cluster.faults`."""
+    """The faults of a world, in the words of `dryrack.cluster.faults`."""
 
     async def begin(self, words: str) -> None: ...
 

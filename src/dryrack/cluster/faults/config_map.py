@@ -66,7 +66,7 @@ def entry_of(injection: Injection, words: str, now: float) -> tuple[str, str]:
 
 
 class FaultEntries:
-    """Follows the ConfigMap, and begins and ends faults on a board."""
+    """Puts the faults of the ConfigMap on a board, and removes them with their entries."""
 
     def __init__(self, client: Client, board: FaultBoard, chance: Chance) -> None:
         self._board = board

@@ -57,7 +57,7 @@ class FaultTargetError(DryrackError):
 
 @dataclass(frozen=True, slots=True)
 class FaultInjector:
-    """Begins and ends the faults of one cluster; engines can fail only with a board."""
+    """Injects faults into one cluster; engines can fail only with a board."""
 
     client: Client
     clock: Timekeeper

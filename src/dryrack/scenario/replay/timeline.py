@@ -44,7 +44,7 @@ _NOT_READY = Taint(key=f"{STATE_TAINTS}not-ready", effect="NoSchedule")
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What happens at one time of the replay: pods come, a node closes, or devices get taints."""
+    """One moment of the replay: pods are created, a node closes, or devices get taints."""
 
     at: float
     pods: list[Raw]

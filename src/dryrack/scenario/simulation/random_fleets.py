@@ -90,9 +90,9 @@ class RandomFleet:
             "two": _spec({"name": "gpu", "exactly": two}),
             "special": _spec({"name": "gpu", "exactly": self._exactly(self.special)}),
             "all": _spec({"name": "gpu", "exactly": everything}),
-            # Somebody who asks for more than can be counted.
+            # A pod that requests more devices than exist.
             "greedy": _spec({"name": "gpu", "exactly": self._exactly("", count=_COUNT_MAX)}),
-            # Somebody who looks at devices, whoever has them.
+            # A pod with admin access to devices in use.
             "admin": _spec({"name": "gpu", "exactly": admin}),
             "either": _spec({"name": "gpu", "firstAvailable": either}),
             "any": _spec({"name": "gpu", "firstAvailable": either[1:]}),
