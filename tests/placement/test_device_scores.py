@@ -15,9 +15,7 @@ from tests.allocation.builders import (
     drawing,
     pool,
 )
-from tests.placement.test_place import pod
-from tests.placement.test_refusals import wish
-from tests.placement.test_scores import fleet, node
+from tests.placement.builders import fleet_of, node, pod, wish
 
 from dryrack.allocation import LiveAllocator
 from dryrack.placement import Cluster, Occupant, Placed, Profile, Unplaced, place
@@ -42,7 +40,7 @@ def cluster(**pools: Sequence[ResourceSlice]) -> Cluster:
     for slices in pools.values():
         for each in slices:
             allocator.put_slice(each)
-    return Cluster(fleet(*(node(name, cpu="64") for name in pools)), allocator)
+    return Cluster(fleet_of(*(node(name, cpu="64") for name in pools)), allocator)
 
 
 def settle(there: Cluster, key: str, count: int, profile: Profile) -> str:

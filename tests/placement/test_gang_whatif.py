@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from msgspec.structs import replace as changed
-from tests.placement.test_whatif import SLICES as FLEET
-from tests.placement.test_whatif import claim, places, reckon, settings, world
+from tests.placement.whatif_builders import SLICES as FLEET
+from tests.placement.whatif_builders import claim, places, reckon, settings, world
 
 from dryrack.allocation import Code
 from dryrack.cli.allocate import verdict

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.placement.test_place import cluster, pod
+from tests.placement.builders import ZONE, cluster, message, node_of, pod, three_nodes, zoned
 
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
-from dryrack.placement import NodeState, Occupant, Placed, Unplaced, place
+from dryrack.placement import Occupant
 
 if TYPE_CHECKING:
     from dryrack.placement import Cluster
 
-ZONE = "topology.kubernetes.io/zone"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-
-def zoned(name: str, zone: str = "") -> NodeState:
-    labels = {"kubernetes.io/hostname": name, **({ZONE: zone} if zone else {})}
-    status = {"allocatable": {"cpu": "4", "pods": "10"}}
-    return NodeState(decode({"metadata": {"name": name, "labels": labels}, "status": status}, Node))
-
-
-def three_nodes() -> Cluster:
-    return cluster(zoned("a1", "a"), zoned("a2", "a"), zoned("b1", "b"), zoned("nowhere"))
 
 
 def labelled(name: str, app: str, namespace: str = "default", **spec: Any) -> Pod:
@@ -47,18 +36,6 @@ def near(app: str, **more: Any) -> dict[str, Any]:
 
 def far(app: str, **more: Any) -> dict[str, Any]:
     return {"podAntiAffinity": {REQUIRED: [term(app, **more)]}}
-
-
-def node_of(each: Pod, made: Cluster) -> str:
-    outcome = place(each, (), (), made)
-    assert isinstance(outcome, Placed)
-    return outcome.node
-
-
-def message(each: Pod, made: Cluster) -> str:
-    outcome = place(each, (), (), made)
-    assert isinstance(outcome, Unplaced)
-    return outcome.message
 
 
 def test_a_pod_goes_where_those_are_that_it_has_to_be_near() -> None:

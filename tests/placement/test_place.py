@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
-from tests.allocation.builders import allocator
+from tests.placement.builders import cluster, container, fleet, pod, state
 
 from dryrack.allocation import Allocated
-from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
-from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
-from dryrack.placement import Cluster, Fleet, NodeState, Occupant, Placed, Unplaced, place
+from dryrack.kinds.resource import DeviceClass, ResourceClaim
+from dryrack.placement import Cluster, Fleet, Occupant, Placed, Unplaced, place
 from dryrack.placement.demand import ONE, HostPort, demand, demand_of
 from dryrack.placement.extended_resources import ExtendedResources
 from dryrack.placement.framework import Plugin, Profile
@@ -23,50 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.allocation import Outcome
+    from dryrack.kinds.core import Node, Pod
     from dryrack.placement.framework import Args, FilterFunction
     from dryrack.placement.pod_constraints import PodConstraints
 
 GI = 2**30 * ONE
-
-
-class NoChance:
-    """Nothing here is shared, so nobody needs an identifier."""
-
-    def uuid(self) -> str:
-        raise AssertionError("no identifier is needed")
-
-
-def pod(**spec: Any) -> Pod:
-    return decode({"metadata": {"name": "p", "namespace": "default"}, "spec": spec}, Pod)
-
-
-def container(**requests: str) -> dict[str, Any]:
-    return {"name": "c", "image": "i", "resources": {"requests": requests}}
-
-
-def state(name: str, *, pods: str = "10", cpu: str = "4", **spec: Any) -> NodeState:
-    status = {"allocatable": {"cpu": cpu, "pods": pods}}
-    return NodeState(decode({"metadata": {"name": name}, "spec": spec, "status": status}, Node))
-
-
-def cluster(*states: NodeState, devices: int = 0) -> Cluster:
-    spec = {
-        "driver": "d",
-        "nodeName": "a",
-        "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
-        "devices": [{"name": f"x{number}"} for number in range(devices)],
-    }
-    slices = [decode({"metadata": {"name": "s"}, "spec": spec}, ResourceSlice)]
-    classes = [decode({"metadata": {"name": "c"}}, DeviceClass)]
-    return Cluster(fleet(*states), allocator(slices, classes=classes, chance=NoChance()))
-
-
-def fleet(*states: NodeState) -> Fleet:
-    made = Fleet()
-    for each in states:
-        made.put(each.node)
-        made.add_pod(each.name, each.name, Occupant(("", each.name), dict(each.used)))
-    return made
 
 
 def claim(count: int, **status: Any) -> ResourceClaim:

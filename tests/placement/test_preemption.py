@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
-from tests.allocation.builders import Counting, device_class, devices, pool
-from tests.placement.test_place import container, pod, state
-from tests.placement.test_refusals import wish
+from tests.placement.builders import APP, PreemptionCluster, container, names, pod, state
 
-from dryrack.allocation import LiveAllocator
 from dryrack.kinds.meta import LabelSelector
-from dryrack.placement import Cluster, Fleet, Occupant, Placed
-from dryrack.placement.place import place_on, unresolvable_nodes
+from dryrack.placement import Occupant
+from dryrack.placement.place import unresolvable_nodes
 from dryrack.placement.preemption import (
     DisruptionBudget,
     DisruptionGroup,
@@ -30,84 +26,12 @@ from dryrack.placement.preemption import (
 from dryrack.placement.simulation import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-
-    from dryrack.placement.attempt import Refused
-
-APP = {"app": "web"}
-
-
-class World:
-    """Nodes with four CPUs and some devices each, and pods that are there, by name."""
-
-    def __init__(self, nodes: str = "ab", *, device_count: int = 2) -> None:
-        allocator = LiveAllocator(chance=Counting())
-        self.allocator = allocator
-        self.cluster = Cluster(Fleet(), allocator)
-        allocator.put_class(device_class())
-        for name in nodes:
-            self.cluster.fleet.put(state(name).node)
-            for each in pool(devices(device_count), name=name, node=name):
-                allocator.put_slice(each)
-
-    def run(
-        self,
-        name: str,
-        node: str,
-        *,
-        cpu: int = 0,
-        gpus: int = 0,
-        priority: int = 0,
-        age: int = 0,
-        labels: Mapping[str, str] = APP,
-    ) -> None:
-        """A pod is on a node, with devices of its own."""
-        made = pod(containers=[container(cpu=str(cpu))])
-        wanted = (wish(gpus, name),) if gpus else ()
-        placed = place_on(node, made, wanted, (), self.cluster)
-        assert isinstance(placed, Placed), "the world is as it was meant"
-        claims = [f"n/{name}"] if gpus else []
-        there = Occupant(
-            ("n", name), placed.amounts, labels, priority, None, f"{9 - age}", tuple(claims)
-        )
-        self.cluster.fleet.add_pod(name, node, there)
-        for claim, allocation in zip(claims, placed.allocations, strict=True):
-            self.cluster.fleet.reopen(self.allocator.set_allocation(claim, allocation))
-
-    def try_on(self, *, cpu: int = 0, gpus: int = 0) -> Callable[[str], Placed | Refused]:
-        made = pod(containers=[container(cpu=str(cpu))])
-        wanted = (wish(gpus, "new"),)
-        return lambda name: place_on(name, made, wanted if gpus else (), (), self.cluster)
-
-    def all_fit(self, *gpus: int) -> Callable[[], bool]:
-        """Return whether pods with so many devices each fit together, on any of the nodes."""
-
-        def fits_on(nodes: Sequence[str]) -> bool:
-            with Simulation(self.cluster) as simulation:
-                for number, (count, node) in enumerate(zip(gpus, nodes, strict=True)):
-                    claim = f"n/new-{number}"
-                    wanted = (wish(count, f"new-{number}"),)
-                    placed = place_on(node, pod(), wanted, (), self.cluster)
-                    if not isinstance(placed, Placed):
-                        return False
-                    occupant = Occupant(("n", f"new-{number}"), placed.amounts, claims=(claim,))
-                    simulation.add_pod(claim, occupant, node, {claim: placed.allocations[0]})
-            return True
-
-        # A greedy answer would not do: a pod that comes back may lead it to a better node.
-        names = [state.name for state in self.cluster.fleet.states()]
-        return lambda: any(map(fits_on, product(names, repeat=len(gpus))))
-
-
-def names(found: Preemption | NoPreemption) -> list[str]:
-    if isinstance(found, NoPreemption):
-        return []
-    return [each.occupant.name[1] for each in found.victims]
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
 
 def test_the_least_important_pod_goes_and_the_others_stay() -> None:
     """One of two has to go: the one of lower priority."""
-    world = World("a")
+    world = PreemptionCluster("a")
     world.run("old", "a", cpu=2, priority=5)
     world.run("young", "a", cpu=2, priority=1)
     found = preempt_on_node(world.cluster, Preemptor(10), world.try_on(cpu=2))
@@ -118,7 +42,7 @@ def test_the_least_important_pod_goes_and_the_others_stay() -> None:
 
 def test_pods_of_the_same_priority_stay() -> None:
     """Preemption is for lower priorities alone."""
-    world = World("a")
+    world = PreemptionCluster("a")
     world.run("equal", "a", cpu=4, priority=10)
     found = preempt_on_node(world.cluster, Preemptor(10), world.try_on(cpu=2))
     assert isinstance(found, NoPreemption)
@@ -129,7 +53,7 @@ def test_pods_of_the_same_priority_stay() -> None:
 
 def test_devices_of_victims_are_free() -> None:
     """The pod that has no device is spared, although it is the least important."""
-    world = World("a")
+    world = PreemptionCluster("a")
     world.run("idle", "a", priority=0)
     world.run("busy", "a", gpus=2, priority=1)
     found = preempt_on_node(world.cluster, Preemptor(10), world.try_on(gpus=1))
@@ -138,7 +62,7 @@ def test_devices_of_victims_are_free() -> None:
 
 def test_a_node_without_a_protected_victim_is_taken_before_others() -> None:
     """A budget that allows no disruption weighs more than a priority."""
-    world = World("ab")
+    world = PreemptionCluster("ab")
     world.run("protected", "a", cpu=4, priority=0)
     world.run("more-important", "b", cpu=4, priority=5)
     of_both = DisruptionBudget("n", LabelSelector(match_labels=APP), 0, frozenset())
@@ -155,7 +79,7 @@ def test_a_node_without_a_protected_victim_is_taken_before_others() -> None:
 
 def test_of_two_nodes_the_one_with_the_younger_victim_is_taken() -> None:
     """All else being equal, less work is lost."""
-    world = World("ab")
+    world = PreemptionCluster("ab")
     world.run("older", "a", cpu=4, age=5)
     world.run("younger", "b", cpu=4, age=1)
     found = preempt_on_node(world.cluster, Preemptor(10), world.try_on(cpu=2))
@@ -164,7 +88,7 @@ def test_of_two_nodes_the_one_with_the_younger_victim_is_taken() -> None:
 
 def test_a_gang_takes_from_many_nodes_what_it_needs_and_no_more() -> None:
     """Two nodes are full; three devices are needed, and one pod can stay."""
-    world = World("ab")
+    world = PreemptionCluster("ab")
     for number, node in enumerate("aabb"):
         world.run(f"p{number}", node, gpus=1, priority=number)
     found = preempt_anywhere(world.cluster, Preemptor(10), world.all_fit(1, 1, 1))
@@ -173,7 +97,7 @@ def test_a_gang_takes_from_many_nodes_what_it_needs_and_no_more() -> None:
 
 def test_what_belongs_together_goes_together() -> None:
     """A pod of a group takes the others along, or stays if one of them has to."""
-    world = World("ab")
+    world = PreemptionCluster("ab")
     world.run("x0", "a", gpus=2)
     world.run("x1", "b", gpus=2)
     pair = DisruptionGroup("pair", ("x0", "x1"))
@@ -199,7 +123,7 @@ def gang_of(name: str, size: int, min_count: int) -> Callable[[Hashable], Disrup
 )
 def test_a_gang_is_spared_or_goes_whole(needed: Sequence[int], victims: list[str]) -> None:
     """Two of its four pods have to run: two may go by themselves, but never three alone."""
-    world = World("ab")
+    world = PreemptionCluster("ab")
     for number, node in enumerate("aabb"):
         world.run(f"g{number}", node, gpus=1)
     preemptor = Preemptor(10, group_of=gang_of("g", 4, 2))
@@ -208,7 +132,7 @@ def test_a_gang_is_spared_or_goes_whole(needed: Sequence[int], victims: list[str
 
 def test_the_rest_of_a_gang_counts_where_nodes_are_compared() -> None:
     """A lone pod of the same priority is the lesser loss than a pod with its whole gang."""
-    world = World("abc")
+    world = PreemptionCluster("abc")
     for name, node in (("g0", "a"), ("g1", "b"), ("lone", "c")):
         world.run(name, node, gpus=2)
     preemptor = Preemptor(10, group_of=gang_of("g", 2, 2))
@@ -221,7 +145,7 @@ def test_the_rest_of_a_gang_counts_where_nodes_are_compared() -> None:
 
 def test_a_gang_with_a_member_that_may_not_go_keeps_all_that_it_needs() -> None:
     """One of three is as important as who comes: only the one that is spare goes."""
-    world = World("a", device_count=3)
+    world = PreemptionCluster("a", device_count=3)
     world.run("g0", "a", gpus=1, priority=10)
     world.run("g1", "a", gpus=1)
     world.run("g2", "a", gpus=1)
@@ -233,7 +157,7 @@ def test_a_gang_with_a_member_that_may_not_go_keeps_all_that_it_needs() -> None:
 
 def test_a_budget_does_not_part_a_gang_either() -> None:
     """The spare pod is protected, and goes all the same with the others, which are not."""
-    world = World("a", device_count=3)
+    world = PreemptionCluster("a", device_count=3)
     for number in range(3):
         labels = {"app": "kept"} if number == 2 else {}
         world.run(f"g{number}", "a", gpus=1, labels=labels)
@@ -247,7 +171,7 @@ def test_a_budget_does_not_part_a_gang_either() -> None:
 
 def test_pods_that_yield_go_first_whatever_their_priority() -> None:
     """Backfill makes way for a gang of its own priority, and before pods of a lower one."""
-    world = World("a", device_count=2)
+    world = PreemptionCluster("a", device_count=2)
     world.run("lower", "a", gpus=1, priority=1)
     world.run("backfill", "a", gpus=1, priority=10)
     preemptor = Preemptor(10, yields=lambda each: each.name[1] == "backfill")
@@ -256,7 +180,7 @@ def test_pods_that_yield_go_first_whatever_their_priority() -> None:
 
 def test_nothing_goes_where_it_does_not_help() -> None:
     """Three devices are not there, whoever goes."""
-    world = World("a")
+    world = PreemptionCluster("a")
     world.run("small", "a", cpu=1)
     found = preempt_on_node(world.cluster, Preemptor(10), world.try_on(gpus=3))
     assert isinstance(found, NoPreemption)
@@ -265,7 +189,7 @@ def test_nothing_goes_where_it_does_not_help() -> None:
 
 def test_each_node_says_why_preemption_does_not_help() -> None:
     """What is lacking when all have gone, that nobody may go, or that it is not about pods."""
-    world = World("abc")
+    world = PreemptionCluster("abc")
     world.run("equal-a", "a", cpu=3, priority=10)
     world.run("low-a", "a", cpu=1)
     world.run("equal-b", "b", cpu=4, priority=10)
@@ -286,7 +210,7 @@ def test_each_node_says_why_preemption_does_not_help() -> None:
 
 def test_a_pod_that_has_not_started_goes_first() -> None:
     """Whenever it was made; of those that have, the one that started last."""
-    world = World("a")
+    world = PreemptionCluster("a")
     for name in ("old", "young", "waiting"):
         world.run(name, "a", cpu=1)
     started = {"old": "2026-01-01T00:00:00Z", "young": "2026-01-01T00:01:00Z"}
@@ -300,8 +224,8 @@ def test_a_pod_that_has_not_started_goes_first() -> None:
 _PODS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2), st.integers(0, 3)), max_size=7)
 
 
-def _filled(pods: Iterable[tuple[str, int, int]]) -> World:
-    world = World("ab", device_count=4)
+def _filled(pods: Iterable[tuple[str, int, int]]) -> PreemptionCluster:
+    world = PreemptionCluster("ab", device_count=4)
     left = dict.fromkeys("ab", 4)
     for number, (node, gpus, priority) in enumerate(pods):
         if left[node] >= gpus:

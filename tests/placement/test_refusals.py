@@ -16,7 +16,7 @@ from tests.allocation.builders import (
     slice_,
 )
 from tests.allocation.knapsacks import Searches, hard_claim, hard_node
-from tests.placement.test_place import pod, state
+from tests.placement.builders import pod, state, wish
 
 from dryrack.allocation import Allocated, Code, LiveAllocator
 from dryrack.kinds.decode import decode
@@ -66,11 +66,6 @@ def cluster(nodes: str, *slices: ResourceSlice) -> tuple[Cluster, Asked]:
     for name in nodes:
         fleet.put(state(name).node)
     return Cluster(fleet, asked), asked
-
-
-def wish(count: int, name: str) -> ResourceClaim:
-    spec = {"devices": {"requests": [request("r", count)]}}
-    return decode({"metadata": {"name": name, "namespace": "n"}, "spec": spec}, ResourceClaim)
 
 
 def some_devices(nodes: str, count: int) -> list[ResourceSlice]:

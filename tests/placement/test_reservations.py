@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.placement.test_place import pod
-from tests.placement.test_preemption import World
-from tests.placement.test_refusals import wish
+from tests.placement.builders import PreemptionCluster, pod, wish
 
 from dryrack.placement import Placed, place
 from dryrack.placement.gangs.members import Member, MemberPlaced
@@ -19,18 +17,18 @@ EARLY = (0, "1")
 LATE = (0, "2")
 
 
-def ask(world: World, name: str, count: int = 1) -> Placed | Unplaced:
+def ask(world: PreemptionCluster, name: str, count: int = 1) -> Placed | Unplaced:
     return place(pod(name=name), (wish(count, name),), (), world.cluster)
 
 
-def planned(world: World, name: str, count: int) -> MemberPlaced:
+def planned(world: PreemptionCluster, name: str, count: int) -> MemberPlaced:
     found = ask(world, name, count)
     assert isinstance(found, Placed)
     member = Member(pod(name=name), (wish(count, name),))
     return MemberPlaced(member, found.node, found.amounts, found.given)
 
 
-def kept(world: World, count: int, *, order: tuple[int, str] = EARLY) -> Reservations:
+def kept(world: PreemptionCluster, count: int, *, order: tuple[int, str] = EARLY) -> Reservations:
     """Room for a pod with so many devices is kept for an hour."""
     there = Reservations(world.cluster.fleet, world.allocator)
     there.put(Reservation("gang", order, (planned(world, "member", count),), 3600.0))
@@ -39,7 +37,7 @@ def kept(world: World, count: int, *, order: tuple[int, str] = EARLY) -> Reserva
 
 def test_what_is_kept_is_not_given_to_those_who_come_later() -> None:
     """Until it is dropped."""
-    world = World("a")
+    world = PreemptionCluster("a")
     there = kept(world, 2)
     there.bind("pod", LATE)
     assert not isinstance(ask(world, "pod"), Placed)
@@ -49,7 +47,7 @@ def test_what_is_kept_is_not_given_to_those_who_come_later() -> None:
 
 def test_its_owner_and_those_before_it_are_decided_without_it() -> None:
     """As are those who may be sent away again."""
-    world = World("a")
+    world = PreemptionCluster("a")
     there = kept(world, 2, order=LATE)
     for owner, order, backfill in (
         ("gang", LATE, False),
@@ -64,7 +62,7 @@ def test_its_owner_and_those_before_it_are_decided_without_it() -> None:
 
 def test_what_is_still_in_use_is_kept_as_soon_as_it_is_free() -> None:
     """The plan was made as if a pod were gone, and it goes."""
-    world = World("a")
+    world = PreemptionCluster("a")
     plan = planned(world, "member", 2)
     world.run("victim", "a", gpus=1)
     there = Reservations(world.cluster.fleet, world.allocator)
@@ -81,7 +79,7 @@ def test_what_is_still_in_use_is_kept_as_soon_as_it_is_free() -> None:
 
 def test_it_runs_out() -> None:
     """Nothing is kept for ever."""
-    world = World("a")
+    world = PreemptionCluster("a")
     there = kept(world, 2)
     assert there.expire(3599.0) == []
     assert there.expire(3600.0) == ["gang"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.allocation.builders import DRIVER, Counting, device, device_class, pool
-from tests.placement.test_place import container, pod
+from tests.placement.builders import container, fleet_of, node, pod
 
 from dryrack.allocation import LiveAllocator
 from dryrack.kinds.core import Node, Pod
@@ -38,18 +38,6 @@ NAMES = "abcdef"
 TOPOLOGY_KEYS = ("n", "zone", "kubernetes.io/hostname")
 
 
-def node(name: str, **allocatable: str) -> Node:
-    status = {"allocatable": {"pods": "10", **allocatable}}
-    return decode({"metadata": {"name": name, "labels": {"n": name}}, "status": status}, Node)
-
-
-def fleet(*nodes: Node) -> Fleet:
-    made = Fleet()
-    for each in nodes:
-        made.put(each)
-    return made
-
-
 def scores(there: Fleet, asking: Pod, profile: Profile = DEFAULT_PROFILE) -> dict[str, list[int]]:
     """By plugin, for the nodes by name."""
     found: dict[str, list[int]] = {}
@@ -68,7 +56,7 @@ def fit(**strategy: Any) -> Profile:
 
 def test_the_least_allocated_node_is_the_best_by_default() -> None:
     """The average share that is left of CPU and memory, with the pod there, cut off."""
-    there = fleet(node("a", cpu="4", memory="10000"), node("b", cpu="2", memory="10000"))
+    there = fleet_of(node("a", cpu="4", memory="10000"), node("b", cpu="2", memory="10000"))
     there.add_pod("x", "a", Occupant.of(pod(containers=[container(cpu="1", memory="5000")])))
     asking = pod(containers=[container(cpu="1", memory="1000")])
 
@@ -78,7 +66,7 @@ def test_the_least_allocated_node_is_the_best_by_default() -> None:
 
 def test_a_container_that_requests_nothing_counts_for_scores() -> None:
     """As a tenth of a CPU and 200 MiB, on the node and of the pod."""
-    there = fleet(node("a", cpu="1", memory="1000Mi"), node("b", cpu="1", memory="1000Mi"))
+    there = fleet_of(node("a", cpu="1", memory="1000Mi"), node("b", cpu="1", memory="1000Mi"))
     there.add_pod("x", "a", Occupant.of(pod(containers=[{"name": "c"}])))
 
     assert scores(there, pod(containers=[{"name": "c"}]))["NodeResourcesFit"] == [70, 85]
@@ -123,7 +111,7 @@ def test_strategies_are_those_of_kube_scheduler(
     strategy: dict[str, Any], wanted: list[int]
 ) -> None:
     """With its whole numbers; a resource that the pod does not ask for does not count."""
-    there = fleet(node("a", cpu="4", memory="10000"), node("b", cpu="2", memory="10000"))
+    there = fleet_of(node("a", cpu="4", memory="10000"), node("b", cpu="2", memory="10000"))
     there.add_pod("x", "a", Occupant.of(pod(containers=[container(cpu="1", memory="5000")])))
     asking = pod(containers=[container(cpu="1", memory="1000")])
 
@@ -132,7 +120,7 @@ def test_strategies_are_those_of_kube_scheduler(
 
 def test_a_pod_that_evens_out_a_node_is_welcome() -> None:
     """100 is half of the best, 50 half of the worst; 75 where nothing changes."""
-    there = fleet(*(node(name, cpu="10", memory="10000") for name in "abc"))
+    there = fleet_of(*(node(name, cpu="10", memory="10000") for name in "abc"))
     for name, cpu, memory in (("a", "5", "1000"), ("b", "1", "5000")):
         there.add_pod(name, name, Occupant.of(pod(containers=[container(cpu=cpu, memory=memory)])))
     asking = pod(containers=[container(cpu="0", memory="4000")])
@@ -143,7 +131,7 @@ def test_a_pod_that_evens_out_a_node_is_welcome() -> None:
 
 def test_a_pod_that_requests_nothing_is_not_balanced() -> None:
     """Else all of them would go to one node."""
-    found = scores(fleet(node("a", cpu="1", memory="1Gi")), pod(containers=[{"name": "c"}]))
+    found = scores(fleet_of(node("a", cpu="1", memory="1Gi")), pod(containers=[{"name": "c"}]))
 
     assert "NodeResourcesBalancedAllocation" not in found
 
@@ -177,7 +165,7 @@ def with_devices(sizes: dict[str, str], *nodes: Node) -> Cluster:
         ]
         for each in pool(devices, name=name, node=name):
             allocator.put_slice(each)
-    return Cluster(fleet(*nodes), allocator)
+    return Cluster(fleet_of(*nodes), allocator)
 
 
 def test_the_node_with_the_first_alternative_is_preferred() -> None:

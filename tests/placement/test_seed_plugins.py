@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.placement.test_place import NoChance, container
+from tests.placement.builders import NoChance, container
 
 from dryrack.allocation import LiveAllocator
 from dryrack.kinds.core import Node, Pod

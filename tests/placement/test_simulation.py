@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.allocation.builders import Counting, device_class, devices, pool
-from tests.placement.test_place import container, pod, state
-from tests.placement.test_refusals import wish
+from tests.placement.builders import container, pod, state, wish
 
 from dryrack.allocation import LiveAllocator
 from dryrack.placement import Cluster, Fleet, Occupant, Placed, Unplaced, place

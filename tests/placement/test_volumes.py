@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.placement.test_other_pods import message, node_of, three_nodes
+from tests.placement.builders import message, node_of, three_nodes
 
 from dryrack.kinds.core import PersistentVolume, PersistentVolumeClaim, Pod
 from dryrack.kinds.decode import decode

@@ -382,7 +382,7 @@ class Attempt(msgspec.Struct, frozen=True):
         node = queue.first_refusing(NO_DEVICES)
         if node is not None:
             if queue.unmet is None or not queue.unmet.applies_to(names):
-                # A node with devices of the kind tells more than one without.
+                # A node with devices of the kind explains more than one without.
                 near = next((each for each in decisions if has_some(each.reasons)), None)
                 decision = near or next(iter(decisions), None) or self._diagnose(node)
                 queue.unmet = UnmetClaims.of(decision.node, names, decision.reasons)

@@ -116,8 +116,8 @@ class Gang:
     """
     Pods of which at least `min_count` are placed together, or none.
 
-    Its priority is that of its group, else the lowest of its members, so that no member preempts
-    a pod that it may not preempt. It is as old as its group, else as its oldest member.
+    Its priority is that of its group, or else the lowest of its members, so that no member preempts
+    a pod that it may not preempt. It is as old as its group, or as its oldest member.
     """
 
     key: GangKey

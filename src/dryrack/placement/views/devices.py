@@ -45,7 +45,7 @@ _Counters = dict[tuple[str, str], Quantity]
 
 
 class DeviceState(StrEnum):
-    """Whether a device can be allocated now."""
+    """The state of a device: if it can be allocated now, or why not."""
 
     FREE = "free"
     SHARED = "shared"

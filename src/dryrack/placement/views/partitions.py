@@ -40,7 +40,7 @@ def allocatable_at_once(
 ) -> AtOnce:
     """Return how many partitions fit at once; each is what it takes of the counters."""
     total = AtOnce(0)
-    for group in _related(list(partitions)):
+    for group in _group_by_counters(list(partitions)):
         numbers: dict[Hashable, int] = {}
         takes = [
             tuple((numbers.setdefault(key, len(numbers)), amount) for key, amount in each.items())
@@ -50,7 +50,7 @@ def allocatable_at_once(
     return total
 
 
-def _related(
+def _group_by_counters(
     partitions: Sequence[Mapping[Hashable, int]],
 ) -> list[list[Mapping[Hashable, int]]]:
     """Return the groups of partitions that take from common counters, also by way of others."""
@@ -87,7 +87,7 @@ def _most(left: tuple[int, ...], partitions: tuple[_Takes, ...]) -> AtOnce:
         place, count, free = stack.pop()
         steps += 1
         best = max(best, count)
-        if place == len(order) or count + _bound(least[place], free, len(order) - place) <= best:
+        if place == len(order) or count + _bound_of(least[place], free, len(order) - place) <= best:
             continue
         stack.append((place + 1, count, free))
         after = _after(order[place], free)
@@ -110,7 +110,7 @@ def _least_from(order: Sequence[_Takes], counters: int) -> list[list[int]]:
     return least[::-1]
 
 
-def _bound(least: Sequence[int], free: Sequence[int], rest: int) -> int:
+def _bound_of(least: Sequence[int], free: Sequence[int], rest: int) -> int:
     """Return how many of the rest fit at most, if each takes only the least of every counter."""
     bounds = [amount // each for each, amount in zip(least, free, strict=True) if each > 0]
     return min([rest, *bounds])

@@ -30,7 +30,7 @@ class ClaimRefusals(Sequence[Refusal]):
     """The refusal of a claim by each node; claims with equal specs may share the reasons."""
 
     def __init__(self, shared: Sequence[Refusal], claim: str, *, alone: bool) -> None:
-        """With `alone` the claim is the only one of its pod, so that all reasons are about it."""
+        """If the claim is `alone` in its pod, all reasons are about it."""
         self._shared = shared
         self._claim = claim
         self._alone = alone

@@ -470,16 +470,16 @@ class _WhatIfRun:
         self, party: Party, member: Member, outcome: GangPlaced | GangRefused
     ) -> Sequence[Refusal]:
         """Return why each node refuses a member, if a claim to be explained is among its own."""
-        names = self._unallocated(party)
+        names = self._names_to_allocate(party)
         is_asked = bool(names) if self._only is None else self._only in names
         return outcome.refusals(member) if is_asked else ()
 
-    def _unallocated(self, party: Party) -> tuple[str, ...]:
+    def _names_to_allocate(self, party: Party) -> tuple[str, ...]:
         names = map(claim_name, party.claims)
         return tuple(name for name in names if name not in self._allocations)
 
     def _refuse_member(self, party: Party, message: str, refusals: Sequence[Refusal]) -> None:
-        names = self._unallocated(party)
+        names = self._names_to_allocate(party)
         self._unplaced[_pod_of(party)] = (set(names), message)
         self._in_gangs.add(_pod_of(party))
         self._refused += [
@@ -582,7 +582,7 @@ class _WhatIfRun:
             UnsatisfiedClaim(each.claim, (for_lack_of(each),)) for each in party.missing
         ]
         pod = f"pod {party.pod.full_name}" if party.pod else ""
-        for name in self._unallocated(party):
+        for name in self._names_to_allocate(party):
             fact = f"{pod} uses a claim or template that does not exist"
             refusal = on_any_node(name, Code.OTHER_CLAIM, fact, "see its other claims")
             self._refused.append(UnsatisfiedClaim(name, (refusal,)))
