@@ -50,7 +50,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Request:
-    """How many devices of which kind; of any, if it does not say."""
+    """The number of devices of a kind; of any kind by default."""
 
     count: int
     kind: str = ""
@@ -188,7 +188,7 @@ def _pods(made: World, chance: Random) -> None:
 
 
 def _related(pods: Sequence[Pod], chance: Random) -> list[Pod]:
-    """The same pods, which say something about each other."""
+    """Yield pods with rules about each other."""
     keys = (HOSTNAME, HOSTNAME, "zone")
     apps = "xy"
     far = (chance.choice(keys), chance.choice(apps))
@@ -221,7 +221,7 @@ def _claim(name: str, chance: Random) -> Claim:
 
 
 def built(made: World) -> tuple[Cluster, Gang, list[Member]]:
-    """The same world in Kubernetes' words."""
+    """Return the world as Kubernetes objects."""
     nodes = [
         node(name, cpu=str(cpu), zone=zone, **{HOSTNAME: name})
         for name, (cpu, zone) in made.nodes.items()
@@ -286,7 +286,7 @@ def _request(name: str, request: Request) -> Raw:
 
 
 def fits(made: World) -> bool:
-    """Whether any of all the ways to place enough of the pods does."""
+    """Return True if one of all placements of enough pods fits."""
     return any(
         _is_way(made, dict(zip(pods, nodes, strict=True)))
         for size in range(made.minimum, len(made.pods) + 1)
@@ -313,7 +313,7 @@ def _is_way(made: World, chosen: Mapping[Pod, str]) -> bool:
 
 
 def _are_content(made: World, chosen: Mapping[Pod, str]) -> bool:
-    """Whether each is content when it comes, in some order."""
+    """Return True if each pod fits when it arrives, in some order."""
     return any(
         all(
             _is_content(made, pod, {each: chosen[each] for each in order[: place + 1]})
@@ -324,7 +324,7 @@ def _are_content(made: World, chosen: Mapping[Pod, str]) -> bool:
 
 
 def _is_content(made: World, pod: Pod, chosen: Mapping[Pod, str]) -> bool:
-    """Whether the others are as near and as far as the pod wants them."""
+    """Return True if the affinity and anti-affinity of the pod are satisfied."""
 
     def domain(each: Pod, key: str) -> str:
         return chosen[each] if key == HOSTNAME else made.nodes[chosen[each]][1]
@@ -346,7 +346,7 @@ def _is_content(made: World, pod: Pod, chosen: Mapping[Pod, str]) -> bool:
 
 
 def _is_even(made: World, pod: Pod, chosen: Mapping[Pod, str]) -> bool:
-    """Whether its zone has no more than one more than the one with the fewest, of those it sees."""
+    """Return True if its zone has at most one pod more than the zone with the fewest."""
     here = made.nodes[chosen[pod]][1]
     zones = {zone for _, zone in made.nodes.values() if pod.zone in ("", zone)}
     if made.in_one_zone:
@@ -410,7 +410,7 @@ def _counters_suffice(made: World, taken: Sequence[Device]) -> bool:
 
 
 def is_sound(made: World, placements: Sequence[MemberPlaced]) -> bool:
-    """Whether what the search found is a way, with the very devices that it gives."""
+    """Return True if the result of the search is a placement with these devices."""
     pods = {pod.name: pod for pod in made.pods}
     devices = {(each.pool, each.name): each for each in made.devices}
     chosen = {pods[each.member.pod.metadata.name]: each.node for each in placements}

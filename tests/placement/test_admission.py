@@ -1,4 +1,4 @@
-"""What admission and preemption do to the pods of files, as they do on a cluster."""
+"""Admission and preemption treat the pods of files as on a cluster."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_victim_that_its_workload_creates_again_goes_elsewhere() -> None:
 
 
 def test_a_budget_protects_its_pods_where_others_can_go() -> None:
-    """Of two pods of the same priority the one that no budget covers makes way."""
+    """The victim of two pods with equal priorities is the one without a budget."""
     budget = {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -209,7 +209,7 @@ def test_a_claim_over_quota_is_refused_and_the_pod_waits() -> None:
 
 
 def test_a_raised_quota_is_proposed_only_if_the_pod_fits_then() -> None:
-    """Without a free node neither change helps."""
+    """If no node is free, neither change helps."""
     story = explained("b", *fleet(), quota(devices="9"), pod("a", "eight"), pod("b", "eight"))
 
     assert story.cause.startswith("exceeded quota: ")
@@ -247,7 +247,7 @@ def test_what_a_cluster_has_stored_counts_and_is_not_refused() -> None:
     ],
 )
 def test_a_pod_that_does_not_keep_to_a_limit_range_is_refused(limits: Raw, why: str) -> None:
-    """The same words as those of the API server."""
+    """The message is that of the API server."""
     large = pod("a", cpu="4")
     if "max" in limits:
         large["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "4"}
@@ -274,7 +274,7 @@ def test_a_container_with_a_limit_alone_requests_it() -> None:
 
 
 def test_a_priority_class_that_does_not_exist_is_named() -> None:
-    """With the name that was probably meant."""
+    """The remedy names the most similar class."""
     story = explained("a", *fleet(), URGENT, pod("a", "one", priorityClassName="urgnt"))
 
     assert story.is_refused

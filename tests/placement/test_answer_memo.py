@@ -170,7 +170,7 @@ def test_the_worlds_have_something_to_remember() -> None:
 
 @pytest.mark.parametrize("seed", range(0, WORLDS, 12))
 def test_explaining_one_claim_tells_what_everybody_is_told(seed: int) -> None:
-    """Who looks at one claim alone sees the reasons that it has among all."""
+    """A claim that is explained alone has the reasons that it has among all."""
     whole = what_if(world(seed), Settings(chance=Counting()))
     for refused in whole.refused[:3]:
         story = explain_claim(world(seed), refused.claim, Settings(chance=Counting()))

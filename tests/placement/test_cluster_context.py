@@ -1,4 +1,4 @@
-"""What files tell of a cluster besides nodes, pods and devices, and what comes of it."""
+"""The context objects of files (namespaces, owners, volumes) and their effects."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_the_names_that_plugins_have_elsewhere_are_understood() -> None:
 
 
 def test_what_kube_scheduler_has_a_use_for_is_noted_and_accepted() -> None:
-    """With the line, and why it has no effect."""
+    """The note has the line, and why the field has no effect."""
     found = reading(
         "parallelism: 16\n"
         "clientConnection: {qps: 50.5, burst: 100}\n"
@@ -420,7 +420,7 @@ def test_the_configuration_of_the_original_is_understood() -> None:
 
 @pytest.mark.parametrize("name", ["dryrack", "kubenexus-scheduler"])
 def test_a_file_that_says_nothing_changes_nothing(name: str) -> None:
-    """What a scheduler of a name does by itself is where its configuration begins."""
+    """The default profile of a scheduler is the base of its configuration."""
     (config,) = read("").profiles
     found = profile_of(config, name, IN_TREE)
     usual = profile_named(name)

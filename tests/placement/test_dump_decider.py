@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.allocation.builders import Counting
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
     from dryrack.placement import WhatIf
 
-Raw = dict[str, Any]
 
 # The last six have each shown a difference that the first ones do not.
 SEEDS = (*range(16), 24, 186, 1076, 1371, 5092, 6026)
@@ -70,7 +70,7 @@ class Case:
 
 @dataclass
 class Fate:
-    """What became of the pods of a case."""
+    """The outcome for the pods of a case."""
 
     # The node of each pod that has one, and the devices of its claims.
     nodes: dict[str, str] = field(default_factory=dict)
@@ -297,7 +297,7 @@ def decided_at_once(outcome: WhatIf) -> dict[str, str]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_dump_of_a_cluster_is_decided_as_its_scheduler_decides(seed: int) -> None:
-    """The same pods get the same nodes, the same pods make way, and the same pods wait."""
+    """Nodes, victims and pending pods are the same."""
     seen = cluster_of(seed)
     placed = decided_at_once(seen.outcome)
     after = seen.after

@@ -177,7 +177,7 @@ def arrival(here: Cluster, who: Member, where: str) -> MemberPlaced | None:
 
 
 def fits(made: Scene) -> bool:
-    """Whether enough members can arrive, in any order and on any nodes."""
+    """Return True if enough members can arrive, in any order and on any nodes."""
     seen: set[Hashable] = set()
     names = [state.name for state in made.cluster.fleet.states()]
 
@@ -207,7 +207,7 @@ def fits(made: Scene) -> bool:
 
 
 def has_order(made: Scene, placements: Sequence[MemberPlaced]) -> bool:
-    """Whether the members can arrive where they are placed, in some order."""
+    """Return True if the members can arrive on their nodes, in some order."""
 
     def arrive_in(order: Sequence[MemberPlaced]) -> bool:
         with Simulation(made.cluster) as simulation:

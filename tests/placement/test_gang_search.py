@@ -121,7 +121,7 @@ def test_a_gang_that_fits_in_no_domain_is_told_how_far_the_best_came() -> None:
 
 
 def test_a_topology_that_no_node_has_is_told() -> None:
-    """Nobody has to guess why nothing happens."""
+    """The message says why the gang is not placed."""
     members = [member(f"p{i}") for i in range(2)]
 
     outcome = place_gang_now(gang(members, topology_key="rack"), members, cluster([node("a")]))
@@ -188,7 +188,7 @@ def test_members_that_want_a_node_each_are_counted_against_nodes(number: int, fi
 
 
 def test_members_that_want_a_zone_each_are_counted_against_zones() -> None:
-    """How many nodes a zone has does not matter."""
+    """The number of nodes of a zone does not matter."""
     here = cluster([node(f"n{i:02}", zone=f"z{i % 4}") for i in range(40)])
     members = workers(5, "zone")
 
@@ -329,7 +329,7 @@ def test_many_nodes_are_asked_in_turns() -> None:
 
 
 def test_a_gang_of_many_sizes_that_is_too_large_is_refused_by_what_there_is() -> None:
-    """How to pack twelve pods that all differ does not matter where all nodes are too small."""
+    """Twelve different pods are refused at once if all nodes are too small."""
     here = cluster([node(f"n{i}", cpu="9") for i in range(6)])
     members = [member(f"p{i:02}", cpu=f"{4500 + 20 * i}m") for i in range(12)]
 

@@ -29,7 +29,7 @@ def test_a_gang_is_placed_with_all_its_devices() -> None:
 
 
 def test_asking_leaves_no_trace() -> None:
-    """Who asks twice is answered the same, because nothing is held in between."""
+    """Two calls have the same answer, because the first one changes nothing."""
     here = cluster([node("a")], [pool("a", devices("a0", "a1"))])
     members = [member(f"p{i}", claim(f"c{i}")) for i in range(2)]
 
@@ -40,7 +40,7 @@ def test_asking_leaves_no_trace() -> None:
 
 
 def test_a_gang_that_does_not_fit_is_refused_with_the_proof() -> None:
-    """How many fit, who does not, and why not; the same words as for a pod by itself."""
+    """The message has the number that fits, and the message of a pod that does not."""
     here = cluster([node("a")], [pool("a", devices("a0", "a1"))])
     members = [member(f"p{i}", claim(f"c{i}")) for i in range(3)]
 

@@ -17,6 +17,7 @@ from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import Document
+from dryrack.kinds.raw import Raw
 from dryrack.kinds.text.source_positions import Tree, spot
 from dryrack.placement import Settings, World, what_if
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.endpoints import Endpoint
 
-Raw = dict[str, Any]
 
 DRIVER = "gpu.example.com"
 V1 = "resource.k8s.io/v1"
@@ -49,7 +49,7 @@ LARGE = f"device.attributes['{DRIVER}'].size == 'large'"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Where a pod is, and which devices each of its entries has; or what is said while it waits."""
+    """The node of a pod and the devices of its entries; or the message of a pending pod."""
 
     node: str
     devices: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -116,7 +116,7 @@ def case(nodes: list[Raw], slices: list[Raw], pods: list[Raw]) -> Case:
 
 
 def by_files(objects: Case) -> dict[str, Answer]:
-    """What the what-if says of each pod."""
+    """Return the answer of the what-if for each pod."""
     found = [typed(Document("f", raw, Tree(spot(1, 1)))) for _, raw in objects]
     bag = [each.object for each in found if isinstance(each, Typed)]
     assert len(bag) == len(objects), found
@@ -143,7 +143,7 @@ def _devices(results: Any) -> tuple[str, ...]:
 
 
 def by_cluster(objects: Case) -> dict[str, Answer]:
-    """What becomes of each pod on a plane, where they come one after the other."""
+    """Return the outcome for each pod on a control plane, one after the other."""
 
     async def run() -> dict[str, Answer]:
         clock = VirtualClock()
@@ -283,7 +283,7 @@ def cases(draw: st.DrawFn) -> Case:
 )
 @given(cases())
 def test_files_and_a_cluster_give_every_pod_the_same(objects: Case) -> None:
-    """The same node and the same devices; and the same pods wait, and are told the same."""
+    """Nodes, devices, pending pods and their messages are the same."""
     agreed(objects)
 
 

@@ -1,4 +1,4 @@
-"""What pods ask of other pods: to be near them, far from them, or spread evenly."""
+"""Rules of pods about other pods: affinity, anti-affinity and spreading."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_pod_goes_where_those_are_that_it_has_to_be_near() -> None:
 
 
 def test_a_pod_waits_for_those_that_it_has_to_be_near() -> None:
-    """Nobody is like that yet, and it is not one of them itself."""
+    """No pod matches the affinity yet, not even the pod itself."""
     words = "0/4 nodes are available: 4 node(s) didn't match pod affinity rules."
 
     assert message(labelled("web", "web", affinity=near("db")), three_nodes()) == words
@@ -134,7 +134,7 @@ def test_pods_are_spread_evenly() -> None:
 
 
 def test_a_pod_waits_rather_than_be_spread_unevenly() -> None:
-    """With the words that tell a full zone from a node without one."""
+    """The message of a full zone differs from that of a node without a zone."""
     made = three_nodes()
     made.fleet.drop("b1")
     each = labelled("w", "web", topologySpreadConstraints=[spread("web", minDomains=2)])

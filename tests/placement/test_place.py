@@ -1,4 +1,4 @@
-"""Where one pod goes: what it asks, what is in its way, and what is said when nothing does."""
+"""Placement of one pod: its demand, the refusals of nodes, and the message."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def tied_to(node: str) -> dict[str, Any]:
 
 
 def test_containers_add_up_and_init_containers_count_by_the_largest() -> None:
-    """What runs together is summed; what runs before is not, but for sidecars."""
+    """Requests of containers are summed; those of init containers are not, except sidecars."""
     sidecar = {**container(cpu="1"), "restartPolicy": "Always"}
     asked = demand(
         pod(
@@ -154,7 +154,7 @@ def test_what_plugins_said_of_a_pod_is_not_said_of_one_that_asks_otherwise(
 
 
 def test_a_class_that_stands_for_what_a_pod_asks_for_makes_another_template() -> None:
-    """What the node has none of is short without the class, and given as a device with it."""
+    """A missing resource is insufficient without a class, and a device with one."""
     there = cluster(state("a"), devices=1)
     name = "example.com/x"
     asks = pod(containers=[container(**{name: "1"})])
@@ -202,7 +202,7 @@ def test_ports_of_init_containers_count_if_they_stay() -> None:
 
 
 def test_the_emptiest_node_is_taken_and_the_name_decides_a_tie() -> None:
-    """The same cluster gives the same answer."""
+    """Equal clusters have equal answers."""
     full = state("a")
     full.put("other", Occupant(("", "other"), {"pods": ONE}))
     outcome = place(

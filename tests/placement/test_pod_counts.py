@@ -1,4 +1,4 @@
-"""How many of which pods are where: what is kept as pods come and go is what a recount finds."""
+"""Counts that are updated with each pod equal those of a recount."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Why a pod is where it is, or nowhere, and what was tried and would help."""
+"""Explanations of pods: their node, or the causes and the tried changes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace as changed
@@ -24,7 +24,9 @@ from dryrack.placement import (
 )
 from dryrack.placement.plugins import DEFAULT_PROFILE
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
 SETTINGS = Settings(chance=SeededChance())
 BACKFILL = {"scheduling.kubenexus.io/backfill": "true"}
 SIZE = {"cpu": "8", "memory": "16Gi", "pods": "10"}
@@ -115,7 +117,7 @@ def test_what_does_not_help_is_not_named() -> None:
 
 
 def test_trying_changes_leaves_everything_as_it_was() -> None:
-    """The same question has the same answer twice."""
+    """A second call has the same answer."""
     objects = (node("a", unschedulable=True), pod("other", nodeName="a"), pod("p"))
     world = World.of(objects)
 
@@ -135,7 +137,7 @@ def test_devices_that_are_lacking_are_told_with_who_has_them() -> None:
 
 
 def test_others_that_wait_are_not_served_before_it() -> None:
-    """What is asked is what would become of the pod now."""
+    """The explanation shows the decision for the pod now."""
     there = (node("a"), gpus("a", 1), CLASS)
     first = claim("first", 1)
     second = claim("second", 1)

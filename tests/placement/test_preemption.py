@@ -1,4 +1,4 @@
-"""Who has to go so that others can come: as few and as little as possible, devices counted."""
+"""Preemption chooses as few and as unimportant victims as possible, with devices."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_nothing_goes_where_it_does_not_help() -> None:
 
 
 def test_each_node_says_why_preemption_does_not_help() -> None:
-    """What is lacking when all have gone, that nobody may go, or that it is not about pods."""
+    """Each node reports a shortage, that it has no victims, or that preemption is not helpful."""
     world = PreemptionCluster("abc")
     world.run("equal-a", "a", cpu=3, priority=10)
     world.run("low-a", "a", cpu=1)
@@ -237,7 +237,7 @@ def _filled(pods: Iterable[tuple[str, int, int]]) -> PreemptionCluster:
 @settings(max_examples=60)
 @given(_PODS, st.lists(st.integers(1, 3), min_size=1, max_size=3))
 def test_no_victim_could_be_spared(pods: list[tuple[str, int, int]], wants: list[int]) -> None:
-    """Without the victims it fits; with any one of them it does not."""
+    """The pods fit without the victims, and not with any one of them."""
     world = _filled(pods)
     fits = world.all_fit(*wants)
     if fits():

@@ -1,4 +1,4 @@
-"""What is said of a refusal comes from the refusal; nobody is asked only to say it."""
+"""Messages come from the refusal; no node is asked for a message only."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_node_that_has_such_devices_is_told_of_before_one_that_has_none() -> N
 
 
 def test_who_is_refused_like_another_is_told_the_same_of_its_own_claim() -> None:
-    """Nobody is asked for the second pod, and the reason has the name of its claim."""
+    """No node is asked for the second pod, and the reason names its claim."""
     where, asked = cluster("ab", *some_devices("ab", 2))
     first = message(place(pod(), (wish(4, "one"),), (), where))
     asked.nodes.clear()
@@ -113,7 +113,7 @@ def test_who_is_refused_like_another_is_told_the_same_of_its_own_claim() -> None
 
 
 def test_claims_that_speak_of_each_other_are_asked_for_by_name() -> None:
-    """What was said of two claims is said again of two others only if they are asked for."""
+    """The message for two claims is not used for two others."""
     where, asked = cluster("ab", *some_devices("ab", 2))
     place(pod(), (wish(1, "one"), wish(4, "two")), (), where)
     asked.nodes.clear()
@@ -189,7 +189,7 @@ def test_a_pod_is_told_in_the_words_of_explain(asks: Any, cause: str) -> None:
 
 
 def test_a_message_stays_while_devices_go_from_hand_to_hand() -> None:
-    """What others have is counted; who has it is no reason to tell every waiting pod anew."""
+    """The message counts devices in use; it does not change with their users."""
     where, asked = cluster("a", *some_devices("a", 2))
     said = []
     for holder in ("n/x", "n/y"):
@@ -233,7 +233,7 @@ def test_a_search_is_given_up_once_for_a_fleet(searches: Searches) -> None:
 
 
 def test_a_pod_is_not_searched_for_on_any_number_of_nodes(searches: Searches) -> None:
-    """Of many nodes that are all hard and all different, some count as undecided unsearched."""
+    """If many different nodes need long searches, some count as undecided without one."""
     names = "abcdefghijkl"
     slices = [each for spare, name in enumerate(names) for each in hard_node(name, spare=spare)]
     where, _ = cluster(names, *slices)
@@ -281,7 +281,7 @@ def test_what_is_not_decided_here_may_be_had_elsewhere(searches: Searches) -> No
 
 
 def test_both_kinds_of_refusal_are_told(searches: Searches) -> None:
-    """Where devices do not do, and where nobody knows whether they do."""
+    """The reasons of nodes whose devices do not fit, and of undecided ones."""
     where, _ = cluster("ab", *hard_node("a"), *some_devices("b", 2))
     said = message(place(pod(), (hard_claim(),), (), where))
 

@@ -89,7 +89,7 @@ def test_less_of_a_capacity_is_proposed(ask: str, policy: str, helps: str) -> No
     [(VALUES, "2Gi or 4Gi or 8Gi"), (RANGE, "2Gi to 8Gi, in steps of 2Gi")],
 )
 def test_the_amounts_that_a_policy_allows_are_named(policy: str, allowed: str) -> None:
-    """Nobody has to look them up in the slice."""
+    """The fact lists the capacities of the device."""
     (story,) = explained("capacity: {requests: {memory: 9Gi}}", policy).nodes
 
     assert f"request {allowed}" in [each.remedy for each in story.obstacles]
@@ -189,7 +189,7 @@ spec:
     ],
 )
 def test_as_much_as_is_left_of_a_shared_device_is_proposed(policy: str, amount: str) -> None:
-    """Of 100G another claim has 60G: the smallest change asks for all that is left."""
+    """If another claim has 60G of 100G, the smallest change asks for the rest."""
     text = (
         SHARED.replace("POLICY", policy) + NIC.replace("NAME", "other") + NIC.replace("NAME", "x")
     )

@@ -110,7 +110,7 @@ def test_a_container_that_requests_nothing_counts_for_scores() -> None:
 def test_strategies_are_those_of_kube_scheduler(
     strategy: dict[str, Any], wanted: list[int]
 ) -> None:
-    """With its whole numbers; a resource that the pod does not ask for does not count."""
+    """Scores are whole numbers; a resource that the pod does not request does not count."""
     there = fleet_of(node("a", cpu="4", memory="10000"), node("b", cpu="2", memory="10000"))
     there.add_pod("x", "a", Occupant.of(pod(containers=[container(cpu="1", memory="5000")])))
     asking = pod(containers=[container(cpu="1", memory="1000")])
@@ -303,7 +303,7 @@ PROFILES = (
 
 
 def any_pod(random: Random, number: int) -> Pod:
-    """With wishes about nodes and other pods of all kinds."""
+    """Yield pods with preferences about nodes and other pods of all kinds."""
     requests = {"cpu": random.choice(("100m", "1", "1500m"))}
     if random.random() < 0.5:
         requests["memory"] = random.choice(("1Gi", "2Gi"))

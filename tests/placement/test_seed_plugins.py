@@ -114,7 +114,7 @@ def numa(name: str, *cpus: int) -> Node:
 
 
 def test_a_pod_that_wants_one_numa_node_goes_only_where_one_has_room() -> None:
-    """What the pods on a node take is taken from its NUMA nodes."""
+    """The requests of a node's pods reduce its NUMA nodes."""
     single = {POLICY: "single-numa-node"}
     assert chosen(cluster(numa("a", 4, 4)), pod(cpu=5, annotations=single), "NUMATopology") == ""
     assert chosen(cluster(numa("a", 4, 4)), pod(cpu=5), "NUMATopology") == "a"

@@ -130,7 +130,7 @@ def test_in_a_large_cluster_enough_sound_nodes_avoid_the_failure(
 
 
 def test_a_change_of_devices_is_noticed() -> None:
-    """What is remembered about nodes is forgotten when their devices or the nodes change."""
+    """Remembered answers are dropped when devices or nodes change."""
     where = fleet_of(2, bad=1)
     assert isinstance(placed(where), Unplaced)
     live: Any = where.allocator

@@ -123,7 +123,7 @@ def test_a_claim_that_another_pod_has_stays_allocated() -> None:
 
 
 def test_a_trial_is_rewound_to_a_mark() -> None:
-    """What was before the mark stays until the end."""
+    """Changes before the mark stay until the end."""
     there = cluster()
     with Simulation(there) as simulation:
         _tried(there, simulation, "first", 1, 1)
@@ -138,7 +138,7 @@ def test_a_trial_is_rewound_to_a_mark() -> None:
 @settings(max_examples=60)
 @given(st.integers(0, 2**32))
 def test_decisions_after_trials_are_those_of_a_cluster_without(seed: int) -> None:
-    """What a trial made nodes refuse, or take, is not remembered beyond it."""
+    """Refusals and placements of a simulation are forgotten at its end."""
     random = Random(seed)
     tried = cluster()
     plain = cluster()

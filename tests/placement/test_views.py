@@ -1,9 +1,9 @@
-"""What is shown of devices, claims and gangs is what consumers of the API would find."""
+"""Views of devices, claims and gangs show what clients of the API compute."""
 
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,7 +13,9 @@ from dryrack.kinds.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from dryrack.kinds.scheduling import PodGroup
 from dryrack.placement import DeviceView, claims_of, devices_of, gangs_of, summary_of
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
+
 LABELS = "pod-group.scheduling.sigs.k8s.io"
 
 
@@ -276,7 +278,7 @@ def test_a_device_that_two_claims_have_is_a_conflict() -> None:
 
 
 def test_claims_tell_how_far_they_have_come() -> None:
-    """With the pods that may use them, or that wait for them."""
+    """Claims list the pods that may use them, or that wait for them."""
     name = {"name": "gpu", "resourceClaimName": "waits"}
     pod = decode(
         {"metadata": {"name": "web", "namespace": "team"}, "spec": {"resourceClaims": [name]}}, Pod

@@ -38,7 +38,7 @@ def disk(*, labels: dict[str, str] | None = None, zone: str = "") -> PersistentV
 
 
 def test_a_pod_goes_where_its_volume_can_be_used() -> None:
-    """That is what the volume's node affinity says, or the label of its zone."""
+    """The volume's node affinity, or the label of its zone, restricts the nodes."""
     for volume in (disk(zone="b"), disk(labels={ZONE: "b"})):
         made = three_nodes()
         made.fleet.drop("nowhere")
@@ -82,7 +82,7 @@ def test_a_claim_without_a_volume_ties_nobody_where_nothing_is_stored() -> None:
 def test_a_pod_waits_for_its_claims(
     claims: list[PersistentVolumeClaim], stored: bool, words: str
 ) -> None:
-    """Where things are stored until they are bound, and elsewhere until they are there."""
+    """On a cluster pods wait until claims are bound, in files only until they exist."""
     known = {("default", each.metadata.name): each for each in claims}
 
     problem = Volumes(are_stored=stored, claims=known).problem(pod())

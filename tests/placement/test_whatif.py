@@ -35,7 +35,7 @@ spec:
 
 
 def test_loose_claims_are_served_in_file_order() -> None:
-    """What one claim is given is taken for the next."""
+    """Devices of one claim are not available to the next."""
     outcome = reckon(claim("b") + claim("a") + claim("c", 3))
 
     assert places(outcome) == {"default/b": ["one/gpu-0"], "default/a": ["two/gpu-0"]}
@@ -92,7 +92,7 @@ def test_pods_that_share_a_claim_share_its_node() -> None:
 
 @pytest.mark.parametrize("more", ["nodeName: two", "nodeSelector: {zone: b}"])
 def test_a_pod_is_kept_off_nodes(more: str) -> None:
-    """Where the pod may not run its claims are not allocated."""
+    """Claims are not allocated on nodes that refuse their pod."""
     both = """
 apiVersion: v1
 kind: Node
@@ -153,7 +153,7 @@ def test_what_a_pod_refers_to_must_be_there() -> None:
 
 
 def test_assumed_nodes_are_mentioned() -> None:
-    """Without Node objects, those that slices name are assumed, and it is said."""
+    """If there are no Nodes, those that slices name are assumed, with a note."""
     [note] = reckon("").notes
     named = "assuming the nodes of the ResourceSlices and checking only devices: one, two"
 
@@ -335,7 +335,7 @@ def test_a_node_gives_what_it_has_of_its_own_and_no_devices() -> None:
 
 
 def test_a_node_gives_devices_for_what_it_has_none_of() -> None:
-    """Of two resources one comes from the node, and the claim is for the other alone."""
+    """The node provides one of two resources, and the claim is for the other."""
     nic = CLASS.replace("gpu", "nic")
     both = EXTENDED.replace("example.com/gpu: 3", "example.com/gpu: 3, example.com/nic: 2")
     outcome = what_if(world(OFFERED + nic + owning("two", nic="2") + both), settings())
@@ -365,7 +365,7 @@ def heavy_pod(name: str, cpu: str, claims: str = "", more: str = "") -> str:
 
 
 def test_pods_without_claims_take_their_share_of_a_node() -> None:
-    """What is left of the CPU is not enough for the pod with the claim; it is told how much."""
+    """Too little CPU is left for the pod with the claim, and the message has the amounts."""
     text = sized_node("one") + heavy_pod("plain", "3") + claim("x")
     outcome = reckon(text + heavy_pod("p", "2", "{name: x, resourceClaimName: x}"))
 
@@ -427,7 +427,7 @@ def test_a_bound_pod_is_given_devices_on_its_node_whatever_the_node_says() -> No
 
 
 def test_nodes_of_unknown_size_are_asked_for_devices_alone() -> None:
-    """Nobody said how much CPU they have."""
+    """The CPU of these nodes is unknown."""
     outcome = reckon(claim("x") + heavy_pod("p", "640", "{name: x, resourceClaimName: x}"))
 
     assert places(outcome) == {"default/x": ["one/gpu-0"]}

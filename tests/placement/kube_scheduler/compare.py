@@ -46,7 +46,7 @@ SHOWN_MAX = 3
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a case."""
+    """The outcome of a case."""
 
     # Where we would place the pod.
     node: str = ""
@@ -146,7 +146,7 @@ def _placed(pod: Pod, fleet: Fleet, profile: Profile) -> Placed | Unplaced:
 
 
 def differences(ours: Answer, theirs: Answer) -> Iterator[str]:
-    """Where two answers differ."""
+    """Return the difference of two answers."""
     if theirs.panic or theirs.error:
         yield f"they fail: {theirs.panic or theirs.error}"
     elif theirs.unschedulable != ours.unschedulable:

@@ -62,7 +62,7 @@ class Generator:
         return found
 
     def change(self, case: Raw) -> Raw:
-        """The same cluster after something happened to it, with another pod to place."""
+        """Yield the cluster after an event, with another pod to place."""
         found = {**case, "pod": self._waiting()}
         found.pop("volumeClaims", None)
         names = [node["metadata"]["name"] for node in case["nodes"]]
@@ -391,7 +391,7 @@ class Generator:
         case.update(volumeClaims=claims, volumes=known)
 
     def _asked(self) -> Raw:
-        """What a claim wants that is bound when its pod has a node."""
+        """Return the spec of a claim that is bound when its pod has a node."""
         spec = {
             "storageClassName": self._chance.choice(("waitforfirstconsumer", "local", "local")),
             "accessModes": self._chance.choice((["ReadWriteOnce"], ["ReadOnlyMany"])),

@@ -61,7 +61,7 @@ def test_the_cases_are_about_everything() -> None:
 @pytest.mark.real
 @pytest.mark.timeout(1800)
 def test_victims_and_words_of_preemption_are_those_of_kube_scheduler() -> None:
-    """The same pods would go from every node, and the node is one that it could take."""
+    """Every node has the same victims, and the chosen node is one of kube-scheduler's."""
     found = list(victims.differing(VICTIMS_CASES, SEED))
 
     shown = "\n---\n".join(found[:SHOWN_MAX])

@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 
 class Victims(msgspec.Struct, frozen=True):
-    """Who would have to go from one node, the more important first."""
+    """The victims on one node, the more important first."""
 
     pods: list[str]
     violations: int
 
 
 class Preempted(msgspec.Struct, frozen=True, kw_only=True):
-    """What preemption could do for a pod that fits nowhere."""
+    """Return the preemption for a pod that does not fit."""
 
     candidates: dict[str, Victims] = {}
     # The nodes that may be taken; ours is one.
@@ -60,7 +60,7 @@ class Preempted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the oracle says."""
+    """Return the answer of the oracle."""
 
     preemption: Preempted | None = None
     error: str = ""
@@ -115,7 +115,7 @@ def preempted(case: Mapping[str, Any]) -> Preempted:
 
 
 def differences(ours: Preempted, theirs: Answer) -> Iterator[str]:
-    """Where two answers differ."""
+    """Return the difference of two answers."""
     if theirs.preemption is None:
         yield f"they fail: {theirs.panic or theirs.error}"
         return
