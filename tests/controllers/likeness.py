@@ -1,10 +1,10 @@
-"""What is left of objects when names that chance gave, times and uids are taken away."""
+"""Compare objects without random names, times and UIDs."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dryrack.client.client import Client, Selection
 from dryrack.client.endpoints import (
@@ -20,7 +20,8 @@ from dryrack.client.endpoints import (
     STATEFUL_SETS,
 )
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 KINDS = (
     PODS,

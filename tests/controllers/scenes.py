@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 # A cluster that has not answered by then will not; a loaded machine may take a while.
 ANSWER_SECONDS_MAX = 30.0
@@ -206,7 +206,7 @@ def deployment(name: Name, *, replicas: int, image: str = "a", **spec: Any) -> R
 
 
 def is_rolled_out(replicas: int) -> Callable[[Raw | None], bool]:
-    """What `kubectl rollout status` waits for."""
+    """Return True if `kubectl rollout status` would end."""
 
     def check(found: Raw | None) -> bool:
         if found is None:
@@ -252,7 +252,7 @@ async def deployment_is_stuck(client: Client, namespace: str) -> Name:
 
 
 async def deployment_comes_loose(client: Client, namespace: str) -> None:
-    """With its account it goes on, and the failure is forgotten."""
+    """The controller continues when the account exists, and removes the failure."""
     name = await deployment_is_stuck(client, namespace)
     account = {"metadata": {"name": "late", "namespace": namespace}}
     await client.create(SERVICE_ACCOUNTS, account)

@@ -18,8 +18,8 @@ from dryrack.controllers.writes import Report, Update
 
 if TYPE_CHECKING:
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 NOW = 1_800_000_000.0
 LABELS = {"app": "web"}
@@ -79,7 +79,7 @@ def test_a_budget_counts_as_upstream_does(
 
 
 def test_an_evicted_pod_is_missed_until_it_is_gone_or_stays() -> None:
-    """It counts as gone from its eviction on, and as there again when nobody deleted it."""
+    """An evicted pod counts as missing at once, and counts again if it is not deleted."""
     when = timestamp(NOW - DELETION_SECONDS_MAX + 10)
     told = budget({"disruptedPods": {"p0": when, "p7": when}}, minAvailable=1)
     waiting = plan(told, pods("ready", "ready"), five, NOW)

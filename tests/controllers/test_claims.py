@@ -1,8 +1,8 @@
-"""Claims are made once, freed completely, and never taken from somebody who uses them."""
+"""Claims are created once, released completely, and never while a pod uses them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,8 @@ from dryrack.kinds.expansion.pod_claims import (
     generate_name,
 )
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 POD = Name("default", "worker")
 
@@ -36,7 +37,7 @@ def made(world: World) -> Raw:
 
 @given(st.lists(st.integers(0, 3), max_size=10))
 def test_a_pod_gets_one_claim_for_each_entry(crashes: list[int]) -> None:
-    """However often the controller dies in the middle, there is one claim, and it is told."""
+    """One claim is created and its name is written, however often the controller restarts."""
     world = World()
     world.create(TEMPLATES, template_in("default"))
     world.create(PODS, pod_with_claim(POD))
@@ -106,7 +107,7 @@ def test_a_missing_template_is_said() -> None:
 
 
 def test_a_deleted_pod_gets_no_claim() -> None:
-    """Nothing is made for somebody who leaves."""
+    """No claim is created for a pod that is being deleted."""
     world = World()
     world.create(TEMPLATES, template_in("default"))
     pod = pod_with_claim(POD, deletionTimestamp="2027-01-15T08:00:00Z", finalizers=["x"])
@@ -139,7 +140,7 @@ PHASES = st.sampled_from(["Pending", "Running", "Succeeded", "Failed", "gone", "
 def test_reservations_end_with_their_pods(
     phases: list[str], is_allocated: bool, is_protected: bool, is_deleted: bool
 ) -> None:
-    """Who may still run keeps the claim as it is; with the last one everything goes."""
+    """A pod that may still run keeps the claim; with the last pod it is released."""
     world, claim, pods = _reserved(phases)
     # Only what is allocated can be reserved; the server sees to it.
     is_allocated = is_allocated or bool(phases)
@@ -254,7 +255,7 @@ def test_device_taints_drive_pods_out(tolerations: list[Raw], leaves_after: int 
 
 
 def test_only_the_newest_generation_of_a_pool_counts() -> None:
-    """A taint in an old slice, which nobody allocates from any more, drives nobody out."""
+    """A taint in a slice of an old generation evicts no pod."""
 
     def published(generation: int, taints: list[Raw]) -> Raw:
         pool = {"name": "p", "generation": generation}

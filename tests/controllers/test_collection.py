@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +30,7 @@ from dryrack.controllers.writes import Delete, EngineContext, Patch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 def item(
@@ -72,7 +72,7 @@ def test_an_owner_waits_for_blocking_dependents() -> None:
 
 
 def test_orphans_are_set_free_first() -> None:
-    """With orphaning, dependents lose the reference; then the owner loses its finalizer."""
+    """Orphaned dependents lose the reference; then the owner loses its finalizer."""
     owner = item("o", finalizers=(ORPHAN,), is_deleted=True)
     (freed,) = plan(owner, {}, [item("x", "o", "p")]).writes
     (gone,) = plan(owner, {}, ()).writes
@@ -93,7 +93,7 @@ def test_foreground_deletion_goes_down_the_tree() -> None:
 
 
 def test_a_circle_of_owners_ends() -> None:
-    """Of two that wait for each other, the one that is not deleted yet stops blocking and goes."""
+    """If two objects wait for each other, the one that is not deleted yet stops blocking."""
     waiting = item("o", "x", finalizers=(FOREGROUND,), is_deleted=True)
     other = item("x", "o")
     (freed,) = plan(other, {"o": OwnerState.WAITING}, [waiting]).writes

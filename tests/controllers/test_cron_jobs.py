@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +22,8 @@ from dryrack.controllers.cronjobs import plan
 from dryrack.controllers.objects import uid_of
 from dryrack.controllers.writes import Plan, Report
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 MINUTE = 60
 HOUR = 3600
@@ -94,7 +95,7 @@ class CronStage(Stage):
         return [int(each["name"].rpartition("-")[2]) - FIRST for each in references]
 
     async def told(self, reason: str) -> list[str]:
-        """What the events with a reason say, the oldest first."""
+        """Return the messages of events with a reason, the oldest first."""
         events = (await self.client.list(EVENTS, Selection(namespace="default"))).items
         mine = [each for each in events if each["involvedObject"]["kind"] == "CronJob"]
         mine.sort(key=lambda each: str(each["firstTimestamp"]))
@@ -139,7 +140,7 @@ async def test_a_job_is_made_at_each_time(stage: CronStage) -> None:
 
 
 async def test_the_status_follows_the_jobs(stage: CronStage) -> None:
-    """Who runs, when the last one began, and when one last succeeded."""
+    """The status lists active jobs, the last schedule and the last success."""
     await stage.make()
     await stage.advance(5 * MINUTE)
     status, ((name, job),) = await stage.status(), (await stage.jobs()).items()
@@ -179,7 +180,7 @@ async def test_jobs_run_side_by_side_if_they_may(stage: CronStage) -> None:
 
 
 async def test_a_job_waits_for_the_one_before_if_it_has_to(stage: CronStage) -> None:
-    """`Forbid`: each time is told once, and the latest made up for when the job has ended."""
+    """`Forbid`: each time has one event, and the latest is made up for after the job."""
     await stage.make(run_seconds=12 * MINUTE, concurrencyPolicy="Forbid")
     await stage.advance(11 * MINUTE)
     await stage.change(failedJobsHistoryLimit=2)
@@ -216,7 +217,7 @@ async def test_a_suspended_cron_job_starts_nothing(stage: CronStage) -> None:
 
 
 async def test_what_is_missed_beyond_the_deadline_is_not_made_up_for(stage: CronStage) -> None:
-    """With a deadline of a minute, a time of two minutes ago is over."""
+    """A time of two minutes ago is over if the deadline is one minute."""
     await stage.make(suspend=True, startingDeadlineSeconds=60)
     await stage.advance(17 * MINUTE)
     await stage.change(suspend=False)
@@ -227,7 +228,7 @@ async def test_what_is_missed_beyond_the_deadline_is_not_made_up_for(stage: Cron
 
 
 async def test_another_schedule_holds_at_once(stage: CronStage) -> None:
-    """What was waited for before is forgotten."""
+    """A changed schedule replaces the time that was waited for."""
     await stage.make("@daily")
     await stage.advance(MINUTE)
     await stage.change(schedule="*/10 * * * *")
@@ -405,7 +406,7 @@ def test_a_schedule_that_makes_no_sense_is_told(spec: Raw, reason: str) -> None:
 
 
 class Play:
-    """A cron job for every minute, its controller, and jobs that end as they are told."""
+    """A cron job for every minute, its controller, and jobs with a given end."""
 
     def __init__(self, policy: str, kept: int) -> None:
         self.world = World()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +17,8 @@ from dryrack.controllers.workloads import is_active
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
+
 
 NAME = Name("default", "agent")
 STEPS = st.lists(st.tuples(st.sampled_from(["look", "ready"]), st.integers(0, 3)), max_size=30)
@@ -115,7 +116,7 @@ def _play(nodes: int, rolling: Raw, steps: list[tuple[str, int]]) -> Iterator[Pl
 def test_a_surge_leaves_no_node_without_a_daemon(
     nodes: int, surge: int | str, steps: list[tuple[str, int]]
 ) -> None:
-    """Where new pods come beside old ones, every node has a ready pod at every moment."""
+    """With a surge, every node has a ready pod at every moment."""
     for play in _play(nodes, {"maxSurge": surge, "maxUnavailable": 0}, steps):
         served = {target_of(pod) for pod in play.pods if is_ready(pod)}
 
@@ -129,7 +130,7 @@ def test_a_surge_leaves_no_node_without_a_daemon(
 def test_no_more_daemons_are_missing_than_may_be(
     nodes: int, gap: int, steps: list[tuple[str, int]]
 ) -> None:
-    """Where old pods go first, no more nodes are without a ready pod than the limit says."""
+    """Without a surge, at most the allowed number of nodes have no ready pod."""
     for play in _play(nodes, {"maxUnavailable": gap}, steps):
         served = {target_of(pod) for pod in play.pods if is_ready(pod)}
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dryrack.client.informer import Name
 from dryrack.controllers.pods.drivers import MESSAGE_BYTES_MAX, device_health
 from dryrack.hardware import NO_FAULTS, device_annotation, faults_of
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 
 def result(request: str, device: str, **more: str) -> Raw:
@@ -30,7 +31,7 @@ def pod(*uses: Raw) -> Raw:
 
 
 def entries(*uses: Raw, results: tuple[Raw, ...]) -> list[tuple[str, list[str]]]:
-    """Of the one container with claims: the names, and the names of the devices of each."""
+    """Return the entries of the container with claims, and their devices."""
     there = {Name("default", "made"): claim(*results)}
     told = device_health(pod(*uses), there, NO_FAULTS)
     assert told.keys() <= {"main"}
@@ -44,7 +45,7 @@ def entries(*uses: Raw, results: tuple[Raw, ...]) -> list[tuple[str, list[str]]]
 
 
 def test_each_claim_of_a_container_has_an_entry() -> None:
-    """With the request if one is named, and its devices; alternatives are of their request."""
+    """An entry has the request if the container names one; alternatives belong to their request."""
     results = (result("a", "gpu-0"), result("b/small", "gpu-1"), result("b/small", "gpu-2"))
 
     assert entries({"name": "devices"}, results=results) == [

@@ -93,7 +93,7 @@ def test_a_job_goes_by_its_policies(scene: Callable[[Client, str], Awaitable[obj
 
 
 def test_a_job_fails_at_its_limit() -> None:
-    """With no retries allowed, one failed pod is the end."""
+    """A job without retries fails with its first failed pod."""
     play(lambda client: scenes.job_fails(client, "play"))
 
 
@@ -143,7 +143,7 @@ def test_a_circle_of_owners_goes_in_the_foreground() -> None:
 
 
 def test_a_tainted_device_loses_its_pod() -> None:
-    """A NoExecute taint on an allocated device deletes the pod, which is told why."""
+    """A NoExecute taint on an allocated device deletes the pod; its status has the reason."""
 
     async def scene(client: Client) -> None:
         name = Name("play", "worker")
@@ -184,7 +184,7 @@ def test_a_group_stays_while_it_has_pods() -> None:
 
 
 def test_a_claim_of_a_group_comes_and_goes_with_the_group() -> None:
-    """It is made for the group, told to its pod, and gone when both are."""
+    """The claim is created for the group, its pod has the name, and it is deleted with both."""
 
     async def scene(client: Client) -> None:
         await client.create(TEMPLATES, scenes.template_in("play"))
@@ -207,7 +207,7 @@ def test_a_claim_of_a_group_comes_and_goes_with_the_group() -> None:
 
 
 def test_a_silent_node_runs_nothing() -> None:
-    """Of two pods bound by hand, the one on the node without a kubelet does not start."""
+    """A pod that is bound by hand to a node without a kubelet does not start."""
 
     async def scene(client: Client) -> None:
         await scenes.make_node(client, "node-b")
@@ -227,7 +227,7 @@ def test_a_silent_node_runs_nothing() -> None:
 
 
 def test_a_running_pod_is_resized_and_debugged() -> None:
-    """The kubelet tells the new resources, and runs the container that was put in."""
+    """The kubelet reports the new resources, and runs the ephemeral container."""
 
     async def scene(client: Client) -> None:
         name = Name("play", "p")
@@ -254,7 +254,7 @@ def test_a_running_pod_is_resized_and_debugged() -> None:
 
 
 def test_a_quota_is_counted() -> None:
-    """What is there counts, what comes is held against it, and what goes makes room."""
+    """Existing objects count, new ones are checked, and deleted ones are subtracted."""
 
     async def scene(client: Client) -> None:
         claim = {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "gpu"}}]}}

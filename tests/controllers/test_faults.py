@@ -46,7 +46,7 @@ class Unlucky:
 
 
 class Deadly:
-    """Lets so many requests pass; then somebody dies."""
+    """Let a number of requests pass, and then kill the controllers."""
 
     def __init__(self, requests: int) -> None:
         self._left = requests
@@ -103,7 +103,7 @@ async def play(scene: str, refuse: Callable[[Request], Response | None], lives: 
 def test_refused_writes_are_made_good(
     scene: str, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With two writes of five refused, the scenes end as they should."""
+    """The scenes end correctly with two refused writes of five."""
     asyncio.run(play(scene, Unlucky(seed), 1))
 
     assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +20,8 @@ from dryrack.controllers.claims import creation, release
 from dryrack.controllers.objects import owners_of, status_of, uid_of
 from dryrack.controllers.writes import Report, Update
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 GROUP = Name("default", "gang")
 ENTRY = {"name": "gpu", "resourceClaimTemplateName": "gpu"}
@@ -60,7 +61,7 @@ def for_pod(world: World, name: str) -> Any:
 
 @given(st.lists(st.integers(0, 2), max_size=6))
 def test_all_pods_of_a_group_have_the_claim_of_the_group(crashes: list[int]) -> None:
-    """However often the controller dies, there is one, and all are told of it."""
+    """One claim is created and all have its name, however often the controller restarts."""
     world = world_with("a", "b")
     for up_to in [*crashes, None, None]:
         for plan in (for_pod(world, "a"), for_group(world), for_pod(world, "b")):
@@ -77,7 +78,7 @@ def test_all_pods_of_a_group_have_the_claim_of_the_group(crashes: list[int]) -> 
 
 
 def test_a_pod_with_another_source_has_a_claim_of_its_own() -> None:
-    """The same name is not enough: the group means a claim that somebody made."""
+    """An entry with another source than the entry of the group has a claim of its own."""
     world = world_with("a", entry={"name": "gpu", "resourceClaimName": "by-hand"})
     world.carry_out(for_group(world).writes)
     world.carry_out(for_pod(world, "a").writes)
@@ -122,7 +123,7 @@ def test_a_pod_that_was_bound_by_hand_reserves_the_claim_for_its_group() -> None
 
 
 def test_a_claim_is_free_when_its_group_is_gone() -> None:
-    """Not before, whatever becomes of the pods; and not where nobody can say."""
+    """A reservation for a group ends with the group, if groups are served."""
     group = group_of(world_with())
     consumer = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "gang"}
     claim = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,13 +25,14 @@ from dryrack.controllers.objects import (
 from dryrack.controllers.workloads import is_active
 from dryrack.controllers.writes import NOTHING, Delete
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 NAME = Name("default", "sum")
 
 
 class Play:
-    """A job, its controller, and pods that end as they are told."""
+    """A job, its controller, and pods with a given end."""
 
     def __init__(self, **spec: Any) -> None:
         self.world = World()
@@ -186,7 +187,7 @@ def test_a_suspended_job_counts_no_failure_and_its_clock_starts_anew() -> None:
 
 
 def test_a_deleted_pod_of_a_job_is_a_failure() -> None:
-    """Somebody deletes a running pod: it counts as failed at once, is let go and is replaced."""
+    """A running pod that is deleted counts as failed at once, and is replaced."""
     play = Play(completions=1)
     play.control()
     (pod,) = play.world.all(PODS)

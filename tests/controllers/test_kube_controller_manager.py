@@ -1,10 +1,10 @@
-"""The same scenes, once under the real controllers and once under ours: the same objects."""
+"""The real controllers and ours leave the same objects in the same scenes."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.controllers import scenes
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from tests.realcluster.fixtures import StartCluster
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
 @asynccontextmanager

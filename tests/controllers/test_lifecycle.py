@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
@@ -27,7 +27,8 @@ from dryrack.controllers.pods.lifecycle import (
 )
 from dryrack.controllers.pods.rendering import new_run, phase_of, render, resume
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 START = 1_800_000_000.0
 SECONDS = st.sampled_from(["0", "1", "7", "30", "x", "-1", "nan"])
@@ -118,7 +119,7 @@ def test_what_lacks_something_does_not_start(pod: Raw, script: list[tuple[str, i
 def test_nothing_runs_past_the_deadline_and_its_grace(
     pod: Raw, script: list[tuple[str, int]]
 ) -> None:
-    """And a pod that was stopped by it has failed, whatever its containers say."""
+    """A pod that was stopped at its deadline has failed, regardless of its containers."""
     seconds = pod["spec"].get("activeDeadlineSeconds")
     for event, run, _ in drive(pod, script):
         if seconds is not None and event.at >= START + seconds + 30:
@@ -241,7 +242,7 @@ def test_a_deletion_ends_a_container_by_a_signal(
 
 @given(pods(), SCRIPTS)
 def test_waking_up_early_changes_nothing(pod: Raw, script: list[tuple[str, int]]) -> None:
-    """It does not matter how often a run is told that time passes."""
+    """The number of `Passed` events does not matter."""
     often: list[tuple[str, int]] = []
     for word, seconds in script:
         half = seconds // 2
@@ -254,7 +255,7 @@ def test_waking_up_early_changes_nothing(pod: Raw, script: list[tuple[str, int]]
 
 @given(pods(), SCRIPTS)
 def test_a_run_goes_on_from_its_status(pod: Raw, script: list[tuple[str, int]]) -> None:
-    """What a status tells is what was written: phase, containers, restarts."""
+    """A run survives the status: phase, containers, restarts."""
     for _, run, _ in drive(pod, script):
         status = render(run, pod, address="10.64.0.1", host="10.0.0.1")
         again = resume(pod | {"status": status}, START)
@@ -291,7 +292,7 @@ def pod_of(kind: str, api_version: str, **annotations: str) -> Raw:
     ("kind", "api_version"), [("", ""), ("Job", "batch.volcano.sh/v1alpha1"), ("RayCluster", "v1")]
 )
 def test_a_pod_of_no_job_runs_until_it_is_deleted(kind: str, api_version: str) -> None:
-    """Whatever its restart policy: nobody said that it ends, so it keeps its devices."""
+    """A pod without an expected end runs forever, with any restart policy."""
     run, effects = step(new_run(pod_of(kind, api_version), START), Prepared(START))
 
     assert phase_of(run) == "Running"
@@ -299,7 +300,7 @@ def test_a_pod_of_no_job_runs_until_it_is_deleted(kind: str, api_version: str) -
 
 
 def test_an_annotation_ends_a_pod_of_no_job() -> None:
-    """What the pod says of itself comes first."""
+    """An annotation has precedence over the default."""
     pod = pod_of("", "", **{"dryrack.dev/run-seconds": "3"})
     _, effects = step(new_run(pod, START), Prepared(START))
 
@@ -319,7 +320,7 @@ def test_a_pod_that_is_to_wait_says_for_what(inits: list[str], reasons: list[str
 
 
 def test_a_pod_of_a_job_completes_by_itself() -> None:
-    """With no word about it, it runs for a while and succeeds."""
+    """A pod of a Job without an annotation runs for a while and succeeds."""
     run, effects = step(new_run(pod_of("Job", "batch/v1"), START), Prepared(START))
 
     assert phase_of(run) == "Running"

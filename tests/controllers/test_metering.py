@@ -1,4 +1,4 @@
-"""What loops, queues and clients count, read from the text that Prometheus gets."""
+"""Metrics of reconcilers, queues and clients, as Prometheus reads them."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tests.base.exposition import value
 
@@ -15,7 +15,8 @@ from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_pla
 from dryrack.controllers.namespaces import LOOK_SECONDS_MAX, NamespaceController, plan
 from dryrack.controllers.writes import DeleteAll, EngineContext, Update
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 NOW = 1_800_000_000.0
 ENDING: Raw = {
@@ -28,7 +29,7 @@ GOING: Raw = {"metadata": {"name": "x", "deletionTimestamp": "2027-01-15T08:00:0
 
 
 def remaining(writes: tuple[object, ...]) -> str:
-    """What the namespace is told of what is left."""
+    """Return the conditions of the namespace about remaining objects."""
     (told,) = (each for each in writes if isinstance(each, Update))
     conditions = {each["type"]: each["reason"] for each in told.object["status"]["conditions"]}
     return str(conditions["NamespaceContentRemaining"])

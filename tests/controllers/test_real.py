@@ -78,7 +78,7 @@ async def whole_play(client: Client) -> None:
 def test_our_controllers_run_a_real_cluster(
     start_cluster: StartCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without its own controllers, a real API server and scheduler work with these."""
+    """A real API server and scheduler work with our controllers."""
     cluster = start_cluster(Options(without_controllers=OURS))
 
     async def play() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +17,8 @@ from dryrack.controllers.deployments.scaling import Limits, limits_of
 from dryrack.controllers.objects import is_controlled_by, is_ready, status_of, uid_of
 from dryrack.controllers.workloads import is_active, template_hash
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 NAME = Name("default", "web")
 SIZES = st.sampled_from([0, 1, 2, "0%", "25%", "50%", "100%"])
@@ -136,7 +137,7 @@ def check(play: Play, limits: Limits) -> None:
 @settings(max_examples=60)
 @given(st.integers(1, 5), STEPS)
 def test_recreate_never_mixes_templates(replicas: int, steps: list[tuple[str, int]]) -> None:
-    """With Recreate, no pod of the new template is there while one of the old is."""
+    """With Recreate, old and new pods never exist together."""
     play = Play(replicas, {"type": "Recreate"})
     play.finish()
     play.change_image(2)
@@ -154,7 +155,7 @@ def test_recreate_never_mixes_templates(replicas: int, steps: list[tuple[str, in
 def test_a_deployment_scaled_in_the_middle_ends_at_its_size(
     before: int, after: int, first: list[tuple[str, int]], second: list[tuple[str, int]]
 ) -> None:
-    """Whenever somebody changes the size, the rollout ends with that many pods."""
+    """The rollout ends with the wanted number of pods after any change of the size."""
     play = Play(before, {"type": "RollingUpdate"})
     play.finish()
     play.change_image(2)
@@ -169,7 +170,7 @@ def test_a_deployment_scaled_in_the_middle_ends_at_its_size(
 
 
 def test_old_templates_are_remembered_to_the_limit() -> None:
-    """As many old replica sets are kept as the history has room for, the newest."""
+    """The newest old replica sets are kept, up to the history limit."""
     play = Play(1, {"type": "RollingUpdate"})
     play.edit(revisionHistoryLimit=2)
     for number in range(6):

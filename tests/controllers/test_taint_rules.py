@@ -1,4 +1,4 @@
-"""DeviceTaintRules: what they are told of themselves, and that pods go because of them."""
+"""DeviceTaintRules: their status, and the evictions that they cause."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_rule_is_told_every_ten_seconds_at_most() -> None:
 
 
 def test_a_rule_without_a_selector_drives_nobody_out() -> None:
-    """And one with an empty selector everybody, as the real controller has it."""
+    """A rule without a selector evicts no pod; one with an empty selector evicts all."""
     result = {"driver": "d", "pool": "p", "device": "x"}
     nobody = rule("NoExecute")
     del nobody["spec"]["deviceSelector"]
@@ -168,7 +168,7 @@ def test_a_rule_without_a_selector_drives_nobody_out() -> None:
 
 
 async def _has_said(stage: Stage, name: str, reason: str) -> Raw:
-    """Waits until a rule was told so; the condition."""
+    """Wait until the condition of a rule has a message, and return it."""
     found: list[Raw] = []
 
     async def holds() -> bool:
@@ -244,7 +244,7 @@ async def test_pods_go_because_of_a_rule(stage: Stage) -> None:
 
 @_of_a_pod
 async def test_a_rule_that_selects_nothing_drives_nobody_out(stage: Stage) -> None:
-    """It is told that nothing has begun."""
+    """The condition shows that no eviction has begun."""
     await stage.client.create(TAINT_RULES, _made("other", "NoExecute", device="gpu-7"))
     said = await _has_said(stage, "other", "NotStarted")
     assert said["message"] == ""
@@ -296,7 +296,7 @@ async def test_a_pod_that_joins_a_group_on_a_tainted_device_goes(stage: Stage) -
 
 
 async def _everything_said(client: Client) -> tuple[list[Raw], set[tuple[str, str]]]:
-    """What rules of every effect are told of two pods with a device each, and the events."""
+    """Return the conditions of rules with every effect, and the events."""
     await scenes.make_class(client)
     await scenes.make_node(client, "node-a", devices=2)
     await scenes.make_namespace(client, "play")
@@ -319,7 +319,7 @@ async def _everything_said(client: Client) -> tuple[list[Raw], set[tuple[str, st
 
 
 async def _last_word(client: Client, made: Raw, reason: str) -> Raw:
-    """Makes a rule, and waits until it is told so."""
+    """Create a rule, and wait until its condition has a message."""
     await client.create(TAINT_RULES, made)
 
     def is_said(found: Raw | None) -> bool:

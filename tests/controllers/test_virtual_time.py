@@ -1,8 +1,8 @@
-"""What only time brings about, on an embedded cluster whose time stands still until it is moved."""
+"""Changes that time alone causes, on an embedded cluster with a virtual clock."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.controllers import scenes
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from dryrack.client.client import Client
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 def play(scene: Callable[[Client, VirtualClock], Awaitable[None]], lease_seconds: int = 0) -> None:
@@ -168,7 +167,7 @@ VOLUMES: list[tuple[Raw, Endpoint, str]] = [
 def test_a_pod_waits_for_what_its_volumes_are_made_of(
     volume: Raw, endpoint: Endpoint, problem: str
 ) -> None:
-    """It is told once, nothing is decided meanwhile, and it starts when the object appears."""
+    """One event is written, nothing is decided meanwhile, and the pod starts with the object."""
 
     async def scene(client: Client, clock: VirtualClock) -> None:
         await bind_by_hand(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.controllers.volumes import VolumeStage, claim, stateful_set, user, volume
@@ -21,10 +21,9 @@ from dryrack.controllers.protection import uses
 
 if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
+    from dryrack.kinds.raw import Raw
 
 pytestmark = pytest.mark.stage(kind=VolumeStage)
-
-Raw = dict[str, Any]
 
 
 async def names(stage: VolumeStage, endpoint: Endpoint) -> list[str]:
@@ -86,7 +85,7 @@ async def test_a_stateful_set_and_its_claims_go_in_either_order(
 async def test_a_pod_of_a_stateful_set_starts_with_another_volume(
     stage: VolumeStage, is_claim_first: bool
 ) -> None:
-    """Who deletes the claim and the pod, in either order, gets both anew."""
+    """A claim and a pod that are deleted in either order are created again."""
     client = stage.client
     await client.create(STATEFUL_SETS, stateful_set("db"))
     await stage.advance(30)
@@ -138,7 +137,7 @@ async def test_a_namespace_ends_with_all_that_is_stored_in_it(stage: VolumeStage
 async def test_a_bound_volume_stays_until_its_claim_is_gone(
     stage: VolumeStage, policy: str
 ) -> None:
-    """Whatever becomes of those that nobody deletes."""
+    """A bound volume keeps its finalizer until its claim is deleted."""
     client = stage.client
     await stage.make(
         volume("disk", "5Gi", persistentVolumeReclaimPolicy=policy),

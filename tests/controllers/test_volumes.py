@@ -24,11 +24,11 @@ from dryrack.cluster.engines import running_engines
 from dryrack.cluster.initial_objects import virtual_node
 
 if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
     from dryrack.store import Event
 
 pytestmark = pytest.mark.stage(kind=VolumeStage)
 
-Raw = dict[str, Any]
 
 SELECTED = "volume.kubernetes.io/selected-node"
 DEFAULT = "storageclass.kubernetes.io/is-default-class"
@@ -41,7 +41,7 @@ def storage_class(name: str, **more: Any) -> Raw:
 
 
 async def test_a_claim_gets_a_volume_of_its_size(stage: VolumeStage) -> None:
-    """Whatever its class is, and though there is no such class."""
+    """A volume is created for any class, also for a class that does not exist."""
     await stage.make(claim("data", storageClassName="gp3", volumeMode="Block"))
     client = stage.client
     found = await client.get(VOLUME_CLAIMS, "data", "default")
@@ -129,7 +129,7 @@ async def test_a_volume_that_is_kept_for_a_claim_is_its(stage: VolumeStage) -> N
 async def test_a_volume_that_is_kept_for_a_claim_may_be_of_another_class(
     stage: VolumeStage,
 ) -> None:
-    """Who names the claim has chosen; it has to be large enough all the same."""
+    """A volume that names the claim is used if it is large enough."""
     kept = [{"namespace": "default", "name": name} for name in ("data", "large")]
     await stage.make(volume("a", "5Gi", claimRef=kept[0]), volume("b", "5Gi", claimRef=kept[1]))
     await stage.make(
@@ -153,7 +153,7 @@ async def test_a_volume_that_is_kept_for_a_claim_may_be_of_another_class(
 async def test_a_claim_that_names_a_volume_waits_for_one_that_does(
     stage: VolumeStage, spec: Raw, problem: str
 ) -> None:
-    """Though it comes later than the claim; if it does not do, that is told."""
+    """A claim gets the volume that it names also later; an event reports a mismatch."""
     client = stage.client
     named = {"storageClassName": "manual", "volumeName": "disk"}
     await stage.make(claim("data", **(named | spec)))
@@ -269,7 +269,7 @@ async def test_a_class_that_waits_is_told_the_node_of_the_pod(stage: VolumeStage
 
 
 async def test_pods_of_a_stateful_set_go_to_the_volumes_of_nodes(stage: VolumeStage) -> None:
-    """Of a class without a provisioner, each to one of its own; then nothing is written."""
+    """Claims of a class without a provisioner are bound to one volume each, once."""
     client = stage.client
     store = stage.control_plane.store
     await client.create(NODES, virtual_node("node-2"))
@@ -316,7 +316,7 @@ async def test_a_free_volume_of_a_class_that_waits_is_left_to_the_scheduler(
 
 
 async def test_a_pod_waits_until_its_claim_is_bound(stage: VolumeStage) -> None:
-    """It is told so, once; then it runs, and nothing is written any more."""
+    """One event is written; then the pod runs, and there are no further writes."""
     client = stage.client
     store = stage.control_plane.store
     await stage.make(
@@ -341,7 +341,7 @@ async def test_a_pod_waits_until_its_claim_is_bound(stage: VolumeStage) -> None:
 async def test_a_volume_goes_with_its_claim_if_its_class_says_so(
     stage: VolumeStage, policy: str
 ) -> None:
-    """Else it stays, and nobody else gets it."""
+    """With another policy the volume stays, and no other claim gets it."""
     await stage.make(storage_class("fast", reclaimPolicy=policy))
     await stage.make(claim("data", storageClassName="fast"))
     [name] = await stage.phases()
@@ -375,7 +375,7 @@ async def test_a_volume_goes_with_a_claim_that_is_gone_before_it_had_it(stage: V
 
 
 async def test_a_claim_whose_volume_is_gone_is_lost(stage: VolumeStage) -> None:
-    """If somebody takes its protection away; a pod that is to come waits for another claim."""
+    """A pod waits for a new claim if the old one was deleted without protection."""
     await stage.make(claim("data"))
     [name] = await stage.phases()
     await stage.client.delete(VOLUMES, name)
@@ -406,7 +406,7 @@ async def test_stateful_sets_get_a_volume_for_each_pod(stage: VolumeStage) -> No
 
 
 async def test_a_volume_of_a_pod_comes_and_goes_with_it(stage: VolumeStage) -> None:
-    """A claim that somebody else has made under that name is left alone, and the pod waits."""
+    """An existing claim with the same name is not changed, and the pod waits."""
     client = stage.client
     for name in ("reader", "other"):
         template = {"metadata": {"labels": {"a": "b"}}, "spec": claim("x")["spec"]}

@@ -20,7 +20,7 @@ def claim(name: str, storage: str = "3Gi", **spec: Any) -> Raw:
 
 
 def volume(name: str, storage: str, **spec: Any) -> Raw:
-    """One that somebody has made, of the class `manual`."""
+    """Return a volume of the class `manual`."""
     own = {"capacity": {"storage": storage}, "accessModes": ["ReadWriteOnce"]}
     source = {"storageClassName": "manual", "hostPath": {"path": "/data"}}
     return {"metadata": {"name": name, "labels": {"is": name}}, "spec": own | source | spec}

@@ -8,7 +8,7 @@ finalizers. A plan can be cut off after any number of its writes, as by a crash.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import timestamp
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.client.endpoints import Endpoint
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 class ConflictInWorldError(Exception):

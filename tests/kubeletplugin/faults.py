@@ -48,7 +48,7 @@ class MortalFileSystem:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def _count(self) -> bool:
-        """Whether this is the last one."""
+        """Return True if this operation is the last one."""
         with self._lock:
             self.done += 1
             if self.done > self.last and self.error is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.client.planes import Site, site
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dryrack.hardware import NodeFaults
+    from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import DeviceKind
     from dryrack.kubeletplugin.files import FileSystem
 
-Raw = dict[str, Any]
 NODE = "node-1"
 _FIELD = {"key": "metadata.name", "operator": "In", "values": [NODE]}
 ON_NODE = {"nodeSelectorTerms": [{"matchFields": [_FIELD]}]}

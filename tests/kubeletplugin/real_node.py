@@ -66,7 +66,7 @@ class RealNode:
         return started
 
     def stop(self, plugin: Identity) -> None:
-        """As somebody does who wants it to end."""
+        """Stop the plugin and wait for its end."""
         self.cluster.processes.stop(plugin)
         self.cluster.processes.running.remove(plugin)
 
@@ -75,7 +75,7 @@ class RealNode:
         return log.read_text().count("registered with the kubelet") if log.exists() else 0
 
     def restart_kubelet(self) -> None:
-        """The same command again, as a service manager would."""
+        """Restart the kubelet with the same command."""
         processes = self.node.processes
         kubelet = next(each for each in processes.running if each.name == "kubelet")
         command = Path(f"/proc/{kubelet.pid}/cmdline").read_text().split("\0")[:-1]
@@ -85,7 +85,7 @@ class RealNode:
         processes.start("kubelet", command)
 
     def is_back(self, devices: Sequence[str]) -> bool:
-        """Whether the slices that a kubelet deletes when it starts are there anew."""
+        """Return True if the slices that a starting kubelet deletes exist again."""
         now = self.slices()
         return len(now) == len(devices) and not now & self._slices
 

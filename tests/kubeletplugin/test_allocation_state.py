@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.client.planes import CountedChance
 from tests.kubeletplugin.nodes import NODE, bench
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dryrack.client.client import Client
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 KIND = FakeKind(2)
 PARAMETERS = {"apiVersion": f"{DRIVER}/v1alpha1", "kind": "FakeClaimParameters"}
 
@@ -158,7 +158,7 @@ def test_virtual_nodes_have_states_that_come_to_rest() -> None:
 
 
 def test_a_child_that_is_on_offer_is_prepared_with_its_parent(tmp_path: Path) -> None:
-    """Whether a device was split by the node or by a claim, the state says of which it is."""
+    """The state names the whole device of children that the node or a claim has split."""
 
     async def scenario() -> Raw:
         world = bench(tmp_path, FakeKind(1, split=2))

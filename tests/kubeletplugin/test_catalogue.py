@@ -112,7 +112,7 @@ def test_a_tpu_tells_of_its_host(tmp_path: Path) -> None:
 
 
 def test_claims_that_share_a_numa_node_have_cpus_of_their_own(tmp_path: Path) -> None:
-    """The first that nobody has; those that are given back are had again, and none twice."""
+    """Claims have the first free CPUs; released CPUs are used again, and none twice."""
     kind = kinds("catalogue:p5.48xlarge")["dra.cpu"]
     shares = [f"{n}1111111-1111-1111-1111-111111111111" for n in range(1, 5)]
 
@@ -158,7 +158,7 @@ def test_claims_that_share_a_numa_node_have_cpus_of_their_own(tmp_path: Path) ->
 def test_a_whole_and_its_partition_are_never_prepared_together(
     tmp_path: Path, held: str, wanted: str
 ) -> None:
-    """Whatever an allocation says: the counters that they share are too few; later they are not."""
+    """Devices that consume too much of shared counters are refused until others are released."""
     kind = kinds("catalogue:h100-sxm5-80gb,mig=true")["gpu.nvidia.com"]
 
     async def scenario() -> tuple[str, object]:
@@ -197,7 +197,7 @@ def test_partitions_that_fit_are_prepared_together(tmp_path: Path) -> None:
 
 
 def test_a_model_is_one_device_and_with_mig_all_its_partitions() -> None:
-    """Partitions draw on counters of the card, and the driver's classes tell them apart."""
+    """Partitions consume counters of the whole device, and DeviceClasses distinguish them."""
     [whole] = kinds("catalogue:h100-sxm5-80gb").values()
     [cut] = kinds("catalogue:h100-sxm5-80gb,mig=true").values()
     slices = node_slices(cut, NODE)
@@ -235,7 +235,7 @@ def test_the_slices_of_a_machine_are_ones_that_an_api_server_takes(name: str) ->
     ],
 )
 def test_machines_that_make_no_sense_are_told(text: str, complaint: str) -> None:
-    """What is wrong with a value of --devices is said with what would be right."""
+    """The error of an invalid value of --devices names a valid one."""
     with pytest.raises(DevicesError, match=complaint):
         kinds(text)
 

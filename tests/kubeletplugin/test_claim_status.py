@@ -1,4 +1,4 @@
-"""What the plugin says of devices in the status of claims."""
+"""The devices in the status of claims."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import NodePlugin
-
-Raw = dict[str, Any]
 
 
 @asynccontextmanager

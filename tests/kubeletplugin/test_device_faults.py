@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.cluster.store_writes import writes_after
 from tests.kubeletplugin.test_virtual import container, make, play, request
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import VirtualClock
     from dryrack.cluster.embedded import EmbeddedCluster
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 KINDS = (FakeKind(2),)
 
 
@@ -48,7 +48,7 @@ async def published(client: Client) -> dict[str, list[Raw]]:
 
 
 async def told(client: Client) -> list[Raw]:
-    """What the status of the pod says about its devices."""
+    """Return the health of devices in the status of the pod."""
     pod = await client.get(PODS, "pod0", "test")
     assert pod["status"]["phase"] == "Running"
     (status,) = pod["status"]["containerStatuses"]
@@ -132,7 +132,7 @@ def test_slices_show_the_faults_of_devices() -> None:
 
 
 def test_a_fault_with_an_end_is_over_by_the_clock() -> None:
-    """Nobody has to do anything; slices and pods are as before, and nothing else is written."""
+    """After a fault ends, slices and pods are as before, without further writes."""
 
     async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
         client = cluster.client

@@ -1,9 +1,9 @@
-"""Files that tell containers which devices they have."""
+"""Files in containers that list their devices."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.kubeletplugin.nodes import NODE, bench
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from tests.kubeletplugin.nodes import Bench
 
+    from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import ClaimReference, NodePlugin
 
-Raw = dict[str, Any]
 INSIDE = "/var/run/kubernetes.io/dra-device-attributes"
 
 
@@ -69,7 +69,7 @@ async def test_a_container_can_read_which_devices_a_request_was_given(tmp_path: 
 
 
 async def test_a_claim_from_a_template_is_found_by_its_name_in_the_pod(tmp_path: Path) -> None:
-    """And a name that is none, which anybody may annotate, leads nowhere else."""
+    """An annotation with an invalid name does not change the path."""
     world, plugin = described(tmp_path)
     key = "resource.kubernetes.io/pod-claim-name"
     of_pod = await world.claim("pod0-one-x7c2", ["fake-0"], annotations={key: "one"})

@@ -72,7 +72,7 @@ def test_parameters_say_how_a_gpu_is_shared_and_the_claims_come_last() -> None:
 
 
 def test_a_part_of_a_gpu_and_admin_access_are_told() -> None:
-    """What was consumed of a shared one, and that somebody looks over others' shoulders."""
+    """The environment shows the consumed capacity and admin access."""
     part = {"gpu.example.com/memory": "16Gi", "compute": "20"}
     found = variables(
         AllocatedDevice("r", NODE, "gpu-1", share_id="s", consumed_capacity=part)
@@ -197,7 +197,7 @@ def test_no_two_gpus_have_one_uuid() -> None:
     ],
 )
 def test_options_that_make_no_sense_are_told(text: str, complaint: str) -> None:
-    """What is wrong with a value of --devices is said with what would be right."""
+    """The error of an invalid value of --devices names a valid one."""
     with pytest.raises(DevicesError, match=complaint):
         read_devices([text], [])
 

@@ -92,7 +92,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_no_history_loses_a_claim_or_leaks_one(made: Path) -> None:
-    """What the kubelet was told stays true over 1,000 histories with kills and reboots."""
+    """The answers to the kubelet stay valid over 1,000 histories with kills and reboots."""
 
     async def scenario() -> int:
         world = bench(made, FakeKind(CLAIMS))

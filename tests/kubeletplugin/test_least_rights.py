@@ -1,11 +1,11 @@
-"""What the plugin may do on the cluster and on the node: what it does, and no more."""
+"""The permissions of the plugin on the cluster and on the node are those that it needs."""
 
 from __future__ import annotations
 
 import asyncio
 import stat
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dryrack.client.transport import Request, Response, Transport
+    from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import DeviceKind
 
 __all__ = ["short_path"]
-Raw = dict[str, Any]
 UID = "5e2c7ba1-0000-4000-8000-000000000001"
 RBAC = "rbac.authorization.k8s.io"
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -164,7 +164,7 @@ def test_the_rights_for_some_devices_are_those_that_are_used(
 
 
 def test_rights_name_the_drivers_and_leave_out_what_they_do_not_need() -> None:
-    """Without devices they are for any driver; states are for fake devices that have them."""
+    """The permissions name the drivers if devices are given; only fake devices have states."""
     gpu = printed("--devices", "gpu", "--devices", "net")
     fake = printed("--devices", "fake")
     bare = printed("--devices", "fake", "--no-nas")
@@ -184,7 +184,7 @@ def modes_below(directory: Path) -> dict[str, int]:
 
 
 def test_nobody_else_can_read_or_write_what_the_plugin_keeps(short_path: Path) -> None:
-    """But for what containers and their runtime read; and nobody else can write any of that."""
+    """Other users can read only files for containers and the runtime, and write none."""
 
     async def scenario() -> dict[str, int]:
         world = replace(bench(short_path), writes_metadata=True, is_shared=True)

@@ -91,6 +91,6 @@ def test_parameters_that_make_no_sense_are_told(
     ],
 )
 def test_options_that_make_no_sense_are_told(text: str, complaint: str) -> None:
-    """What is wrong with a value of --devices is said with what would be right."""
+    """The error of an invalid value of --devices names a valid one."""
     with pytest.raises(DevicesError, match=complaint):
         read_devices([text], [])

@@ -1,4 +1,4 @@
-"""Faults of a real node: its plugin reads them, its slices show them and its kubelet is told."""
+"""Faults of a real node: the plugin reads them, and reports them to slices and kubelet."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_the_slices_of_a_node_show_its_faults_and_their_end() -> None:
 
 
 def test_slices_stay_as_they_are_while_the_driver_is_gone() -> None:
-    """Whatever happens to devices, and to the slices."""
+    """A driver that is gone leaves its slices as they are."""
 
     async def scene(world: Site, _: NodeFaultWatch) -> None:
         gone = {node_annotation("driver"): "gone"}
@@ -221,7 +221,7 @@ def test_the_kubelet_is_told_again_before_it_forgets() -> None:
 
 
 async def watched(path: Path, package: str) -> AsyncIterator[dict[str, tuple[int, str]]]:
-    """What a kubelet hears: by device, its health and why."""
+    """Return the health and the message that a kubelet receives, by device."""
     async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
         watch: Any = channel.unary_stream(
             f"/{package}.DRAResourceHealth/NodeWatchResources",
@@ -270,7 +270,7 @@ def test_a_kubelet_hears_how_devices_are(short_path: Path, package: str) -> None
 
 
 def test_a_kubelet_that_listens_does_not_keep_the_plugin_from_ending(short_path: Path) -> None:
-    """Nobody waits for the end of a stream that has none."""
+    """The end of the plugin does not wait for open streams."""
 
     async def scenario() -> list[Any]:
         world = bench(short_path)
@@ -288,7 +288,7 @@ def test_a_kubelet_that_listens_does_not_keep_the_plugin_from_ending(short_path:
 
 
 def test_a_kubelet_finds_the_health_of_its_version(short_path: Path) -> None:
-    """Registration names DRA first, and the services of health that there are."""
+    """Registration lists DRA first, and then the health services."""
 
     async def scenario() -> list[str]:
         world = bench(short_path)

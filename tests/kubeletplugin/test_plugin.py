@@ -1,4 +1,4 @@
-"""What prepare and unprepare promise, in any order and whatever was there before."""
+"""The guarantees of prepare and unprepare, in any order and after any state."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_parameters_that_make_no_sense_are_told(
 
 
 def test_a_device_of_another_claim_is_refused_until_it_is_free(tmp_path: Path) -> None:
-    """What the scheduler must never do is noticed here, and healed when the first claim ends."""
+    """A device that is allocated twice is refused until the first claim ends."""
 
     async def scenario() -> tuple[str, Any]:
         world = bench(tmp_path)
@@ -201,7 +201,7 @@ def test_a_claim_that_was_replaced_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("uid", ["", "../../etc/passwd", "a/b", ".", "a\0b", "x" * 64, "a b"])
 def test_a_hostile_uid_reaches_no_file(tmp_path: Path, uid: str) -> None:
-    """What is no UID is refused, by prepare and by unprepare, before any file is touched."""
+    """An invalid UID is refused by prepare and unprepare before any file changes."""
 
     async def scenario() -> list[Any]:
         world = bench(tmp_path)
@@ -363,6 +363,6 @@ def test_a_kind_of_another_package_is_found_by_its_entry_point() -> None:
     ],
 )
 def test_devices_that_make_no_sense_are_told(text: str, complaint: str) -> None:
-    """What is wrong with a value of --devices is said with what would be right."""
+    """The error of an invalid value of --devices names a valid one."""
     with pytest.raises(DevicesError, match=complaint):
         read_devices([text], [])

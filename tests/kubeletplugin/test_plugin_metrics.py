@@ -1,4 +1,4 @@
-"""What the plugin counts, and where it can be read."""
+"""The metrics of the plugin."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.kubeletplugin.real_node import RealNode
@@ -21,9 +21,10 @@ from tests.realcluster.controlplane import Options
 if TYPE_CHECKING:
     from tests.realcluster.fixtures import StartModuleCluster
 
+    from dryrack.kinds.raw import Raw
+
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
-Raw = dict[str, Any]
 EXPECTED_NAME = "claim:claim-0"
 
 
@@ -41,7 +42,7 @@ def fault(real: RealNode, *words: str) -> None:
 
 
 def told(real: RealNode, namespace: str) -> list[Raw]:
-    """What the kubelet has written into the status of the pod about its devices."""
+    """Return the health of devices that the kubelet has written to the pod."""
     (status,) = real.read("pod", namespace, "pod0")["status"]["containerStatuses"]
     entries = status.get("allocatedResourcesStatus") or []
     assert [each["name"] for each in entries] in ([], [EXPECTED_NAME])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.kubeletplugin.real_node import RealNode
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
     from tests.realcluster.fixtures import StartModuleCluster
 
+    from dryrack.kinds.raw import Raw
+
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
-Raw = dict[str, Any]
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "drivers"
 FAKE = "fake.resource.3-shake.com"
@@ -125,7 +126,7 @@ def fakes(real: RealNode, namespace: str, name: str, container: str = "ctr0") ->
 
 
 def devices_told(real: RealNode, namespace: str, name: str) -> list[Raw]:
-    """What the status of a claim says of its devices."""
+    """Return the devices in the status of a claim."""
     status = real.read("resourceclaim", namespace, name).get("status") or {}
     return list(status.get("devices") or ())
 

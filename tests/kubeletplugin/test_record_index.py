@@ -30,7 +30,7 @@ def record(number: int, first: int, *, is_of_one_pod: bool, pods: tuple[str, ...
 
 
 def first_free(claim: ClaimRecord, others: list[ClaimRecord]) -> int:
-    """The same by looking at everything."""
+    """Return the same first number by a search over all records."""
     beside = [
         each.end_number
         for each in others

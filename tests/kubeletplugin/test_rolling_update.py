@@ -193,7 +193,7 @@ def test_a_socket_path_that_is_too_long_is_shortened(driver: str, begins: str) -
 
 
 def test_who_wants_to_be_alone_is_alone_and_others_share(tmp_path: Path) -> None:
-    """Without a UID nobody else may be there; with one, others that have one too."""
+    """Without a UID one instance may run; with a UID, others with a UID may run too."""
     first, second = UIDS
     with (
         instance(tmp_path),

@@ -59,7 +59,7 @@ def of(world: Bench) -> Sockets:
 
 
 def test_the_kubelet_is_told_where_the_driver_is(short_path: Path) -> None:
-    """GetInfo names driver and socket, the newest version first; nobody else may connect."""
+    """GetInfo has driver, socket and versions, the newest first; other users cannot connect."""
 
     async def scenario() -> tuple[Any, list[int]]:
         world = bench(short_path)
@@ -116,7 +116,7 @@ def test_a_claim_is_prepared_and_given_back(short_path: Path, package: str) -> N
 
 
 def test_an_error_is_the_answer_for_its_claim_alone(short_path: Path) -> None:
-    """Every UID that was asked for is answered; what went wrong with one is told there."""
+    """The answer has every requested UID, with the error of those that failed."""
 
     async def scenario() -> tuple[Any, str, str]:
         world = bench(short_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.client.planes import CountedChance
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from dryrack.client.transport import Transport
     from dryrack.cluster.embedded import EmbeddedCluster
     from dryrack.cluster.engines import Family
+    from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import AllocatedDevice, ContainerEdits, DeviceKind, PreparingClaim
     from dryrack.store import Event
 
-Raw = dict[str, Any]
 KINDS = (FakeKind(), FileKind())
 
 
@@ -102,7 +102,7 @@ def engines_with(drivers: VirtualDrivers) -> tuple[Family, ...]:
 
 
 async def reasons(client: Client, namespace: str) -> dict[str, str]:
-    """What events say, by their reasons."""
+    """Return the messages of events, by their reasons."""
     events = (await client.list(EVENTS, Selection(namespace=namespace))).items
     return {each["reason"]: each.get("message") or each.get("note", "") for each in events}
 
@@ -128,7 +128,7 @@ async def log(transport: Transport, namespace: str, container: str) -> list[str]
 
 
 def test_a_virtual_node_has_its_devices_as_long_as_it_is_there() -> None:
-    """Slices come with the node, come back when somebody deletes them, and go with it."""
+    """Slices are created with the node, created again after a deletion, and deleted with it."""
 
     async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
         client = cluster.client
@@ -220,7 +220,7 @@ def test_a_pod_whose_devices_cannot_be_prepared_waits_and_says_why() -> None:
 
 
 def test_a_prepare_that_failed_is_tried_again_and_the_pod_runs() -> None:
-    """What stood in the way is looked for again, as the kubelet does, and not by an event."""
+    """A failed preparation is retried at an interval, as by a kubelet."""
     kind = Moody()
 
     async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
@@ -322,7 +322,7 @@ def test_claims_of_virtual_nodes_say_what_is_prepared_and_come_to_rest() -> None
 )
 @pytest.mark.virtual_time
 async def test_a_kubelet_that_starts_again_prepares_what_its_pods_have(annotations: Raw) -> None:
-    """Pods that run go on, whatever fails by now; what they have is refused to others."""
+    """Running pods continue despite faults, and keep their devices."""
     clock = VirtualClock()
     first = VirtualDrivers(KINDS)
     second = VirtualDrivers(KINDS)
@@ -352,7 +352,7 @@ async def test_a_kubelet_that_starts_again_prepares_what_its_pods_have(annotatio
 
 @pytest.mark.virtual_time
 async def test_a_kubelet_that_starts_again_gives_back_what_went_meanwhile() -> None:
-    """Nobody tells it of a claim that was deleted while it was away."""
+    """A claim that was deleted while the kubelet was not running is unprepared."""
     clock = VirtualClock()
     drivers = VirtualDrivers(KINDS)
     options = ControlPlaneOptions(clock=clock, chance=CountedChance())
@@ -482,7 +482,7 @@ def test_claims_share_nics_and_cpus_and_the_log_shows_their_parts() -> None:
 
 
 def test_children_of_a_fake_device_exclude_the_whole() -> None:
-    """With the option `split` children are devices: the scheduler counts them, the log has them."""
+    """With the option `split`, children are devices in the scheduler and in the log."""
 
     async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
         asked = {"requests": [request("r", "fake.3-shake.com", 2)]}
@@ -522,7 +522,7 @@ def test_a_machine_of_the_catalogue_gives_partitions_by_the_classes_of_its_drive
 
 
 def test_slices_that_somebody_deletes_at_once_are_written_once_a_second() -> None:
-    """As the garbage collector does while nobody hears that the node has gone."""
+    """Slices that are deleted at once again and again are written once a second."""
 
     async def scene(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
         written = 0

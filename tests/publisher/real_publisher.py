@@ -49,7 +49,7 @@ def start_publisher(cluster: Cluster, *options: str, name: str = "publisher") ->
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Waits until something is so; a real cluster tells nobody when."""
+    """Poll a real cluster until a condition is true."""
     deadline = time.monotonic() + SECONDS_MAX
     while not holds():
         assert time.monotonic() < deadline, f"not so after {SECONDS_MAX} s"

@@ -17,7 +17,7 @@ TEXTS = {
 
 
 def test_the_old_slices_stay_whatever_is_wrong() -> None:
-    """None of them moves a single slice, each is told of, and the next right one is taken."""
+    """Invalid configurations change no slice, have an event each, and a valid one follows."""
 
     async def scene(cluster: Cluster) -> None:
         await cluster.put(seed_text("config-gpu.yaml"))

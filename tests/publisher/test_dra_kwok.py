@@ -127,7 +127,7 @@ async def test_should_support_multiple_resourceslices_for_single_instance_type(
 
 
 async def test_should_handle_invalid_configmap_gracefully(stage: PublisherStage) -> None:
-    """What was published stays; an event on the ConfigMap says line, field and fix."""
+    """Published slices stay; an event on the ConfigMap has line, field and fix."""
     await stage.apply_files("karpenter-gpu/nodes.yaml", "karpenter-gpu/config.yaml")
     await stage.comes_to_have("kwok-1", "nvidia-t4-0")
     await stage.apply_files("karpenter-gpu/config-wrong.yaml")
@@ -144,7 +144,7 @@ async def test_should_handle_invalid_configmap_gracefully(stage: PublisherStage)
 async def test_should_ignore_dra_pods_when_ignoredrarequests_is_enabled(
     stage: PublisherStage,
 ) -> None:
-    """A pod that no device fits makes nobody publish anything, nor any node appear."""
+    """A pod without a fitting device causes neither slices nor nodes."""
     await stage.apply_files("karpenter-gpu/pods.yaml")
     await stage.advance(60)
     pod = await stage.client.get(PODS, "first", "default")

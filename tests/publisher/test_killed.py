@@ -71,7 +71,7 @@ def node(number: int) -> Raw:
 
 @dataclass(slots=True)
 class Witness:
-    """Somebody who watches slices, as a scheduler does."""
+    """A watcher of slices, like a scheduler."""
 
     slices: dict[str, Raw] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
@@ -109,7 +109,7 @@ class Witness:
         ]
 
     def is_settled(self, model: str) -> bool:
-        """Whether every node has this, and nothing is left of the other."""
+        """Return True if every node has this model only."""
         models = defaultdict[str, list[str]](list)
         for spec in self.slices.values():
             for device in spec.get("devices", ()):

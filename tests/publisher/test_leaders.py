@@ -27,7 +27,7 @@ metadata:
 def test_the_second_publisher_goes_on_when_the_first_is_killed(
     start_cluster: StartCluster,
 ) -> None:
-    """Only one publishes at a time; the lease that nobody renews goes to the other."""
+    """Only one instance publishes; the other one takes over an expired lease."""
     cluster = start_cluster(Options(with_scheduler=False))
     _apply(cluster, CONFIG)
     first = start_publisher(cluster, name="first")

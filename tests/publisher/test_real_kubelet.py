@@ -1,4 +1,4 @@
-"""A node with a real kubelet: left alone, unless somebody asks; and then put back what it wipes."""
+"""A node with a real kubelet has slices only with an option; deleted slices are restored."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _slices(cluster: Cluster, node: str) -> dict[str, str]:
 
 
 def _restart_kubelet(node: Node) -> None:
-    """The same command again, as a service manager would."""
+    """Start the same command again."""
     kubelet = next(each for each in node.processes.running if each.name == "kubelet")
     command = Path(f"/proc/{kubelet.pid}/cmdline").read_text().split("\0")[:-1]
     node.processes.stop(kubelet)

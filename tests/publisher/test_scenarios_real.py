@@ -50,14 +50,14 @@ def test_a_scenario_goes_the_same_way_with_kwok(name: str, kwok_plane: ControlPl
 
 @pytest.mark.parametrize("name", ["karpenter-gpu", "gang-gpu", *PREPARED])
 def test_a_scenario_holds_where_nobody_runs_pods(name: str, real_plane: ControlPlane) -> None:
-    """With Kubernetes' own scheduler and controllers, and pods that our virtual kubelet runs."""
+    """The scenario passes with Kubernetes' scheduler and controllers and our virtual kubelet."""
     how = ClusterRun(connection=load([real_plane.kubeconfig], SystemClock()))
 
     assert run_on_cluster(load_packaged(name), how).failures == ()
 
 
 def test_a_scenario_does_not_touch_what_is_there(real_plane: ControlPlane) -> None:
-    """A scenario that would change somebody's object is not begun."""
+    """A scenario that would change existing objects is refused."""
     theirs = "apiVersion: v1\nkind: Node\nmetadata: {name: kwok-f1}\n"
     assert real_plane.kubectl("apply", "-f", "-", stdin=theirs).returncode == 0
     how = ClusterRun(connection=load([real_plane.kubeconfig], SystemClock()))

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from tests.client.planes import Site
 
     from dryrack.client.endpoints import Endpoint
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 NAMESPACE = "karpenter"
 CONFIG_MAP = "dra-kwok-configmap"
@@ -84,7 +84,7 @@ def overlay(name: str, devices: int = 1, **spec: Any) -> Raw:
 
 @dataclass
 class Stage:
-    """Somebody who reads documents, and where the documents are."""
+    """The sources of a publisher, and the server with the documents."""
 
     at: Site
     options: PublisherSettings

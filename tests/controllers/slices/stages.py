@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.client.planes import Site, site
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from dryrack.hardware.inventory import Reach
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 DRIVER = "gpu.example.com"
 KWOK = {"kwok.x-k8s.io/node": "fake"}
@@ -98,7 +98,7 @@ class Stage:
         return [(each["reason"], each["message"]) for each in found]
 
     def writes(self) -> list[str]:
-        """What the publisher has asked the server to change, but for events."""
+        """Return the writes of the publisher without events."""
         asked = self.site.road.asked
         return [
             f"{each.method} {each.path}"
@@ -107,7 +107,7 @@ class Stage:
         ]
 
     async def rest(self) -> None:
-        """Lets everybody act who can."""
+        """Let all tasks run until they wait."""
         await settle(600)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -19,7 +19,8 @@ from dryrack.client.endpoints import DEFINITIONS, DRA_CONFIGS, NODE_OVERLAYS
 from dryrack.client.errors import InvalidError
 from dryrack.client.timekeeping import settle
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 KARPENTER = "sigs.k8s.io/karpenter@v1.13.0"
 THEIRS = {
@@ -57,7 +58,7 @@ H100 = overlay(
 
 
 def tried(*objects: tuple[Any, Raw]) -> list[Raw | str]:
-    """What a server with our definitions makes of some objects: the object, or its refusal."""
+    """Return what a server with our definitions stores or answers for some objects."""
 
     async def run() -> list[Raw | str]:
         at = site()
@@ -98,7 +99,7 @@ def test_what_people_write_is_kept() -> None:
     ],
 )
 def test_wrong_overlays_are_refused(spec: Raw, text: str) -> None:
-    """What Karpenter's definition refuses, ours refuses."""
+    """Our definition refuses what Karpenter's definition refuses."""
     (refused,) = tried((NODE_OVERLAYS, overlay("a", **spec)))
 
     assert isinstance(refused, str)
@@ -141,7 +142,7 @@ def _karpenter(directory: Path) -> Path:
 
 
 def _plain(value: Any) -> Any:
-    """Without descriptions, and with sets in one order."""
+    """Return a definition without descriptions, with sets in a fixed order."""
     if isinstance(value, dict):
         kept = {
             key: _plain(each)

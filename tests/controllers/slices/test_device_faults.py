@@ -66,7 +66,7 @@ def test_a_lost_device_leaves_and_comes_back() -> None:
 
 
 def test_slices_of_a_driver_that_is_gone_are_stale() -> None:
-    """What happens to devices is not told until it is back."""
+    """Changes of devices are not published until the driver is back."""
 
     async def scene(at: Karpenter) -> None:
         await at.configure(GPU_CONFIGURATION)

@@ -76,7 +76,7 @@ async def test_it_tells_changes_and_ends() -> None:
 
 
 async def test_what_is_there_stays_when_a_document_cannot_be_read() -> None:
-    """Only what is on a node that is gone goes all the same; what is wrong is told."""
+    """Only slices of deleted nodes are deleted; the problems are reported."""
     at = await ground("karpenter-gpu/config.yaml", "karpenter-gpu/nodes.yaml")
     await carry_out(at, await look(at))
     data = documents("karpenter-gpu/config-wrong.yaml")[0]["data"]

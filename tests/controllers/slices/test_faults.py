@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.client.planes import Site, site
@@ -19,8 +19,8 @@ from dryrack.client.timekeeping import settle
 if TYPE_CHECKING:
     from dryrack.client.transport import Request, Response, Transport
     from dryrack.hardware.inventory import Inventory
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 BAD = Weather(refused=0.25, lost_before=0.05, lost_after=0.1, cut=0.02, expired=0.01, late_steps=30)
 LOSSY = Weather(dropped=0.3, late_steps=10)
 FORGETFUL = Weather(refused=0.15, lost_after=0.1, dropped=0.15, cut=0.02, late_steps=30)
@@ -77,7 +77,7 @@ class Observer:
 
 
 def whole(wanted: Inventory) -> tuple[str, ...]:
-    """What the allocator sees of a node's pool that is as wanted."""
+    """Return the devices that the allocator sees in a wanted pool."""
     found = (batch for each in wanted.assignments for batch in each.batches)
     return tuple(
         repr((device.name, device.attributes)) for batch in found for device in batch.devices
@@ -154,7 +154,7 @@ async def test_the_cluster_becomes_what_is_wanted_whatever_gets_lost(
 
 @pytest.mark.parametrize("weather", [FAIR, Weather(lost_after=1.0)], ids=["fair", "lossy"])
 async def test_a_cache_that_lags_is_not_taken_for_the_truth(weather: Weather) -> None:
-    """While nothing is heard of slices, it is asked what became of them; nobody sees a mixture."""
+    """Without a watch of slices the server is asked for them; consumers never see a mixture."""
     where = site()
     observer = Observer()
     server = where.road.to
@@ -245,10 +245,10 @@ class Mortal:
 @pytest.mark.parametrize("old", range(3))
 @pytest.mark.parametrize("new", range(3))
 async def test_a_publisher_may_be_killed_between_any_two_writes(old: int, new: int) -> None:
-    """The next one goes on from there, and nobody ever sees half a pool."""
+    """The next publisher continues, and consumers never see an incomplete pool."""
 
     async def life(where: Site, server: Transport, wanted: Inventory, writes: int) -> bool:
-        """Whether it was killed."""
+        """Return True if the publisher was killed."""
         mortal = Mortal(server, writes)
         where.road.to = mortal
         async with stage(wanted=wanted, where=where):

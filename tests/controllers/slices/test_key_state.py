@@ -80,7 +80,7 @@ def stories(draw: st.DrawFn) -> list[Event]:
 
 @given(stories())
 def test_a_key_is_settled_or_open_and_never_both(story: list[Event]) -> None:
-    """It is open from a difference until it is right, whatever fails in between."""
+    """A key is open from a difference until it matches, also after failures in between."""
     state = NEW
     is_open = False
     for event in story:
@@ -132,7 +132,7 @@ def test_all_writes_since_a_key_was_right_are_in_doubt_after_a_failure(story: li
 
 
 def test_a_pool_that_fails_first_is_written_last() -> None:
-    """With two that fail, the third has its turn at last; success starts the order over."""
+    """If two pools fail, the third is written; a success restores the order."""
     state = NEW
     orders = []
     for _ in range(3):
@@ -157,7 +157,7 @@ def test_a_burst_is_free_and_then_there_is_one_plan_a_second() -> None:
 
 
 def test_a_refusal_is_told_once_until_it_is_another_or_over() -> None:
-    """What passes by itself is not told at all."""
+    """A failure that passes by itself causes no event."""
     told = [Tell(Reason.DEVICES_REFUSED, {"": "refused: Invalid"})]
     other = Failed("refused: Forbidden", is_lasting=True)
 

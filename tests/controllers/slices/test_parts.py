@@ -30,7 +30,7 @@ CALLS = st.tuples(st.sampled_from("xyz"), st.frozensets(st.integers(0, 4)).map(s
 def test_a_shared_pool_is_matched_by_any_node(
     story: list[tuple[str, list[int]]],
 ) -> None:
-    """What is matched is what any node matches; a change is told if and only if it is one."""
+    """The matches are those of all nodes; `replace` returns True only for a change."""
     matches = SharedMatches()
     nodes = dict[str, list[int]]()
     for node, called in story:

@@ -110,7 +110,7 @@ def test_a_change_of_labels_is_seen_at_once() -> None:
 
 
 def test_a_change_of_the_inventory_touches_only_what_it_changes() -> None:
-    """Of two kinds of nodes, one is written and the other is not."""
+    """A change of the inventory writes only the slices that it changes."""
 
     async def scene(at: Stage) -> None:
         await at.node("node-a", gpu="yes")
@@ -195,7 +195,7 @@ def test_a_node_that_is_made_again_owns_its_slices() -> None:
 
 
 def test_the_slices_of_a_node_go_with_it() -> None:
-    """Without waiting for the garbage collector, which does not exist."""
+    """Slices of a deleted node are deleted without a garbage collector."""
 
     async def scene(at: Stage) -> None:
         await at.node("node-a", gpu="yes")
@@ -284,7 +284,7 @@ def test_slices_of_others_are_left_alone() -> None:
 
 
 def test_a_node_with_a_kubelet_has_nothing_published() -> None:
-    """Its pods would wait for devices that nobody there can prepare."""
+    """A node with a kubelet has no slices: no driver could prepare the devices."""
 
     async def scene(at: Stage) -> None:
         await at.node("real", annotations={}, status=KUBELET, gpu="yes")
@@ -329,7 +329,7 @@ def test_a_selector_takes_the_place_of_the_annotation() -> None:
 
 
 def test_a_pool_of_the_whole_cluster_is_there_while_a_node_matches() -> None:
-    """One slice for all nodes, owned by nobody; the last caller that goes takes it along."""
+    """One slice for all nodes has no owner; it is deleted with the last matching node."""
 
     async def scene(at: Stage) -> None:
         await at.node("node-a", san="yes")
@@ -488,7 +488,7 @@ def unread(kind: SourceKind, *mappings: Any) -> Inventory:
 
 
 def test_pools_of_a_source_that_cannot_be_read_stay_as_they_are() -> None:
-    """Nobody knows what it wants; the catalogue does not step in for it either."""
+    """The devices of an unread source are unknown; the catalog does not replace it."""
 
     async def scene(at: Stage) -> None:
         await at.node("node-a", gpu="yes", san="yes")
@@ -508,7 +508,7 @@ def test_pools_of_a_source_that_cannot_be_read_stay_as_they_are() -> None:
 
 
 def test_a_stronger_source_need_not_wait_for_one_that_cannot_be_read() -> None:
-    """Whatever the mapping would say, an overlay that matches decides."""
+    """An overlay that matches has precedence over a mapping."""
 
     async def scene(at: Stage) -> None:
         await at.node("node-a", gpu="yes")
@@ -551,7 +551,7 @@ async def test_two_who_want_different_things_do_not_drive_each_other() -> None:
 
 
 def test_a_fleet_is_published_before_anybody_is_told() -> None:
-    """Events wait while nodes do; of very many the oldest are not told at all."""
+    """Events wait for slices; of very many events the oldest are dropped."""
 
     async def scene(at: Stage) -> None:
         for number in range(40):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.controllers import scenes
@@ -44,10 +44,9 @@ if TYPE_CHECKING:
     from tests.realcluster.fixtures import StartCluster
 
     from dryrack.client.informer import Name
+    from dryrack.kinds.raw import Raw
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
-
-Raw = dict[str, Any]
 
 
 @asynccontextmanager
@@ -135,7 +134,7 @@ async def status_is_true(client: Client) -> None:
 
 
 async def test_documents_come_and_go_on_a_real_server(start_cluster: StartCluster) -> None:
-    """What the embedded server shows is so on a real one, definitions included."""
+    """A real API server shows the same as the embedded one, also with definitions."""
     cluster = start_cluster(Options())
 
     async with publishing(cluster.plane.kubeconfig) as client:

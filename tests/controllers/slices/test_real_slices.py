@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.client.planes import Road
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
     from dryrack.client.informer import Name
     from dryrack.client.transport import Transport
+    from dryrack.kinds.raw import Raw
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-Raw = dict[str, Any]
 NODE_NAMES = ("node-0", "node-1")
 
 
@@ -128,7 +128,7 @@ def test_a_real_server_gives_back_what_was_meant(start_cluster: StartCluster) ->
 def test_a_real_server_with_gates_off_is_not_written_to_for_ever(
     start_cluster: StartCluster,
 ) -> None:
-    """What it drops is told, and then taken as it is."""
+    """Dropped fields are reported once, and then accepted."""
     gates = {"DRAConsumableCapacity": False}
     plane = start_cluster(Options(with_scheduler=False, feature_gates=gates)).plane
     told = asyncio.run(play(plane.kubeconfig))

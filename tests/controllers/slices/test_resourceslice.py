@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.hardware.dialects.examples import seed_text
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from dryrack.client.client import Client
     from dryrack.cluster.engines import Wiring
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 KWOK = {"kwok.x-k8s.io/node": "fake"}
 TYPE = {"node.kubernetes.io/instance-type": "c-4x-amd64-linux"}
 GPU_CONFIGURATION = seed_text("config-gpu.yaml")
@@ -93,7 +93,7 @@ def test_should_identify_kwok_nodes_by_karpenter_kwok_annotation() -> None:
 
 
 def test_should_not_identify_non_kwok_nodes() -> None:
-    """Without annotations, or with others."""
+    """Nodes without the annotation do not count."""
     assert not is_kwok_node({"metadata": {}})
     assert not is_kwok_node({"metadata": {"annotations": {"node.alpha/ttl": "0"}}})
 

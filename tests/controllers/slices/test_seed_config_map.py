@@ -7,7 +7,7 @@ those of its README.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tests.controllers.slices.reading import CONFIG_MAP, NAMESPACE, Stage, config, play
 from tests.controllers.slices.whole import Cluster, played
@@ -18,7 +18,8 @@ from dryrack.controllers.slices import PublisherSettings
 from dryrack.controllers.slices.current_inventory import CurrentInventory
 from dryrack.hardware.inventory import Inventory
 
-Raw = dict[str, Any]
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 GPU = seed_text("config-gpu.yaml")
 
@@ -31,12 +32,12 @@ def config_map(text: str) -> Raw:
 
 
 def test_should_return_nil_when_no_configuration_is_loaded() -> None:
-    """What nobody has set is no inventory, not one without devices."""
+    """An inventory that was never set is unknown, and not empty."""
     assert CurrentInventory().inventory is None
 
 
 def test_should_return_current_configuration_after_setting() -> None:
-    """What is set is what is found there, by all who listen as well."""
+    """A set inventory is returned, and all listeners are called."""
     current = CurrentInventory()
     heard = list[Inventory | None]()
     current.listen(lambda: heard.append(current.inventory))
@@ -49,7 +50,7 @@ def test_should_return_current_configuration_after_setting() -> None:
 
 
 def test_should_create_controller_with_correct_parameters() -> None:
-    """Without options it is Karpenter's ConfigMap in Karpenter's namespace that is read."""
+    """By default Karpenter's ConfigMap in Karpenter's namespace is read."""
     options = PublisherSettings()
     assert (options.namespace, options.config_map, options.key) == (
         "karpenter",
@@ -103,7 +104,7 @@ def test_should_update_config_map_configuration() -> None:
 
 
 def test_should_handle_config_map_deletion() -> None:
-    """With the ConfigMap all that it has caused is gone."""
+    """Slices of a deleted ConfigMap are deleted."""
 
     async def scene(cluster: Cluster) -> None:
         await cluster.at.client.create(CONFIG_MAPS, config_map(GPU))

@@ -1,4 +1,4 @@
-"""What is in the current inventory, whatever happens to the documents that fill it."""
+"""The current inventory after all kinds of changes of its documents."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_loose_writing_is_taken_and_told() -> None:
 
 
 def test_after_a_start_with_a_bad_version_nothing_is_known() -> None:
-    """It is in the inventory as unread, so that what it has caused stays; and people are told."""
+    """It is in the inventory as unread, so its slices stay; an event reports it."""
 
     async def before(at: Site) -> None:
         metadata = {"name": CONFIG_MAP, "namespace": NAMESPACE}
@@ -195,7 +195,7 @@ def test_after_a_start_with_a_bad_version_nothing_is_known() -> None:
 
 
 def test_a_source_that_begins_bad_has_caused_nothing() -> None:
-    """What was not there before is not unread: there is nothing of its that would have to stay."""
+    """A source that did not exist before is not unread: it has no slices that could stay."""
 
     async def scene(stage: Stage) -> None:
         await stage.put(BAD)
@@ -231,7 +231,7 @@ def test_the_inventory_follows_the_last_valid_version(script: list[str]) -> None
 
 
 def test_kinds_that_are_not_there_keep_nobody_waiting() -> None:
-    """Without NodeOverlay and DRAConfig the inventory is known at once, and nothing warns."""
+    """Without NodeOverlay and DRAConfig the inventory is known at once, without a warning."""
 
     async def scene(stage: Stage) -> None:
         assert stage.current.known.is_set()
@@ -274,7 +274,7 @@ def test_kinds_take_their_devices_with_them() -> None:
 
 
 def test_a_version_that_is_not_served_is_not_waited_for() -> None:
-    """A definition with other versions alone is as good as none, also for whoever starts then."""
+    """A definition with other versions only counts as none, also at a start."""
 
     async def before(at: Site) -> None:
         for each in definitions():
@@ -386,7 +386,7 @@ def test_a_server_that_forgets_a_kind_is_not_believed() -> None:
 
 
 def test_dra_configs_are_in_the_order_of_their_names() -> None:
-    """Whoever came first: the ConfigMap, then by name; and each goes by itself."""
+    """The ConfigMap comes first, then sources by name; each can be removed alone."""
 
     async def scene(stage: Stage) -> None:
         await stage.define()
@@ -415,7 +415,7 @@ def test_a_bad_dra_config_leaves_the_others_alone() -> None:
 
 
 def test_overlays_without_slices_are_none_of_ours() -> None:
-    """An overlay about prices is neither in the inventory nor told anything."""
+    """An overlay about prices is not in the inventory and has no events."""
 
     async def scene(stage: Stage) -> None:
         await stage.define()
@@ -432,7 +432,7 @@ def test_overlays_without_slices_are_none_of_ours() -> None:
 
 
 def test_overlays_without_slices_are_not_waited_for() -> None:
-    """Whoever finds one at the start does not wait until it speaks of devices."""
+    """A start does not wait for an overlay without devices."""
 
     async def before(at: Site) -> None:
         for each in definitions():
@@ -558,7 +558,7 @@ def test_a_change_that_does_not_matter_moves_nobody() -> None:
 
 
 def test_many_problems_are_told_in_an_events_length() -> None:
-    """The first are told, the rest are counted, and what is in force is said in any case."""
+    """The first problems are listed, the rest is counted, and the version in force is named."""
 
     async def scene(stage: Stage) -> None:
         names = [f"Bad Name {position}" for position in range(60)]

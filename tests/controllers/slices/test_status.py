@@ -1,4 +1,4 @@
-"""What a DRAConfig shows of itself: conditions and counts, true and written sparingly."""
+"""The status of a DRAConfig: correct conditions and counts, written rarely."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ B = Source(SourceKind.CONFIG, "b")
 
 
 def writes(stage: Stage) -> list[Request]:
-    """All that was written about DRAConfigs by whoever reads them."""
+    """Return the writes of the publisher about DRAConfigs."""
     path = "/apis/test.karpenter.sh/v1alpha1/draconfigs/"
     return [
         each
@@ -43,7 +43,7 @@ def writes(stage: Stage) -> list[Request]:
 
 
 def test_a_valid_config_is_ready_when_all_is_published() -> None:
-    """First it is valid and not ready; ready when whoever publishes has nothing left to do."""
+    """It is valid first, and ready when the publisher has nothing left to do."""
 
     async def scene(stage: Stage) -> None:
         await stage.define()
@@ -158,7 +158,7 @@ def test_a_fleet_that_comes_up_is_counted_once_a_second() -> None:
 
 
 def test_a_refused_status_is_written_later() -> None:
-    """Conflicts and outages delay it, and people are not told twice because of them."""
+    """Conflicts and outages delay the status, and cause no second event."""
 
     async def scene(stage: Stage) -> None:
         await stage.define()
@@ -221,7 +221,7 @@ def test_devices_that_were_left_out_are_told() -> None:
 
 
 def test_a_fleet_with_one_mistake_is_not_told_for_each_node() -> None:
-    """Of many notes on a version, five are events, and a last event says so."""
+    """Five notes on a version become events, and a last event says that there are more."""
 
     async def scene(stage: Stage) -> None:
         await stage.define()
@@ -238,7 +238,7 @@ def test_a_fleet_with_one_mistake_is_not_told_for_each_node() -> None:
 
 
 def test_a_definition_without_a_status_breaks_nothing() -> None:
-    """Somebody else's definition may have no status; devices are published all the same."""
+    """Devices are published also if the definition has no status."""
 
     async def before_scene(stage: Stage) -> None:
         for each in definitions():
@@ -296,6 +296,6 @@ def test_the_ledger_sums_up_what_rows_say(entries: list[tuple[str, Row]]) -> Non
 
 
 def test_every_word_has_a_meaning() -> None:
-    """What people meet in events and conditions is in the reference."""
+    """The reference lists all reasons of events and conditions."""
     assert set(EVENTS) == set(Reason)
     assert set(CONDITIONS) == set(Condition)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.client.planes import refusal
 from tests.controllers.slices.definitions import definitions
@@ -21,14 +21,14 @@ from dryrack.client.endpoints import CONFIG_MAPS, DEFINITIONS, EVENTS, NODES
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Request, Response
+    from dryrack.kinds.raw import Raw
 
-Raw = dict[str, Any]
 
 BAD = config().replace("operator: In", "operator: Inn")
 
 
 async def test_slices_survive_a_start_with_a_bad_configuration() -> None:
-    """Whoever starts and cannot read the ConfigMap deletes nothing of what it has caused."""
+    """A start with an unreadable ConfigMap deletes none of its slices."""
     at = await ground()
     async with at_work(at) as cluster:
         await cluster.put(config("gpu-0"))
@@ -78,7 +78,7 @@ def test_configs_of_one_driver_make_one_whole_pool() -> None:
 
 
 def test_of_two_configs_with_one_device_the_first_has_it() -> None:
-    """The second is told which of its devices were left out, and why."""
+    """An event on the second source names the devices that are left out, and the reason."""
 
     async def scene(cluster: Cluster) -> None:
         await cluster.define()
@@ -158,7 +158,7 @@ mappings:
 
 
 def test_whoever_asks_for_pools_of_the_whole_cluster_hears_of_them() -> None:
-    """There is no node to tell: it is on the object, when they come and when they go."""
+    """Without a node, the events about new and deleted slices are on the source."""
 
     async def scene(cluster: Cluster) -> None:
         await cluster.define()

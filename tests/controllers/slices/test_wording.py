@@ -1,4 +1,4 @@
-"""What an event says fits into it, and what it does not say is counted."""
+"""Texts fit into an event, and parts that do not fit are counted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_list_fits_and_its_rest_is_counted(
 
 
 def test_a_part_that_is_too_long_loses_its_middle() -> None:
-    """What is wrong comes first and the fix comes last; both stay, and so does the count."""
+    """The problem comes first and the fix last; both stay, and so does the count."""
     text = fitted(["what is wrong " + "x" * 3000 + " the fix", "another"], "in force: nothing")
 
     assert text.startswith("what is wrong x")
@@ -42,7 +42,7 @@ def test_a_part_that_is_too_long_loses_its_middle() -> None:
 
 
 def test_problems_that_nobody_listed_are_counted_too() -> None:
-    """A reader tells the first two hundred; the event knows how many there are in all."""
+    """A reader returns the first two hundred problems; the event has the total count."""
     mistakes = 700
     devices = "".join(f"    - name: No {number}\n" for number in range(mistakes))
     terms = "  nodeSelectorTerms:\n  - matchExpressions: [{key: a, operator: Exists}]\n"

@@ -32,7 +32,7 @@ REFUSALS = (
 
 @dataclass(slots=True)
 class Weather:
-    """How bad it is, each as a share of all that passes."""
+    """The shares of requests that fail, are lost, or are late."""
 
     refused: float = 0.0
     lost_before: float = 0.0

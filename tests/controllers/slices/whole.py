@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.client.planes import site
 from tests.controllers.slices.definitions import definitions
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from tests.client.planes import Site
 
     from dryrack.client.endpoints import Endpoint
-
-Raw = dict[str, Any]
+    from dryrack.kinds.raw import Raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def node(name: str, **labels: str) -> Raw:
 
 
 async def ground() -> Site:
-    """A server with a node and the namespace of the ConfigMap, and nobody at work."""
+    """Return a server with a node and the namespace of the ConfigMap, without a publisher."""
     at = site()
     await at.client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
     await at.client.create(NODES, node("node-a", type="gpu-0"))
