@@ -41,8 +41,10 @@ def storage_class(name: str, **more: Any) -> Raw:
 
 
 async def test_a_claim_gets_a_volume_of_its_size(stage: VolumeStage) -> None:
-    """A volume is created for any class, also for a class that does not exist."""
-    await stage.make(claim("data", storageClassName="gp3", volumeMode="Block"))
+    """The new volume has the class and the mode of the claim."""
+    await stage.make(
+        storage_class("gp3"), claim("data", storageClassName="gp3", volumeMode="Block")
+    )
     client = stage.client
     found = await client.get(VOLUME_CLAIMS, "data", "default")
     name = f"pvc-{found['metadata']['uid']}"
@@ -64,6 +66,26 @@ async def test_a_claim_gets_a_volume_of_its_size(stage: VolumeStage) -> None:
     assert [(each["reason"], each["message"]) for each in events] == [
         ("ProvisioningSucceeded", f"Successfully provisioned volume {name}")
     ]
+
+
+async def test_a_claim_waits_for_its_class(stage: VolumeStage) -> None:
+    """A claim of a missing class is Pending with one event, and is bound when the class exists."""
+    client = stage.client
+    await stage.make(claim("data", storageClassName="fast"), claim("classless"))
+    events = (await client.list(EVENTS, Selection(namespace="default"))).items
+    before = await stage.bindings()
+    revision = stage.store.revision
+    await stage.advance(1800)
+    assert not stage.store.events("events", after=revision)
+    assert not stage.store.events("persistentvolumeclaims", after=revision)
+    await stage.make(storage_class("fast"))
+
+    assert before["data"] == "Pending"
+    assert before["classless"].startswith("pvc-")
+    assert [
+        (each["type"], each["message"]) for each in events if each["reason"] == "ProvisioningFailed"
+    ] == [("Warning", 'storageclass.storage.k8s.io "fast" not found')]
+    assert (await stage.bindings())["data"].startswith("pvc-")
 
 
 @pytest.mark.parametrize(

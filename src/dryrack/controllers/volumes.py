@@ -1,8 +1,9 @@
 """
 PersistentVolumes and their claims in a cluster that stores nothing.
 
-An existing volume is bound as kube-controller-manager does it. If no volume fits, one is created,
-also if the class does not exist: every provisioner is simulated. A class that waits for the first
+An existing volume is bound as kube-controller-manager does it. If no volume fits, one is created:
+every provisioner is simulated. A claim of a class that does not exist stays pending, with an event,
+until the class is created; a claim without a class needs none. A class that waits for the first
 consumer waits for the node that a scheduler writes to the claim, or for a bound pod. No volume is
 created for a claim of the class "", of the provisioner `kubernetes.io/no-provisioner`, with a
 selector, or with the name of a volume.
@@ -188,7 +189,7 @@ class ClaimBinding(Reconciler[Name]):
         self._volumes = self.watch(VOLUMES, self._on_volume)
         self._free = self._volumes.index("free by class", _class_if_free)
         self._kept = self._volumes.index("kept for claim", _claim_if_kept)
-        self._classes = self.watch(STORAGE_CLASSES)
+        self._classes = self.watch(STORAGE_CLASSES, self._on_class)
         self._pods = self.watch(PODS, self._on_pod)
         self._users = self._pods.index("volume claim on node", _claims_on_node)
 
@@ -207,6 +208,12 @@ class ClaimBinding(Reconciler[Name]):
         wanting = [each for kind in _class_if_free(new) for each in self._unbound.get(kind)]
         for claim in (*self._naming.get(new["metadata"]["name"]), *wanting):
             self.queue.add(name_of(claim))
+
+    def _on_class(self, old: Raw | None, new: Raw | None) -> None:
+        """Decide the claims that waited for a new class."""
+        if old is None and new is not None:
+            for claim in self._unbound.get(new["metadata"]["name"]):
+                self.queue.add(name_of(claim))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         if new is not None and (old is None or not spec_of(old).get("nodeName")):
@@ -235,6 +242,9 @@ class ClaimBinding(Reconciler[Name]):
             volume = self._volumes.get("", volume_name(claim))
         if volume is not None:
             return bind(claim, volume)
+        if kind and not storage_class:
+            message = f'storageclass.storage.k8s.io "{kind}" not found'
+            return Plan((Report(claim, "Warning", "ProvisioningFailed", message, message),))
         is_used = _SELECTED_NODE in annotations_of(claim) or self._users.count("/".join(name)) > 0
         return provision(claim, storage_class, is_used=is_used)
 
