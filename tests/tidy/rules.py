@@ -1,7 +1,7 @@
 """
-The rules themselves: each takes a file and yields what is wrong with it.
+The rules: each takes a file and yields its problems.
 
-A rule says what to do instead, because a ban without a replacement is only an obstacle.
+Each problem names the replacement, because a ban without a replacement is only an obstacle.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FUNCTION_LINES_MAX = 80
 MODULE_LINES_MAX = 900
 
-PURE_ROOMS = (
+PURE_PACKAGES = (
     *("base", "kinds", "cel", "allocation", "hardware", "extension", "store"),
     *("linter", "placement"),
 )
@@ -36,8 +36,7 @@ CALLS_BANNED = {
     r"(random|secrets)\.\w+|os\.urandom": "take chance from a base.ports.Chance",
 }
 
-# A program of others that is not ready yet, and a cluster in which nothing happened yet, tell
-# nobody when; a bench measures real time.
+# Programs of other projects do not report when they are ready, and a benchmark measures real time.
 MAY_SLEEP = (
     "tests/realcluster/readiness.py",
     "tests/publisher/real_publisher.py",
@@ -45,7 +44,7 @@ MAY_SLEEP = (
     "tests/bench/",
 )
 
-# Put together from parts, so that this file keeps the rule it makes.
+# Joined from parts, so that this file follows its own rule.
 MACHINE_PATHS = re.compile(
     "|".join((r"(?<![\w./])/" + r"work/", r"\.\./" + "shared", "/root" + "/"))
 )
@@ -80,23 +79,22 @@ class File:
 
     @property
     def is_pure(self) -> bool:
-        return self.path.parts[:2] == ("src", "dryrack") and self.path.parts[2] in PURE_ROOMS
+        return self.path.parts[:2] == ("src", "dryrack") and self.path.parts[2] in PURE_PACKAGES
 
 
 def function_length(file: File) -> Iterator[str]:
     """
-    From `def` to the end, without the docstring.
+    Find functions that are too long, without their docstrings.
 
-    The parameters of a command are its options, each with its help: they are a page of the
-    reference, and not counted.
+    The parameters of a command do not count: they are its options, each with its help.
     """
     for node in ast.walk(file.tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno is not None
             first = node.body[0]
-            told = _lines(first) if ast.get_docstring(node) else 0
+            docstring = _lines(first) if ast.get_docstring(node) else 0
             begin = first.lineno if any(map(_is_command, node.decorator_list)) else node.lineno
-            length = node.end_lineno - begin + 1 - told
+            length = node.end_lineno - begin + 1 - docstring
             if length > FUNCTION_LINES_MAX:
                 yield f"{node.lineno}: {node.name} has {length} lines; split it"
 
@@ -106,9 +104,9 @@ def _lines(node: ast.stmt) -> int:
 
 
 def _is_command(decorator: ast.expr) -> bool:
-    """`@app.command(…)` and the like."""
-    made = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return isinstance(made, ast.Attribute) and made.attr in ("command", "callback")
+    """Return True for `@app.command(…)` and `@app.callback(…)`."""
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(function, ast.Attribute) and function.attr in ("command", "callback")
 
 
 def module_length(file: File) -> Iterator[str]:
@@ -146,7 +144,7 @@ def banned_call(file: File) -> Iterator[str]:
 
 
 def sleep(file: File) -> Iterator[str]:
-    """By whatever name; a virtual clock is advanced, and a step of the loop takes no time."""
+    """Find real sleeps. A virtual clock is advanced, and a step of the loop takes no time."""
     if file.path.parts[0] != "tests" or str(file.path).startswith(MAY_SLEEP):
         return
     for node in ast.walk(file.tree):
@@ -161,7 +159,7 @@ def _is_real_sleep(call: ast.Call, file: File) -> bool:
         ):
             return ast.unparse(how_long) != "0"
         case ast.Call(func=ast.Name(id="sleep"), args=[_, _]):
-            # By a clock: only that of the system takes time.
+            # Only the system clock takes time.
             return "SystemClock" in file.text
         case ast.Call(func=ast.Name(id="sleep"), args=[how_long]):
             return ast.unparse(how_long) != "0"
@@ -187,6 +185,58 @@ def markdown_title(file: File) -> Iterator[str]:
         yield f"1: {len(titles)} titles; a page needs exactly one, on line 1"
 
 
+# A docstring begins with a verb, or for a class with a noun, not with a clause.
+RELATIVE_WORDS = re.compile(
+    r"(What(?!-if)|Who|Whose|Whom|Whether|With|Without|Of|The same|That|How|Where|Why|Nobody|"
+    r"Somebody|Whoever|Everybody)\b"
+)
+
+# Verbs and nouns that have the ending of a participle are allowed.
+PARTICIPLE = re.compile(
+    r"_*(?!(need|feed|seed|embed|speed|proceed|exceed|string|ring|ping|bring|heading)$)"
+    r"([a-z]+ed|[a-z]+ing|made|told|kept|held|given|found|said|seen|shown|known|written|spoken|"
+    r"lost|grown|bound|taken|left|sent|chosen|drawn|hidden|gone|done|put)"
+)
+
+
+# These read documents of people, in which anything can have any type.
+DECODERS = ("kinds/paths.py", "kinds/documents.py", "config_formats/document_readers.py")
+
+
+def relative_docstring(file: File) -> Iterator[str]:
+    for node in ast.walk(file.tree) if file.path.parts[0] == "src" else ():
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+            docstring = ast.get_docstring(node) or ""
+            if match := RELATIVE_WORDS.match(docstring):
+                line = node.body[0].lineno
+                yield f"{line}: the docstring begins with {match[0]!r}; begin with a verb or a noun"
+
+
+def bare_participles(file: File) -> Iterator[str]:
+    """Find functions with names that hide whether they compute, check or change something."""
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            is_property = any("property" in ast.unparse(each) for each in node.decorator_list)
+            if PARTICIPLE.fullmatch(node.name) and not is_property:
+                yield f"{node.lineno}: {node.name} is a participle; name the function verb + noun"
+
+
+def hand_written_path(file: File) -> Iterator[str]:
+    """Find `x.get(…) or {}`, which `kinds.paths.get` replaces."""
+    if file.path.parts[0] != "src" or str(file.path).endswith(DECODERS):
+        return
+    for node in ast.walk(file.tree):
+        match node:
+            case ast.BoolOp(
+                op=ast.Or(),
+                values=[
+                    ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str())]),
+                    ast.Dict(keys=[]) | ast.Tuple(elts=[]) | ast.List(elts=[]),
+                ],
+            ):
+                yield f"{node.lineno}: {ast.unparse(node)}; use kinds.paths.get"
+
+
 PYTHON_RULES: tuple[Callable[[File], Iterator[str]], ...] = (
     function_length,
     module_length,
@@ -195,12 +245,14 @@ PYTHON_RULES: tuple[Callable[[File], Iterator[str]], ...] = (
     test_docstring,
     banned_call,
     sleep,
+    relative_docstring,
+    hand_written_path,
 )
 TEXT_RULES: tuple[Callable[[File], Iterator[str]], ...] = (machine_path, registry_host)
 
 
 def problems(file: File) -> Iterator[str]:
-    """All that is wrong with a file, each with its place."""
+    """Yield every problem of a file, with its line."""
     rules = list(TEXT_RULES)
     if file.is_python:
         rules += PYTHON_RULES

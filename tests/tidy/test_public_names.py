@@ -1,4 +1,4 @@
-"""Rooms meet by names that were chosen: each is in `public_names.txt`, for review by diff."""
+"""Packages import only names of each other that a person chose: `public_names.txt` lists them."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.tidy.rooms import listing, public_modules, public_names, rooms
+from tests.tidy.packages import list_public_names, public_modules, public_names, read_packages
 
 ROOT = Path(__file__).parents[2]
 LIST = Path(__file__).parent / "public_names.txt"
-DOORS = [module for room in rooms(ROOT) for module in public_modules(room, ROOT)]
+MODULES = [module for each in read_packages(ROOT) for module in public_modules(each, ROOT)]
 
 
-def test_the_public_names_of_every_room_are_those_that_were_reviewed() -> None:
-    """Nothing becomes public, or stops to be, without a line in the list."""
-    written = LIST.read_text().splitlines()
-    found = listing(ROOT)
-    changed = [f"- {line}" for line in written if line not in found]
-    changed += [f"+ {line}" for line in found if line not in written]
+def test_public_names_equal_the_reviewed_list() -> None:
+    """A name becomes public, or stops being public, only with a change of the list."""
+    reviewed = LIST.read_text().splitlines()
+    names = list_public_names(ROOT)
+    changed = [f"- {line}" for line in reviewed if line not in names]
+    changed += [f"+ {line}" for line in names if line not in reviewed]
 
-    assert (changed, written == found) == ([], True), (
-        f"The public names of a room changed. If that is meant, change {LIST.relative_to(ROOT)} "
-        "accordingly (one line each, sorted); if not, use a public name that is there.\n"
+    assert (changed, reviewed == names) == ([], True), (
+        f"The public names of a package changed. If you want that, change {LIST.relative_to(ROOT)} "
+        "(one line for each name, sorted); if not, use an existing public name.\n"
         + "\n".join(changed)
     )
 
 
-def test_every_room_has_a_contract() -> None:
-    """A new room is imported by its public names from its first day; nothing is above commands."""
+def test_every_package_has_a_contract() -> None:
+    """Every package has a contract; only `cli` needs none, because no package imports it."""
     folders = (ROOT / "src" / "dryrack").glob("*/__init__.py")
-    found = {f"dryrack.{each.parent.name}" for each in folders} - {"dryrack.cli"}
-    without = sorted(found - {room.module for room in rooms(ROOT)})
+    packages = {f"dryrack.{each.parent.name}" for each in folders} - {"dryrack.cli"}
+    without = sorted(packages - {each.module for each in read_packages(ROOT)})
 
-    assert without == [], "Give it a contract of the type `protected` in pyproject.toml."
+    assert without == [], "Add a contract of the type `protected` to pyproject.toml."
 
 
-@pytest.mark.parametrize("door", [door for door in DOORS if public_names(door, ROOT)])
-def test_every_public_name_can_be_had(door: str) -> None:
-    """A name that is loaded when first used exists, and is no module that took its place."""
-    module = import_module(door)
-    had = {name: getattr(module, name) for name in public_names(door, ROOT)}
+@pytest.mark.parametrize("name", [each for each in MODULES if public_names(each, ROOT)])
+def test_every_public_name_can_be_imported(name: str) -> None:
+    """Each public name, also one that is loaded on first use, exists and is not a module."""
+    module = import_module(name)
+    values = {each: getattr(module, each) for each in public_names(name, ROOT)}
 
-    assert [name for name, value in had.items() if isinstance(value, ModuleType)] == []
+    assert [each for each, value in values.items() if isinstance(value, ModuleType)] == []

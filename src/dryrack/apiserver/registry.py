@@ -101,7 +101,7 @@ class Resource:
 
     @property
     def is_stored_as_served(self) -> bool:
-        """Whether stored objects need no conversion in this version."""
+        """Return True if stored objects need no conversion in this version."""
         is_same = self.stored_version == self.version and not self.stored_in
         return is_same and not self.has_outdated
 
@@ -112,7 +112,7 @@ class Resource:
 
     @property
     def is_custom(self) -> bool:
-        """Whether the resource comes from a CustomResourceDefinition."""
+        """Return True if the resource comes from a CustomResourceDefinition."""
         return self.schema is not None
 
     @property

@@ -233,7 +233,7 @@ def _job(cron_job: Raw, time: float) -> Raw:
     }
     if given.get("labels"):
         metadata["labels"] = given["labels"]
-    return {"metadata": metadata, "spec": template.get("spec") or {}}
+    return {"metadata": metadata, "spec": spec_of(template)}
 
 
 def _reference(job: Raw) -> Raw:

@@ -6,6 +6,8 @@ from typing import Any
 from dryrack.client.endpoints import Endpoint
 from dryrack.hardware import DEVICE_FAULT, NODE_FAULT
 from dryrack.kinds.paths import get
+from dryrack.kinds.paths import spec_of as spec_of
+from dryrack.kinds.paths import status_of as status_of
 from dryrack.kinds.raw import Raw
 
 FAULTS = (DEVICE_FAULT, NODE_FAULT)
@@ -36,14 +38,6 @@ def finalizers_of(obj: Raw) -> Sequence[str]:
 def is_deleted(obj: Raw) -> bool:
     """Return True if the deletion of an object has begun."""
     return bool(obj["metadata"].get("deletionTimestamp"))
-
-
-def spec_of(obj: Raw) -> Raw:
-    return obj.get("spec") or {}
-
-
-def status_of(obj: Raw) -> Raw:
-    return obj.get("status") or {}
 
 
 def owners_of(obj: Raw) -> Sequence[Raw]:

@@ -93,8 +93,8 @@ class NodePlugin:
         faults: Callable[[], NodeFaults] = lambda: NO_FAULTS,
     ) -> None:
         """
-        With `is_shared`, other processes may use the same directories. `faults` returns the present
-        faults of the node.
+        Prepare no claim yet. Other processes may use the same directories if `is_shared` is true.
+        `faults` returns the present faults of the node.
         """
         self.kind = kind
         self._faults = faults

@@ -182,7 +182,7 @@ class Step(Part, frozen=True, kw_only=True):
 
 
 class RecordedPod(Part, frozen=True, kw_only=True):
-    """Where a pod was when its cluster was recorded."""
+    """The place of a pod when its cluster was recorded."""
 
     pod: Annotated[str, Meta(description="NAMESPACE/NAME")]
     node: Annotated[str, Meta(description="node of the pod; default: the pod was pending")] = ""

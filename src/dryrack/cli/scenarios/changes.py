@@ -10,6 +10,7 @@ from dryrack.base.errors import ContentError
 from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import say, shown
 from dryrack.kinds.documents import read
+from dryrack.kinds.paths import get
 from dryrack.scenario import load_scenario, with_fleet, with_objects, without_place
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Changes:
         if self.replace:
             objects = self._objects()
             for each in without_place(loaded, objects):
-                what = f"{each.get('kind')} {(each.get('metadata') or {}).get('name')}"
+                what = f"{each.get('kind')} {get(each, 'metadata.name')}"
                 say(shown(f"--replace: added {what}: the scenario has no object of this name"))
             loaded = with_objects(loaded, objects)
         if self.fleet:
