@@ -328,7 +328,7 @@ NIC = SLICE.replace("gpu.example.com", "nic.example.com").replace("rack-1-gpus",
         ('device.attributes["gpu.example.com"].?model.orValue("") == "h100"', []),
         ('device.attributes["gpu.example.com"].model == "h100"', ["DR403"]),
         ('device.attributes["gpu.example.com"].memory == "80Gi"', ["DR403"]),
-        ('device.attributes["gpu.example.com"].memory >= "80Gi"', ["DR403", "DR405"]),
+        ('device.attributes["gpu.example.com"].memory >= "80Gi"', ["DR403"]),
         ('device.capacity["gpu.example.com"].memory.isGreaterThan(quantity("1Gi"))', ["DR403"]),
         (
             'device.driver == "gpu.example.com" && device.attributes["gpu.example.com"].numa',

@@ -27,6 +27,12 @@ def codes(text: str) -> list[str]:
     return [each.code for each in findings(text)]
 
 
+def with_expression(claim: str, expression: str) -> str:
+    """Return the claim with another selector."""
+    parts = claim.partition("expression: ")
+    return f"{parts[0]}{parts[1]}'{expression}'\n"
+
+
 def test_the_classes_of_the_catalogue_are_known() -> None:
     """A class that dryrack itself installs is no reason for a warning."""
     assert set(load_catalogue().device_classes) <= KNOWN_CLASSES
@@ -52,6 +58,73 @@ def test_too_many_devices_of_an_unknown_class_are_not_counted() -> None:
     claim = CLAIM.replace("deviceClassName: gpu", "deviceClassName: gpus")
     world = join(SLICE, CLASS, claim.replace("count: 2", "count: 9"))
     assert codes(world) == ["DR501"]
+
+
+def test_the_capacities_of_an_unknown_class_are_not_compared() -> None:
+    """The files have no devices of the class, so devices of other drivers say nothing about it."""
+    claim = CLAIM.replace("deviceClassName: gpu", "deviceClassName: gpu.nvidia.com")
+    capacity = "count: 2\n        capacity: {requests: {cores: 4, memory: 400Gi}}"
+    assert codes(join(SLICE, CLASS, claim.replace("count: 2", capacity))) == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ('device.driver == "gpu.nvidia.com"', []),
+        ('device.driver == "gpu.example.com" && device.driver == "net.example.com"', []),
+        ('device.attributes["gpu.example.com"].model == "h200"', ["DR402"]),
+    ],
+)
+def test_a_selector_of_an_unknown_class_is_tried_on_drivers_in_the_files(
+    expression: str, expected: list[str]
+) -> None:
+    """A driver that is not in the files may have devices that match."""
+    claim = CLAIM.replace("deviceClassName: gpu", "deviceClassName: gpu.nvidia.com")
+    found = findings(join(SLICE, CLASS, with_expression(claim, expression)))
+    assert [each.code for each in found] == expected
+    assert all("of the 2 devices in the files" in each.what for each in found)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ('device.driver in ["gpu.example.com", "gpu.example.com/h100"]', "gpu.example.com/h100"),
+        ('device.driver != "gpu.example.com/h100"', "gpu.example.com/h100"),
+    ],
+)
+def test_each_test_of_an_impossible_driver_is_reported(expression: str, expected: str) -> None:
+    """The test can be true for other drivers, so only the name is reported."""
+    device_class = CLASS.replace('device.driver == "gpu.example.com"', expression)
+    assert device_class != CLASS
+    (finding,) = findings(join(SLICE, device_class))
+    assert finding.code == "DR408"
+    assert finding.what == f"{expected!r} is not a valid driver name, so no device matches it"
+
+
+def test_a_claim_of_too_many_devices_has_one_fix() -> None:
+    """The fix for a claim of more than 32 devices is not to request as many as a node has."""
+    assert codes(join(SLICE, CLASS, CLAIM.replace("count: 2", "count: 40"))) == ["DR503"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "fix"),
+    [
+        ('device.attributes["x/y"].model == "h100"', "write 'x.y'"),
+        (
+            'device.attributes["gpu.example.com"].memory > "8Gi"',
+            'the devices have it in capacity; use device.capacity["gpu.example.com"].memory',
+        ),
+        (
+            'device.attributes["gpu.example.com"].model < "9Gi"',
+            'publish it as capacity and use .compareTo(quantity("9Gi")) >= 0',
+        ),
+    ],
+)
+def test_the_findings_about_an_expression_have_one_fix(expression: str, fix: str) -> None:
+    """A second fix for the same expression would contradict the first."""
+    found = findings(join(SLICE, CLASS, with_expression(CLAIM, expression)))
+    selecting = "correct the expression, or add a device that it matches"
+    assert {each.fix for each in found} - {selecting} == {fix}
 
 
 def test_a_network_need_not_be_named_by_a_container() -> None:

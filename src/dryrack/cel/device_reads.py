@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ORDERINGS = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
-COMPARISONS = ORDERINGS | {"_==_", "_!=_"}
+EQUALITY = frozenset({"_==_"})
+COMPARISONS = ORDERINGS | EQUALITY | {"_!=_"}
 KINDS = ("attributes", "capacity")
 _INDEX = "_[_]"
 

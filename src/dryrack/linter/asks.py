@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from dryrack.linter.finding import Path
     from dryrack.linter.world import ClaimEntry
 
+# The API's own bound on the devices of one claim.
+RESULTS_MAX = 32
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -62,3 +65,11 @@ def asks_of(claim: ClaimEntry) -> Iterator[Ask]:
                 (*path, "firstAvailable", nth),
                 alternative,
             )
+
+
+def least_devices(claim: ClaimEntry) -> int:
+    """Return how many devices the claim needs at least: of alternatives, the smallest counts."""
+    least: dict[str, int] = {}
+    for ask in asks_of(claim):
+        least[ask.request] = min(least.get(ask.request, ask.count), ask.count)
+    return sum(least.values())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from dryrack.cel import Issues, parse
 from dryrack.cel.device_reads import (
     COMPARISONS,
+    EQUALITY,
     KINDS,
     ORDERINGS,
     Read,
@@ -23,12 +24,13 @@ from dryrack.cel.device_reads import (
     read_of,
     reads_of,
 )
-from dryrack.hardware.names import qualified, quoted, suggestion
+from dryrack.cel.parsing.ast import Call, ListLiteral, Literal
+from dryrack.hardware.names import driver_name, qualified, quoted, suggestion
 from dryrack.kinds.validation.parts import EXPRESSION_BYTES_MAX
 from dryrack.kinds.validation.problems import byte_length
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from dryrack.cel.parsing.ast import Expr
     from dryrack.linter.selection import Selected
@@ -51,8 +53,20 @@ def texts_ordered(expression: str) -> tuple[str, ...]:
 def domains_named(expression: str) -> tuple[str, ...]:
     """Return the names of drivers that the expression tests or reads attributes of."""
     drivers = [text for read, text in _comparisons(expression) if read.kind == "driver"]
+    drivers += _drivers_listed(expression)
     domains = [read.domain for read in _reads(expression) if read.kind != "driver"]
     return tuple(dict.fromkeys(each for each in (*drivers, *domains) if each))
+
+
+def _drivers_listed(expression: str) -> Iterator[str]:
+    """Yield the names in the list of each `device.driver in ["a", "b"]`."""
+    for node in _nodes(expression):
+        if isinstance(node, Call) and node.function == "@in":
+            tested, names = node.args
+            read = read_of(tested)
+            if read is not None and read.kind == "driver" and isinstance(names, ListLiteral):
+                literals = (each for each in names.elements if isinstance(each, Literal))
+                yield from (each.value for each in literals if isinstance(each.value, str))
 
 
 def guard(expression: str, key: str, everything: Selected) -> str:
@@ -60,6 +74,8 @@ def guard(expression: str, key: str, everything: Selected) -> str:
     read = next((each for each in _reads(expression) if each.name == key), None)
     if read is None:
         return f"first test that {key!r} exists, with `in` or has()"
+    if not is_driver_name(read.domain):
+        return valid_driver(read.domain, everything.drivers)
     known = everything.names_of(read.kind)
     full = f"{read.domain}/{read.name}"
     if full in known:
@@ -71,10 +87,20 @@ def guard(expression: str, key: str, everything: Selected) -> str:
     return suggestion(full, known) or f"no device has {full!r}; publish it, or remove the test"
 
 
+def is_driver_name(name: str) -> bool:
+    """Return whether the API allows the name for a driver, apart from its case."""
+    return driver_name(name) == name.lower()
+
+
+def valid_driver(name: str, drivers: Collection[str]) -> str:
+    """Return advice that replaces a name that is not valid for a driver."""
+    return suggestion(name, drivers) or f"write {driver_name(name)!r}"
+
+
 def hint(expressions: Sequence[str], everything: Selected) -> str:
-    """The first text that is compared with something that never has that value."""
+    """Return advice for the first test for a value that no device has."""
     for expression in expressions:
-        for read, text in _comparisons(expression):
+        for read, text in _comparisons(expression, EQUALITY):
             values = _values(everything, read)
             if values and text not in values:
                 near = suggestion(text, values)

@@ -83,6 +83,10 @@ class Selected:
     def device_count(self) -> int:
         return sum(len(shape.members) for shape in self.shapes)
 
+    @cached_property
+    def drivers(self) -> frozenset[str]:
+        return frozenset(placed.entry.value.spec.driver for placed in self.examples)
+
     def names_of(self, kind: str) -> frozenset[str]:
         """Full names of all attributes, or of all capacities."""
         return self._names[kind]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import quoted, suggestion
 from dryrack.kinds.selectors import tolerates_device_taint
-from dryrack.linter.asks import asks_of
+from dryrack.linter.asks import RESULTS_MAX, asks_of, least_devices
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.known_classes import KNOWN_CLASSES
 from dryrack.linter.registry import Registry
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 RULES = Registry()
 
-# The API's own bound on the devices of one claim.
-_RESULTS_MAX = 32
 # From this on two names differ by a slip of the pen.
 _SLIP = 0.9
 
@@ -77,15 +75,13 @@ def class_unknown(world: World) -> Iterator[Problem]:
 def too_many_for_one_claim(world: World) -> Iterator[Problem]:
     """The API server accepts the claim, but the scheduler can never allocate it."""
     for claim in world.claims:
-        least: dict[str, int] = {}
-        for ask in asks_of(claim):
-            least[ask.request] = min(least.get(ask.request, ask.count), ask.count)
-        if sum(least.values()) > _RESULTS_MAX:
+        least = least_devices(claim)
+        if least > RESULTS_MAX:
             yield Problem(
                 claim.entry,
                 (*claim.path, "devices", "requests"),
-                f"the claim requests at least {sum(least.values())} devices, but a claim can have"
-                f" at most {_RESULTS_MAX}",
+                f"the claim requests at least {least} devices, but a claim can have"
+                f" at most {RESULTS_MAX}",
                 "split it into several claims",
             )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dryrack.hardware.names import amount, driver_name, quoted, suggestion
+from dryrack.hardware.names import amount, quoted
 from dryrack.linter import expressions
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.known_classes import KNOWN_CLASSES
@@ -123,11 +123,23 @@ def class_serves_nothing(world: World) -> Iterator[Problem]:
 def request_matches_nothing(world: World) -> Iterator[Problem]:
     """
     The claim stays pending. Attribute values are case-sensitive. The rule does not report an
-    alternative if another alternative of the request can be allocated.
+    alternative if another alternative of the request can be allocated, or a request for devices
+    of a driver that is not in the files if its class is not in the files either.
     """
     for ask, use in zip(world.asks, _ask_uses(world), strict=True):
-        if _picks_nothing(use) and not world.has_way_out(ask):
+        if not _picks_nothing(use) or world.has_way_out(ask):
+            continue
+        if use.is_certain:
             yield _empty_selection(use, world, "devices of its class")
+        elif not _names_other_drivers(use, world):
+            yield _empty_selection(use, world, "devices in the files")
+
+
+def _names_other_drivers(use: _Use, world: World) -> bool:
+    """Return whether the selectors name a driver that has no devices in the files."""
+    texts = [each.cel.expression for each in use.selectors if each.cel]
+    names = {name for text in texts for name in expressions.domains_named(text)}
+    return not names <= {*world.drivers}
 
 
 def _failures(world: World) -> Iterator[tuple[_Use, Failure]]:
@@ -198,6 +210,9 @@ def amount_compared_as_text(world: World) -> Iterator[Problem]:
     """
     for use in _uses(world):
         for index, selector in enumerate(use.selectors):
+            if use.is_certain and any(each.selector == index for each in use.selected.failures):
+                # The error on a device is reported, with its own fix.
+                continue
             text = selector.cel.expression if selector.cel else ""
             for literal in expressions.texts_ordered(text):
                 if amount(literal) is not None:
@@ -219,24 +234,25 @@ def amount_compared_as_text(world: World) -> Iterator[Problem]:
 def driver_name_impossible(world: World) -> Iterator[Problem]:
     """
     The name of a driver, and the domain of an attribute, is a DNS name without a slash. The API
-    server accepts a test for another name, but the test is never true.
+    server accepts a test for another name, but no device has that name.
     """
     for use in _uses(world):
         for index, selector in enumerate(use.selectors):
             for name in _impossible_names(selector):
-                valid = driver_name(name)
                 yield Problem(
                     use.entry,
                     use.expression(index),
-                    f"{name!r} is not a valid driver name, so the expression matches no device",
-                    suggestion(name, world.drivers) or f"write {valid!r}",
+                    f"{name!r} is not a valid driver name, so no device matches it",
+                    expressions.valid_driver(name, world.drivers),
                 )
 
 
 def _impossible_names(selector: DeviceSelector) -> list[str]:
     """Return the driver names in a selector that the API does not allow."""
     text = selector.cel.expression if selector.cel else ""
-    return [each for each in expressions.domains_named(text) if driver_name(each) != each.lower()]
+    return [
+        each for each in expressions.domains_named(text) if not expressions.is_driver_name(each)
+    ]
 
 
 @RULES.rule(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import suggestion
-from dryrack.linter.asks import asks_of
+from dryrack.linter.asks import RESULTS_MAX, asks_of, least_devices
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.registry import Registry
 
@@ -28,13 +28,14 @@ def _reach(world: World, ask: Ask) -> Reach:
     return world.supply.reach([world.candidates(ask)], ask.details.tolerations)
 
 
-def _is_countable(world: World, ask: Ask) -> bool:
-    """
-    Return whether a too high count makes the claim impossible: no alternative and no sharing.
+def _is_class_known(world: World, ask: Ask) -> bool:
+    """Return whether the files have the class; the devices of other classes are unknown."""
+    return ask.details.device_class_name in world.class_of
 
-    The devices of a class that is not in the files are unknown.
-    """
-    if ask.details.device_class_name not in world.class_of or world.has_way_out(ask):
+
+def _is_countable(world: World, ask: Ask) -> bool:
+    """Return whether a too high count makes the claim impossible: no alternative, no sharing."""
+    if not _is_class_known(world, ask) or world.has_way_out(ask):
         return False
     selected = world.candidates(ask)
     once = not any(placed.device.allow_multiple_allocations for placed in selected.examples)
@@ -50,9 +51,11 @@ def _is_countable(world: World, ask: Ask) -> bool:
 def more_than_any_node_has(world: World) -> Iterator[Problem]:
     """
     One node must be able to access all devices of a claim. The claim stays pending, regardless of
-    the number of nodes.
+    the number of nodes. DR503 reports a claim that requests more than 32 devices.
     """
     for claim in world.claims:
+        if least_devices(claim) > RESULTS_MAX:
+            continue
         asks = [ask for ask in asks_of(claim) if _is_countable(world, ask)]
         too_large = [ask for ask in asks if ask.count > _reach(world, ask).count]
         for ask in too_large:
@@ -100,6 +103,8 @@ def only_tainted_devices(world: World) -> Iterator[Problem]:
         selected = world.candidates(ask)
         if not selected.shapes or not selected.compiled or world.has_way_out(ask):
             continue
+        if not _is_class_known(world, ask):
+            continue
         if not _reach(world, ask).count:
             taints = next(placed.device.taints for placed in selected.devices)
             if not taints:
@@ -126,6 +131,8 @@ def capacity_missing(world: World) -> Iterator[Problem]:
     unlike in selectors, the domain of the driver is not added.
     """
     for ask in world.asks:
+        if not _is_class_known(world, ask):
+            continue
         selected = world.candidates(ask)
         known = {name for placed in selected.examples for name in placed.device.capacity}
         for name in ask.details.capacity.requests if ask.details.capacity else ():
@@ -147,6 +154,8 @@ def capacity_missing(world: World) -> Iterator[Problem]:
 def capacity_too_large(world: World) -> Iterator[Problem]:
     """Each device must have the requested capacity; the scheduler does not add up devices."""
     for ask in world.asks:
+        if not _is_class_known(world, ask):
+            continue
         wanted = ask.details.capacity.requests if ask.details.capacity else {}
         for name, quantity in wanted.items():
             sizes = [
