@@ -31,7 +31,16 @@ NODES = ("node-1", "node-2")
 OURS = (
     *("scheduler", "claims", "garbage-collector", "namespaces", "serviceaccounts"),
     *("nodes", "taint-eviction"),
-    *("deployments", "replicasets", "daemonsets", "statefulsets", "jobs", "cronjobs", "volumes"),
+    *(
+        "deployments",
+        "replicasets",
+        "replicationcontrollers",
+        "daemonsets",
+        "statefulsets",
+        "jobs",
+        "cronjobs",
+        "volumes",
+    ),
 )
 _RELEASE = RELEASES["1.36"]
 _LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")

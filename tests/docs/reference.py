@@ -67,8 +67,7 @@ with the reason.
 - Requests to aggregated API servers (APIService).
 - Kinds that are not in the table below and have no CustomResourceDefinition.
 - Traffic to Services. No controller creates Endpoints or EndpointSlices.
-- Controllers of the kinds with the depth "stored", such as HorizontalPodAutoscaler, and of \
-ReplicationController.
+- Controllers of the kinds with the depth "stored", such as HorizontalPodAutoscaler.
 - Certificates for a CertificateSigningRequest. No controller signs it.
 - Answers in protobuf, except OpenAPI v2. The API server reads protobuf.
 - Admission webhooks that run in Pods. dryrack calls a webhook at a URL, or at the address in the \

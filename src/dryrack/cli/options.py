@@ -190,8 +190,8 @@ _place_option = panel("Name, address, and files")
 _behaviour_option = panel("Behavior")
 ENGINES = (
     "kubelet, claims, garbage-collector, namespaces, serviceaccounts, nodes, taint-eviction, "
-    "deployments, replicasets, daemonsets, statefulsets, jobs, cronjobs, quotas, budgets, volumes, "
-    "slices, scheduler"
+    "deployments, replicasets, replicationcontrollers, daemonsets, statefulsets, jobs, cronjobs, "
+    "quotas, budgets, volumes, slices, scheduler"
 )
 
 

@@ -36,7 +36,7 @@ from dryrack.controllers.pods.running import VirtualKubelet
 from dryrack.controllers.protection import ClaimProtection, GroupProtection, VolumeProtection
 from dryrack.controllers.quotas import QuotaController
 from dryrack.controllers.reconciler import Controller
-from dryrack.controllers.replicasets import ReplicaSetController
+from dryrack.controllers.replicasets import ReplicaSetController, ReplicationController
 from dryrack.controllers.serviceaccounts import ServiceAccountController
 from dryrack.controllers.statefulsets import StatefulSetController
 from dryrack.controllers.volumes import ClaimBinding, EphemeralClaims, VolumeRelease
@@ -93,6 +93,7 @@ ENGINES = (
     Engine("taint-eviction", (TaintEviction, DeviceTaintEviction)),
     Engine("deployments", (DeploymentController,)),
     Engine("replicasets", (ReplicaSetController,)),
+    Engine("replicationcontrollers", (ReplicationController,)),
     Engine("daemonsets", (DaemonSetController,)),
     Engine("statefulsets", (StatefulSetController,)),
     Engine("jobs", (JobController,)),

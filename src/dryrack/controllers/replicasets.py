@@ -1,11 +1,15 @@
-"""Replica sets: create and delete pods, and report the status."""
+"""
+ReplicaSets and ReplicationControllers: create and delete pods, and report the status.
+
+Both kinds share the code, as in Kubernetes; their selectors are written differently.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from dryrack.base.numbers import read_int64
-from dryrack.client.endpoints import REPLICA_SETS
+from dryrack.client.endpoints import REPLICA_SETS, REPLICATION_CONTROLLERS, Endpoint
 from dryrack.client.errors import ApiError, ConflictError
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
@@ -42,31 +46,38 @@ DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 FAILURE = "ReplicaFailure"
 
 
-def plan(replica_set: Raw, candidates: Sequence[Raw], now: float, failure: str = "") -> Plan:
+def plan(
+    replica_set: Raw,
+    candidates: Sequence[Raw],
+    now: float,
+    failure: str = "",
+    *,
+    endpoint: Endpoint = REPLICA_SETS,
+) -> Plan:
     """
     Return the writes of the status, and of the pods that are missing or too many.
 
     `failure` is the error of the last creation or deletion; the status reports it first.
     """
-    family = family_of(replica_set, REPLICA_SETS, candidates)
+    family = family_of(replica_set, endpoint, candidates)
     if family.writes:
         return Plan(family.writes)
     conditions = _failures(replica_set, family.members, failure, now)
     writes = [
-        *_status(replica_set, family.members, conditions, now),
-        *_scale(replica_set, family.members),
+        *_status(replica_set, endpoint, family.members, conditions, now),
+        *_scale(replica_set, endpoint, family.members),
     ]
     min_ready = min_ready_seconds_of(replica_set)
     return Plan(tuple(writes), waits_for_availability(family.members, min_ready, now))
 
 
-def _scale(replica_set: Raw, pods: Sequence[Raw]) -> list[Write]:
+def _scale(replica_set: Raw, endpoint: Endpoint, pods: Sequence[Raw]) -> list[Write]:
     if is_deleted(replica_set):
         return []
     active = [pod for pod in pods if is_active(pod)]
     missing = replicas_of(replica_set) - len(active)
     if missing > 0:
-        pod = pod_from(get(replica_set, "spec.template", {}), replica_set, REPLICA_SETS)
+        pod = pod_from(get(replica_set, "spec.template", {}), replica_set, endpoint)
         return [creation_of(pod, replica_set)] * min(missing, BURST)
     if missing == 0:
         return []
@@ -119,7 +130,11 @@ def _failures(replica_set: Raw, pods: Sequence[Raw], failure: str, now: float) -
 
 
 def _status(
-    replica_set: Raw, pods: Sequence[Raw], conditions: Sequence[Raw], now: float
+    replica_set: Raw,
+    endpoint: Endpoint,
+    pods: Sequence[Raw],
+    conditions: Sequence[Raw],
+    now: float,
 ) -> list[Write]:
     living = [pod for pod in pods if not is_terminal(pod)]
     active = [pod for pod in living if not is_deleted(pod)]
@@ -137,15 +152,24 @@ def _status(
     }
     kept = status_of(replica_set) | counted
     status = {key: value for key, value in kept.items() if value}
-    status |= {"replicas": len(active), "terminatingReplicas": counted["terminatingReplicas"]}
-    return status_update(REPLICA_SETS, replica_set, status)
+    status["replicas"] = len(active)
+    if endpoint == REPLICA_SETS:
+        status["terminatingReplicas"] = counted["terminatingReplicas"]
+    else:
+        status.pop("terminatingReplicas", None)
+    return status_update(endpoint, replica_set, status)
 
 
 class ReplicaSetController(OwnerReconciler):
-    """Keeps the pods and the status of replica sets."""
+    """Keeps the pods and the status of ReplicaSets."""
 
-    def __init__(self, context: EngineContext) -> None:
-        super().__init__(context, "replicaset-controller", REPLICA_SETS, ignores_status=True)
+    def __init__(
+        self,
+        context: EngineContext,
+        name: str = "replicaset-controller",
+        endpoint: Endpoint = REPLICA_SETS,
+    ) -> None:
+        super().__init__(context, name, endpoint, ignores_status=True)
         self._failures: dict[Name, str] = {}
         self.owners.listen(self._on_set)
 
@@ -156,7 +180,7 @@ class ReplicaSetController(OwnerReconciler):
     def plan_owner(self, replica_set: Raw) -> Plan:
         failure = self._failures.get(name_of(replica_set), "")
         candidates = self.candidates.of(replica_set)
-        return plan(replica_set, candidates, self._clock.now(), failure)
+        return plan(replica_set, candidates, self._clock.now(), failure, endpoint=self._endpoint)
 
     def on_success(self, key: Name, plan: Plan, stored: Sequence[Raw | None]) -> None:
         if self._failures.pop(key, None) is not None:
@@ -166,3 +190,10 @@ class ReplicaSetController(OwnerReconciler):
         # A conflict is retried and is no failure.
         if isinstance(error, ApiError) and not isinstance(error, ConflictError):
             self._failures[key] = str(error)
+
+
+class ReplicationController(ReplicaSetController):
+    """Keeps the pods and the status of ReplicationControllers."""
+
+    def __init__(self, context: EngineContext) -> None:
+        super().__init__(context, "replication-controller", REPLICATION_CONTROLLERS)

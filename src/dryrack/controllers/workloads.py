@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from dryrack.client.endpoints import PODS, Endpoint
+from dryrack.client.endpoints import PODS, REPLICATION_CONTROLLERS, Endpoint
 from dryrack.client.informer import Index, Informer, Name, name_of
 from dryrack.client.timekeeping import seconds_of
 from dryrack.controllers.objects import (
@@ -86,6 +86,9 @@ def family_of(
     are due, the members are incomplete.
     """
     selector = get(owner, "spec.selector", {})
+    if endpoint == REPLICATION_CONTROLLERS:
+        # This kind is older than selectors with expressions.
+        selector = {"matchLabels": selector}
     expressions = decode(selector, LabelSelector) if selector.get("matchExpressions") else None
     labels = get(selector, "matchLabels", {}).items()
     members = []

@@ -194,7 +194,6 @@ KINDS: tuple[Kind, ...] = (
             short_names=("rc",),
             categories=_ALL,
             parts=_SCALE_AND_STATUS,
-            depth=_SIMULATED,
             pod_template=_TEMPLATE,
         ),
         Kind("ResourceQuota", short_names=("quota",), parts=_STATUS, deletion_shows_object=True),

@@ -39,7 +39,11 @@ from dryrack.kinds.rules.storage_classes import StorageClassRules
 from dryrack.kinds.rules.volume_claims import VolumeClaimRules
 from dryrack.kinds.rules.workloads.cron_jobs import CronJobRules
 from dryrack.kinds.rules.workloads.jobs import JobRules
-from dryrack.kinds.rules.workloads.replicated import DeploymentRules, ReplicaSetRules
+from dryrack.kinds.rules.workloads.replicated import (
+    DeploymentRules,
+    ReplicaSetRules,
+    ReplicationControllerRules,
+)
 from dryrack.kinds.rules.workloads.sets import DaemonSetRules, StatefulSetRules
 from dryrack.kinds.schemas.strict_decode import Conformed
 from dryrack.kinds.shape import render
@@ -66,6 +70,7 @@ def _rules() -> dict[tuple[str, str], KindRules]:
         ("v1", "PersistentVolume"): VolumeRules(),
         ("v1", "PersistentVolumeClaim"): VolumeClaimRules(),
         ("v1", "Pod"): PodRules(),
+        ("v1", "ReplicationController"): ReplicationControllerRules(),
         ("v1", "ResourceQuota"): QuotaRules(),
         ("v1", "Secret"): SecretRules(),
         ("v1", "Service"): ServiceRules(),

@@ -41,6 +41,7 @@ from dryrack.apiserver.strategies.workloads.strategy import (
     DaemonSetStrategy,
     DeploymentStrategy,
     ReplicaSetStrategy,
+    ReplicationControllerStrategy,
     StatefulSetStrategy,
 )
 from dryrack.apiserver.strategy import Strategy
@@ -153,6 +154,7 @@ _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
         traffic.priority_level, namespaced=False, has_status=True
     ),
     "replicasets.apps": ReplicaSetStrategy,
+    "replicationcontrollers": ReplicationControllerStrategy,
     "resourcequotas": QuotaStrategy,
     "secrets": SecretStrategy,
     "serviceaccounts": ServiceAccountStrategy,

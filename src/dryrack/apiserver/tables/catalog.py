@@ -24,7 +24,7 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
         "persistentvolumes": storage.VOLUMES,
         "pods": PODS,
         "podtemplates": core.NAMED,
-        "replicationcontrollers": core.NAMED,
+        "replicationcontrollers": workloads.REPLICATION_CONTROLLERS,
         "resourcequotas": core.QUOTAS,
         "secrets": core.SECRETS,
         "serviceaccounts": core.NAMED,

@@ -81,6 +81,13 @@ _REPLICAS = (NAME, *integers("Desired", "Current", "Ready"), AGE, *_WIDE)
 REPLICA_SETS = Shape(_REPLICAS, _replica_set)
 
 
+def _replication_controller(obj: JsonObject, now: float) -> list[Any]:
+    return [*_counts(obj, now), labels_text(get(obj, "spec.selector"))]
+
+
+REPLICATION_CONTROLLERS = Shape(_REPLICAS, _replication_controller)
+
+
 def _stateful_set(obj: JsonObject, now: float) -> list[Any]:
     ready = get(obj, "status.readyReplicas", 0)
     desired = get(obj, "spec.replicas", 0)

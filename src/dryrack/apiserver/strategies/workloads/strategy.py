@@ -9,7 +9,11 @@ from dryrack.apiserver.strategies.validated_as_new import ValidatedAsNewStrategy
 from dryrack.base.numbers import read_int64
 from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.rules.json_edit import with_value
-from dryrack.kinds.rules.workloads.replicated import DeploymentRules, ReplicaSetRules
+from dryrack.kinds.rules.workloads.replicated import (
+    DeploymentRules,
+    ReplicaSetRules,
+    ReplicationControllerRules,
+)
 from dryrack.kinds.rules.workloads.sets import (
     TEMPLATE_GENERATION,
     DaemonSetRules,
@@ -91,6 +95,18 @@ class ReplicaSetStrategy(WorkloadStrategy):
 
     def __init__(self) -> None:
         super().__init__(ReplicaSetRules())
+
+
+class ReplicationControllerStrategy(WorkloadStrategy):
+    """A ReplicationController, whose selector may change."""
+
+    is_part_of_names = True
+
+    def __init__(self) -> None:
+        super().__init__(ReplicationControllerRules())
+
+    def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
+        yield from ()
 
 
 class DeploymentStrategy(WorkloadStrategy):

@@ -1,4 +1,4 @@
-"""Deployments and ReplicaSets."""
+"""Deployments, ReplicaSets and ReplicationControllers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from dryrack.kinds.rules.checks import non_negative
 from dryrack.kinds.rules.int_or_percent import at_most_all, count_or_percentage, is_zero
 from dryrack.kinds.rules.json_edit import set_defaults, set_missing
 from dryrack.kinds.rules.workloads.templates import (
+    TEMPLATE,
     WorkloadRules,
     endless,
     is_selector,
+    labels_of,
     mismatch,
     selector_needed,
     template_problems,
 )
-from dryrack.kinds.validation.problems import FieldProblem, Reason, forbidden, invalid
+from dryrack.kinds.validation.problems import FieldProblem, Reason, forbidden, invalid, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +50,35 @@ def _selector_and_template(spec: Raw) -> Iterator[FieldProblem]:
     yield from mismatch(spec)
     yield from template_problems(spec)
     yield from endless(spec, "ReplicaSet")
+
+
+class ReplicationControllerRules(WorkloadRules):
+    """ReplicationController: a ReplicaSet whose selector is a map of labels."""
+
+    def default(self, obj: Raw) -> Raw:
+        made = super().default(obj)
+        labels = labels_of(made["spec"])
+        if labels and not get(made, "metadata.labels"):
+            made = {**made, "metadata": {**get(made, "metadata", {}), "labels": labels}}
+        return made
+
+    def defaults(self, spec: Raw) -> Raw:
+        labels = labels_of(spec)
+        made = set_defaults(spec, {"replicas": 1})
+        return {**made, "selector": labels} if labels and not spec.get("selector") else made
+
+    def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
+        yield from non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        selector = get(spec, "selector", {})
+        if not selector:
+            yield required("spec.selector")
+        yield from non_negative("spec.replicas", spec.get("replicas"))
+        labels = labels_of(spec) or {}
+        if not selector.items() <= labels.items():
+            detail = "`selector` does not match template `labels`"
+            yield invalid(f"{TEMPLATE}.metadata.labels", labels, detail)
+        yield from template_problems(spec)
+        yield from endless(spec, "ReplicationController")
 
 
 class DeploymentRules(WorkloadRules):
