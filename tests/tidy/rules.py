@@ -20,7 +20,7 @@ FUNCTION_LINES_MAX = 80
 MODULE_LINES_MAX = 900
 
 PURE_PACKAGES = (
-    *("base", "kinds", "cel", "allocation", "hardware", "extension", "store"),
+    *("base", "kinds", "cel", "allocation", "hardware", "extension", "store", "shell"),
     *("linter", "placement"),
 )
 
