@@ -255,8 +255,6 @@ def test_a_log_is_for_a_container_that_runs() -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("pods/p/exec", "exec is not supported"),
-        ("pods/p/attach", "attach is not supported"),
         ("pods/p/portforward", "port-forward is not supported"),
         ("pods/p/proxy/index.html", "proxy is not supported"),
         ("services/s/proxy", "proxy is not supported"),

@@ -64,10 +64,13 @@ class ServedPlane:
         (listed,) = json.loads(self._dryrack("status", "-o", "json").stdout)
         return int(listed["pid"])
 
+    @property
+    def kubectl_path(self) -> Path:
+        return programs.kubernetes("kubectl", RELEASES[DEFAULT_RELEASE])
+
     def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """kubectl of the reference release."""
-        kubectl = programs.kubernetes("kubectl", RELEASES[DEFAULT_RELEASE])
-        command = [str(kubectl), "--kubeconfig", str(self.kubeconfig), *arguments]
+        command = [str(self.kubectl_path), "--kubeconfig", str(self.kubeconfig), *arguments]
         return self._run(command, stdin=stdin, environment={"HOME": str(self.directory)})
 
     def must(self, *arguments: str, stdin: str = "") -> str:

@@ -59,7 +59,6 @@ def test_a_container_learns_its_devices_node_and_driver(tmp_path: Path) -> None:
 
     assert asyncio.run(scenario()) == {
         "FAKE_DEVICE_0": published["fake-2"],
-        "FAKE_DEVICE_MODEL": "LATEST-FAKE-MODEL",
         "FAKE_NODE_NAME": NODE,
         "DRA_RESOURCE_DRIVER_NAME": DRIVER,
     }

@@ -7,7 +7,13 @@ from dryrack.base.lazy import exports
 if TYPE_CHECKING:
     from dryrack.apiserver.authentication import Authentication
     from dryrack.apiserver.authentication.reviews import token_review_handlers
-    from dryrack.apiserver.authentication.tokens import SigningKey, Tokens
+    from dryrack.apiserver.authentication.tokens import (
+        ISSUER,
+        Bound,
+        Holder,
+        SigningKey,
+        Tokens,
+    )
     from dryrack.apiserver.authorization import (
         RBAC_GROUP,
         AlwaysAllow,
@@ -52,7 +58,6 @@ if TYPE_CHECKING:
     from dryrack.apiserver.server import ApiServer
     from dryrack.apiserver.strategies import strategy_of
     from dryrack.apiserver.strategies.certificates import confirm_approval
-    from dryrack.apiserver.strategies.pods.logs import Logs
     from dryrack.apiserver.strategies.pods.parts import pod_handlers
     from dryrack.apiserver.strategies.quotas.admission import QuotaAdmission
     from dryrack.apiserver.strategies.security.admission import check_pod_security
@@ -70,7 +75,7 @@ else:
         {
             "authentication": "Authentication",
             "authentication.reviews": "token_review_handlers",
-            "authentication.tokens": "SigningKey Tokens",
+            "authentication.tokens": "ISSUER Bound Holder SigningKey Tokens",
             "authorization": "RBAC_GROUP AlwaysAllow Authorization Rbac authorizer",
             "authorization.claim_status": "claim_status_problems",
             "authorization.escalation": "confirm_no_escalation",
@@ -97,7 +102,6 @@ else:
             "server": "ApiServer",
             "strategies": "strategy_of",
             "strategies.certificates": "confirm_approval",
-            "strategies.pods.logs": "Logs",
             "strategies.pods.parts": "pod_handlers",
             "strategies.quotas.admission": "QuotaAdmission",
             "strategies.security.admission": "check_pod_security",
@@ -114,6 +118,7 @@ else:
 
 __all__ = [
     "EVENT_SECONDS",
+    "ISSUER",
     "RBAC_GROUP",
     "Admission",
     "AllPatches",
@@ -123,6 +128,7 @@ __all__ = [
     "Attempt",
     "Authentication",
     "Authorization",
+    "Bound",
     "CustomKinds",
     "DeletionApproval",
     "DiscoveryPages",
@@ -133,9 +139,9 @@ __all__ = [
     "GoShapes",
     "Handler",
     "HealthPages",
+    "Holder",
     "HttpServer",
     "IndexPage",
-    "Logs",
     "Management",
     "MetricsPage",
     "Mutation",

@@ -125,7 +125,7 @@ class ApiServer:
         match answer := await handler(call):
             case Response():
                 headers = answer.headers + warning_headers(call.warnings)
-                return Response(answer.status, headers, answer.body)
+                return Response(answer.status, headers, answer.body, answer.upgrade)
             case Reply():
                 return json_or_yaml(answer.code, answer.object, wanted, call.warnings)
             case Status():

@@ -10,7 +10,7 @@ object is the one that the server stores and gives to all watches, so that it mu
 Other responses are always JSON, so that each reader has its own objects.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -79,6 +79,26 @@ class Stream(Protocol):
     async def aclose(self) -> None: ...
 
 
+class Upgrade(Protocol):
+    """Takes over the connection after the status 101."""
+
+    def connect(self, write: Callable[[bytes], None]) -> None:
+        """Take the connection; `write` sends bytes to the client."""
+        ...
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes of the client."""
+        ...
+
+    async def run(self) -> None:
+        """Use the connection, and return when it can be closed."""
+        ...
+
+    def disconnect(self) -> None:
+        """The client is gone."""
+        ...
+
+
 Body = bytes | Stream
 
 
@@ -88,6 +108,7 @@ class Response(msgspec.Struct, frozen=True):
     status: int
     headers: tuple[tuple[str, str], ...]
     body: Body
+    upgrade: Upgrade | None = None
 
     def header(self, name: str) -> str | None:
         """Return the first header with a name, which is in lower case."""

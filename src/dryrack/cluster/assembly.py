@@ -143,6 +143,7 @@ class _Controllers:
             informers=wiring.informers,
             metrics=wiring.metrics,
             drivers=self._options.drivers,
+            sandboxes=wiring.sandboxes,
             node_lease_seconds=self._options.node_lease_seconds,
             supervisor=wiring.supervisor,
         )

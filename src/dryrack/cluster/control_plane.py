@@ -7,7 +7,7 @@ Every control plane gets parts of its own; two of them share nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver import (
@@ -58,6 +58,7 @@ from dryrack.cluster.engines import Wiring
 from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.signing import EllipticKey
+from dryrack.kinds.paths import get
 from dryrack.kinds.registry import BUILTINS
 from dryrack.store import Key, Store
 
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
         AllPatches,
         FieldRights,
         GoShapes,
-        Logs,
         Management,
         OpenApiPages,
         Resource,
@@ -81,10 +81,13 @@ if TYPE_CHECKING:
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.client.transport import Request, Response, Transport
     from dryrack.cluster.journal import SqliteJournal
-    from dryrack.controllers import Drivers
+    from dryrack.controllers import Drivers, Sandboxes
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
     from dryrack.store import Journal
+
+# How long the token of a pod is valid, as for the volume that admission adds.
+TOKEN_SECONDS = 3607
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +126,8 @@ class ControlPlane:
     metrics: Metrics
     """Metrics of the engines of this cluster, for `/metrics`."""
     expiry: EventExpiry
+    sandboxes: Sandboxes
+    """The containers of virtual nodes."""
 
     @property
     def transport(self) -> Transport:
@@ -146,6 +151,7 @@ class ControlPlane:
             options.chance,
             options.authority,
             metrics=self.metrics,
+            sandboxes=self.sandboxes,
         )
 
 
@@ -158,10 +164,11 @@ def build_control_plane(options: ControlPlaneOptions) -> ControlPlane:
     authorization: Authorization = (
         Rbac(store) if options.authorization is AuthorizationMode.RBAC else AlwaysAllow()
     )
+    sandboxes = late(partial(_sandboxes, store, options, tokens))
     handlers = {
         **token_review_handlers(tokens),
         **access_review_handlers(authorization),
-        **pod_handlers(_logs(store, options.drivers)),
+        **pod_handlers(sandboxes, options.clock),
         **workload_handlers(),
     }
     kinds = tuple(zip(BUILTINS, builtin_resources(strategy_of, handlers), strict=True))
@@ -185,7 +192,7 @@ def build_control_plane(options: ControlPlaneOptions) -> ControlPlane:
         bootstrap.authentication(options.authority)
     if options.authorization is AuthorizationMode.RBAC:
         bootstrap.roles()
-    return ControlPlane(options, store, server, tokens, authorization, metrics, expiry)
+    return ControlPlane(options, store, server, tokens, authorization, metrics, expiry, sandboxes)
 
 
 def _store(options: ControlPlaneOptions) -> Store:
@@ -318,20 +325,27 @@ class _OpenApi:
         return await self._pages(request) if request.path.startswith("/openapi") else None
 
 
-def _logs(store: Store, drivers: Drivers | None) -> Logs:
-    claims = _Objects(store)
+def _sandboxes(store: Store, options: ControlPlaneOptions, tokens: Tokens) -> Sandboxes:
+    from dryrack.controllers import Sandboxes
 
-    def log(pod: Raw, container: str) -> str:
-        from dryrack.controllers import log_of
+    objects = _Objects(store)
 
-        return log_of(
-            pod,
-            container,
-            lambda namespace, name: claims.get("resourceclaims.resource.k8s.io", namespace, name),
-            drivers=drivers,
+    def mint(pod: Raw, reference: Raw) -> str:
+        from dryrack.apiserver import ISSUER, Bound, Holder
+
+        namespace = pod["metadata"]["namespace"]
+        name = get(pod, "spec.serviceAccountName", "default")
+        account = objects.get("serviceaccounts", namespace, name)
+        if account is None:
+            return ""
+        bound = Bound("pods", pod["metadata"]["name"], pod["metadata"]["uid"])
+        holder = Holder(namespace, name, account["metadata"]["uid"], (bound,))
+        seconds = reference.get("expirationSeconds", TOKEN_SECONDS)
+        return tokens.issue(
+            holder, audiences=[reference.get("audience") or ISSUER], seconds=seconds
         )
 
-    return log
+    return Sandboxes(objects.get, options.drivers, mint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dryrack.client.supervision import Supervisor
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.cluster.faults.board import FaultBoard, Life
+    from dryrack.controllers import Sandboxes
 
 
 class UnknownEngineError(DryrackError):
@@ -47,6 +48,8 @@ class Wiring:
     """All families of a cluster share them, so that each kind is cached once."""
     metrics: Registry | None = None
     """Where engines count what they do."""
+    sandboxes: Sandboxes | None = None
+    """Runs the containers of virtual nodes."""
     supervisor: Supervisor | None = None
     """Restarts components that fail; None: the first failure is raised."""
 

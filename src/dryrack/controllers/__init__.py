@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dryrack.base.lazy import exports
 
 if TYPE_CHECKING:
+    from dryrack.controllers.containers.sandboxes import Sandboxes
     from dryrack.controllers.engines import ENGINES, Engine, compute_domains, publisher, run
     from dryrack.controllers.pods.drivers import Drivers
     from dryrack.controllers.pods.logs import log_of
@@ -19,6 +20,7 @@ else:
     __getattr__ = exports(
         __name__,
         {
+            "containers.sandboxes": "Sandboxes",
             "engines": "ENGINES Engine compute_domains publisher run",
             "pods.drivers": "Drivers",
             "pods.logs": "log_of",
@@ -34,6 +36,7 @@ __all__ = [
     "Drivers",
     "Engine",
     "EngineContext",
+    "Sandboxes",
     "Write",
     "compute_domains",
     "is_played",

@@ -21,6 +21,7 @@ from dryrack.controllers.budgets import DisruptionController
 from dryrack.controllers.claims.creation import ClaimCreation, GroupClaimCreation
 from dryrack.controllers.claims.eviction import DeviceTaintEviction
 from dryrack.controllers.claims.release import ClaimRelease
+from dryrack.controllers.containers.sandboxes import Sandboxes
 from dryrack.controllers.cronjobs import CronJobController
 from dryrack.controllers.daemonsets import DaemonSetController
 from dryrack.controllers.deployments.rollout import DeploymentController
@@ -115,6 +116,7 @@ async def run(
     informers: Informers | None = None,
     metrics: Registry | None = None,
     drivers: Drivers | None = None,
+    sandboxes: Sandboxes | None = None,
     node_lease_seconds: int = 0,
     supervisor: Supervisor | None = None,
 ) -> None:
@@ -129,7 +131,15 @@ async def run(
     """
     reading = informers or Informers(client, clock=clock, chance=chance)
     context = EngineContext(
-        client, reading, clock, chance, authority, metrics, drivers, node_lease_seconds
+        client,
+        reading,
+        clock,
+        chance,
+        authority,
+        metrics,
+        drivers=drivers,
+        sandboxes=sandboxes,
+        node_lease_seconds=node_lease_seconds,
     )
     parts = [(engine.component(part), part) for engine in engines for part in engine.parts]
     runs: list[Coroutine[object, object, None]]

@@ -26,6 +26,7 @@ from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 if TYPE_CHECKING:
+    from dryrack.controllers.containers.sandboxes import Sandboxes
     from dryrack.controllers.pods.drivers import Drivers
 
 CacheWait = Callable[[], Awaitable[None]]
@@ -151,6 +152,8 @@ class EngineContext:
     """The registry for metrics, if there are any."""
     drivers: "Drivers | None" = None
     """The drivers of virtual nodes; None: every allocated claim is ready."""
+    sandboxes: "Sandboxes | None" = None
+    """Runs the containers of virtual nodes; the API server reads their output."""
     node_lease_seconds: int = 0
     """The duration of leases of virtual nodes; 0: as for a kubelet."""
 

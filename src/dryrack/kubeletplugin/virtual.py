@@ -50,6 +50,7 @@ class ContainerInjection:
 
     env: tuple[tuple[str, str], ...] = ()
     mounts: tuple[str, ...] = ()
+    device_nodes: tuple[str, ...] = ()
     lines: tuple[tuple[str, str], ...] = ()
     error: str = ""
 
@@ -135,6 +136,16 @@ class VirtualDrivers:
             if not plugin.records:
                 del self._plugins[place]
             self._notify(place[1])
+
+    def host_files(self, node: str) -> Mapping[str, Sequence[str]]:
+        """Return the lines of the files that the drivers keep on a node, by path."""
+        files: dict[str, list[str]] = {}
+        for kind in self.kinds:
+            files |= {path: [] for path in kind.host_files()}
+            for record in self._plugin(kind, node).records.values():
+                for line in (each for device in record.devices for each in device.edits.lines):
+                    files.setdefault(line.path, []).append(line.text)
+        return files
 
     def cdi_ids(self, node: str, uid: str) -> Mapping[tuple[str, str, str, str, str], str]:
         """
@@ -228,6 +239,7 @@ def _injection(
     return ContainerInjection(
         env=tuple(dict.fromkeys(pair for edits in used for pair in edits.env)),
         mounts=tuple(mounts.values()),
+        device_nodes=tuple(dict.fromkeys(path for edits in used for path in edits.device_nodes)),
         # Other claims that have the file have lines in it, too.
         lines=tuple(
             (mounts[line.path], line.text)

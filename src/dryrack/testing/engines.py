@@ -83,6 +83,10 @@ class NodeDrivers:
         if own is not None:
             own.restore(node, claims)
 
+    def host_files(self, node: str) -> Mapping[str, Sequence[str]]:
+        own = self.by_node.get(node)
+        return {} if own is None else own.host_files(node)
+
     def cdi_ids(self, node: str, uid: str) -> Mapping[tuple[str, str, str, str, str], str]:
         own = self.by_node.get(node)
         return {} if own is None else own.cdi_ids(node, uid)

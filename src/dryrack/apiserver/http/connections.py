@@ -35,7 +35,7 @@ from dryrack.base.limits import (
     WEBSOCKET_MESSAGE_BYTES_MAX,
     WRITE_BUFFER_BYTES_MAX,
 )
-from dryrack.client.transport import Response, Stream
+from dryrack.client.transport import Response, Stream, Upgrade
 
 log = logging.getLogger(__name__)
 
@@ -169,6 +169,7 @@ class Connection(asyncio.Protocol):
         # Bytes after a request for a WebSocket are no HTTP; they wait until the socket is open.
         self._early: bytearray | None = None
         self._socket: websocket.ServerSocket | None = None
+        self._upgrade: Upgrade | None = None
         self._farewell = asyncio.Event()
         # Closing: only requests that have begun are answered. Deaf: further bytes are ignored.
         self._is_closing = False
@@ -212,6 +213,8 @@ class Connection(asyncio.Protocol):
         del self._parser
         self._reading = None
         self._socket = None
+        if self._upgrade is not None:
+            self._upgrade.disconnect()
 
     @property
     def is_busy(self) -> bool:
@@ -258,7 +261,7 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserUpgrade as upgrade:
             # The connection ends with the answer to this request, be it a WebSocket or not.
             self._is_closing = True
-            if self._line and websocket.is_requested(self._line[-1].headers):
+            if self._line and "upgrade" in self._line[-1].headers:
                 self._early = bytearray()
                 self._receive_upgraded(data[upgrade.args[0] :])
         except httptools.HttpParserError:
@@ -271,8 +274,10 @@ class Connection(asyncio.Protocol):
             self._refuse(431)
 
     def _receive_upgraded(self, data: bytes) -> None:
-        """Take the bytes after a request for a WebSocket."""
-        if self._socket is not None:
+        """Take the bytes after a request for another protocol."""
+        if self._upgrade is not None:
+            self._upgrade.receive(data)
+        elif self._socket is not None:
             # A watch takes no messages; kube-apiserver ignores them too.
             self._socket.receive(data)
         elif self._early is not None:
@@ -452,7 +457,9 @@ class Connection(asyncio.Protocol):
         if self._is_closing:
             lines.append("connection: close")
         head = "\r\n".join([*lines, ""]).encode("latin-1", "replace")
-        if isinstance(response.body, bytes):
+        if response.upgrade is not None:
+            await self._hand_over(response, response.upgrade)
+        elif isinstance(response.body, bytes):
             await self._write_plain(head, response, incoming.method)
         elif self._early is not None and websocket.is_requested(incoming.headers):
             await self._open_websocket(incoming, response.body)
@@ -525,6 +532,32 @@ class Connection(asyncio.Protocol):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LINGER_SECONDS):
                 await self._farewell.wait()
+
+    async def _hand_over(self, response: Response, upgrade: Upgrade) -> None:
+        """Let another protocol use the connection, until it is done with it."""
+        lines = [_status_line(response.status)]
+        lines += (f"{name}: {value}" for name, value in response.headers)
+        self._transport.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
+        upgrade.connect(self._write_upgraded)
+        self._upgrade = upgrade
+        if self._early:
+            upgrade.receive(bytes(self._early))
+            self._early.clear()
+        self.go_on()
+        self._is_streaming = True
+        try:
+            await upgrade.run()
+        except asyncio.CancelledError:
+            if self.is_lost or not self._is_closing:
+                raise
+            # The server stops.
+            self._work.uncancel()
+        finally:
+            self._is_streaming = False
+
+    def _write_upgraded(self, data: bytes) -> None:
+        if not self.is_lost and not self._transport.is_closing():
+            self._transport.write(data)
 
     async def _pump(self, body: Stream, encode: Callable[[bytes], bytes]) -> bool:
         """Write the chunks of a stream; return whether it ended before the connection does."""

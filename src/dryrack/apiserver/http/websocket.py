@@ -116,13 +116,14 @@ def accept(headers: Mapping[str, str]) -> bytes:
         "HTTP/1.1 101 Switching Protocols",
         "upgrade: websocket",
         "connection: Upgrade",
-        f"sec-websocket-accept: {_accept_key(key)}",
+        f"sec-websocket-accept: {accept_key(key)}",
         *(f"{PROTOCOL_HEADER}: {each}" for each in protocols),
     ]
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
-def _accept_key(key: str) -> str:
+def accept_key(key: str) -> str:
+    """Return the answer to the key of a client, which proves that the server read it."""
     # The protocol demands SHA-1; nothing depends on its strength.
     digest = hashlib.sha1(key.encode("latin-1") + _GUID, usedforsecurity=False).digest()
     return base64.b64encode(digest).decode()

@@ -43,6 +43,11 @@ class Injection(Protocol):
         ...
 
     @property
+    def device_nodes(self) -> Sequence[str]:
+        """Paths of devices in the container."""
+        ...
+
+    @property
     def lines(self) -> Sequence[tuple[str, str]]:
         """Paths of mounted files, and a line that is in them."""
         ...
@@ -84,6 +89,10 @@ class Drivers(Protocol):
 
     def restore(self, node: str, claims: Sequence[Raw]) -> None:
         """Prepare the claims of a running pod again, which a real driver has in its checkpoint."""
+        ...
+
+    def host_files(self, node: str) -> Mapping[str, Sequence[str]]:
+        """Return the lines of the files that the drivers keep on a node, by path."""
         ...
 
     def cdi_ids(self, node: str, uid: str) -> Mapping[DeviceKey, str]:

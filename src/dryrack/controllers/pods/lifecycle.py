@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 # The kubelet's waits between restarts, and the run time after which the wait starts anew.
 RESTART_SECONDS_MIN = 10.0
@@ -27,10 +27,14 @@ FORGIVEN_SECONDS = 600.0
 TERMINATED = 143
 KILLED = 137
 PREFIX = "dryrack.dev/"
+INIT_SECONDS = PREFIX + "init-seconds"
 
 
 # Long enough to be seen running, and short enough that waiting for a job is no burden.
 RUN_SECONDS = 5.0
+# A container without a handler for SIGTERM takes so long to stop.
+STOP_SECONDS = 1.0
+_OUTCOMES = ("run-seconds", "exit-code", "failures")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +65,11 @@ class Script:
     run_seconds: float | None = None
     exit_code: int = 0
     failures: int = 0
-    stop_seconds: float = 0.0
+    stop_seconds: float = STOP_SECONDS
     waiting: str = ""
+    decides_end: bool = False
+    """True if an annotation says how containers end; their programs do not count then."""
+    decides_stop: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,7 @@ class Exited:
     since: float
     at: float
     code: int
+    message: str = ""
 
 
 State = Waiting | Running | Exited
@@ -101,6 +109,22 @@ class Role(Enum):
     MAIN = "main"
 
 
+class ContainerKey(NamedTuple):
+    """One run of a container: its name, and how often it was restarted before."""
+
+    name: str
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """When and with which code the program of a container ended."""
+
+    at: float
+    code: int
+    message: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Container:
     """One container's part of a run."""
@@ -112,6 +136,12 @@ class Container:
     last: Exited | None = None
     waits_seconds: float = 0.0
     """The wait before the next restart."""
+    is_executed: bool = False
+    """True if its program decides when it ends, and not the script."""
+
+    @property
+    def key(self) -> ContainerKey:
+        return ContainerKey(self.name, self.restarts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +166,11 @@ class Run:
     is_expired: bool = False
     stops_at: float | None = None
     grace_seconds: float = 0.0
+    stop_began_at: float = 0.0
+    ends: Mapping[ContainerKey, End] = field(default_factory=dict)
+    """How programs ended."""
+    graceful: frozenset[str] = frozenset()
+    """Containers with a preStop hook or a handler for SIGTERM: they decide when they stop."""
 
     @property
     def mains(self) -> tuple[Container, ...]:
@@ -149,6 +184,8 @@ class Run:
     def is_over(self) -> bool:
         """True if no container will run again."""
         if self.is_stopping and self.is_stopped:
+            return True
+        if self.restart_policy == "Never" and any(_has_failed(each) for each in self.containers):
             return True
         return all(self._is_finished(each) for each in self.mains)
 
@@ -250,10 +287,12 @@ def step(run: Run, event: Event) -> tuple[Run, tuple[Effect, ...]]:
 
 
 def _begin_stop(run: Run, at: float, grace_seconds: float) -> Run:
-    stops_at = at + min(run.script.stop_seconds, grace_seconds)
-    if run.stops_at is not None and run.stops_at <= stops_at:
+    waits = run.graceful and not run.script.decides_stop
+    seconds = grace_seconds if waits else min(run.script.stop_seconds, grace_seconds)
+    if run.stops_at is not None and run.stops_at <= at + seconds:
         return run
-    return replace(run, stops_at=stops_at, grace_seconds=grace_seconds)
+    began_at = run.stop_began_at if run.is_stopping else at
+    return replace(run, stops_at=at + seconds, grace_seconds=grace_seconds, stop_began_at=began_at)
 
 
 def _let_pass(run: Run, now: float) -> tuple[Run, tuple[Effect, ...]]:
@@ -286,7 +325,8 @@ def _stop(run: Run) -> _Change | None:
     """Return the change at the end of the grace period, which ends all containers."""
     if run.stops_at is None or run.is_stopped:
         return None
-    code = KILLED if run.script.stop_seconds > run.grace_seconds else TERMINATED
+    is_killed = run.graceful or run.script.stop_seconds > run.grace_seconds
+    code = KILLED if is_killed else TERMINATED
     at = max(run.stops_at, run.at)
     return at, _end_all(run, at, code)
 
@@ -315,15 +355,22 @@ def _allows_next(container: Container) -> bool:
     """Return True if the containers after it may start."""
     match container.role:
         case Role.INIT:
-            return isinstance(container.state, Exited)
+            return isinstance(container.state, Exited) and container.state.code == 0
         case Role.SIDECAR:
             return not isinstance(container.state, Waiting) or container.restarts > 0
         case Role.MAIN:
             return True
 
 
+def _has_failed(container: Container) -> bool:
+    """Return True for an init container that failed."""
+    state = container.state
+    return container.role is Role.INIT and isinstance(state, Exited) and state.code != 0
+
+
 def _end_all(run: Run, at: float, code: int) -> Run:
-    return replace(run, containers=tuple(_end(each, at, code) for each in run.containers))
+    end = End(at, code)
+    return replace(run, containers=tuple(_end(each, end) for each in run.containers))
 
 
 def _change_of(run: Run, container: Container, begin: float) -> tuple[float, Container] | None:
@@ -341,12 +388,10 @@ def _change_of(run: Run, container: Container, begin: float) -> tuple[float, Con
         case Running(since, is_ready):
             if not is_ready and container.role is not Role.INIT:
                 return _turn_ready(run, container, since)
-            seconds = _duration(run.script, container)
-            if seconds is None:
-                return None
-            return since + seconds, _end(container, since + seconds, _code(run.script, container))
-        case Exited(_, _, code):
-            if container.role is Role.INIT or not restarts(_policy(run, container), code):
+            end = _end_of(run, container, since)
+            return None if end is None else (end.at, _end(container, end))
+        case Exited(code=code):
+            if not restarts(_policy(run, container), code):
                 return None
             return run.at, _wait_for_restart(container)
         case _:
@@ -355,15 +400,33 @@ def _change_of(run: Run, container: Container, begin: float) -> tuple[float, Con
 
 def _turn_ready(run: Run, container: Container, since: float) -> tuple[float, Container]:
     """Return readiness, or the end if that comes first."""
-    seconds = _duration(run.script, container)
+    end = _end_of(run, container, since)
     ready = since + run.script.ready_seconds
-    if seconds is not None and since + seconds < ready:
-        return since + seconds, _end(container, since + seconds, _code(run.script, container))
+    if end is not None and end.at < ready:
+        return end.at, _end(container, end)
     return ready, replace(container, state=Running(since, is_ready=True))
 
 
+def _end_of(run: Run, container: Container, since: float) -> End | None:
+    """Return when a running container ends by itself, as far as that is known."""
+    end = run.ends.get(container.key)
+    if end is None and run.is_stopping and run.graceful and container.name not in run.graceful:
+        end = End(run.stop_began_at + run.script.stop_seconds, TERMINATED)
+    if end is None and not container.is_executed:
+        seconds = _duration(run.script, container)
+        end = None if seconds is None else End(since + seconds, _code(run.script, container))
+    return end
+
+
 def _policy(run: Run, container: Container) -> str:
-    return "Always" if container.role is Role.SIDECAR else run.restart_policy
+    match container.role:
+        case Role.SIDECAR:
+            return "Always"
+        case Role.INIT:
+            # An init container that has succeeded is done, also if others run forever.
+            return "Never" if run.restart_policy == "Never" else "OnFailure"
+        case Role.MAIN:
+            return run.restart_policy
 
 
 def _duration(script: Script, container: Container) -> float | None:
@@ -374,6 +437,12 @@ def _duration(script: Script, container: Container) -> float | None:
             return None
         case Role.MAIN:
             return script.run_seconds
+
+
+def unknown_seconds(script: Script, container: Container) -> float:
+    """Return how long a program runs that dryrack does not know."""
+    seconds = _duration(script, container)
+    return math.inf if seconds is None else seconds
 
 
 def _code(script: Script, container: Container) -> int:
@@ -387,10 +456,11 @@ def _start(container: Container, at: float) -> Container:
     return replace(container, state=Running(at), restarts=container.restarts + again)
 
 
-def _end(container: Container, at: float, code: int) -> Container:
+def _end(container: Container, end: End) -> Container:
     if not isinstance(container.state, Running):
         return container
-    return replace(container, state=Exited(container.state.since, at, code))
+    state = Exited(container.state.since, end.at, end.code, end.message)
+    return replace(container, state=state)
 
 
 def _wait_for_restart(container: Container) -> Container:
@@ -408,6 +478,7 @@ def _wait_for_restart(container: Container) -> Container:
 
 def script_of(annotations: Mapping[str, str], *, run_seconds: float | None) -> Script:
     """Read the annotations of a pod; `run_seconds` is the default run time."""
+    stop_seconds = _optional_number(annotations, "stop-seconds", None)
     return Script(
         start_seconds=_number(annotations, "start-seconds"),
         init_seconds=_number(annotations, "init-seconds"),
@@ -415,8 +486,10 @@ def script_of(annotations: Mapping[str, str], *, run_seconds: float | None) -> S
         run_seconds=_optional_number(annotations, "run-seconds", run_seconds),
         exit_code=int(_number(annotations, "exit-code")) & 0xFF,
         failures=int(_number(annotations, "failures")),
-        stop_seconds=_number(annotations, "stop-seconds"),
+        stop_seconds=STOP_SECONDS if stop_seconds is None else stop_seconds,
         waiting=annotations.get(PREFIX + "waiting", ""),
+        decides_end=any(PREFIX + each in annotations for each in _OUTCOMES),
+        decides_stop=stop_seconds is not None,
     )
 
 

@@ -48,19 +48,16 @@ def log_of(
     is_waiting = "waiting" in reported.get("state", {"waiting": {}})
     if is_waiting and not reported.get("lastState"):
         return ""
-    uses = list(_uses(pod, spec, claims))
+    uses = list(claims_in_use(pod, spec, claims))
     devices = [device for claim, request in uses for device in _allocated(claim, request)]
-    known = () if drivers is None else drivers.names
-    others = [device for device in devices if device.partition("/")[0] not in known]
     node = spec_of(pod).get("nodeName", "")
     words = [str(each) for each in (*_list(spec, "command"), *_list(spec, "args"))]
     injections: list[Injection] = []
     if drivers is not None:
-        injections += drivers.injections(node, list(_claims(pod, claims)), uses)
+        injections += drivers.injections(node, list(existing_claims(pod, claims)), uses)
     variables = [
         *_environment(pod, spec),
-        # Without a driver, the devices are numbered.
-        *((f"DRYRACK_DEVICE_{number}", device) for number, device in enumerate(others)),
+        *numbered_devices(uses, drivers),
         *(pair for each in injections for pair in each.env),
     ]
     lines = [
@@ -116,7 +113,18 @@ def _file_lines(words: Sequence[str], lines: Iterable[tuple[str, str]]) -> Itera
         yield line if path in printed else f"file {path}: {line}"
 
 
-def _claims(pod: Raw, claims: Claims) -> Iterator[Raw]:
+def numbered_devices(
+    uses: Iterable[tuple[Raw, str]], drivers: Drivers | None
+) -> Iterator[tuple[str, str]]:
+    """Yield variables for the devices without a driver; no driver decides their names."""
+    known = () if drivers is None else drivers.names
+    devices = (device for claim, request in uses for device in _allocated(claim, request))
+    others = (device for device in devices if device.partition("/")[0] not in known)
+    for number, device in enumerate(others):
+        yield f"DRYRACK_DEVICE_{number}", device
+
+
+def existing_claims(pod: Raw, claims: Claims) -> Iterator[Raw]:
     """Yield the existing claims of a pod; the claim of its extended resources comes last."""
     extended = get(pod, "status.extendedResourceClaimStatus", {})
     names = [*(each.claim for each in claims_of_pod(pod)), extended.get("resourceClaimName")]
@@ -126,7 +134,7 @@ def _claims(pod: Raw, claims: Claims) -> Iterator[Raw]:
             yield claim
 
 
-def _uses(pod: Raw, container: Raw, claims: Claims) -> Iterator[tuple[Raw, str]]:
+def claims_in_use(pod: Raw, container: Raw, claims: Claims) -> Iterator[tuple[Raw, str]]:
     """Yield the claims of a container, each with a request, or "" for all requests."""
     names = {each.name: each.claim for each in claims_of_pod(pod)}
     namespace = pod["metadata"].get("namespace", "")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from dryrack.client.timekeeping import seconds_of, timestamp
+from dryrack.controllers.containers.programs import is_known, is_server
 from dryrack.controllers.objects import (
     annotations_of,
     condition_of,
@@ -20,6 +21,7 @@ from dryrack.controllers.objects import (
     with_condition,
 )
 from dryrack.controllers.pods.lifecycle import (
+    INIT_SECONDS,
     RUN_SECONDS,
     Container,
     Exited,
@@ -54,16 +56,23 @@ def new_run(pod: Raw, now: float) -> Run:
     inits = get(spec, "initContainers", ())
     initializing = "PodInitializing"
     # The containers that would start first wait for the reason of the script, if it has one.
-    first = [
+    has_init_seconds = INIT_SECONDS in annotations_of(pod)
+    first: list[Container] = []
+    for number, each in enumerate(inits):
+        role = Role.SIDECAR if each.get("restartPolicy") == "Always" else Role.INIT
+        waiting = Waiting(initializing if number else script.waiting or initializing)
+        is_executed = is_known(each) and (role is Role.SIDECAR or not has_init_seconds)
+        first.append(Container(each["name"], role, waiting, is_executed=is_executed))
+    waiting = Waiting(initializing if inits else script.waiting or "ContainerCreating")
+    mains = [
         Container(
             each["name"],
-            Role.SIDECAR if each.get("restartPolicy") == "Always" else Role.INIT,
-            Waiting(initializing if number else script.waiting or initializing),
+            Role.MAIN,
+            waiting,
+            is_executed=not script.decides_end and (is_known(each) or is_server(each)),
         )
-        for number, each in enumerate(inits)
+        for each in get(spec, "containers", ())
     ]
-    waiting = Waiting(initializing if inits else script.waiting or "ContainerCreating")
-    mains = [Container(each["name"], Role.MAIN, waiting) for each in get(spec, "containers", ())]
     return Run(
         script=script,
         restart_policy=policy,
@@ -72,6 +81,11 @@ def new_run(pod: Raw, now: float) -> Run:
         at=now,
         deadline_seconds=spec.get("activeDeadlineSeconds"),
         termination_seconds=spec.get("terminationGracePeriodSeconds", TERMINATION_SECONDS),
+        graceful=frozenset(
+            each["name"]
+            for each in get(spec, "containers", ())
+            if {"exec", "sleep"} & get(each, "lifecycle.preStop", {}).keys()
+        ),
     )
 
 
@@ -132,7 +146,7 @@ def _state(state: Raw, *, is_ready: bool) -> State:
         ended = state["terminated"]
         finished = seconds_of(ended["finishedAt"])
         since = seconds_of(ended["startedAt"]) if ended.get("startedAt") else finished
-        return Exited(since, finished, ended["exitCode"])
+        return Exited(since, finished, ended["exitCode"], ended.get("message", ""))
     waiting = get(state, "waiting", {})
     return Waiting(waiting.get("reason", "ContainerCreating"), waiting.get("message", ""))
 
@@ -238,7 +252,7 @@ def _is_ready(container: Container) -> bool:
     match container.state:
         case Running(_, is_ready):
             return is_ready
-        case Exited(_, _, code):
+        case Exited(code=code):
             return container.role is Role.INIT and code == 0
         case Waiting():
             return False
@@ -252,7 +266,7 @@ def _state_of(state: State, identity: str) -> Raw:
             return {"waiting": {"reason": reason} | ({"message": message} if message else {})}
         case Running(since):
             return {"running": {"startedAt": timestamp(since)}}
-        case Exited(since, at, code):
+        case Exited(since, at, code, message):
             ended = {
                 "exitCode": code,
                 "reason": "Error" if code else "Completed",
@@ -260,6 +274,8 @@ def _state_of(state: State, identity: str) -> Raw:
                 "finishedAt": timestamp(at),
                 "containerID": identity,
             }
+            if message:
+                ended["message"] = message
             return {"terminated": ended}
         case _:
             assert_never(state)

@@ -6,13 +6,16 @@ A write always has the whole status at the revision that it was made from, so wr
 between are never overwritten: the pod is decided again.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 from dryrack.client.endpoints import CLAIMS, CONFIG_MAPS, NODES, PODS, SECRETS
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.claims.references import claims_of_pod, is_reserved_for
+from dryrack.controllers.containers.sandboxes import Sandboxes
 from dryrack.controllers.objects import (
     annotations_of,
     is_deleted,
@@ -40,7 +43,9 @@ from dryrack.controllers.pods.drivers import (
     unprepared,
 )
 from dryrack.controllers.pods.lifecycle import (
+    TERMINATED,
     Deleted,
+    End,
     Event,
     Missing,
     Passed,
@@ -98,6 +103,21 @@ class PodInputs:
     """By container: the health of its devices."""
     expires_at: float | None = None
     """The time at which a fault of the node ends."""
+    programs: "Programs | None" = None
+    """Runs the programs of containers; None: only the script of the pod counts."""
+
+
+class Programs(Protocol):
+    """Runs the programs of the containers of one pod."""
+
+    def run_until(self, run: Run, now: float) -> Run:
+        """Start the programs of running containers, and return the run with the known ends."""
+        ...
+
+    @property
+    def wakes_at(self) -> float:
+        """Return when a program can end by itself."""
+        ...
 
 
 def plan(inputs: PodInputs) -> tuple[Run, Plan]:
@@ -113,6 +133,10 @@ def plan(inputs: PodInputs) -> tuple[Run, Plan]:
     elif run.prepared_at is None and not inputs.unprepared:
         event = Prepared(now)
     run, effects = step(run, event)
+    if inputs.programs is not None:
+        # The end of one program lets the next container start, at the same time.
+        while (known := inputs.programs.run_until(run, now)) != run:
+            run, effects = step(known, Passed(now))
     # Events come first: they are written once, and a status that is refused is written again.
     writes: list[Write] = [*_reports(inputs, run)]
     status = render(
@@ -126,6 +150,8 @@ def plan(inputs: PodInputs) -> tuple[Run, Plan]:
     if status != status_of(pod):
         writes.append(Update(PODS, pod | {"status": status}, "status"))
     wakes = [each.when for each in effects if isinstance(each, WakeAt)]
+    if inputs.programs is not None and inputs.programs.wakes_at < math.inf:
+        wakes.append(inputs.programs.wakes_at)
     if inputs.expires_at is not None:
         wakes.append(inputs.expires_at)
     if inputs.unprepared is not None and inputs.unprepared.retry_seconds is not None:
@@ -148,8 +174,8 @@ def _reports(inputs: PodInputs, run: Run) -> Sequence[Report]:
     for container in run.containers:
         old = before[container.name]
         state = container.state
-        has_started = isinstance(state, Running) and (
-            not isinstance(old.state, Running) or old.restarts != container.restarts
+        has_started = not isinstance(state, Waiting) and (
+            isinstance(old.state, Waiting) or old.restarts != container.restarts
         )
         if has_started:
             reports.append(Report(inputs.pod, "Normal", "Started", "Container started"))
@@ -181,6 +207,41 @@ def undelivered(pod: Raw, claims: Mapping[Name, Raw]) -> str:
     return ""
 
 
+@dataclass(frozen=True, slots=True)
+class PodPrograms:
+    """The programs of one pod."""
+
+    sandboxes: Sandboxes
+    pod: Raw
+
+    def run_until(self, run: Run, now: float) -> Run:
+        for container in run.containers:
+            if container.is_executed and isinstance(container.state, Running):
+                self.sandboxes.start(self.pod, container.key, container.state.since)
+        self.sandboxes.run(self.pod, now)
+        graceful = set(run.graceful)
+        ends = dict(run.ends)
+        for container in run.containers:
+            if not isinstance(container.state, Running):
+                continue
+            process = self.sandboxes.process(self.pod, container.key)
+            if process is not None and process.handles_signals:
+                graceful.add(container.name)
+            if run.is_stopping and container.name in graceful and not run.script.decides_stop:
+                end = self.sandboxes.stop(self.pod, container.key, run.stop_began_at, now)
+                if end is not None:
+                    ends.setdefault(container.key, End(end, TERMINATED))
+            if process is not None and process.exit_code is not None and container.is_executed:
+                assert process.ended_at is not None, "a process with an exit code has ended"
+                message = self.sandboxes.termination_message(self.pod, container.key)
+                ends[container.key] = End(process.ended_at, process.exit_code, message)
+        return replace(run, ends=ends, graceful=frozenset(graceful))
+
+    @property
+    def wakes_at(self) -> float:
+        return self.sandboxes.wakes_at(self.pod)
+
+
 class VirtualKubelet(Reconciler[Name]):
     """Runs the pods of all virtual nodes."""
 
@@ -188,6 +249,7 @@ class VirtualKubelet(Reconciler[Name]):
         super().__init__(context, "kubelet")
         self._drivers = context.drivers
         self._calls = None if context.drivers is None else PrepareCalls(context.drivers)
+        self._sandboxes = context.sandboxes or Sandboxes(self._find_resource, context.drivers)
         self._runs: dict[str, Run] = {}
         self._rebooted: set[str] = set()
         """The UIDs of pods whose node has rebooted since they were decided."""
@@ -216,6 +278,7 @@ class VirtualKubelet(Reconciler[Name]):
             self._runs.pop(uid, None)
             self._rebooted.discard(uid)
             self._reported.pop(uid, None)
+            self._sandboxes.forget(uid)
             if self._calls is not None:
                 self._calls.forget(uid)
         elif spec_of(new).get("nodeName"):
@@ -307,6 +370,7 @@ class VirtualKubelet(Reconciler[Name]):
             reported=self._reported.pop(uid, None),
             health=health,
             expires_at=faults.next_expiry,
+            programs=PodPrograms(self._sandboxes, pod),
         )
         self._runs[uid], answer = plan(inputs)
         if inputs.unprepared is not None:
@@ -337,6 +401,18 @@ class VirtualKubelet(Reconciler[Name]):
             return None
         claims = present_claims(pod, self._claims.objects)
         return self._calls.problem(pod, node, claims, self._clock.now()) if claims else None
+
+    def _find_resource(self, resource: str, namespace: str, name: str) -> Raw | None:
+        match resource:
+            case "configmaps":
+                return self._configuration[CONFIG_MAP].get(namespace, name)
+            case "secrets":
+                return self._configuration[SECRET].get(namespace, name)
+            case "nodes":
+                return self._nodes.get("", name)
+            case "resourceclaims.resource.k8s.io":
+                return self._claims.get(namespace, name)
+        return None
 
     def _find(self, kind: str, namespace: str, name: str) -> Raw | None:
         return self._configuration[kind].get(namespace, name)

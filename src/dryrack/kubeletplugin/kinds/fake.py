@@ -111,7 +111,6 @@ class FakeKind:
         uuids = uuids_of(claim.node, device.device, parameters.split or 1)
         env = (
             *((f"FAKE_DEVICE_{number + place}", uuid) for place, uuid in enumerate(uuids)),
-            ("FAKE_DEVICE_MODEL", self.model),
             ("FAKE_NODE_NAME", claim.node),
             ("DRA_RESOURCE_DRIVER_NAME", self.driver),
         )

@@ -1,45 +1,57 @@
 """
-The subresources of pods.
+The subresources of pods that have a handler.
 
-No containers run, so attach, exec and port-forward are refused. Handlers are loaded with the
-first request.
+Each handler is loaded with its first request. Pods on virtual nodes have no network, so
+`portforward` and `proxy` are refused.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dryrack.apiserver.answer.status import not_implemented
+from dryrack.apiserver.strategies.pods.container_choice import Logs, Terminals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dryrack.apiserver.extension_points import Answer, Call
     from dryrack.apiserver.registry import Handler
-    from dryrack.apiserver.strategies.pods.logs import Logs
-    from dryrack.kinds.raw import Raw
-
-# What of a query is about the streams of a process.
-_STREAMS = ("stdin", "stdout", "stderr", "tty")
+    from dryrack.client.timekeeping import Timekeeper
 
 
-def pod_handlers(logs: Logs) -> Mapping[tuple[str, str], Mapping[str, Handler]]:
-    """By resource and part, and then by verb."""
+class Containers(Logs, Terminals, Protocol):
+    """Runs the containers of virtual nodes, and keeps their output."""
+
+
+def pod_handlers(
+    containers: Containers, clock: Timekeeper
+) -> Mapping[tuple[str, str], Mapping[str, Handler]]:
+    """Return the handlers by resource and part, and then by verb."""
 
     async def read(call: Call) -> Answer:
         from dryrack.apiserver.strategies.pods.logs import LogReader
 
-        return await LogReader(logs).read(call)
+        return await LogReader(containers, clock).read(call)
 
-    refused = {"create": _no_process, "get": _no_process}
+    async def execute(call: Call) -> Answer:
+        from dryrack.apiserver.strategies.pods.remote_commands import RemoteCommands
+
+        return await RemoteCommands(containers, clock).execute(call)
+
+    async def attach(call: Call) -> Answer:
+        from dryrack.apiserver.strategies.pods.remote_commands import RemoteCommands
+
+        return await RemoteCommands(containers, clock).attach(call)
+
     proxied = dict.fromkeys(("create", "delete", "get", "patch", "update"), _no_proxy)
     return {
         ("bindings", ""): {"create": _bind},
         ("pods", "binding"): {"create": _bind},
         ("pods", "eviction"): {"create": _evict},
         ("pods", "log"): {"get": read},
-        ("pods", "attach"): refused,
-        ("pods", "exec"): refused,
+        ("pods", "attach"): {"create": attach, "get": attach},
+        ("pods", "exec"): {"create": execute, "get": execute},
         ("pods", "portforward"): {"create": _no_port, "get": _no_port},
         **{(kind, "proxy"): proxied for kind in ("nodes", "pods", "services")},
     }
@@ -57,30 +69,11 @@ async def _evict(call: Call) -> Answer:
     return await evict(call)
 
 
-async def _no_process(call: Call) -> Answer:
-    _approve(call)
-    part = call.target.subresource
-    raise not_implemented(f"{part} is not supported: pods on virtual nodes have no processes")
-
-
 async def _no_port(call: Call) -> Answer:
-    _approve(call)
+    from dryrack.apiserver.strategies.pods.remote_commands import admit
+
+    admit(call)
     raise not_implemented("port-forward is not supported: pods on virtual nodes have no open ports")
-
-
-def _approve(call: Call) -> None:
-    """A policy may forbid what could not be done anyway; that is what its author wants to see."""
-    from dryrack.apiserver.decode.review_bodies import admit_posted
-    from dryrack.apiserver.http.queries import truth_of
-
-    target = call.target
-    given = call.parameters
-    kind = target.resource.subresources[target.subresource].kind
-    options: Raw = {"kind": kind, "apiVersion": "v1"}
-    options |= {name: truth_of(given, name) for name in _STREAMS if truth_of(given, name)}
-    options |= {name: given[name][0] for name in ("container",) if name in given}
-    options |= {name: list(given[name]) for name in ("command",) if name in given}
-    admit_posted(call, options)
 
 
 async def _no_proxy(call: Call) -> Answer:

@@ -1,0 +1,328 @@
+"""Containers of virtual nodes run their commands, in virtual time."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dryrack.client.errors import NotFoundError
+from dryrack.testing import Cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dryrack.kinds.raw import Raw
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """A cluster with one virtual node."""
+    with Cluster() as cluster:
+        cluster.add_nodes(count=1, capacity={"cpu": 8})
+        yield cluster
+
+
+def container(*command: str, **more: Any) -> Raw:
+    return {"name": "c", "image": "busybox", "command": list(command), **more}
+
+
+def script(text: str, **more: Any) -> Raw:
+    return container("sh", "-c", text, **more)
+
+
+def pod(*containers: Raw, name: str = "p", **spec: Any) -> Raw:
+    named = [
+        each | {"name": f"c{number}" if number else "c"} for number, each in enumerate(containers)
+    ]
+    metadata: Raw = {"name": name, "namespace": "default"}
+    if annotations := spec.pop("annotations", None):
+        metadata["annotations"] = annotations
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"containers": named, **spec},
+    }
+
+
+def job(command: Raw, **spec: Any) -> Raw:
+    template = {"spec": {"restartPolicy": "Never", "containers": [command]}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j", "namespace": "default"},
+        "spec": {"template": template, **spec},
+    }
+
+
+def status_of(cluster: Cluster, name: str = "p", number: int = 0) -> Raw:
+    statuses = cluster.get("Pod", name)["status"]["containerStatuses"]
+    status: Raw = statuses[number]
+    return status
+
+
+def condition_of(cluster: Cluster, kind: str) -> Raw | None:
+    conditions = cluster.get("Job", "j")["status"].get("conditions", ())
+    return next((each for each in conditions if each["type"] == kind), None)
+
+
+def test_a_job_succeeds_when_its_command_does(cluster: Cluster) -> None:
+    """The Job completes when the script has ended, not after a fixed time."""
+    cluster.apply(job(script("echo start; sleep 30; echo end")))
+    cluster.advance(20)
+    before = condition_of(cluster, "Complete")
+    cluster.advance(20)
+
+    assert before is None
+    complete = condition_of(cluster, "Complete")
+    assert complete is not None
+    assert complete["status"] == "True"
+
+
+def test_a_job_fails_when_its_command_does(cluster: Cluster) -> None:
+    """Pods that exit with 1 count against the back-off limit."""
+    cluster.apply(job(script("exit 1"), backoffLimit=1))
+    cluster.advance(120)
+
+    failed = condition_of(cluster, "Failed")
+    assert failed is not None
+    assert failed["reason"] == "BackoffLimitExceeded"
+    assert cluster.get("Job", "j")["status"]["failed"] == 2
+
+
+def test_a_pod_failure_policy_reads_the_exit_code(cluster: Cluster) -> None:
+    """A rule for the code 42 ends the Job at once."""
+    rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}
+    cluster.apply(job(script("exit 42"), podFailurePolicy={"rules": [rule]}, backoffLimit=6))
+    cluster.advance(60)
+
+    failed = condition_of(cluster, "Failed")
+    assert failed is not None
+    assert failed["reason"] == "PodFailurePolicy"
+    assert cluster.get("Job", "j")["status"]["failed"] == 1
+
+
+def test_a_success_policy_reads_which_index_succeeded(cluster: Cluster) -> None:
+    """The Job is done when index 0 is, also if the others never end."""
+    command = script("[ $JOB_COMPLETION_INDEX = 0 ] || sleep infinity")
+    policy = {"rules": [{"succeededIndexes": "0"}]}
+    cluster.apply(
+        job(command, completionMode="Indexed", completions=3, parallelism=3, successPolicy=policy)
+    )
+    cluster.advance(60)
+
+    complete = condition_of(cluster, "SuccessCriteriaMet")
+    assert complete is not None
+    assert complete["status"] == "True"
+
+
+def test_a_container_that_fails_is_restarted_with_a_growing_wait(cluster: Cluster) -> None:
+    """The status has the last exit code, its message, and the number of restarts."""
+    cluster.apply(pod(script("echo broken > /dev/termination-log; exit 3")))
+    cluster.advance(5)
+
+    status = status_of(cluster)
+    assert status["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    last = status["lastState"]["terminated"]
+    assert (last["exitCode"], last["reason"], last["message"]) == (3, "Error", "broken\n")
+    assert status["restartCount"] == 1
+    cluster.advance(30)
+    assert status_of(cluster)["restartCount"] == 3
+
+
+def test_a_failing_init_container_keeps_the_others_from_starting(cluster: Cluster) -> None:
+    """It is restarted unless the policy of the pod is Never."""
+    failing = container("false") | {"name": "init"}
+    cluster.apply(pod(container("sleep", "9"), initContainers=[failing]))
+    cluster.apply(
+        pod(container("sleep", "9"), name="never", initContainers=[failing], restartPolicy="Never")
+    )
+    cluster.advance(5)
+
+    waiting = cluster.get("Pod", "p")["status"]
+    assert waiting["phase"] == "Pending"
+    assert waiting["initContainerStatuses"][0]["restartCount"] >= 1
+    assert cluster.get("Pod", "never")["status"]["phase"] == "Failed"
+
+
+def test_init_containers_run_one_after_the_other(cluster: Cluster) -> None:
+    """Each takes its own time, and they share files with the container."""
+    mount = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    first = script("sleep 5; echo one > /data/f") | {"name": "first"} | mount
+    second = script("sleep 5; echo two >> /data/f") | {"name": "second"} | mount
+    cluster.apply(
+        pod(
+            script("cat /data/f; sleep 99") | mount,
+            initContainers=[first, second],
+            volumes=[{"name": "data", "emptyDir": {}}],
+        )
+    )
+    cluster.advance(9)
+    before = cluster.get("Pod", "p")["status"]["phase"]
+    cluster.advance(2)
+
+    assert (before, cluster.get("Pod", "p")["status"]["phase"]) == ("Pending", "Running")
+    assert cluster.logs("p") == "one\ntwo\n"
+
+
+def test_the_environment_comes_from_all_sources(cluster: Cluster) -> None:
+    """ConfigMaps, Secrets, fields of the pod, amounts of resources, and references to others."""
+    cluster.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "settings", "namespace": "default"},
+            "data": {"COLOR": "red", "file": "content\n"},
+        }
+    )
+    cluster.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "keys", "namespace": "default"},
+            "stringData": {"password": "s3cret"},
+        }
+    )
+    env = [
+        {"name": "A", "value": "1"},
+        {"name": "B", "value": "$(A)-$(MISSING)-$$(A)"},
+        {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+        {"name": "APP", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
+        {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "password"}}},
+    ]
+    shown = script(
+        "echo $A $B $NODE $APP $CPU $KEY $COLOR $(ARGUMENT) $HOSTNAME; cat /etc/settings/file",
+        env=[*env, {"name": "ARGUMENT", "value": "expanded"}],
+        envFrom=[{"configMapRef": {"name": "settings"}}],
+        resources={"limits": {"cpu": "1500m"}},
+        volumeMounts=[{"name": "settings", "mountPath": "/etc/settings"}],
+    )
+    labeled = pod(
+        shown,
+        restartPolicy="Never",
+        volumes=[{"name": "settings", "configMap": {"name": "settings"}}],
+    )
+    labeled["metadata"]["labels"] = {"app": "web"}
+    cluster.apply(labeled)
+    cluster.advance(5)
+
+    [line, content] = cluster.logs("p").splitlines()
+    assert line == "1 1-$(MISSING)-$(A) node-1 web 2 s3cret red expanded p"
+    assert content == "content"
+
+
+def test_a_service_account_token_is_bound_to_its_pod(cluster: Cluster) -> None:
+    """A projected volume has a token that is bound to the pod."""
+    source = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}
+    cluster.apply(
+        pod(
+            script("cat /token/token", volumeMounts=[{"name": "t", "mountPath": "/token"}]),
+            restartPolicy="Never",
+            volumes=[{"name": "t", "projected": {"sources": [source]}}],
+        )
+    )
+    cluster.advance(5)
+    payload = cluster.logs("p").split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=="))
+
+    assert claims["kubernetes.io"]["pod"]["name"] == "p"
+    assert claims["sub"] == "system:serviceaccount:default:default"
+
+
+def test_a_deleted_pod_takes_a_second_to_stop(cluster: Cluster) -> None:
+    """A container without a handler for SIGTERM ends after one second."""
+    cluster.apply(pod(container("sleep", "infinity")))
+    cluster.advance(5)
+    cluster.delete("Pod", "p")
+    cluster.advance(0.5)
+    stopping = cluster.get("Pod", "p")
+    cluster.advance(1)
+
+    assert "deletionTimestamp" in stopping["metadata"]
+    with pytest.raises(NotFoundError):
+        cluster.get("Pod", "p")
+
+
+@pytest.mark.parametrize(
+    ("command", "lifecycle", "seconds"),
+    [
+        ("trap 'exit 0' TERM; sleep 9999 & wait", {}, 0.0),
+        ("trap 'sleep 5; exit 0' TERM; sleep 9999 & wait", {}, 5.0),
+        ("sleep 9999", {"preStop": {"exec": {"command": ["sh", "-c", "sleep 7"]}}}, 8.0),
+        ("sleep 9999", {"preStop": {"sleep": {"seconds": 4}}}, 5.0),
+        # The grace of the pod ends what takes longer.
+        ("trap 'sleep 100' TERM; sleep 9999 & wait", {}, 30.0),
+        ("sleep 9999", {"preStop": {"exec": {"command": ["sleep", "60"]}}}, 30.0),
+    ],
+)
+def test_hooks_and_handlers_decide_how_long_a_pod_takes_to_stop(
+    cluster: Cluster, command: str, lifecycle: Raw, seconds: float
+) -> None:
+    """The pod is gone when its hook and its handler have ended, or with its grace."""
+    cluster.apply(pod(script(command, lifecycle=lifecycle)))
+    cluster.advance(5)
+    cluster.delete("Pod", "p")
+    if seconds:
+        cluster.advance(seconds - 0.5)
+        cluster.get("Pod", "p")
+    cluster.advance(1)
+
+    with pytest.raises(NotFoundError):
+        cluster.get("Pod", "p")
+
+
+def test_annotations_decide_before_the_command(cluster: Cluster) -> None:
+    """A pod whose outcome is set ends as its annotations say."""
+    annotations = {"dryrack.dev/run-seconds": "3", "dryrack.dev/exit-code": "5"}
+    cluster.apply(
+        pod(container("sleep", "infinity"), annotations=annotations, restartPolicy="Never")
+    )
+    cluster.advance(5)
+
+    assert status_of(cluster)["state"]["terminated"]["exitCode"] == 5
+
+
+def test_an_unknown_program_behaves_as_without_an_interpreter(cluster: Cluster) -> None:
+    """The log names it once; a pod runs on, and a Job pod ends after five seconds."""
+    text = "echo begin; nvidia-smi; nvidia-smi; echo end"
+    cluster.apply(pod(script(text)))
+    cluster.apply(job(script(text)))
+    cluster.advance(20)
+
+    assert cluster.get("Pod", "p")["status"]["phase"] == "Running"
+    assert cluster.logs("p") == "begin\n# dryrack does not run nvidia-smi\n"
+    assert condition_of(cluster, "Complete") is not None
+
+
+@pytest.mark.parametrize(
+    ("image", "phase"),
+    [
+        ("registry.k8s.io/pause:3.10", "Running"),
+        ("nginx", "Running"),
+        ("busybox:1.36", "Succeeded"),
+        ("example.com/unknown:1", "Running"),
+    ],
+)
+def test_an_image_without_a_command_does_what_it_is_known_for(
+    cluster: Cluster, image: str, phase: str
+) -> None:
+    """A server runs on; a shell without input ends at once."""
+    cluster.apply(pod({"name": "c", "image": image}, restartPolicy="Never"))
+    cluster.advance(20)
+
+    assert cluster.get("Pod", "p")["status"]["phase"] == phase
+
+
+def test_an_idle_loop_costs_no_writes_and_no_wakes(cluster: Cluster) -> None:
+    """A container that loops forever changes nothing in the cluster."""
+    cluster.apply(pod(script("while true; do date; sleep 1; done")))
+    cluster.advance(5)
+    before = cluster.get("Pod", "p")["metadata"]["resourceVersion"]
+    cluster.advance(3600)
+
+    assert cluster.get("Pod", "p")["metadata"]["resourceVersion"] == before
+    assert len(cluster.logs("p").splitlines()) > 3600
