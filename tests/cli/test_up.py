@@ -241,6 +241,20 @@ def test_nodes_of_a_type_come_with_the_classes_of_their_drivers(home: Path, tmp_
     assert {"card", "gpu.nvidia.com"} <= {each["metadata"]["name"] for each in classes}
 
 
+def test_device_classes_can_be_left_to_charts(home: Path) -> None:
+    """With --no-device-classes there are GPU nodes with devices, but no DeviceClasses."""
+    words = ("--nodes", "1", "--instance-type", "g6.xlarge", "--devices", "gpu:2")
+    up = dryrack("up", "--detach", "--no-device-classes", *words)
+    assert up.returncode == 0, up.stderr
+    config = home / "default" / "kubeconfig"
+    assert fetched(config, "/apis/resource.k8s.io/v1/deviceclasses")["items"] == []
+    [node] = fetched(config, "/api/v1/nodes")["items"]
+    assert node["metadata"]["labels"]["nvidia.com/gpu.product"] == "NVIDIA-L4"
+    slices = fetched(config, "/apis/resource.k8s.io/v1/resourceslices")["items"]
+    assert {each["spec"]["driver"] for each in slices} >= {"gpu.nvidia.com", "gpu.example.com"}
+    assert "device classes" not in up.stderr
+
+
 def test_a_config_can_say_what_nodes_have(home: Path, tmp_path: Path) -> None:
     """NodeDevices beside objects come to devices; a mistake in them has its line."""
     file = tmp_path / "world.yaml"

@@ -26,6 +26,32 @@ pytestmark = pytest.mark.real
 CHART = Path(__file__).parent / "chart"
 NAMESPACE = "training"
 _SECONDS_MAX = 120
+# A DaemonSet for GPU nodes, and a DeviceClass, as in the charts of GPU drivers.
+DRIVER = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu.nvidia.com}
+spec:
+  selectors: [{cel: {expression: device.driver == 'gpu.nvidia.com'}}]
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: plugin}
+spec:
+  selector: {matchLabels: {app: plugin}}
+  template:
+    metadata: {labels: {app: plugin}}
+    spec:
+      affinity:
+        nodeAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            nodeSelectorTerms:
+            - matchExpressions:
+              - {key: feature.node.kubernetes.io/pci-10de.present, operator: In, values: ["true"]}
+            - matchExpressions:
+              - {key: nvidia.com/gpu.present, operator: In, values: ["true"]}
+      containers: [{name: plugin, image: registry.example.com/plugin}]
+"""
 
 
 @dataclass(frozen=True)
@@ -106,3 +132,18 @@ def test_helm_finds_in_the_cluster_what_it_has_applied(helm: Helm) -> None:
     helm.plane.must("apply", "--server-side", "-n", "templates", "-f", "-", stdin=manifest)
 
     helm.plane.must("diff", "--server-side", "-n", "templates", "-f", "-", stdin=manifest)
+
+
+def test_the_chart_of_a_driver_installs_its_classes(tmp_path: Path) -> None:
+    """Helm does not adopt the DeviceClasses of the catalog; --no-device-classes leaves them out."""
+    chart = tmp_path / "driver"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("{apiVersion: v2, name: driver, version: 0.1.0}")
+    (chart / "templates" / "driver.yaml").write_text(DRIVER)
+    options = ("--nodes", "2", "--instance-type", "p5.48xlarge", "--no-device-classes")
+    with ServedPlane(tmp_path / "plane", options, "driver") as plane:
+        helm = Helm(plane)
+        helm("install", "d", str(chart), "--create-namespace", "--wait", "--timeout", "60s")
+        assert helm.get("daemonset", "plugin")["status"]["numberReady"] == 2
+        classes = plane.must("get", "deviceclasses", "-o", "name")
+    assert classes == "deviceclass.resource.k8s.io/gpu.nvidia.com\n"

@@ -220,6 +220,13 @@ class UpOptions:
             metavar="FILE", help="As --catalogue, with instance types from FILE. Repeatable."
         ),
     ] = ()
+    no_device_classes: Annotated[
+        bool,
+        _inhabitants_option(
+            "--no-device-classes",
+            help="Create no DeviceClasses, so that the chart of a driver can create its own.",
+        ),
+    ] = False
     devices: Annotated[
         tuple[str, ...],
         _inhabitants_option(

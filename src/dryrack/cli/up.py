@@ -131,6 +131,7 @@ def _launch_of(options: UpOptions) -> Launch:
         catalogue=catalogue,
         machine=catalogue.instance_types.get(options.instance_type) if catalogue else None,
         devices=devices,
+        omits_device_classes=options.no_device_classes,
         allocator=allocator,
         scheduling=scheduling,
         runtime_config=versions,

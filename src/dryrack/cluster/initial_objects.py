@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 _Written = TypeVar("_Written")
 # What KWOK and everything made for it look for on a node that has no kubelet.
 KWOK_NODE = "kwok.x-k8s.io/node"
-# What clouds say of a node, and the catalogue goes by.
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
 class InhabitantError(DryrackError):
@@ -40,7 +38,7 @@ class InhabitantError(DryrackError):
 
 def virtual_node(name: str, machine: InstanceType | None = None) -> Raw:
     """Return a node that exists only in the API."""
-    own = {INSTANCE_TYPE: machine.name} if machine else {}
+    own = machine.node_labels if machine else {}
     # A machine of a type that says how large it is has its size.
     capacity = {**CAPACITY, **(machine.size if machine else {})}
     return {

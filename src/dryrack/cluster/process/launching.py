@@ -77,6 +77,8 @@ class Launch:
     """The instance type of the initial nodes."""
     devices: Sequence[DeviceKind] = ()
     """The simulated devices of every virtual node."""
+    omits_device_classes: bool = False
+    """True if the DeviceClasses of the catalog and of `devices` are left to charts."""
     allocator: MakeAllocator | None = None
     """Allocates devices; None: the allocator of the reference release."""
     scheduling: SchedulerSettings | None = None

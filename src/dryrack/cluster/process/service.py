@@ -283,7 +283,7 @@ def _machines(launch: Launch) -> Collection[InstanceType]:
 
 
 async def _inhabit(launch: Launch, plane: ControlPlane, tell: Callable[[str], None]) -> None:
-    if launch.catalogue is not None:
+    if launch.catalogue is not None and not launch.omits_device_classes:
         classes = launch.catalogue.device_classes.values()
         await add_device_classes(plane.client(), classes)
         tell(f"{len(classes)} device classes of the hardware catalog")
@@ -293,9 +293,10 @@ async def _inhabit(launch: Launch, plane: ControlPlane, tell: Callable[[str], No
     if launch.devices:
         from dryrack.kubeletplugin import FakeKind, device_classes
 
-        offered = device_classes(launch.devices)
-        await add_device_classes(plane.client(), offered)
-        tell(f"device classes: {', '.join(each.metadata.name for each in offered)}")
+        if not launch.omits_device_classes:
+            offered = device_classes(launch.devices)
+            await add_device_classes(plane.client(), offered)
+            tell(f"device classes: {', '.join(each.metadata.name for each in offered)}")
         if any(isinstance(each, FakeKind) for each in launch.devices):
             await add_allocation_states(plane.client())
             tell("NodeAllocationState, kubectl get -n fake-system nas")

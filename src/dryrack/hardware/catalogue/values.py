@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.hardware.catalogue.identity import is_marked
 from dryrack.hardware.catalogue.mig import partition
+from dryrack.hardware.catalogue.node_labels import node_labels
 from dryrack.hardware.catalogue.templates import fill, fill_entries, make_sample_slot, variables
 from dryrack.hardware.inventory import Assignment, Batch, Mark, Origin, SourceKind, ThisNode
 from dryrack.hardware.node_terms import INSTANCE_TYPE
@@ -124,6 +125,11 @@ class InstanceType:
     def drivers(self) -> tuple[str, ...]:
         """The drivers of its devices."""
         return tuple(sorted({fitting.model.driver for fitting in self.fittings}))
+
+    @property
+    def node_labels(self) -> dict[str, str]:
+        """The labels of its nodes: the instance type, and those of its accelerators."""
+        return {INSTANCE_TYPE: self.name, **node_labels(self.fittings)}
 
     def slots_of(self, model: str) -> tuple[Slot, ...]:
         """Return the slots of its devices of a model."""
