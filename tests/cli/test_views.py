@@ -15,7 +15,7 @@ from tests.cli.live_plane import plane, settle
 from dryrack.cli.views.sheets import Look, Row, Sheet, device_sheet
 from dryrack.cli.views.watching import Lines
 from dryrack.kinds.decode import decode
-from dryrack.kinds.resource import ResourceSlice
+from dryrack.kinds.resource import ResourceClaim, ResourceSlice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,6 +190,41 @@ def test_many_free_devices_that_are_alike_are_one_line() -> None:
         "gpu-0-quarter and 8 like it",
     ]
     assert len(wide.rows) == len(wide.document()["devices"]) == 18
+
+
+@pytest.mark.parametrize(
+    ("shares", "effect", "expected"),
+    [
+        (False, "NoSchedule", "allocated, tainted"),
+        (True, "NoExecute", "shared, tainted"),
+        (False, "None", "allocated"),
+    ],
+)
+def test_a_device_that_is_tainted_and_in_use_has_both_states(
+    shares: bool, effect: str, expected: str
+) -> None:
+    """Both tables show that the device is tainted and that a claim has it."""
+    device = {
+        "name": "gpu-0",
+        "allowMultipleAllocations": shares,
+        "taints": [{"key": "dryrack.dev/unhealthy", "effect": effect}],
+    }
+    pool = {"name": "a", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.example.com", "nodeName": "a", "pool": pool, "devices": [device]}
+    result = {"request": "r", "driver": "gpu.example.com", "pool": "a", "device": "gpu-0"}
+    objects = [
+        decode({"metadata": {"name": "a"}, "spec": spec}, ResourceSlice),
+        decode(
+            {
+                "metadata": {"name": "c", "namespace": "default"},
+                "status": {"allocation": {"devices": {"results": [result]}}},
+            },
+            ResourceClaim,
+        ),
+    ]
+    for is_wide in (False, True):
+        [row] = device_sheet(objects, Look(now=0, is_wide=is_wide)).rows
+        assert expected in row.cells
 
 
 def sheet(*rows: tuple[str, str, str]) -> Sheet:

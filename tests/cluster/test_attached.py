@@ -185,6 +185,10 @@ async def test_a_port_that_is_taken_is_told_with_a_remedy() -> None:
         with pytest.raises(AddressError, match="already in use; choose another port, or 0"):
             async with serve_sites([Pages(taken, {})]):
                 pass
+        sites = merge_sites([Pages(taken, {}, ("--a",)), Pages(taken, {}, ("--b",))])
+        with pytest.raises(AddressError, match="choose another port with --a and --b, or 0 for"):
+            async with serve_sites(sites):
+                pass
 
 
 def test_which_cluster_is_meant(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ import pytest
 from google.protobuf import descriptor_pb2
 from tests.kubeletplugin.nodes import NODE, bench
 
+from dryrack.client.endpoints import NODES, SLICES
+from dryrack.client.timekeeping import settle
+from dryrack.cluster.process.node_plugins import REGISTRATION_SECONDS, NodePlugins, NodeSite
 from dryrack.kubeletplugin import Sockets, protocol, serving_kubelet
 from dryrack.kubeletplugin.kinds.fake import DRIVER
 from dryrack.kubeletplugin.protocol import DRA_V1, DRA_V1BETA1, REGISTRATION, message
@@ -78,6 +81,40 @@ def test_the_kubelet_is_told_where_the_driver_is(short_path: Path) -> None:
     assert list(info.supported_versions) == ["v1.DRAPlugin", "v1beta1.DRAPlugin"]
     assert [(stat.S_ISSOCK(mode), stat.S_IMODE(mode)) for mode in modes] == [(True, 0o600)] * 2
     assert list(short_path.rglob("*.sock")) == []
+
+
+@pytest.mark.parametrize("registers", [True, False])
+def test_a_plugin_warns_if_no_kubelet_registers_it(
+    short_path: Path, caplog: pytest.LogCaptureFixture, *, registers: bool
+) -> None:
+    """The warning names the driver and the socket; a registered plugin logs no warning."""
+
+    async def scenario() -> None:
+        world = bench(short_path)
+        await world.site.client.create(NODES, {"metadata": {"name": NODE}})
+        site = NodeSite(NODE, short_path, short_path / "cdi")
+        clock = world.site.clock
+        plugins = NodePlugins(
+            world.site.client, [world.kind], site, clock=clock, chance=world.site.chance
+        )
+        stopping = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(plugins.run(stopping), name="plugin")
+            while not (await world.site.client.list(SLICES)).items:
+                await settle()
+            if registers:
+                status = message(REGISTRATION, "RegistrationStatus")(plugin_registered=True)
+                name = f"/{REGISTRATION}.Registration/NotifyRegistrationStatus"
+                answer = message(REGISTRATION, "RegistrationStatusResponse")
+                await call(site.sockets(DRIVER).registration, name, status, answer)
+            await clock.advance(REGISTRATION_SECONDS)
+            stopping.set()
+
+    asyncio.run(scenario())
+
+    warnings = [each for each in caplog.records if "no kubelet has registered" in each.msg]
+    expected = [] if registers else [(DRIVER, str(Sockets.of(short_path, DRIVER).registration))]
+    assert [(vars(each)["driver"], vars(each)["socket"]) for each in warnings] == expected
 
 
 @pytest.mark.parametrize("package", [DRA_V1, DRA_V1BETA1])

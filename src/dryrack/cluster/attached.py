@@ -208,10 +208,14 @@ class Attached:
 
     def _sites(self) -> tuple[Site, ...]:
         wanted = (
-            (self._attachment.health, health_pages(self.lacking)),
-            (self._attachment.metrics, metrics_page(self._metrics.render)),
+            (self._attachment.health, health_pages(self.lacking), "--health-address"),
+            (self._attachment.metrics, metrics_page(self._metrics.render), "--metrics-address"),
         )
-        return merge_sites(Site(address, pages) for address, pages in wanted if address is not None)
+        return merge_sites(
+            Site(address, pages, (option,))
+            for address, pages, option in wanted
+            if address is not None
+        )
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -50,7 +50,7 @@ async def serving_health(host: str, port: int, plugins: Sequence[Sockets]) -> As
         bound = server.add_insecure_port(where)
     except RuntimeError:
         raise SocketError(
-            f"{where}: cannot listen; use another port, or 0 to disable health checks"
+            f"{where}: cannot listen; choose another port with --grpc-health-address, or 0 for none"
         ) from None
     await server.start()
     try:

@@ -99,6 +99,8 @@ class NodePlugin:
         self.kind = kind
         self._faults = faults
         self.node = node
+        self.has_met_kubelet = False
+        """True after a kubelet has registered or refused the plugin."""
         self._devices = NodeDevices.of(kind, node)
         self._client = client
         self._writes_metadata = writes_metadata

@@ -160,6 +160,7 @@ def _registration_service(
         return info
 
     async def log_registration(status: Any) -> Any:
+        plugin.has_met_kubelet = True
         extra = {"driver": plugin.kind.driver, "reason": status.error}
         if status.plugin_registered:
             _logger.info("registered with the kubelet", extra=extra)

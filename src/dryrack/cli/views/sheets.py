@@ -10,7 +10,7 @@ from dryrack.cli.output import many
 from dryrack.client.timekeeping import seconds_of
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
-from dryrack.placement import claims_of, devices_of, gangs_of, summary_of
+from dryrack.placement import DeviceState, claims_of, devices_of, gangs_of, summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -135,7 +135,7 @@ def _device_rows(views: Iterable[DeviceView]) -> Iterable[Row]:
         for each in shown:
             more = len(alike) - 1 if shown is not alike else 0
             name = f"{each.device} and {more} like it" if more else each.device
-            cells = (each.node or NOTHING, name, each.model or NOTHING, str(each.state))
+            cells = (each.node or NOTHING, name, each.model or NOTHING, _states(each))
             yield Row(each.name, (*cells, _held_by(each)))
 
 
@@ -150,7 +150,16 @@ def _wide_device_row(each: DeviceView) -> Row:
     attributes = ", ".join(f"{name}={value}" for name, value in each.attributes.items())
     first = (each.node or NOTHING, each.driver, each.pool, each.device, each.model or NOTHING)
     last = (left or NOTHING, ", ".join(each.taints) or NOTHING, attributes or NOTHING)
-    return Row(each.name, (*first, str(each.state), *_holders(each), *last))
+    return Row(each.name, (*first, _states(each), *_holders(each), *last))
+
+
+def _states(each: DeviceView) -> str:
+    """Return the state of a device; both states of one that is in use and tainted."""
+    if each.takers and each.state is DeviceState.TAINTED:
+        return f"{DeviceState.SHARED}, {each.state}"
+    if each.state is DeviceState.ALLOCATED and each.is_tainted:
+        return f"{each.state}, {DeviceState.TAINTED}"
+    return str(each.state)
 
 
 def _held_by(each: DeviceView) -> str:

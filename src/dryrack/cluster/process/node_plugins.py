@@ -50,6 +50,8 @@ _logger = logging.getLogger(__name__)
 
 COMMAND = "dryrack plugin"
 NEEDS = (Need(CLAIMS), Need(SLICES))
+# A kubelet registers a plugin within a second after it creates its socket.
+REGISTRATION_SECONDS = 10.0
 # A claim that ended while the plugin was down, and of which no kubelet knows any more.
 RECONCILE_SECONDS = 60.0
 
@@ -174,7 +176,7 @@ class NodePlugins:
         if self._metrics_address is None:
             return ()
         pages = {**metrics_page(self._metrics.render), **health_pages(lambda: ())}
-        return (Site(self._metrics_address, pages),)
+        return (Site(self._metrics_address, pages, ("--metrics-address",)),)
 
     async def _work(self, stopping: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
@@ -184,10 +186,25 @@ class NodePlugins:
                 *(group.create_task(self._tend(each), name="orphans") for each in self._plugins),
                 *(group.create_task(each.run(), name="states") for each in self._states),
                 *(group.create_task(each.run(), name="claims") for each in self._statuses),
+                group.create_task(self._warn_of_missing_kubelet(), name="registration"),
             ]
             await stopping.wait()
             for task in tasks:
                 task.cancel()
+
+    async def _warn_of_missing_kubelet(self) -> None:
+        """Log the drivers that no kubelet has registered after a while."""
+        await sleep(self._clock, REGISTRATION_SECONDS)
+        for plugin in self._plugins:
+            if not plugin.has_met_kubelet:
+                _logger.warning(
+                    "no kubelet has registered the plugin; check that a kubelet runs on this node"
+                    " and that --kubelet-dir is its directory",
+                    extra={
+                        "driver": plugin.kind.driver,
+                        "socket": str(self._site.sockets(plugin.kind.driver).registration),
+                    },
+                )
 
     async def _tend(self, plugin: NodePlugin) -> None:
         while True:

@@ -44,6 +44,8 @@ class Site:
 
     address: Address
     pages: Mapping[str, Page]
+    options: tuple[str, ...] = ()
+    """The options of the command line that set the address."""
 
 
 def health_pages(missing_parts: Callable[[], Sequence[str]]) -> dict[str, Page]:
@@ -62,10 +64,12 @@ def metrics_page(text: Callable[[], str]) -> dict[str, Page]:
 
 def merge_sites(sites: Iterable[Site]) -> tuple[Site, ...]:
     """Return one site for each address, so that several can share a port."""
-    pages: dict[Address, dict[str, Page]] = {}
+    merged: dict[Address, Site] = {}
     for site in sites:
-        pages.setdefault(site.address, {}).update(site.pages)
-    return tuple(Site(address, found) for address, found in pages.items())
+        other = merged.get(site.address, Site(site.address, {}))
+        pages = {**other.pages, **site.pages}
+        merged[site.address] = Site(site.address, pages, (*other.options, *site.options))
+    return tuple(merged.values())
 
 
 @asynccontextmanager
@@ -86,7 +90,8 @@ async def _serve(site: Site) -> AsyncIterator[str]:
         app, access_log=None, logger=server_log(), shutdown_timeout=_STOP_SECONDS_MAX
     )
     await runner.setup()
-    listening = listen(site.address, "choose another port, or 0 for none")
+    options = f" with {' and '.join(site.options)}" if site.options else ""
+    listening = listen(site.address, f"choose another port{options}, or 0 for none")
     try:
         await web.SockSite(runner, listening).start()
         host, port = listening.getsockname()[:2]

@@ -117,6 +117,11 @@ class DeviceView:
         return f"{self.driver}/{self.pool}/{self.device}"
 
     @property
+    def is_tainted(self) -> bool:
+        """Return whether taints keep the device from claims without a toleration."""
+        return any(each.endswith((":NoSchedule", ":NoExecute")) for each in self.taints)
+
+    @property
     def takers(self) -> tuple[str, ...]:
         """Return the claims that exclude others; claims with admin access do not."""
         return tuple(each.claim for each in self.holders if not each.admin_access)
