@@ -66,7 +66,8 @@ get the same answer.
 with the reason.
 - Requests to aggregated API servers (APIService).
 - Kinds that are not in the table below and have no CustomResourceDefinition.
-- Traffic to Services. No controller creates Endpoints or EndpointSlices.
+- Traffic to Services. Their Endpoints and EndpointSlices follow the Pods, and no program listens.
+- EndpointSlices for Endpoints that a client creates.
 - Controllers of the kinds with the depth "stored", such as HorizontalPodAutoscaler.
 - Certificates for a CertificateSigningRequest. No controller signs it.
 - Answers in protobuf, except OpenAPI v2. The API server reads protobuf.

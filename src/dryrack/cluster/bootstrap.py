@@ -2,11 +2,13 @@
 Create the objects that every cluster has from the start.
 
 They are written directly into the store, as kube-apiserver does for itself, if they do not exist: a
-restart keeps what the last run left, and an object that a user changed stays changed.
+restart keeps what the last run left, and an object that a user changed stays changed. Only the
+endpoints of the API server follow its address.
 """
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 from dryrack.client.timekeeping import timestamp
@@ -60,6 +62,41 @@ class Bootstrap:
     def authentication(self, authority: str) -> None:
         """Create the ConfigMap with which extension API servers verify clients."""
         self.ensure("configmaps", _authentication(authority))
+
+    def own_endpoints(self, host: str, port: int) -> None:
+        """Write the address and port of the API server to the endpoints of `kubernetes`."""
+        named: Raw = {"name": "https", "port": port, "protocol": "TCP"}
+        metadata = {"name": "kubernetes", "namespace": "default"}
+        unmirrored = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+        self._replace(
+            "endpoints",
+            {
+                "kind": "Endpoints",
+                "apiVersion": "v1",
+                "metadata": metadata | {"labels": unmirrored},
+                "subsets": [{"addresses": [{"ip": host}], "ports": [named]}],
+            },
+        )
+        self._replace(
+            "endpointslices.discovery.k8s.io",
+            {
+                "kind": "EndpointSlice",
+                "apiVersion": "discovery.k8s.io/v1",
+                "metadata": metadata | {"labels": {"kubernetes.io/service-name": "kubernetes"}},
+                "addressType": "IPv6" if ":" in host else "IPv4",
+                "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
+                "ports": [named],
+            },
+        )
+
+    def _replace(self, resource: str, obj: Raw) -> None:
+        """Store an object; an existing one keeps its metadata, and is not written if it is so."""
+        self.ensure(resource, obj)
+        stored = self._store.get(Key(resource, "default", obj["metadata"]["name"]))
+        assert stored is not None, "the object exists"
+        new = {**obj, "metadata": stored.object["metadata"]}
+        if new != stored.object:
+            self._store.put(stored.key, copy.deepcopy(new), expected=None)
 
     def roles(self) -> None:
         """Create the roles that a server with RBAC needs."""

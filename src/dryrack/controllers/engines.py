@@ -25,6 +25,7 @@ from dryrack.controllers.containers.sandboxes import Sandboxes
 from dryrack.controllers.cronjobs import CronJobController
 from dryrack.controllers.daemonsets import DaemonSetController
 from dryrack.controllers.deployments.rollout import DeploymentController
+from dryrack.controllers.endpoints import EndpointsController, EndpointSliceController
 from dryrack.controllers.garbage_collector import Collection
 from dryrack.controllers.jobs.completion import JobController
 from dryrack.controllers.namespaces import NamespaceController
@@ -101,6 +102,8 @@ ENGINES = (
     Engine("cronjobs", (CronJobController,)),
     Engine("quotas", (QuotaController,)),
     Engine("budgets", (DisruptionController,)),
+    Engine("endpoints", (EndpointsController,)),
+    Engine("endpointslices", (EndpointSliceController,)),
     Engine("volumes", (ClaimBinding, VolumeRelease, EphemeralClaims)),
     publisher(),
 )

@@ -171,7 +171,7 @@ KINDS: tuple[Kind, ...] = (
             verbs=("get", "list"),
             depth=_STORED,
         ),
-        Kind("Endpoints", plural="endpoints", short_names=("ep",), depth=_STORED),
+        Kind("Endpoints", plural="endpoints", short_names=("ep",), depth=_SIMULATED),
         Kind("LimitRange", short_names=("limits",)),
         Kind(
             "PersistentVolumeClaim",
@@ -369,7 +369,7 @@ KINDS: tuple[Kind, ...] = (
             depth=_STORED,
         ),
     ),
-    *_group("discovery.k8s.io", Kind("EndpointSlice", depth=_STORED)),
+    *_group("discovery.k8s.io", Kind("EndpointSlice", depth=_SIMULATED)),
     *_group(
         "flowcontrol.apiserver.k8s.io",
         *_cluster_wide(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
+from dryrack.cluster.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -58,10 +59,14 @@ def listen(
     return listening
 
 
-def url_of(listening: socket.socket) -> str:
+def address_of(listening: socket.socket) -> tuple[str, int]:
+    """Return the host and port for clients of this machine."""
     host, port = listening.getsockname()[:2]
-    if ipaddress.ip_address(host).is_unspecified:
-        host = LOOPBACK
+    return LOOPBACK if ipaddress.ip_address(host).is_unspecified else host, port
+
+
+def url_of(listening: socket.socket) -> str:
+    host, port = address_of(listening)
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
 
@@ -79,6 +84,8 @@ async def served(
     authentication = Authentication(plane.tokens, plane.authorization.allows)
     http = HttpServer(door or plane.transport, authentication, Flow())
     await http.start(listening, tls_context(keys))
+    bootstrap = Bootstrap(plane.store, plane.options.clock, plane.options.chance)
+    bootstrap.own_endpoints(*address_of(listening))
     try:
         yield url_of(listening)
     finally:
