@@ -188,6 +188,16 @@ EXAMPLES: dict[str, tuple[CommandExample, ...]] = {
             "dryrack record --anonymize -o production.yaml",
         ),
     ),
+    "run": _pair(
+        (
+            "Run the operator of a chart.",
+            "dryrack run -n my-operator deployment/manager -- ./bin/manager",
+        ),
+        (
+            "Listen at another port for webhooks.",
+            "dryrack run -n my-operator deployment/manager --port 9443=19443 -- ./bin/manager",
+        ),
+    ),
     "scenario diff": _pair(
         (
             "Compare a recording with the same recording and other classes.",

@@ -332,6 +332,59 @@ class KubeconfigOptions:
     ] = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """
+    Run the program of a workload on this machine, in place of its pod on a virtual node.
+
+    The program gets what its pod would have: the token of its ServiceAccount, environment,
+    arguments, ConfigMaps and Secrets. The API server calls its webhooks. Everything that the
+    command writes is removed when it ends.
+
+    Exit status 0: stopped by a signal, or the workload was deleted.
+    Exit status 1: the program cannot run, or it failed and its pod does not restart it.
+    Exit status 2: wrong usage.
+    """
+
+    workload: Annotated[
+        str,
+        argument(metavar="KIND/NAME", help="A deployment, statefulset, daemonset, or pod."),
+    ]
+    program: Annotated[
+        tuple[str, ...],
+        argument(
+            metavar="[-- PROGRAM [ARG]...]",
+            help="Program on this machine, before the arguments of the container. "
+            "Default: the command of the container.",
+        ),
+    ] = ()
+    kubeconfig: Kubeconfig = ""
+    context: Context = ""
+    namespace: Annotated[
+        str, option("-n", "--namespace", help="Namespace of NAME. Default: from the context.")
+    ] = ""
+    container: Annotated[
+        str, option("-c", "--container", help="Container to run. Default: as kubectl.")
+    ] = ""
+    without_args: Annotated[
+        bool, option("--without-args", help="Leave out the arguments of the container.")
+    ] = False
+    port: Annotated[
+        tuple[str, ...],
+        option(
+            metavar="CONTAINER=LOCAL",
+            help="Port on this machine for a port of the container. Repeatable.",
+        ),
+    ] = ()
+    mount: Annotated[
+        tuple[str, ...],
+        option(
+            metavar="PATH=FOLDER",
+            help="Mount nothing, and write the files of the mount at PATH to FOLDER. Repeatable.",
+        ),
+    ] = ()
+
+
 # The groups of the options of `publish` in the help.
 _devices_option = panel("Devices")
 _nodes_option = panel("Nodes")

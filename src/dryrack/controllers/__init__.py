@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.engines import ENGINES, Engine, compute_domains, publisher, run
     from dryrack.controllers.pods.drivers import Drivers
     from dryrack.controllers.pods.logs import log_of
-    from dryrack.controllers.pods.virtual import is_played, is_virtual
+    from dryrack.controllers.pods.virtual import RUN_BY, is_played, is_virtual
     from dryrack.controllers.writes import Create, Delete, EngineContext, Write
 else:
     __getattr__ = exports(
@@ -24,13 +24,14 @@ else:
             "engines": "ENGINES Engine compute_domains publisher run",
             "pods.drivers": "Drivers",
             "pods.logs": "log_of",
-            "pods.virtual": "is_played is_virtual",
+            "pods.virtual": "RUN_BY is_played is_virtual",
             "writes": "Create Delete EngineContext Write",
         },
     )
 
 __all__ = [
     "ENGINES",
+    "RUN_BY",
     "Create",
     "Delete",
     "Drivers",

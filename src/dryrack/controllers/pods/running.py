@@ -66,7 +66,12 @@ from dryrack.controllers.pods.rendering import (
     render,
     resume,
 )
-from dryrack.controllers.pods.virtual import host_address, is_played, pod_address
+from dryrack.controllers.pods.virtual import (
+    host_address,
+    is_played,
+    is_run_elsewhere,
+    pod_address,
+)
 from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import (
     NOTHING,
@@ -335,6 +340,8 @@ class VirtualKubelet(Reconciler[Name]):
             return NOTHING
         node = self._nodes.get("", spec_of(pod)["nodeName"])
         if node is None or not is_played(node):
+            return NOTHING
+        if is_run_elsewhere(pod) and not is_deleted(pod):
             return NOTHING
         if is_terminal(pod):
             # It stays until it is deleted, and until its finalizers are removed.

@@ -16,6 +16,8 @@ from dryrack.kinds.raw import Raw
 KWOK_NODE = "kwok.x-k8s.io/node"
 OWN_NODE = "dryrack.dev/node"
 SILENT = "dryrack.dev/silent"
+# On a pod: the local process that runs its program, as HOST/PID.
+RUN_BY = "dryrack.dev/process"
 _NODES = int(IPv4Address("10.0.0.0"))
 _PODS = int(IPv4Address("10.64.0.0"))
 _SIZE = 2**22
@@ -32,6 +34,11 @@ def is_played(node: Raw | None) -> bool:
     if node is None or not is_virtual(node):
         return False
     return annotations_of(node).get(SILENT) != "true"
+
+
+def is_run_elsewhere(pod: Raw) -> bool:
+    """Return True if a local process runs the pod's program and writes its status."""
+    return RUN_BY in annotations_of(pod)
 
 
 def host_address(node: Raw) -> str:
