@@ -242,13 +242,14 @@ def test_nodes_of_a_type_come_with_the_classes_of_their_drivers(home: Path, tmp_
 
 
 def test_device_classes_can_be_left_to_charts(home: Path) -> None:
-    """With --no-device-classes there are GPU nodes with devices, but no DeviceClasses."""
+    """With --no-device-classes there are GPU nodes with devices and names, but no classes."""
     words = ("--nodes", "1", "--instance-type", "g6.xlarge", "--devices", "gpu:2")
-    up = dryrack("up", "--detach", "--no-device-classes", *words)
+    up = dryrack("up", "--detach", "--no-device-classes", "--node-name", "gpu-{}.rack", *words)
     assert up.returncode == 0, up.stderr
     config = home / "default" / "kubeconfig"
     assert fetched(config, "/apis/resource.k8s.io/v1/deviceclasses")["items"] == []
     [node] = fetched(config, "/api/v1/nodes")["items"]
+    assert node["metadata"]["name"] == "gpu-1.rack"
     assert node["metadata"]["labels"]["nvidia.com/gpu.product"] == "NVIDIA-L4"
     slices = fetched(config, "/apis/resource.k8s.io/v1/resourceslices")["items"]
     assert {each["spec"]["driver"] for each in slices} >= {"gpu.nvidia.com", "gpu.example.com"}
@@ -335,6 +336,9 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
         (("--name", "No/Path"), "cluster name"),
         (("--nodes", "-1"), "--nodes -1"),
         (("--port", "70000"), "--port 70000"),
+        (("--node-name", "gpu"), "--node-name 'gpu': must contain {} once"),
+        (("--node-name", "GPU-{}"), "'GPU-10000' is not a name of a node: a lowercase RFC 1123"),
+        (("--node-name", f"{'a' * 60}-{{}}"), "must be no more than 63"),
         (("--without", "gravity"), "unknown component 'gravity'; use one of: kubelet"),
         (("--authorization", "trust"), "must be always-allow or rbac"),
         (("--host", "0.0.0.0"), "--expose"),

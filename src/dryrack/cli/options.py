@@ -200,6 +200,10 @@ class UpOptions:
     """Start a virtual cluster: a Kubernetes control plane and virtual nodes."""
 
     nodes: Annotated[int, _inhabitants_option(help="Number of virtual nodes.")] = 0
+    node_name: Annotated[
+        str,
+        _inhabitants_option(metavar="PATTERN", help="Names of these nodes; {} is their number."),
+    ] = "node-{}"
     instance_type: Annotated[
         str,
         _inhabitants_option(

@@ -125,6 +125,7 @@ def _launch_of(options: UpOptions) -> Launch:
         state=state,
         address=address,
         nodes=options.nodes,
+        node_name=node_pattern(options.node_name),
         objects=objects,
         data_directory=data_directory,
         without=without,
@@ -140,6 +141,20 @@ def _launch_of(options: UpOptions) -> Launch:
         merges=options.merge,
         dashboard=dashboard,
     )
+
+
+def node_pattern(pattern: str) -> str:
+    """Return the value of --node-name if it gives valid and different names."""
+    from dryrack.kinds.validation.names import label_value, subdomain
+
+    option = f"--node-name {pattern!r}"
+    if pattern.count("{}") != 1:
+        raise UsageError(f"{option}: must contain {{}} once, for the number, as in gpu-{{}}")
+    longest = pattern.replace("{}", str(NODES_MAX))
+    # The name is also the value of the label kubernetes.io/hostname.
+    for problem in (*subdomain(longest), *label_value(longest)):
+        raise UsageError(f"{option}: {longest!r} is not a name of a node: {problem}")
+    return pattern
 
 
 def data_directory_of(text: str) -> Path:

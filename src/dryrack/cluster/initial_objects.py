@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _Written = TypeVar("_Written")
 # What KWOK and everything made for it look for on a node that has no kubelet.
 KWOK_NODE = "kwok.x-k8s.io/node"
+# The names of nodes, with {} for the number.
+NODE_NAME = "node-{}"
 
 
 class InhabitantError(DryrackError):
@@ -61,10 +63,6 @@ def virtual_node(name: str, machine: InstanceType | None = None) -> Raw:
         },
         "status": {"capacity": capacity, "allocatable": dict(capacity)},
     }
-
-
-def node_names(count: int) -> list[str]:
-    return [f"node-{number}" for number in range(1, count + 1)]
 
 
 def is_ready(node: Stored | None) -> bool:
@@ -118,10 +116,12 @@ async def add_compute_domains(client: Client) -> None:
         await _create(client, DEFINITIONS, each)
 
 
-async def add_nodes(client: Client, count: int, machine: InstanceType | None = None) -> None:
-    """Create the nodes node-1 to node-`count`; keep existing ones."""
-    for name in node_names(count):
-        await add_node(client, virtual_node(name, machine))
+async def add_nodes(
+    client: Client, count: int, machine: InstanceType | None = None, *, pattern: str = NODE_NAME
+) -> None:
+    """Create the nodes 1 to `count` of the pattern; keep existing ones."""
+    for number in range(1, count + 1):
+        await add_node(client, virtual_node(pattern.replace("{}", str(number)), machine))
 
 
 async def add_node(client: Client, node: Raw) -> bool:

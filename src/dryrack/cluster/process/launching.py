@@ -68,6 +68,8 @@ class Launch:
     state: ClusterState
     address: Address = field(default_factory=Address)
     nodes: int = 0
+    node_name: str = "node-{}"
+    """The names of the initial nodes, with {} for the number."""
     objects: Sequence[Document] = ()
     data_directory: Path | None = None
     without: Sequence[str] = ()

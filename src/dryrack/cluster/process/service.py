@@ -301,7 +301,7 @@ async def _inhabit(launch: Launch, plane: ControlPlane, tell: Callable[[str], No
             await add_allocation_states(plane.client())
             tell("NodeAllocationState, kubectl get -n fake-system nas")
     if launch.nodes:
-        await add_nodes(plane.client(), launch.nodes, launch.machine)
+        await add_nodes(plane.client(), launch.nodes, launch.machine, pattern=launch.node_name)
         which = f" of the instance type {launch.machine.name}" if launch.machine else ""
         tell(f"{launch.nodes} virtual node{'s' if launch.nodes > 1 else ''}{which}")
     if launch.objects:
