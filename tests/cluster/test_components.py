@@ -30,7 +30,7 @@ PODS = 100
 NODES = ("node-1", "node-2")
 OURS = (
     *("scheduler", "claims", "garbage-collector", "namespaces", "serviceaccounts"),
-    *("nodes", "taint-eviction"),
+    *("nodes", "taint-eviction", "endpoints", "endpointslices"),
     *(
         "deployments",
         "replicasets",

@@ -191,7 +191,7 @@ _behaviour_option = panel("Behavior")
 ENGINES = (
     "kubelet, claims, garbage-collector, namespaces, serviceaccounts, nodes, taint-eviction, "
     "deployments, replicasets, replicationcontrollers, daemonsets, statefulsets, jobs, cronjobs, "
-    "quotas, budgets, endpoints, endpointslices, volumes, slices, scheduler"
+    "quotas, budgets, endpoints, endpointslices, loadbalancers, volumes, slices, scheduler"
 )
 
 

@@ -28,6 +28,7 @@ from dryrack.controllers.deployments.rollout import DeploymentController
 from dryrack.controllers.endpoints import EndpointsController, EndpointSliceController
 from dryrack.controllers.garbage_collector import Collection
 from dryrack.controllers.jobs.completion import JobController
+from dryrack.controllers.loadbalancers import LoadBalancerController
 from dryrack.controllers.namespaces import NamespaceController
 from dryrack.controllers.nodes.eviction import TaintEviction
 from dryrack.controllers.nodes.heartbeat import Heartbeat
@@ -104,6 +105,7 @@ ENGINES = (
     Engine("budgets", (DisruptionController,)),
     Engine("endpoints", (EndpointsController,)),
     Engine("endpointslices", (EndpointSliceController,)),
+    Engine("loadbalancers", (LoadBalancerController,)),
     Engine("volumes", (ClaimBinding, VolumeRelease, EphemeralClaims)),
     publisher(),
 )
