@@ -75,8 +75,25 @@ def test_of_several_running_clusters_one_has_to_be_chosen(home: Path) -> None:
     option = done.stderr.partition("for example ")[2].split()
 
     assert "2 clusters are running (one, two): choose one" in done.stderr
-    assert option[0] == "--kubeconfig"
-    assert dryrack("devices", *option).returncode == 0
+    assert option == ["--name", "one"]
+    for words in (["devices"], ["claims"], ["gangs"], ["fault", "list"]):
+        assert dryrack(*words, *option).returncode == 0, words
+    assert "pod 'default/p' not found" in dryrack("explain", "pod", "p", *option).stderr
+    assert "nothing to record" in dryrack("record", *option).stderr
+    assert "--kubeconfig" in dryrack("plugin", "--devices=fake").stderr
+
+
+def test_a_cluster_that_is_selected_by_name_has_to_run(home: Path) -> None:
+    """The name needs no kubeconfig, and excludes one."""
+    stopped = dryrack("devices", "--name", "other")
+    both = dryrack("devices", "--name", "other", "--kubeconfig", "a")
+    invalid = dryrack("fault", "list", "--name", "A/b")
+
+    assert stopped.stderr == (
+        "dryrack: cluster other is not running; list the clusters with: dryrack status\n"
+    )
+    assert "--name selects a cluster; leave out --kubeconfig" in both.stderr
+    assert [each.returncode for each in (stopped, both, invalid)] == [1, 2, 2]
 
 
 def test_a_second_terminal_uses_the_merged_cluster(home: Path) -> None:

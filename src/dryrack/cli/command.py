@@ -40,6 +40,10 @@ CONTEXT = "Context in the kubeconfig. Default: the current context."
 # Options of several commands.
 Kubeconfig = Annotated[str, option(metavar="FILE", help=KUBECONFIG)]
 Context = Annotated[str, option(help=CONTEXT)]
+SelectedCluster = Annotated[
+    str,
+    option("--name", metavar="CLUSTER", help="Name of a running virtual cluster. See: dryrack up."),
+]
 Output = Annotated[Format, option("-o", "--output", help="Output format.")]
 
 

@@ -30,8 +30,8 @@ def run(options: DashboardOptions) -> None:
     host = options.host
     if not 0 <= options.port <= 65535:
         raise UsageError(f"--port {options.port}: must be from 1 to 65535, or 0 for a free port")
-    if options.scenario and (options.kubeconfig or options.context):
-        fix = "leave out --kubeconfig and --context"
+    if options.scenario and (options.kubeconfig or options.context or options.cluster):
+        fix = "leave out --kubeconfig, --context and --name"
         raise UsageError(f"--scenario cannot show a cluster; {fix}")
     if options.seed and not options.scenario:
         raise UsageError("--seed needs --scenario; add --scenario, or leave out --seed")
@@ -45,7 +45,9 @@ def run(options: DashboardOptions) -> None:
     if options.scenario:
         work = _serve(_run_scenario(options.scenario, options.seed), address, hosts)
     else:
-        source = Source(kubeconfig=options.kubeconfig, context=options.context)
+        source = Source(
+            kubeconfig=options.kubeconfig, context=options.context, cluster=options.cluster
+        )
         work = _serve_cluster(source.connection(), address, hosts)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(work)

@@ -103,7 +103,11 @@ def run(options: ExplainOptions) -> bool:
         more = (options.name, *more)
     files = (*options.files, *more)
     source = Source(
-        kubeconfig=options.kubeconfig, context=options.context, files=files, all_namespaces=True
+        kubeconfig=options.kubeconfig,
+        context=options.context,
+        cluster=options.cluster,
+        files=files,
+        all_namespaces=True,
     )
     if files:
         subject = Subject.of(kind, name, options.namespace or "default")

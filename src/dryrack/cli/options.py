@@ -16,6 +16,7 @@ from dryrack.cli.command import (
     Context,
     Kubeconfig,
     Output,
+    SelectedCluster,
     argument,
     option,
     panel,
@@ -142,6 +143,7 @@ class ExplainOptions:
     files: Files = ()
     kubeconfig: Kubeconfig = ""
     context: Context = ""
+    cluster: SelectedCluster = ""
     namespace: Annotated[
         str,
         option(
@@ -655,6 +657,7 @@ class DevicesOptions:
 
     kubeconfig: Kubeconfig = ""
     context: Context = ""
+    cluster: SelectedCluster = ""
     files: ViewedFiles = ()
     node: Annotated[str, option(help="Show only the devices of this node.")] = ""
     output: WideOutput = WideFormat.TABLE
@@ -667,6 +670,7 @@ class ClaimsOptions:
 
     kubeconfig: Kubeconfig = ""
     context: Context = ""
+    cluster: SelectedCluster = ""
     namespace: ViewedNamespace = ""
     all_namespaces: AllNamespaces = False
     files: ViewedFiles = ()
@@ -690,6 +694,7 @@ class DashboardOptions:
 
     kubeconfig: Kubeconfig = ""
     context: Context = ""
+    cluster: SelectedCluster = ""
     port: Annotated[int, option(help="Port to listen on. 0 selects a free port.")] = 0
     host: Annotated[str, option(help="IP address to listen on.")] = "127.0.0.1"
     expose: Annotated[
@@ -739,6 +744,7 @@ class RecordOptions:
     ] = "-"
     kubeconfig: Kubeconfig = ""
     context: Context = ""
+    cluster: SelectedCluster = ""
     anonymize: Annotated[
         bool,
         option(

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dryrack.cli.command import Context, Kubeconfig, Output, argument, option, seconds_of
+from dryrack.cli.command import (
+    Context,
+    Kubeconfig,
+    Output,
+    SelectedCluster,
+    argument,
+    option,
+    seconds_of,
+)
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import Format, print_data, print_table, say, shown
 
@@ -27,6 +35,9 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+# Kubeconfig, context, and name of the cluster.
+_Where = tuple[str, str, str]
 
 For = Annotated[
     str,
@@ -51,6 +62,7 @@ def device(
     for_: For = "",
     kubeconfig: Kubeconfig = "",
     context: Context = "",
+    cluster: SelectedCluster = "",
     output: Output = Format.TABLE,
 ) -> None:
     """
@@ -61,7 +73,7 @@ def device(
     """
     from dryrack.cli.faults.targets import OK, heal_devices
 
-    where = (kubeconfig, context)
+    where = (kubeconfig, context, cluster)
     fault = " ".join(words)
     if fault == OK:
         _print(_write(lambda cluster: heal_devices(cluster, target), where), output)
@@ -84,6 +96,7 @@ def node(
     for_: For = "",
     kubeconfig: Kubeconfig = "",
     context: Context = "",
+    cluster: SelectedCluster = "",
     output: Output = Format.TABLE,
 ) -> None:
     """
@@ -95,7 +108,7 @@ def node(
     """
     from dryrack.cli.faults.targets import NODE_OK, heal_nodes
 
-    where = (kubeconfig, context)
+    where = (kubeconfig, context, cluster)
     if fault in NODE_OK:
         _print(_write(lambda cluster: heal_nodes(cluster, name, fault), where), output)
         return
@@ -117,6 +130,7 @@ def pool(
     fault: Annotated[str, argument(metavar="FAULT", help="The only value is half.")],
     kubeconfig: Kubeconfig = "",
     context: Context = "",
+    cluster: SelectedCluster = "",
 ) -> None:
     """
     Make the resource pools of a node incomplete, once.
@@ -124,7 +138,11 @@ def pool(
     Each pool starts a generation that lacks ResourceSlices. The scheduler allocates no device of
     the pool until the driver publishes the pool again.
     """
-    _fail(f"pool {target} {fault}", "", (kubeconfig, context))
+    _fail(
+        f"pool {target} {fault}",
+        "",
+        (kubeconfig, context, cluster),
+    )
     say(f"pool {target}: {fault}")
 
 
@@ -134,13 +152,18 @@ def claim(
     fault: Annotated[str, argument(metavar="FAULT", help="The only value is leaked.")],
     kubeconfig: Kubeconfig = "",
     context: Context = "",
+    cluster: SelectedCluster = "",
 ) -> None:
     """
     Create a leaked claim: allocated for a Pod that does not exist.
 
     Controllers that work correctly deallocate the claim. The claim stays until you delete it.
     """
-    _fail(f"claim {target} {fault}", "", (kubeconfig, context))
+    _fail(
+        f"claim {target} {fault}",
+        "",
+        (kubeconfig, context, cluster),
+    )
     say(f"claim {target}: {fault}")
 
 
@@ -157,13 +180,14 @@ def api(
     for_: For = "",
     kubeconfig: Kubeconfig = "",
     context: Context = "",
+    cluster: SelectedCluster = "",
 ) -> None:
     """
     Make API requests of control plane components fail or slow.
 
     Requests of all other clients succeed. A new fault replaces the earlier faults of a component.
     """
-    _tell_plane("api", words, for_, (kubeconfig, context))
+    _tell_plane("api", words, for_, (kubeconfig, context, cluster))
 
 
 @app.command()
@@ -181,13 +205,19 @@ def engine(
     for_: For = "",
     kubeconfig: Kubeconfig = "",
     context: Context = "",
+    cluster: SelectedCluster = "",
 ) -> None:
     """
     Crash a control plane component without clean-up.
 
     The component restarts after one second, or after the duration of --for, with empty memory.
     """
-    _tell_plane("engine", [name, *words], for_, (kubeconfig, context))
+    _tell_plane(
+        "engine",
+        [name, *words],
+        for_,
+        (kubeconfig, context, cluster),
+    )
 
 
 @app.command()
@@ -200,14 +230,18 @@ def watches(
     ] = "broken",
     kubeconfig: Kubeconfig = "",
     context: Context = "",
+    cluster: SelectedCluster = "",
 ) -> None:
     """Close all watches of the control plane components, once."""
-    _tell_plane("watches", [end], "", (kubeconfig, context))
+    _tell_plane("watches", [end], "", (kubeconfig, context, cluster))
 
 
 @app.command("list")
 def list_(
-    kubeconfig: Kubeconfig = "", context: Context = "", output: Output = Format.TABLE
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    cluster: SelectedCluster = "",
+    output: Output = Format.TABLE,
 ) -> None:
     """List the faults of nodes, devices and the control plane, with their ends."""
     from dryrack.cli.faults.plane_faults import entries
@@ -219,7 +253,11 @@ def list_(
         plane.update(await entries(client))
         return (await client.list(NODES)).items
 
-    _print(_on_cluster((kubeconfig, context), nodes), output, plane)
+    _print(
+        _on_cluster((kubeconfig, context, cluster), nodes),
+        output,
+        plane,
+    )
 
 
 @app.command()
@@ -233,6 +271,7 @@ def clear(
     ] = None,
     kubeconfig: Kubeconfig = "",
     context: Context = "",
+    cluster: SelectedCluster = "",
 ) -> None:
     """End all faults, or the faults of some nodes or devices."""
     from dryrack.cli.faults.targets import clear_faults
@@ -245,7 +284,7 @@ def clear(
         count = sum(map(len, removed.values()))
         return removed
 
-    where = (kubeconfig, context)
+    where = (kubeconfig, context, cluster)
     _write(changes, where)
     if not targets:
         from dryrack.cli.faults.plane_faults import clear_all
@@ -254,7 +293,7 @@ def clear(
     say(f"{count} faults ended" if count != 1 else "1 fault ended")
 
 
-def _tell_plane(kind: str, words: Sequence[str], length: str, where: tuple[str, str]) -> None:
+def _tell_plane(kind: str, words: Sequence[str], length: str, where: _Where) -> None:
     """Write or end a fault of a control plane."""
     from dryrack.cli.faults.plane_faults import PlaneFault, tell
 
@@ -263,7 +302,7 @@ def _tell_plane(kind: str, words: Sequence[str], length: str, where: tuple[str, 
     say(f"{fault.key}: {fault.value or 'ok'}")
 
 
-def _fail(words: str, length: str, where: tuple[str, str], *, shows: str = "") -> Sequence[Raw]:
+def _fail(words: str, length: str, where: _Where, *, shows: str = "") -> Sequence[Raw]:
     """Inject a fault; return the nodes of the target, `NODE` or `NODE/DEVICE`, afterwards."""
     from dryrack.cli.faults.targets import Cluster, find_foreign_drivers
     from dryrack.client.endpoints import NODES, SLICES
@@ -298,7 +337,7 @@ def _fail(words: str, length: str, where: tuple[str, str], *, shows: str = "") -
     return _on_cluster(where, work)
 
 
-def _write(changes: Callable[[Cluster], Changes], where: tuple[str, str]) -> Sequence[Raw]:
+def _write(changes: Callable[[Cluster], Changes], where: _Where) -> Sequence[Raw]:
     """Write annotations; return the changed nodes."""
     from dryrack.cli.faults.targets import Cluster
     from dryrack.client.endpoints import NODES
@@ -313,13 +352,12 @@ def _write(changes: Callable[[Cluster], Changes], where: tuple[str, str]) -> Seq
     return _on_cluster(where, work)
 
 
-def _on_cluster(where: tuple[str, str], work: Callable[[Client], Any]) -> Sequence[Raw]:
+def _on_cluster(where: _Where, work: Callable[[Client], Any]) -> Sequence[Raw]:
     from dryrack.cli.views.sources import Source, on_cluster
 
-    kubeconfig, context = where
-    nodes: Sequence[Raw] = on_cluster(
-        Source(kubeconfig=kubeconfig, context=context).connection(), work
-    )
+    kubeconfig, context, cluster = where
+    source = Source(kubeconfig=kubeconfig, context=context, cluster=cluster)
+    nodes: Sequence[Raw] = on_cluster(source.connection(), work)
     return nodes
 
 

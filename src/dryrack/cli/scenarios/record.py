@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dryrack.base.errors import ContentError
 from dryrack.cli.files import STDIN, UsageError, read_sources
 from dryrack.cli.output import many, say, shown, yaml_text
-from dryrack.cli.views.sources import connection_to, on_cluster
+from dryrack.cli.views.sources import FILES_AND_CLUSTER, Source, on_cluster
 from dryrack.cluster import RECORDED_KINDS, load_catalogue, read_objects
 from dryrack.kinds.documents import read
 from dryrack.kinds.expansion.pod_claims import dump_problem
@@ -51,13 +51,15 @@ def run(options: RecordOptions) -> None:
 def _objects(options: RecordOptions) -> Sequence[Raw]:
     """Return the objects of the files, or of the cluster."""
     if not options.files:
-        connection = connection_to(kubeconfig=options.kubeconfig, context=options.context)
+        connection = Source(
+            kubeconfig=options.kubeconfig, context=options.context, cluster=options.cluster
+        ).connection()
         objects, notes = on_cluster(connection, lambda client: read_objects(client, RECORDED_KINDS))
         for note in notes:
             say(shown(note))
         return objects
-    if options.kubeconfig or options.context:
-        raise UsageError("-f reads files, not a cluster; leave out --kubeconfig and --context")
+    if options.kubeconfig or options.context or options.cluster:
+        raise UsageError(FILES_AND_CLUSTER)
     readings = [read(each.content, each.name) for each in read_sources(options.files)]
     problems = [str(problem) for reading in readings for problem in reading.problems]
     documents = [document for reading in readings for document in reading.documents]

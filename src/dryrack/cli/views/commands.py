@@ -28,6 +28,7 @@ def devices(options: DevicesOptions) -> None:
     source = Source(
         kubeconfig=options.kubeconfig,
         context=options.context,
+        cluster=options.cluster,
         files=options.files,
         all_namespaces=True,
     )
@@ -54,6 +55,7 @@ def _source_of(options: ClaimsOptions) -> Source:
     return Source(
         kubeconfig=options.kubeconfig,
         context=options.context,
+        cluster=options.cluster,
         files=options.files,
         namespace=options.namespace,
         all_namespaces=options.all_namespaces,

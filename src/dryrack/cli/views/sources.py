@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 AGENT = "dryrack-view"
+FILES_AND_CLUSTER = "-f reads files, not a cluster; leave out --kubeconfig, --context and --name"
 _Result = TypeVar("_Result")
 
 
@@ -32,14 +33,18 @@ class Source:
 
     kubeconfig: str = ""
     context: str = ""
+    # The name of a virtual cluster.
+    cluster: str = ""
     files: tuple[str, ...] = ()
     # Empty: that of the kubeconfig's context, or all of the files.
     namespace: str = ""
     all_namespaces: bool = False
 
     def __post_init__(self) -> None:
-        if self.files and (self.kubeconfig or self.context):
-            raise UsageError("-f reads files, not a cluster; leave out --kubeconfig and --context")
+        if self.files and (self.kubeconfig or self.context or self.cluster):
+            raise UsageError(FILES_AND_CLUSTER)
+        if self.cluster and (self.kubeconfig or self.context):
+            raise UsageError("--name selects a cluster; leave out --kubeconfig and --context")
         if self.namespace and self.all_namespaces:
             raise UsageError("-n and -A are mutually exclusive; use one of them")
 
@@ -66,7 +71,7 @@ class Source:
         return snapshot.objects
 
     def connection(self) -> Connection:
-        return connection_to(kubeconfig=self.kubeconfig, context=self.context)
+        return connection_to(kubeconfig=self.kubeconfig, context=self.context, cluster=self.cluster)
 
     def namespace_in(self, connection: Connection) -> str:
         """Return the selected namespace; empty for all."""
@@ -98,12 +103,17 @@ def on_cluster(connection: Connection, work: Callable[[Client], Awaitable[_Resul
     return asyncio.run(run())
 
 
-def connection_to(*, kubeconfig: str = "", context: str = "") -> Connection:
+def connection_to(
+    *, kubeconfig: str = "", context: str = "", cluster: str | None = None
+) -> Connection:
     """
     Return the cluster that the options select, or the one that kubectl would use.
 
     If neither exists and exactly one virtual cluster runs, return that one and print a note.
+    `cluster` is the name of a virtual cluster; None if the command has no option for it.
     """
+    if cluster:
+        return _connection_by_name(cluster)
     from dryrack.client.kubeconfig import NoContextError
     from dryrack.cluster import connection_of
     from dryrack.cluster.process import all_states
@@ -117,12 +127,28 @@ def connection_to(*, kubeconfig: str = "", context: str = "") -> Connection:
         first = running[0].kubeconfig
         if len(running) > 1:
             names = ", ".join(state.name for state in running)
+            path = shlex.quote(str(first))
+            option = f"--kubeconfig {path}" if cluster is None else f"--name {running[0].name}"
             raise DryrackError(
                 f"{str(error).partition(';')[0]}; {len(running)} clusters are running ({names}): "
-                f"choose one, for example --kubeconfig {shlex.quote(str(first))}"
+                f"choose one, for example {option}"
             ) from None
     _note(running[0].name)
     return connection_of({}, kubeconfig=str(first))
+
+
+def _connection_by_name(name: str) -> Connection:
+    """Return the virtual cluster with this name; raise if it does not run."""
+    from dryrack.cluster import connection_of
+    from dryrack.cluster.process import ClusterStateError, state_of
+
+    try:
+        state = state_of(name)
+    except ClusterStateError as error:
+        raise UsageError(str(error)) from None
+    if state.running() is None:
+        raise DryrackError(f"cluster {name} is not running; list the clusters with: dryrack status")
+    return connection_of({}, kubeconfig=str(state.kubeconfig))
 
 
 @cache
