@@ -232,6 +232,13 @@ EXAMPLES: dict[str, tuple[CommandExample, ...]] = {
         ("Print a scenario.", "dryrack scenario show gang-gpu"),
         ("Copy a scenario to a file.", "dryrack scenario show gang-gpu > gang.yaml"),
     ),
+    "scale": _pair(
+        ("Give the cluster five virtual nodes.", "dryrack scale --nodes 5"),
+        (
+            "Give the cluster two nodes of an instance type.",
+            "dryrack scale --nodes 2 --instance-type g6.xlarge",
+        ),
+    ),
     "schedule": _pair(
         (
             "Schedule the Pods with a schedulerName.",

@@ -144,14 +144,20 @@ def _failures(state: ClusterState) -> tuple[Raw, ...]:
 
 def kubeconfig(options: KubeconfigOptions) -> None:
     """Print the kubeconfig of a running cluster, or the path of that file."""
-    state = _state(options.name)
-    if state.running() is None:
+    state, _ = find_running(options.name)
+    sys.stdout.write(f"{state.kubeconfig}\n" if options.path else state.kubeconfig.read_text())
+
+
+def find_running(name: str) -> tuple[ClusterState, Running]:
+    """Return a cluster that runs, and its record."""
+    state = _state(name)
+    running = state.running()
+    if running is None:
         why = f"see why in {state.log}; " if state.log.exists() else ""
         raise NotUpError(
-            f"cluster {options.name} is not running; {why}"
-            f"start it with: dryrack up --name {options.name}"
+            f"cluster {name} is not running; {why}start it with: dryrack up --name {name}"
         )
-    sys.stdout.write(f"{state.kubeconfig}\n" if options.path else state.kubeconfig.read_text())
+    return state, running
 
 
 def _state(name: str) -> ClusterState:

@@ -319,6 +319,31 @@ class DownOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleOptions:
+    """Create or delete virtual nodes of a running virtual cluster."""
+
+    name: ClusterName = "default"
+    nodes: Annotated[
+        int,
+        option(help="Number of virtual nodes to have, or of nodes of --instance-type."),
+    ]
+    instance_type: Annotated[
+        str,
+        option(
+            metavar="TYPE",
+            help="Instance type of the nodes to count. Default: all virtual nodes.",
+        ),
+    ] = ""
+    node_name: Annotated[
+        str,
+        option(
+            metavar="PATTERN",
+            help="Names of new nodes; {} is their number. Default: as the existing nodes.",
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatusOptions:
     """Show the virtual clusters, their addresses, and failed components."""
 

@@ -130,6 +130,7 @@ def _launch_of(options: UpOptions) -> Launch:
         data_directory=data_directory,
         without=without,
         catalogue=catalogue,
+        catalogue_files=tuple(os.path.abspath(each) for each in options.catalogue_file),
         machine=catalogue.instance_types.get(options.instance_type) if catalogue else None,
         devices=devices,
         omits_device_classes=options.no_device_classes,

@@ -75,6 +75,8 @@ class Launch:
     without: Sequence[str] = ()
     catalogue: Catalogue | None = None
     """Nodes have the devices of their instance types; None: they have no such devices."""
+    catalogue_files: tuple[str, ...] = ()
+    """The files on top of the packaged catalog."""
     machine: InstanceType | None = None
     """The instance type of the initial nodes."""
     devices: Sequence[DeviceKind] = ()

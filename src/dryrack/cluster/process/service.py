@@ -330,7 +330,8 @@ def _handed_out(launch: Launch, url: str, keys: certificates.Keys) -> Iterator[N
     try:
         merged_into = str(theirs) if launch.merges and theirs else ""
         data = str(launch.data_directory) if launch.data_directory else ""
-        state.write(Running(Process.of(os.getpid()), url, data, merged_into))
+        files = None if launch.catalogue is None else launch.catalogue_files
+        state.write(Running(Process.of(os.getpid()), url, data, merged_into, files))
         yield
     finally:
         if theirs is not None and theirs.exists():

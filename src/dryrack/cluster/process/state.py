@@ -75,6 +75,8 @@ class Running:
     data_directory: str
     merged_into: str
     """The kubeconfig of the user that names the cluster, or ""."""
+    catalogue_files: tuple[str, ...] | None = None
+    """The files on top of the packaged hardware catalog; None if the cluster has no catalog."""
 
 
 @dataclass(frozen=True, slots=True)
