@@ -158,6 +158,39 @@ def test_ingresses_and_network_policies_are_kept_and_shown(plane: WholePlane) ->
     assert plane.rows(f"{NETWORK}/networkpolicies")[0][:2] == ["deny", "app=web"]
 
 
+@pytest.mark.parametrize(
+    ("path", "spec", "plurals"),
+    [
+        (
+            SCALERS.format("v2"),
+            {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "web"}},
+            ["horizontalpodautoscalers"],
+        ),
+        (
+            f"{NETWORK}/namespaces/default/networkpolicies",
+            {"podSelector": {}},
+            ["networkpolicies"],
+        ),
+        (f"{NETWORK}/ingressclasses", {"controller": "a.example/b"}, []),
+        ("/api/v1/namespaces/default/configmaps", None, []),
+        ("/api/v1/namespaces/default/endpoints", None, []),
+    ],
+)
+def test_a_kind_without_a_controller_is_created_with_a_warning(
+    plane: WholePlane, path: str, spec: Raw | None, plurals: list[str]
+) -> None:
+    """Only its creation warns, and not that of kinds that need no controller."""
+    made = plane.create(path, named("web", **({"spec": spec} if spec else {})))
+    assert made.status == 201
+    assert list(made.warnings) == [
+        f"no controller of dryrack acts on {plural}; the object is only stored"
+        for plural in plurals
+    ]
+
+    labelled = made.body | {"metadata": made.body["metadata"] | {"labels": {"a": "b"}}}
+    assert not plane.ask("PUT", f"{path}/web", labelled).warnings
+
+
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 REQUEST = named(
     "jane:dev",

@@ -62,13 +62,14 @@ get the same answer.
 
 ## Not supported
 
-- `exec`, `attach`, `port-forward`, and the `proxy` subresources. The API server rejects them \
-with the reason.
+- `port-forward` and the `proxy` subresources. The API server rejects them with the reason.
+- The subprotocols of `exec` and `attach` before `v4.channel.k8s.io`.
 - Requests to aggregated API servers (APIService).
 - Kinds that are not in the table below and have no CustomResourceDefinition.
 - Traffic to Services. Their Endpoints and EndpointSlices follow the Pods, and no program listens.
 - EndpointSlices for Endpoints that a client creates.
-- Controllers of the kinds with the depth "stored", such as HorizontalPodAutoscaler.
+- Controllers of the kinds with the depth "stored", such as HorizontalPodAutoscaler. \
+A warning states this when the object is created.
 - Certificates for a CertificateSigningRequest. No controller signs it.
 - Answers in protobuf, except OpenAPI v2. The API server reads protobuf.
 - Admission webhooks that run in Pods. dryrack calls a webhook at a URL, or at the address in the \

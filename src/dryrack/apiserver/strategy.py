@@ -97,6 +97,8 @@ class Strategy:
         self.has_status = rules.has_status
         self.empty_status: Callable[[], Raw | None] = lambda: None
         """The status of a new object: built-in kinds always have one; asked for when needed."""
+        self.notice = ""
+        """A warning about every new object of the kind."""
 
     def default(self, obj: Raw, write: Write) -> Raw:
         return self.rules.default(obj)
@@ -121,6 +123,8 @@ class Strategy:
         found = self.rules.new_problems(obj, object_meta(obj))
         for warning in self.warnings(obj) if not found else ():
             write.warn(warning)
+        if self.notice and not found:
+            write.warn(self.notice)
         return found
 
     def warnings(self, obj: Raw) -> Iterable[str]:

@@ -68,6 +68,8 @@ class Kind:
     """The fields that a write of the status does not change."""
     pod_template: str = ""
     """The path of the template of the pods that the object creates."""
+    lacks_controller: bool = False
+    """Whether Kubernetes or an add-on acts on the kind, and dryrack does not."""
 
     @property
     def api_version(self) -> str:
@@ -357,6 +359,7 @@ KINDS: tuple[Kind, ...] = (
             categories=_ALL,
             parts=_STATUS,
             depth=_STORED,
+            lacks_controller=True,
         ),
     ),
     *_group(
@@ -367,23 +370,24 @@ KINDS: tuple[Kind, ...] = (
             short_names=("csr",),
             parts=(Part("approval"), *_STATUS),
             depth=_STORED,
+            lacks_controller=True,
         ),
     ),
     *_group("discovery.k8s.io", Kind("EndpointSlice", depth=_SIMULATED)),
     *_group(
         "flowcontrol.apiserver.k8s.io",
         *_cluster_wide(
-            Kind("FlowSchema", parts=_STATUS, depth=_STORED),
-            Kind("PriorityLevelConfiguration", parts=_STATUS, depth=_STORED),
+            Kind("FlowSchema", parts=_STATUS, depth=_STORED, lacks_controller=True),
+            Kind("PriorityLevelConfiguration", parts=_STATUS, depth=_STORED, lacks_controller=True),
         ),
     ),
     *_group(
         "networking.k8s.io",
         Kind("IngressClass", namespaced=False, depth=_STORED),
-        Kind("Ingress", short_names=("ing",), parts=_STATUS, depth=_STORED),
-        Kind("NetworkPolicy", short_names=("netpol",), depth=_STORED),
+        Kind("Ingress", short_names=("ing",), parts=_STATUS, depth=_STORED, lacks_controller=True),
+        Kind("NetworkPolicy", short_names=("netpol",), depth=_STORED, lacks_controller=True),
         Kind("IPAddress", namespaced=False, short_names=("ip",), depth=_STORED),
-        Kind("ServiceCIDR", namespaced=False, parts=_STATUS, depth=_STORED),
+        Kind("ServiceCIDR", namespaced=False, parts=_STATUS, depth=_STORED, lacks_controller=True),
     ),
     *_group("node.k8s.io", Kind("RuntimeClass", namespaced=False, depth=_SIMULATED)),
     *_group(
@@ -404,7 +408,13 @@ KINDS: tuple[Kind, ...] = (
                 depth=_SIMULATED,
                 deletion_shows_object=True,
             ),
-            Kind("VolumeAttachment", parts=_STATUS, depth=_STORED, deletion_shows_object=True),
+            Kind(
+                "VolumeAttachment",
+                parts=_STATUS,
+                depth=_STORED,
+                deletion_shows_object=True,
+                lacks_controller=True,
+            ),
             Kind(
                 "VolumeAttributesClass",
                 short_names=("vac",),

@@ -187,6 +187,8 @@ def strategy_of(kind: Kind) -> Strategy:
         else found()
     )
     made.empty_status = lambda: empty_status(kind)
+    if kind.lacks_controller:
+        made.notice = f"no controller of dryrack acts on {kind.plural}; the object is only stored"
     return made
 
 
