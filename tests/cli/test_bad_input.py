@@ -90,6 +90,12 @@ def test_wrong_content_is_told_with_file_and_line(case: str, command: str, tmp_p
         ("allocate -f a.yaml -o xml", "'xml' is not one of"),
         ("explain service x -f a.yaml", 'unknown kind "service"; use claim, pod, gang'),
         ("frobnicate", "No such command"),
+        ("start --nodes 3", "dryrack: no command start; run: dryrack up"),
+        ("stop", "run: dryrack down"),
+        ("delete default", "run: dryrack down, or for objects: kubectl delete KIND NAME"),
+        ("ls", "run: dryrack status"),
+        ("get pods", "run: kubectl get KIND"),
+        ("nodes", "run: kubectl get nodes"),
         ("lint - -", "-: standard input can be read once; name it once"),
     ],
 )

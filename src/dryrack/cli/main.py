@@ -80,6 +80,17 @@ _COMMANDS: tuple[tuple[str, type[Any], str, str], ...] = (
     ("demo", scenarios.DemoOptions, "scenarios.running:run_demo", _LEARN),
 )
 
+# What to run instead of commands of similar tools.
+_OTHER_NAMES = {
+    "start": "dryrack up",
+    "create": "dryrack up",
+    "stop": "dryrack down",
+    "delete": "dryrack down, or for objects: kubectl delete KIND NAME",
+    "ls": "dryrack status",
+    "get": "kubectl get KIND",
+    "nodes": "kubectl get nodes",
+}
+
 app = typer.Typer(
     name="dryrack",
     help="Kubernetes Dynamic Resource Allocation without the hardware.",
@@ -131,6 +142,8 @@ def _call(words: list[str]) -> None:
     if os.environ.get("NO_COLOR"):
         # typer would still print bold and dim text, which uses the same escapes as colors.
         os.environ["_TYPER_FORCE_DISABLE_TERMINAL"] = "1"
+    if words and words[0] in _OTHER_NAMES:
+        raise UsageError(f"no command {words[0]}; run: {_OTHER_NAMES[words[0]]}")
     called = [each for each in app.registered_commands if words and each.name == words[0]]
     if not called or "_DRYRACK_COMPLETE" in os.environ:
         _guard_styles(typer.main.get_command(app))(prog_name="dryrack")
