@@ -30,13 +30,13 @@ def environment_of(
 ) -> dict[str, str]:
     """Return the variables of a container in the order in which it gets them."""
     variables = {"PATH": _PATH, "HOSTNAME": host_name_of(pod)}
-    if spec_of(pod).get("enableServiceLinks", True) is not False:
-        variables |= _service_variables(find)
+    variables |= _service_variables(find)
     variables |= dict(_import_variables(pod, container, find))
     for each in get(container, "env", ()):
         value = _value_of(pod, container, each, find)
         if value is not None:
-            variables[each["name"]] = expand(value, variables)
+            is_literal = not each.get("valueFrom")
+            variables[each["name"]] = expand(value, variables) if is_literal else value
     # Devices come last: the runtime adds what CDI names.
     variables |= dict(devices)
     variables.setdefault("HOME", "/root")
