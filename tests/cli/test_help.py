@@ -70,3 +70,18 @@ def test_who_wants_no_colours_gets_plain_letters(words: tuple[str, ...]) -> None
 def test_the_version_is_an_option_too() -> None:
     """People try that first."""
     assert output_of("--version") == output_of("version") == f"dryrack {__version__}\n"
+
+
+@pytest.mark.parametrize("words", [("devices",), ("fault", "device"), ("up",), ()])
+def test_help_fits_into_a_narrow_ascii_terminal(words: tuple[str, ...]) -> None:
+    """The help shows each option in full, and has no letters as numbers."""
+    narrow = {"COLUMNS": "40", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    done = subprocess.run(
+        [sys.executable, "-m", "dryrack", *words, "--help"],
+        env={**os.environ, **narrow},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "\\u" not in done.stdout
+    assert "--kubeconfig " in done.stdout or not words

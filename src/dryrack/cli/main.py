@@ -10,6 +10,7 @@ a shell shows as 141. A command imports the packages that it needs when it runs,
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from typing import Annotated, Any
 
@@ -49,7 +50,9 @@ from dryrack.cli.streams import ReaderGone, end_by_broken_pipe, only_own_styles,
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
-_SETTINGS = {"help_option_names": ["-h", "--help"]}
+_PANEL_COLUMNS_MIN = 60
+
+_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 # The groups of commands in the help.
 _LEARN = "Learn"
@@ -142,13 +145,22 @@ def _call(words: list[str]) -> None:
     if os.environ.get("NO_COLOR"):
         # typer would still print bold and dim text, which uses the same escapes as colors.
         os.environ["_TYPER_FORCE_DISABLE_TERMINAL"] = "1"
+    width = shutil.get_terminal_size().columns
+    if width < _PANEL_COLUMNS_MIN:
+        # Panels would cut the names of options, and click uses at least 50 columns by itself.
+        app.rich_markup_mode = None
+        _SETTINGS["terminal_width"] = width
     if words and words[0] in _OTHER_NAMES:
         raise UsageError(f"no command {words[0]}; run: {_OTHER_NAMES[words[0]]}")
     called = [each for each in app.registered_commands if words and each.name == words[0]]
     if not called or "_DRYRACK_COMPLETE" in os.environ:
         _guard_styles(typer.main.get_command(app))(prog_name="dryrack")
         return
-    alone = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+    alone = typer.Typer(
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        rich_markup_mode=app.rich_markup_mode,
+    )
     alone.registered_commands = called
     called_alone = _guard_styles(typer.main.get_command(alone))
     called_alone(words[1:], prog_name=f"dryrack {words[0]}", **_SETTINGS)

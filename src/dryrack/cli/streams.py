@@ -9,6 +9,7 @@ does, SIGPIPE ends the process, as it ends every Unix tool.
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import re
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
+# An error handler for letters that the encoding of a terminal does not have.
+_ERRORS = "dryrack.replace"
+_SIMILAR = {"…": "...", "×": "x", "→": "->", "μ": "u", "µ": "u"}
 _ESCAPE = "\x1b"
 # Random in each process, so input cannot contain it.
 _TRUSTED = f"\ue000{secrets.token_hex(8)}\ue001"
@@ -108,10 +112,22 @@ def open_streams() -> None:
     Replace both streams with safe ones.
 
     A stream that was closed before the start discards all text. A letter that a terminal cannot
-    show is written as its number. If the reader of a stream is gone, writing raises `ReaderGone`.
+    show is written as similar letters or as its number. If the reader of a stream is gone, writing
+    raises `ReaderGone`.
     """
+    codecs.register_error(_ERRORS, _replace)
     sys.stdout = _open(sys.stdout)
     sys.stderr = _open(sys.stderr)
+
+
+def _replace(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Write the first letter that cannot be encoded as similar letters, or as its number."""
+    if isinstance(error, UnicodeEncodeError):
+        similar = _SIMILAR.get(error.object[error.start])
+        if similar is not None:
+            return similar, error.start + 1
+        error.end = error.start + 1
+    return codecs.backslashreplace_errors(error)
 
 
 def _open(stream: TextIO | None) -> TextIO:
@@ -122,7 +138,7 @@ def _open(stream: TextIO | None) -> TextIO:
     return SafeStream(
         io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False)),
         encoding=stream.encoding,
-        errors="backslashreplace",
+        errors=_ERRORS,
         # With PYTHONUNBUFFERED, each write would go out by itself; each line is enough.
         line_buffering=stream.line_buffering or stream.write_through,
     )
