@@ -42,7 +42,7 @@ def test_a_first_scenario_runs_as_it_was_written(tmp_path: Path) -> None:
     assert written.returncode == done.returncode == 0
     assert "✓ The pod runs, with a device of its node (600.1 s)" in done.stdout
     assert "15 of 16 free" in done.stdout
-    result = r"^✓ first passed: 600\.2s virtual, \d+\.\ds real, run ID [0-9a-f]{12}$"
+    result = r"^✓ first passed: 601\.2s virtual, \d+\.\ds real, run ID [0-9a-f]{12}$"
     assert re.search(result, done.stdout, re.MULTILINE)
 
 
