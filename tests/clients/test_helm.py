@@ -107,8 +107,9 @@ def test_a_release_lives_as_on_every_cluster(helm: Helm) -> None:
     helm("upgrade", "t", str(CHART), "--set", "devices=8", "--wait", "--timeout", "60s")
     assert helm.get("configmap", "facts")["data"]["migrated"] == "true"
     claims = json.loads(helm.plane.must("get", "resourceclaims", "-n", NAMESPACE, "-o", "json"))
-    [claim] = claims["items"]
-    assert len(claim["status"]["allocation"]["devices"]["results"]) == 8
+    counts = [len(each["status"]["allocation"]["devices"]["results"]) for each in claims["items"]]
+    # The old pod keeps its claim for as long as it takes to stop.
+    assert counts.count(8) == 1
 
     nowhere = ("--set", "devices=8,nodeSelector.place=nowhere")
     refused = helm.run("upgrade", "t", str(CHART), *nowhere, "--atomic", "--timeout", "3s")
