@@ -47,7 +47,7 @@ def test_nodes_are_created_and_deleted(home: Path) -> None:
 
 
 def test_nodes_of_an_instance_type_are_counted_by_themselves(home: Path) -> None:
-    """A cluster with the catalog gets nodes of any type, with devices and labels."""
+    """A cluster with the catalog gets nodes of any type, and counts each type by itself."""
     up = dryrack("up", "--detach", "--nodes", "1", "--instance-type", "g6.xlarge")
     assert up.returncode == 0, up.stderr
 
