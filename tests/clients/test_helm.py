@@ -122,6 +122,9 @@ def test_a_release_lives_as_on_every_cluster(helm: Helm) -> None:
     )
 
     helm("uninstall", "t", "--wait", "--timeout", "60s")
+    # Helm does not wait for the pods of the Deployment, which take time to stop.
+    trainers = ("pod", "-n", NAMESPACE, "--field-selector=metadata.name!=answers")
+    helm.plane.kubectl("wait", *trainers, "--for=delete", "--timeout=60s")
     left = helm.plane.must("get", "deploy,pods,widgets", "-n", NAMESPACE, "-o", "name")
     assert left == "pod/answers\n"
 

@@ -98,7 +98,7 @@ class Strategy:
         self.empty_status: Callable[[], Raw | None] = lambda: None
         """The status of a new object: built-in kinds always have one; asked for when needed."""
         self.notice = ""
-        """A warning about every new object of the kind."""
+        """A warning about every new object of the kind that is stored."""
 
     def default(self, obj: Raw, write: Write) -> Raw:
         return self.rules.default(obj)
@@ -123,7 +123,7 @@ class Strategy:
         found = self.rules.new_problems(obj, object_meta(obj))
         for warning in self.warnings(obj) if not found else ():
             write.warn(warning)
-        if self.notice and not found:
+        if self.notice and not found and not write.dry_run:
             write.warn(self.notice)
         return found
 
