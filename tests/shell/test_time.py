@@ -125,3 +125,23 @@ def test_the_same_script_gives_the_same_output() -> None:
     script = "for i in 1 2 3; do echo $i $(date +%s); sleep $i; done | grep -v 2"
 
     assert run(script).output == run(script).output
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("while true; do :; done", None),
+        ("x=a; while true; do x=$x$x; done", None),
+        ("seq 1000000000 | wc -l", 0),
+        ("echo {1..999999999} | wc -w", 0),
+        ("f() { f; }; f", 2),
+        # A mistake that a command does not expect ends the container, and nothing else.
+        ("head -n x < /dev/null", 2),
+    ],
+)
+def test_no_script_takes_time_or_memory_without_bound(script: str, code: int | None) -> None:
+    """Each call runs a bounded number of steps, also after an hour without a reader."""
+    process = run(script, until=3600.0)
+
+    assert process.exit_code == code
+    assert code is not None or process.wakes_at > 3600.0

@@ -70,8 +70,13 @@ def _binary(tokens: list[str], variables: Mapping[str, str], level: int) -> int:
     value = _binary(tokens, variables, level + 1)
     while tokens[-1] in _LEVELS[level]:
         function = _LEVELS[level][tokens.pop()]
-        value = function(value, _binary(tokens, variables, level + 1))
+        value = _wrap(function(value, _binary(tokens, variables, level + 1)))
     return value
+
+
+def _wrap(value: int) -> int:
+    """Return the value in 64 bits, as the shells compute."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _operand(tokens: list[str], variables: Mapping[str, str]) -> int:

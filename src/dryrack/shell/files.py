@@ -13,6 +13,9 @@ Entries = Mapping[str, bytes | None]
 """File contents by path below the volume; None marks a directory."""
 
 
+FILE_BYTES_MAX = 64 << 20
+
+
 class FileError(Exception):
     """An operation that a file system refuses; the text is that of the C library."""
 
@@ -62,6 +65,8 @@ class Files:
             raise FileError(_MISSING)
         entries, key = self._writable(path)
         before = entries.get(key) or b"" if is_appended else b""
+        if len(before) + len(content) > FILE_BYTES_MAX:
+            raise FileError("No space left on device")
         entries[key] = before + content
 
     def make_directory(self, path: str, *, with_parents: bool = False) -> None:

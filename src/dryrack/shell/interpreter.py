@@ -22,6 +22,8 @@ from dryrack.shell.syntax import Command, ShellSyntaxError, Word, parse
 
 Running = Generator[Pause, None, int]
 _DEPTH_MAX = 60
+_WORDS_MAX = 10_000
+_VALUE_CHARACTERS_MAX = 1 << 20
 _LEAVING = frozenset(("break", "exit", "return", "exec", "kill", "eval", "."))
 
 
@@ -258,7 +260,8 @@ class Shell:
         values: dict[str, str] = {}
         for name, word, is_appended in command.assignments:
             value = yield from self._expand_text(word, streams)
-            values[name] = self.variables.get(name, "") + value if is_appended else value
+            value = self.variables.get(name, "") + value if is_appended else value
+            values[name] = value[:_VALUE_CHARACTERS_MAX]
             if any(isinstance(each, syntax.Substitution) for each in word):
                 status = self.status
         if "x" in self.options:
@@ -668,7 +671,7 @@ def _expand_braces(word: Word) -> list[Word]:
         else:
             first, last = int(match[1]), int(match[2])
             step = 1 if last >= first else -1
-            choices = [str(each) for each in range(first, last + step, step)][:10_000]
+            choices = [str(each) for each in range(first, last + step, step)[:_WORDS_MAX]]
         before, after = part.text[: match.start()], part.text[match.end() :]
         return [
             expanded

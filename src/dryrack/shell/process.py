@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 # A program that takes so many steps without sleeping has used up a second.
 _STEPS_PER_SECOND = 2_000
-# A program that nobody watched for a long time does not repeat all that it would have done.
+# One call runs a process for at most so many wakes and steps, so that a loop cannot block dryrack.
 _WAKES_MAX = 20_000
+_STEPS_MAX = 40_000
 _OUTPUT_BYTES_MAX = 1 << 20
+_GAP = b"# dryrack left out a part of the output of this program\n"
 
 KILLED = 137
 TERMINATED = 143
@@ -47,6 +49,7 @@ class Task:
         self._condition: Callable[[], bool] | None = None
         self.wakes_at = at
         self.status: int | None = None
+        self.failure = ""
 
     def is_ready(self, now: float, *, is_interrupted: bool) -> bool:
         if self.status is not None:
@@ -61,6 +64,11 @@ class Task:
             pause = next(self._program)
         except StopIteration as end:
             self.status = int(end.value or 0) & 0xFF
+            return
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+            # A script that a command cannot handle ends its container, not the kubelet.
+            self.failure = f"# dryrack cannot run this command: {error!r}\n"
+            self.status = 2
             return
         match pause:
             case Sleep(seconds):
@@ -104,6 +112,8 @@ class Process:
         self.output: list[Chunk] = []
         self.dropped_bytes = 0
         self._size = 0
+        self._pauses_until = at
+        """A program that used up its steps goes on at this time."""
         self._main: Task | None = None
         self._tasks: list[Task] = []
         self.signals: list[str] = []
@@ -131,13 +141,16 @@ class Process:
         """Return when something can happen by itself; infinity if only input changes anything."""
         if self.exit_code is not None:
             return math.inf
-        return min((each.wakes_at for each in self._tasks if each.status is None), default=math.inf)
+        wake = min((each.wakes_at for each in self._tasks if each.status is None), default=math.inf)
+        return max(wake, self._pauses_until)
 
     def run(self, until: float) -> None:
         """Let time pass, up to and including `until`."""
         steps = 0
+        total = 0
         wakes = 0
-        while self.exit_code is None:
+        while self.exit_code is None and self._pauses_until <= until:
+            self.now = max(self.now, self._pauses_until)
             ready = [
                 each
                 for each in self._tasks
@@ -145,16 +158,20 @@ class Process:
             ]
             for task in ready:
                 task.step(self.now)
+                self.write(2, task.failure.encode())
+                task.failure = ""
                 if task is self._main and task.status is not None:
                     self._end(task.status)
                     return
             if ready:
                 steps += len(ready)
-                if steps % _STEPS_PER_SECOND:
-                    continue
-                if self.now + 1 > until:
-                    return
-                self.now += 1
+                total += len(ready)
+                if total > _STEPS_MAX:
+                    self.write(2, _GAP)
+                    self._pauses_until = max(self.now, until) + 1
+                elif steps >= _STEPS_PER_SECOND:
+                    steps = 0
+                    self._pauses_until = self.now + 1
                 continue
             self._tasks = [each for each in self._tasks if each.status is None]
             wake = self.wakes_at
@@ -163,7 +180,7 @@ class Process:
             steps = 0
             wakes += 1
             if wakes > _WAKES_MAX:
-                self.write(2, b"# dryrack left out what this program did meanwhile\n")
+                self.write(2, _GAP)
                 wakes = 0
                 for task in self._tasks:
                     task.wakes_at = max(task.wakes_at, until)

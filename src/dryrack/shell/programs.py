@@ -43,7 +43,7 @@ def _printf(shell: Shell, streams: Streams, arguments: list[str]) -> int:
     """Print the arguments by a format, which is used again while arguments are left."""
     if not arguments:
         return fail(streams, "printf: usage: printf FORMAT [ARGUMENT...]", 2)
-    parts = re.split(r"(%[-+ 0#]{0,5}\d{0,9}(?:\.\d{1,9})?[%sdixXofegb])", unescape(arguments[0]))
+    parts = re.split(r"(%[-+ 0#]{0,5}\d{0,4}(?:\.\d{1,4})?[%sdixXofegb])", unescape(arguments[0]))
     values = arguments[1:]
     while True:
         before = len(values)
@@ -157,7 +157,7 @@ def _seq(shell: Shell, streams: Streams, arguments: list[str]) -> int:
         len(numbers), [*numbers, 1, 1, 1][:3]
     )
     end = last + (1 if step > 0 else -1)
-    print_text(streams, "".join(f"{each}\n" for each in range(first, end, step or 1)))
+    print_text(streams, "".join(f"{each}\n" for each in range(first, end, step or 1)[:100_000]))
     return 0
 
 

@@ -6,6 +6,9 @@ from typing import Protocol
 
 from dryrack.shell.process import Pause, Until
 
+# A writer whose reader never reads ends at this size.
+PIPE_BYTES_MAX = 64 << 20
+
 
 class ClosedPipeError(Exception):
     """The reader of a pipe has ended; the writer ends, too."""
@@ -49,7 +52,7 @@ class Pipe:
         return pipe
 
     def write(self, data: bytes) -> None:
-        if self.is_broken:
+        if self.is_broken or len(self._content) > PIPE_BYTES_MAX:
             raise ClosedPipeError
         self._content += data
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.raw import Raw
 
-# A program that is not ready yet is asked this often, so that nobody waits for a long period.
+# The interval between probes of a program that is not ready yet.
 FIRST_SECONDS = 0.5
 _LOOPBACK = "127.0.0.1"
 

@@ -160,7 +160,7 @@ def admin_namespace_unknown(world: World) -> Iterator[Problem]:
 
 
 _STATUS = "resourceclaims/status"
-# What of the status each of these lets somebody write, besides the right to write the status.
+# The part of the status that each right permits, in addition to the right to write the status.
 _PARTS = ("resourceclaims/binding", "resourceclaims/driver")
 _WRITING = frozenset({"update", "patch", "*"})
 
