@@ -326,3 +326,145 @@ def test_an_idle_loop_costs_no_writes_and_no_wakes(cluster: Cluster) -> None:
 
     assert cluster.get("Pod", "p")["metadata"]["resourceVersion"] == before
     assert len(cluster.logs("p").splitlines()) > 3600
+
+
+def probe(*words: str, **more: Any) -> Raw:
+    return {"exec": {"command": list(words)}, **more}
+
+
+def messages_of(cluster: Cluster, reason: str) -> list[str]:
+    return [each["message"] for each in cluster.list("Event") if each["reason"] == reason]
+
+
+def test_a_readiness_probe_decides_when_a_pod_is_ready(cluster: Cluster) -> None:
+    """The pod becomes ready with the first probe after the file exists, and unready without it."""
+    text = "sleep 22; touch /tmp/ready; sleep 36; rm /tmp/ready; sleep 600"
+    readiness = probe("cat", "/tmp/ready", periodSeconds=5, failureThreshold=2)
+    cluster.apply(pod(script(text, readinessProbe=readiness)))
+    ready = []
+    for _ in range(9):
+        cluster.advance(10)
+        ready.append(status_of(cluster)["ready"])
+
+    assert ready == [False, False, True, True, True, True, False, False, False]
+    assert status_of(cluster)["restartCount"] == 0
+    assert messages_of(cluster, "Unhealthy") == [
+        "Readiness probe failed: cat: can't open '/tmp/ready': No such file or directory\n"
+    ]
+
+
+def test_a_liveness_probe_restarts_a_container(cluster: Cluster) -> None:
+    """Three failures in a row restart the container, with the events of the kubelet."""
+    text = "touch /tmp/healthy; sleep 30; rm -f /tmp/healthy; sleep 600"
+    liveness = probe("cat", "/tmp/healthy", initialDelaySeconds=5, periodSeconds=5)
+    cluster.apply(pod(script(text, livenessProbe=liveness)))
+    cluster.advance(40)
+    before = status_of(cluster)["restartCount"]
+    cluster.advance(15)
+    status = status_of(cluster)
+
+    assert (before, status["restartCount"], status["ready"]) == (0, 1, True)
+    assert status["lastState"]["terminated"]["exitCode"] == 143
+    assert messages_of(cluster, "Killing") == [
+        "Container c failed liveness probe, will be restarted"
+    ]
+
+
+def test_other_probes_wait_for_the_startup_probe(cluster: Cluster) -> None:
+    """A liveness probe that would fail early does not run before the container has started."""
+    startup = probe("test", "-e", "/tmp/up", periodSeconds=5, failureThreshold=30)
+    liveness = probe("test", "-e", "/tmp/up", periodSeconds=1, failureThreshold=1)
+    text = "sleep 60; touch /tmp/up; sleep 600"
+    cluster.apply(pod(script(text, startupProbe=startup, livenessProbe=liveness)))
+    cluster.advance(50)
+    before = status_of(cluster)
+    cluster.advance(30)
+    after = status_of(cluster)
+
+    assert (before["started"], before["ready"]) == (False, False)
+    assert (after["started"], after["ready"], after["restartCount"]) == (True, True, 0)
+
+
+def test_a_startup_probe_that_never_succeeds_ends_the_container(cluster: Cluster) -> None:
+    """The container is stopped after the threshold, and the pod fails by its restart policy."""
+    startup = probe("false", periodSeconds=2, failureThreshold=3)
+    cluster.apply(pod(script("sleep 600", startupProbe=startup), restartPolicy="Never"))
+    cluster.advance(20)
+
+    assert cluster.get("Pod", "p")["status"]["phase"] == "Failed"
+    assert messages_of(cluster, "Unhealthy") == ["Startup probe failed: "]
+
+
+def test_a_probe_that_takes_too_long_fails(cluster: Cluster) -> None:
+    """A command has one second unless the probe allows more."""
+    cluster.apply(pod(script("sleep 600", readinessProbe=probe("sleep", "3"))))
+    cluster.advance(30)
+
+    assert status_of(cluster)["ready"] is False
+    assert messages_of(cluster, "Unhealthy") == [
+        "Readiness probe failed: command timed out: sleep 3 timed out after 1s"
+    ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sh", "-c", "prepare-data; sleep 600"],
+        ["/usr/local/bin/server"],
+    ],
+)
+def test_probes_of_unknown_programs_succeed(cluster: Cluster, command: list[str]) -> None:
+    """dryrack does not run the program that would create the file, so the pod is ready."""
+    ready = container(*command, readinessProbe=probe("cat", "/tmp/ready", periodSeconds=1))
+    cluster.apply(pod(ready))
+    cluster.advance(10)
+
+    assert status_of(cluster)["ready"] is True
+
+
+def test_a_probe_runs_an_unknown_program_with_success(cluster: Cluster) -> None:
+    """A health check that is part of an image does not keep a pod from being ready."""
+    cluster.apply(pod(script("sleep 600", livenessProbe=probe("grpc_health_probe", "-addr=:80"))))
+    cluster.advance(60)
+
+    assert (status_of(cluster)["ready"], status_of(cluster)["restartCount"]) == (True, 0)
+
+
+def test_a_hook_runs_after_the_start(cluster: Cluster) -> None:
+    """The container is ready when its hook has ended, and sees the files of the hook."""
+    hook = {"postStart": probe("sh", "-c", "sleep 10; echo hello > /tmp/message")}
+    text = "sleep 15; cat /tmp/message; sleep 600"
+    cluster.apply(pod(script(text, lifecycle=hook)))
+    cluster.advance(5)
+    before = status_of(cluster)["ready"]
+    cluster.advance(15)
+
+    assert (before, status_of(cluster)["ready"]) == (False, True)
+    assert cluster.logs("p") == "hello\n"
+
+
+def test_a_hook_that_fails_restarts_the_container(cluster: Cluster) -> None:
+    """A failing hook stops the container, with the reason in an event."""
+    hook = {"postStart": probe("sh", "-c", "echo no data; exit 4")}
+    cluster.apply(pod(script("sleep 600", lifecycle=hook)))
+    cluster.advance(5)
+
+    assert status_of(cluster)["restartCount"] == 1
+    assert messages_of(cluster, "FailedPostStartHook") == [
+        "PostStartHookError: command exited with 4: no data"
+    ]
+
+
+def test_probes_that_pass_write_nothing(cluster: Cluster) -> None:
+    """A ready container in which nothing happens causes no writes."""
+    cluster.apply(
+        pod(
+            script("touch /tmp/ok; sleep infinity", readinessProbe=probe("cat", "/tmp/ok")),
+            script("while true; do sleep 60; done", livenessProbe=probe("true")),
+        )
+    )
+    cluster.advance(60)
+    before = cluster.get("Pod", "p")["metadata"]["resourceVersion"]
+    cluster.advance(3600)
+
+    assert cluster.get("Pod", "p")["metadata"]["resourceVersion"] == before

@@ -26,6 +26,8 @@ class Volume:
 
     entries: MutableMapping[str, bytes | None] = field(default_factory=dict)
     source: Callable[[], Entries] | None = None
+    changes: int = 0
+    """How often files were written or removed."""
 
     def read(self) -> Entries:
         return self.entries if self.source is None else self.source()
@@ -150,6 +152,7 @@ class Files:
         mount, key = self._find(path)
         if mount.is_read_only or mount.volume.source is not None:
             raise FileError("Read-only file system")
+        mount.volume.changes += 1
         return mount.volume.entries, key
 
 

@@ -109,6 +109,8 @@ class Process:
         self.is_terminal = False
         """True if a person types the input: shells print a prompt."""
         self.is_prompting = False
+        self.has_read_clock = False
+        """True if the result of the program can depend on the time."""
         self.output: list[Chunk] = []
         self.dropped_bytes = 0
         self._size = 0

@@ -108,6 +108,7 @@ def _hostname(shell: Shell, streams: Streams, arguments: list[str]) -> int:
 
 @simple_command("date")
 def _date(shell: Shell, streams: Streams, arguments: list[str]) -> int:
+    shell.process.has_read_clock = True
     now = datetime.fromtimestamp(shell.process.now, UTC)
     form = next(
         (each[1:] for each in arguments if each.startswith("+")), "%a %b %e %H:%M:%S UTC %Y"

@@ -8,9 +8,10 @@ restart, a process is computed again from the start of its container.
 
 import math
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from dryrack.client.timekeeping import seconds_of
 from dryrack.controllers.containers.environment import (
@@ -20,6 +21,12 @@ from dryrack.controllers.containers.environment import (
     host_name_of,
 )
 from dryrack.controllers.containers.file_system import Mint, Volumes, container_of, root_of
+from dryrack.controllers.containers.probes import (
+    ProbedHealth,
+    ProbeResult,
+    Probes,
+    post_start_command,
+)
 from dryrack.controllers.containers.programs import is_known, is_silent
 from dryrack.controllers.objects import uid_of
 from dryrack.controllers.pods.drivers import Drivers, Injection
@@ -35,7 +42,7 @@ from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.raw import Raw
 from dryrack.shell.files import FileError, Files, Mount, Volume
 from dryrack.shell.interpreter import ProgramFunction, Running, Shell
-from dryrack.shell.process import Chunk, Process, Sleep
+from dryrack.shell.process import KILLED, Chunk, Process, Sleep
 from dryrack.shell.streams import Call, Pipe, Streams
 
 TERMINATION_LOG = "/dev/termination-log"
@@ -53,7 +60,8 @@ class _Machine:
     user_id: int
     unknown_seconds: float | None
     """How long an unknown program runs; None in a command that a person runs."""
-    _reported: set[str] = field(default_factory=set)
+    unknown: set[str] = field(default_factory=set)
+    """The unknown programs that were started."""
 
     def find_program(self, name: str) -> ProgramFunction | None:
         return None
@@ -63,8 +71,8 @@ class _Machine:
         if self.unknown_seconds is None:
             streams.error.write(f"{name}: dryrack does not run this program\n".encode())
             return 127
-        if name not in self._reported:
-            self._reported.add(name)
+        if name not in self.unknown:
+            self.unknown.add(name)
             streams.error.write(f"# dryrack does not run {name}\n".encode())
         yield Sleep(self.unknown_seconds)
         return 0
@@ -77,6 +85,11 @@ class _Container:
     process: Process
     shell: Shell
     input: Pipe
+    machine: _Machine
+
+
+RunProbeIn = Callable[[ContainerKey, Sequence[str], float, float], ProbeResult]
+"""Runs a command of a probe in a container, at a time, and gives it a number of seconds."""
 
 
 class _Sandbox:
@@ -86,7 +99,13 @@ class _Sandbox:
         self.pod = pod
         self.volumes = volumes
         self.containers: dict[ContainerKey, _Container] = {}
-        self.hooks: dict[ContainerKey, Process] = {}
+        self.files: dict[ContainerKey, Files] = {}
+        self.hooks: dict[tuple[ContainerKey, str], Process] = {}
+        self.probes: dict[ContainerKey, Probes] = {}
+        self.touches = 0
+        """How often an object changed whose content the containers see as files."""
+        self._changes = 0
+        self.ran_until = 0.0
 
     @property
     def processes(self) -> Iterator[Process]:
@@ -94,8 +113,49 @@ class _Sandbox:
             yield each.process
         yield from self.hooks.values()
 
-    def run(self, now: float) -> None:
-        """Let time pass for all processes, in the order of their wakes: they share files."""
+    @property
+    def changes(self) -> int:
+        """Return a number that grows when something changes that a probe can read."""
+        changes = self.touches
+        for files in self.files.values():
+            changes += sum(each.volume.changes for each in files.mounts)
+        return changes + sum(len(each.machine.unknown) for each in self.containers.values())
+
+    def forget_runs(self, name: str, restarts: int) -> None:
+        """Remove the runs of a container before the last one, which `kubectl logs -p` shows."""
+        runs: tuple[dict[ContainerKey, Any], ...] = (self.containers, self.files, self.probes)
+        for kept in runs:
+            for each in [each for each in kept if each.name == name]:
+                if each.restarts < restarts - 1:
+                    del kept[each]
+
+    def probe_at(self, now: float) -> tuple[float, ContainerKey | None]:
+        """Return when the next hook ends or the next probe runs, and in which container."""
+        if not self.probes:
+            return math.inf, None
+        changes = self.changes
+        next_change_at = min((each.wakes_at for each in self.processes), default=math.inf)
+        at, key = min(
+            (each.due_at(changes, now, next_change_at), key) for key, each in self.probes.items()
+        )
+        return at, key
+
+    def run(self, now: float, run_probe: RunProbeIn) -> None:
+        """Let time pass for all processes and probes, in order: they share files."""
+        # A command that a person ran can have written files since the last time.
+        at = now if self.changes != self._changes else self.ran_until
+        while True:
+            due, key = self.probe_at(at)
+            if key is None or due > now:
+                break
+            at = max(at, due)
+            self._run_processes(at)
+            self.probes[key].run(at, self.changes, partial(run_probe, key))
+        self._run_processes(now)
+        self._changes = self.changes
+        self.ran_until = max(self.ran_until, now)
+
+    def _run_processes(self, now: float) -> None:
         while True:
             waiting = [each for each in self.processes if each.wakes_at <= now]
             if not waiting:
@@ -120,6 +180,8 @@ class Sandboxes:
         self._mint = mint
         self._sandboxes: dict[str, _Sandbox] = {}
         self._node_files: dict[str, Volume] = {}
+        self.on_change: Callable[[Raw], None] | None = None
+        """Takes a pod whose probes can have other results since a person ran a command."""
 
     def forget(self, uid: str) -> None:
         """Remove the containers of a pod that no longer exists."""
@@ -137,16 +199,13 @@ class Sandboxes:
         container = container_of(pod, key.name)
         if container is None or not is_known(container):
             return None
-        for each in [each for each in sandbox.containers if each.name == key.name]:
-            # The run before this one is kept for `kubectl logs --previous`.
-            if each.restarts < key.restarts - 1:
-                del sandbox.containers[each]
+        sandbox.forget_runs(key.name, key.restarts)
         process = Process(at)
         process.is_terminal = bool(container.get("tty"))
         run = new_run(pod, at)
         part = next((each for each in run.containers if each.name == key.name), None)
         seconds = math.inf if part is None else unknown_seconds(run.script, part)
-        shell = self._shell(pod, container, process, seconds)
+        shell, machine = self._shell(pod, container, process, key, seconds)
         words = command_of(container, shell.variables) or ["sh"]
         source = Pipe()
         source.is_complete = not container.get("stdin")
@@ -156,8 +215,37 @@ class Sandboxes:
             Call(lambda data: process.write(2, data)),
         )
         process.start(shell.run_words(words, streams))
-        sandbox.containers[key] = _Container(process, shell, source)
+        sandbox.containers[key] = _Container(process, shell, source, machine)
         return process
+
+    def start_probes(self, pod: Raw, key: ContainerKey, at: float) -> None:
+        """Start the `postStart` hook of a container, and its probes after that."""
+        sandbox = self._sandbox(pod)
+        if key in sandbox.probes:
+            return
+        container = container_of(pod, key.name) or {}
+        words = post_start_command(container)
+        hook = None
+        if words is not None:
+            hook = self._command(pod, key, words, at, Pipe.of(b""), unknown_seconds=0.0)
+            sandbox.hooks[key, "postStart"] = hook
+        sandbox.probes[key] = Probes(container, at, hook)
+
+    def health(self, pod: Raw, key: ContainerKey) -> ProbedHealth | None:
+        """Return the state of a container by its hook and probes, if these decide it."""
+        sandbox = self._sandboxes.get(uid_of(pod))
+        probes = None if sandbox is None else sandbox.probes.get(key)
+        return None if probes is None else probes.health
+
+    def kill(self, pod: Raw, key: ContainerKey, code: int) -> None:
+        """End a container that did not pass its probes."""
+        sandbox = self._sandbox(pod)
+        sandbox.probes.pop(key, None)
+        processes = [sandbox.hooks.pop((key, each), None) for each in ("preStop", "postStart")]
+        processes.append(self.process(pod, key))
+        for process in processes:
+            if process is not None:
+                process.kill(code)
 
     def process(self, pod: Raw, key: ContainerKey) -> Process | None:
         sandbox = self._sandboxes.get(uid_of(pod))
@@ -169,30 +257,74 @@ class Sandboxes:
         sandbox = self._sandboxes.get(uid_of(pod))
         if sandbox is not None:
             sandbox.pod = pod
-            sandbox.run(now)
+            sandbox.run(now, partial(self._run_probe, sandbox))
+
+    def touch(self, uid: str) -> None:
+        """Let the probes of a pod run again: an object changed whose content they can read."""
+        sandbox = self._sandboxes.get(uid)
+        if sandbox is not None:
+            sandbox.touches += 1
+
+    def notice(self, pod: Raw) -> None:
+        """Look at the probes of a pod again: a person ran a command in a container."""
+        sandbox = self._sandboxes.get(uid_of(pod))
+        if sandbox is not None and sandbox.probes and self.on_change is not None:
+            self.on_change(pod)
+
+    def _run_probe(
+        self,
+        sandbox: _Sandbox,
+        key: ContainerKey,
+        words: Sequence[str],
+        at: float,
+        seconds: float,
+    ) -> ProbeResult:
+        container = sandbox.containers.get(key)
+        if container is None or container.machine.unknown:
+            # The program that would make the probe succeed does not run here.
+            return ProbeResult()
+        source = Pipe.of(b"")
+        process = self._command(sandbox.pod, key, words, at, source, unknown_seconds=0.0)
+        process.run(at + seconds)
+        if process.exit_code is None:
+            process.kill(KILLED)
+            return ProbeResult(f"command timed out: {' '.join(words)} timed out after {seconds:g}s")
+        if process.exit_code == 0:
+            return ProbeResult(reads_clock=process.has_read_clock)
+        output = b"".join(each.data for each in process.output).decode(errors="replace")
+        return ProbeResult(output, reads_clock=process.has_read_clock)
 
     def wakes_at(self, pod: Raw) -> float:
-        """Return when a container of a pod can end by itself; infinity if none can."""
+        """Return when a container can end by itself or a probe runs; infinity if none does."""
         sandbox = self._sandboxes.get(uid_of(pod))
         if sandbox is None:
             return math.inf
         ends = [each.wakes_at for each in sandbox.processes if not each.is_endless]
-        return min(ends, default=math.inf)
+        return min(sandbox.probe_at(sandbox.ran_until)[0], *ends, math.inf)
 
     def command(
         self, pod: Raw, name: str, words: Sequence[str], *, at: float, source: Pipe
     ) -> Process:
         """Start a command in a running container, as `kubectl exec` does."""
-        container = container_of(pod, name) or {}
-        sandbox = self._sandbox(pod)
-        sandbox.run(at)
+        self._sandbox(pod)
+        self.run(pod, at)
+        key = ContainerKey(name, _status_of(pod, name).get("restartCount", 0))
+        return self._command(pod, key, words, at, source, unknown_seconds=None)
+
+    def _command(
+        self,
+        pod: Raw,
+        key: ContainerKey,
+        words: Sequence[str],
+        at: float,
+        source: Pipe,
+        *,
+        unknown_seconds: float | None,
+    ) -> Process:
+        """Start a command that sees the files of a container, not the variables of its script."""
+        container = container_of(pod, key.name) or {}
         process = Process(at)
-        running = [each for key, each in sandbox.containers.items() if key.name == name]
-        if running:
-            # A command sees the files of the container, but not the variables of its script.
-            shell = self._shell(pod, container, process, None, files=running[-1].shell.files)
-        else:
-            shell = self._shell(pod, container, process, None)
+        shell, _ = self._shell(pod, container, process, key, unknown_seconds)
         streams = Streams(
             source,
             Call(lambda data: process.write(1, data)),
@@ -294,10 +426,12 @@ class Sandboxes:
         if not words:
             return at
         sandbox = self._sandbox(pod)
-        process = sandbox.hooks.get(key)
+        process = sandbox.hooks.get((key, "preStop"))
         if process is None:
-            process = self.command(pod, key.name, words, at=at, source=Pipe.of(b""))
-            sandbox.hooks[key] = process
+            self.run(pod, at)
+            source = Pipe.of(b"")
+            process = self._command(pod, key, words, at, source, unknown_seconds=None)
+            sandbox.hooks[key, "preStop"] = process
         return process.ended_at
 
     def _sandbox(self, pod: Raw) -> _Sandbox:
@@ -315,16 +449,16 @@ class Sandboxes:
         pod: Raw,
         container: Raw,
         process: Process,
+        key: ContainerKey,
         unknown_seconds: float | None,
-        *,
-        files: Files | None = None,
-    ) -> Shell:
+    ) -> tuple[Shell, _Machine]:
         injections = list(self.injections(pod, container))
         uses = claims_in_use(pod, container, self._claim)
         devices = [*numbered_devices(uses, self._drivers)]
         devices += [pair for each in injections for pair in each.env]
         variables = environment_of(pod, container, self._find, devices)
         sandbox = self._sandbox(pod)
+        files = sandbox.files.get(key)
         if files is None:
             nodes = [path for each in injections for path in each.device_nodes]
             log = container.get("terminationMessagePath") or TERMINATION_LOG
@@ -333,7 +467,7 @@ class Sandboxes:
                 *self._host_files(pod, container),
                 *self._device_mounts(pod, container),
             ]
-            files = Files(root_of(pod, nodes, log), tuple(mounts))
+            files = sandbox.files[key] = Files(root_of(pod, nodes, log), tuple(mounts))
         user = get(container, "securityContext.runAsUser")
         if user is None:
             user = get(pod, "spec.securityContext.runAsUser", 0)
@@ -345,7 +479,7 @@ class Sandboxes:
             process, files, machine, variables, exported=set(variables), directory=directory
         )
         shell.variables["PWD"] = directory
-        return shell
+        return shell, machine
 
     def injections(self, pod: Raw, container: Raw) -> Iterator[Injection]:
         """Yield what a container gets from the drivers of its devices."""

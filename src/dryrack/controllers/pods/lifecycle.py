@@ -28,6 +28,7 @@ TERMINATED = 143
 KILLED = 137
 PREFIX = "dryrack.dev/"
 INIT_SECONDS = PREFIX + "init-seconds"
+READY_SECONDS = PREFIX + "ready-seconds"
 
 
 # Long enough to be seen running, and short enough that waiting for a job is no burden.
@@ -86,6 +87,7 @@ class Running:
 
     since: float
     is_ready: bool = False
+    is_started: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,19 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
+class Probed:
+    """The state of a running container by its hook and its probes."""
+
+    at: float
+    is_started: bool
+    is_ready: bool
+    problem: str = ""
+    """The message of the probe that ran last, if it failed."""
+    failure: str = ""
+    """The reason why the container has to stop."""
+
+
+@dataclass(frozen=True, slots=True)
 class Container:
     """One container's part of a run."""
 
@@ -138,6 +153,8 @@ class Container:
     """The wait before the next restart."""
     is_executed: bool = False
     """True if its program decides when it ends, and not the script."""
+    is_probed: bool = False
+    """True if its hook and its probes decide whether it has started and is ready."""
 
     @property
     def key(self) -> ContainerKey:
@@ -169,6 +186,7 @@ class Run:
     stop_began_at: float = 0.0
     ends: Mapping[ContainerKey, End] = field(default_factory=dict)
     """How programs ended."""
+    probed: Mapping[ContainerKey, Probed] = field(default_factory=dict)
     graceful: frozenset[str] = frozenset()
     """Containers with a preStop hook or a handler for SIGTERM: they decide when they stop."""
 
@@ -357,6 +375,9 @@ def _allows_next(container: Container) -> bool:
         case Role.INIT:
             return isinstance(container.state, Exited) and container.state.code == 0
         case Role.SIDECAR:
+            if isinstance(container.state, Running) and not container.state.is_started:
+                # The containers after a sidecar wait for its hook and its startup probe.
+                return container.restarts > 0
             return not isinstance(container.state, Waiting) or container.restarts > 0
         case Role.MAIN:
             return True
@@ -386,10 +407,16 @@ def _change_of(run: Run, container: Container, begin: float) -> tuple[float, Con
             waiting = Waiting("CreateContainerConfigError", run.missing[container.name])
             return None if container.state == waiting else (at, replace(container, state=waiting))
         case Running(since, is_ready):
-            if not is_ready and container.role is not Role.INIT:
-                return _turn_ready(run, container, since)
+            turn = None
+            if container.is_probed:
+                turn = _follow_probes(run, container, container.state)
+            elif not is_ready and container.role is not Role.INIT:
+                state = Running(since, is_ready=True)
+                turn = since + run.script.ready_seconds, replace(container, state=state)
             end = _end_of(run, container, since)
-            return None if end is None else (end.at, _end(container, end))
+            if end is not None and (turn is None or end.at < turn[0]):
+                turn = end.at, _end(container, end)
+            return turn
         case Exited(code=code):
             if not restarts(_policy(run, container), code):
                 return None
@@ -398,13 +425,14 @@ def _change_of(run: Run, container: Container, begin: float) -> tuple[float, Con
             assert_never(container.state)
 
 
-def _turn_ready(run: Run, container: Container, since: float) -> tuple[float, Container]:
-    """Return readiness, or the end if that comes first."""
-    end = _end_of(run, container, since)
-    ready = since + run.script.ready_seconds
-    if end is not None and end.at < ready:
-        return end.at, _end(container, end)
-    return ready, replace(container, state=Running(since, is_ready=True))
+def _follow_probes(
+    run: Run, container: Container, state: Running
+) -> tuple[float, Container] | None:
+    """Return the state that the hook and the probes of a container have last found."""
+    probed = run.probed.get(container.key, Probed(state.since, is_started=False, is_ready=False))
+    is_ready = probed.is_ready and container.role is not Role.INIT
+    new = Running(state.since, is_ready, probed.is_started)
+    return None if new == state else (probed.at, replace(container, state=new))
 
 
 def _end_of(run: Run, container: Container, since: float) -> End | None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from dryrack.client.timekeeping import seconds_of, timestamp
+from dryrack.controllers.containers.probes import is_probed
 from dryrack.controllers.containers.programs import is_known, is_server
 from dryrack.controllers.objects import (
     annotations_of,
@@ -22,6 +23,7 @@ from dryrack.controllers.objects import (
 )
 from dryrack.controllers.pods.lifecycle import (
     INIT_SECONDS,
+    READY_SECONDS,
     RUN_SECONDS,
     Container,
     Exited,
@@ -57,22 +59,28 @@ def new_run(pod: Raw, now: float) -> Run:
     initializing = "PodInitializing"
     # The containers that would start first wait for the reason of the script, if it has one.
     has_init_seconds = INIT_SECONDS in annotations_of(pod)
+    has_ready_seconds = READY_SECONDS in annotations_of(pod)
     first: list[Container] = []
     for number, each in enumerate(inits):
         role = Role.SIDECAR if each.get("restartPolicy") == "Always" else Role.INIT
         waiting = Waiting(initializing if number else script.waiting or initializing)
         is_executed = is_known(each) and (role is Role.SIDECAR or not has_init_seconds)
-        first.append(Container(each["name"], role, waiting, is_executed=is_executed))
+        container = Container(each["name"], role, waiting, is_executed=is_executed)
+        if role is Role.SIDECAR and not has_ready_seconds:
+            container = replace(container, is_probed=is_probed(each, is_executed=is_executed))
+        first.append(container)
     waiting = Waiting(initializing if inits else script.waiting or "ContainerCreating")
-    mains = [
-        Container(
-            each["name"],
-            Role.MAIN,
-            waiting,
-            is_executed=not script.decides_end and (is_known(each) or is_server(each)),
+    mains: list[Container] = []
+    for each in get(spec, "containers", ()):
+        decides = is_known(each) and not script.decides_end
+        container = Container(each["name"], Role.MAIN, waiting)
+        mains.append(
+            replace(
+                container,
+                is_executed=decides or (is_server(each) and not script.decides_end),
+                is_probed=not has_ready_seconds and is_probed(each, is_executed=decides),
+            )
         )
-        for each in get(spec, "containers", ())
-    ]
     return Run(
         script=script,
         restart_policy=policy,
@@ -112,7 +120,11 @@ def resume(pod: Raw, now: float) -> Run:
             last = _state(get(known, "lastState", {}), is_ready=False)
             container = replace(
                 container,
-                state=_state(get(known, "state", {}), is_ready=bool(known.get("ready"))),
+                state=_state(
+                    get(known, "state", {}),
+                    is_ready=bool(known.get("ready")),
+                    is_started=known.get("started") is not False,
+                ),
                 restarts=known.get("restartCount", 0),
                 last=last if isinstance(last, Exited) else None,
             )
@@ -139,9 +151,9 @@ def is_of_other_boot(pod: Raw, boot: str) -> bool:
     )
 
 
-def _state(state: Raw, *, is_ready: bool) -> State:
+def _state(state: Raw, *, is_ready: bool, is_started: bool = True) -> State:
     if "running" in state:
-        return Running(seconds_of(state["running"]["startedAt"]), is_ready)
+        return Running(seconds_of(state["running"]["startedAt"]), is_ready, is_started)
     if "terminated" in state:
         ended = state["terminated"]
         finished = seconds_of(ended["finishedAt"])
@@ -230,7 +242,7 @@ def _container(container: Container, pod: Raw, specs: dict[str, Raw], boot: str)
         "restartCount": container.restarts,
         "image": image,
         "imageID": f"{RUNTIME}://{image}" if not isinstance(state, Waiting) else "",
-        "started": is_running,
+        "started": isinstance(state, Running) and state.is_started,
     }
     if not isinstance(state, Waiting):
         status["containerID"] = identity

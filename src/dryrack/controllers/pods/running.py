@@ -15,6 +15,7 @@ from typing import Protocol
 from dryrack.client.endpoints import CLAIMS, CONFIG_MAPS, NODES, PODS, SECRETS
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.claims.references import claims_of_pod, is_reserved_for
+from dryrack.controllers.containers.probes import POST_START_FAILED
 from dryrack.controllers.containers.sandboxes import Sandboxes
 from dryrack.controllers.objects import (
     annotations_of,
@@ -43,13 +44,17 @@ from dryrack.controllers.pods.drivers import (
     unprepared,
 )
 from dryrack.controllers.pods.lifecycle import (
+    KILLED,
     TERMINATED,
+    Container,
+    ContainerKey,
     Deleted,
     End,
     Event,
     Missing,
     Passed,
     Prepared,
+    Probed,
     Rebooted,
     Remove,
     Run,
@@ -186,6 +191,21 @@ def _reports(inputs: PodInputs, run: Run) -> Sequence[Report]:
             reports.append(Report(inputs.pod, "Normal", "Started", "Container started"))
         if isinstance(state, Waiting) and state.message and state != old.state:
             reports.append(warning(Unprepared("Failed", f"Error: {state.message}")))
+        probed = run.probed.get(old.key)
+        was = inputs.run.probed.get(old.key)
+        if probed is None or probed == was:
+            continue
+        if probed.failure == POST_START_FAILED:
+            reports.append(warning(Unprepared(POST_START_FAILED, probed.problem)))
+        elif probed.problem and (was is None or probed.problem != was.problem):
+            reports.append(warning(Unprepared("Unhealthy", probed.problem)))
+        if probed.failure and (was is None or not was.failure):
+            why = (
+                "FailedPostStartHook"
+                if probed.failure == POST_START_FAILED
+                else (f"Container {container.name} {probed.failure}, will be restarted")
+            )
+            reports.append(Report(inputs.pod, "Normal", "Killing", why))
     problem = inputs.unprepared
     is_new = problem != inputs.reported
     if problem is not None and problem.message and is_new and not run.is_stopping:
@@ -221,17 +241,24 @@ class PodPrograms:
 
     def run_until(self, run: Run, now: float) -> Run:
         for container in run.containers:
-            if container.is_executed and isinstance(container.state, Running):
+            if not isinstance(container.state, Running):
+                continue
+            if container.is_executed:
                 self.sandboxes.start(self.pod, container.key, container.state.since)
+            if container.is_probed:
+                self.sandboxes.start_probes(self.pod, container.key, container.state.since)
         self.sandboxes.run(self.pod, now)
         graceful = set(run.graceful)
         ends = dict(run.ends)
+        probed = dict(run.probed)
         for container in run.containers:
             if not isinstance(container.state, Running):
                 continue
             process = self.sandboxes.process(self.pod, container.key)
             if process is not None and process.handles_signals:
                 graceful.add(container.name)
+            if container.is_probed and self._read_probes(run, container, now, ends, probed):
+                continue
             if run.is_stopping and container.name in graceful and not run.script.decides_stop:
                 end = self.sandboxes.stop(self.pod, container.key, run.stop_began_at, now)
                 if end is not None:
@@ -240,7 +267,37 @@ class PodPrograms:
                 assert process.ended_at is not None, "a process with an exit code has ended"
                 message = self.sandboxes.termination_message(self.pod, container.key)
                 ends[container.key] = End(process.ended_at, process.exit_code, message)
-        return replace(run, ends=ends, graceful=frozenset(graceful))
+        return replace(run, ends=ends, graceful=frozenset(graceful), probed=probed)
+
+    def _read_probes(
+        self,
+        run: Run,
+        container: Container,
+        now: float,
+        ends: dict[ContainerKey, End],
+        probed: dict[ContainerKey, Probed],
+    ) -> bool:
+        """Add the results of the probes of a container; return True if they have ended it."""
+        key = container.key
+        if key in ends and key in probed and probed[key].failure:
+            return True
+        health = self.sandboxes.health(self.pod, key)
+        if health is None:
+            return False
+        probed[key] = Probed(
+            health.changed_at, health.is_started, health.is_ready, health.problem, health.failure
+        )
+        if health.failed_at is None:
+            return False
+        seconds = run.termination_seconds
+        limit = health.failed_at + (health.grace_seconds or seconds)
+        end = self.sandboxes.stop(self.pod, key, health.failed_at, now)
+        if end is None and now >= limit:
+            end = limit
+        if end is not None:
+            ends[key] = End(min(end, limit), TERMINATED if end < limit else KILLED)
+            self.sandboxes.kill(self.pod, key, ends[key].code)
+        return end is not None
 
     @property
     def wakes_at(self) -> float:
@@ -255,6 +312,7 @@ class VirtualKubelet(Reconciler[Name]):
         self._drivers = context.drivers
         self._calls = None if context.drivers is None else PrepareCalls(context.drivers)
         self._sandboxes = context.sandboxes or Sandboxes(self._find_resource, context.drivers)
+        self._sandboxes.on_change = lambda pod: self.queue.add(name_of(pod))
         self._runs: dict[str, Run] = {}
         self._rebooted: set[str] = set()
         """The UIDs of pods whose node has rebooted since they were decided."""
@@ -328,6 +386,8 @@ class VirtualKubelet(Reconciler[Name]):
             return
         for pod in self._by_configuration.get(index_key(kind, *name_of(new or old or {}))):
             if spec_of(pod).get("nodeName"):
+                # A probe can read the files of the object.
+                self._sandboxes.touch(uid_of(pod))
                 self.queue.add(name_of(pod))
 
     def _is_unprepared(self, uid: str) -> bool:

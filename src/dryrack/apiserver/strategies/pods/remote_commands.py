@@ -104,7 +104,11 @@ class RemoteCommands:
 
     def _upgrade(self, call: Call, options: RemoteOptions, remote: _Remote, pod: Raw) -> Response:
         connection = RemoteConnection(
-            options, remote, self._clock, lambda now: self._containers.run(pod, now)
+            options,
+            remote,
+            self._clock,
+            run_containers=lambda now: self._containers.run(pod, now),
+            notice=lambda: self._containers.notice(pod),
         )
         headers = {key.lower(): value for key, value in call.request.headers.items()}
         answer = connection.accept(headers)
@@ -132,12 +136,15 @@ class RemoteConnection:
         options: RemoteOptions,
         remote: _Remote,
         clock: Timekeeper,
+        *,
         run_containers: Callable[[float], None],
+        notice: Callable[[], None],
     ) -> None:
         self._options = options
         self._remote = remote
         self._clock = clock
         self._run_containers = run_containers
+        self._notice = notice
         self._changed = asyncio.Event()
         self._started = asyncio.Event()
         self._is_lost = False
@@ -189,6 +196,7 @@ class RemoteConnection:
             now = self._clock.now()
             self._run_containers(now)
             process.run(now)
+            self._notice()
             self._send_output()
             if process.exit_code is not None:
                 self._session.finish(result_status(process.exit_code))
